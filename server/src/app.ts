@@ -1,0 +1,169 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { sql } from 'kysely'
+import type { Config } from './config.ts'
+import { KeyCache } from './edge/auth/key-cache.ts'
+import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
+import { KeyGuard } from './edge/auth/require-key.ts'
+import { MetricsListener } from './edge/metrics-listener.ts'
+import { buildServer, type ServerDeps } from './edge/server.ts'
+import { OperatorError } from './errors.ts'
+import { type Clock, systemClock } from './platform/clock.ts'
+import { withDeadline } from './platform/deadline.ts'
+import type { Logger } from './platform/logger.ts'
+import { createMetrics } from './platform/metrics.ts'
+import { Database, type Queryable } from './platform/pg.ts'
+import { type Store, openStore } from './store.ts'
+import { compileRanges } from './tenancy/allowlist.ts'
+import { findKeyByKid } from './tenancy/key-store.ts'
+
+export const SERVE_ROLES = ['all', 'api', 'worker'] as const
+export type ServeRole = (typeof SERVE_ROLES)[number]
+
+export type App = AsyncDisposable & {
+  /** Null for a node that only works. */
+  url: string | null
+  metricsUrl: string | null
+  database: Database
+  store: Store
+}
+
+const CONNECTIONS_MAX = 20
+const HEALTH_MS_MAX = 900
+
+/**
+ * The whole service, from its parts. Everything that lives is put on one stack as it starts, so
+ * stopping is the reverse: stop accepting, drain, stop the loops, close the pool, stop the engine.
+ */
+export async function startApp({
+  config,
+  logger,
+  role = 'all',
+  clock = systemClock,
+}: {
+  config: Config
+  logger: Logger
+  role?: ServeRole
+  clock?: Clock
+}): Promise<App> {
+  await using stack = new AsyncDisposableStack()
+  if (role !== 'worker') await refuseOccupiedPort(config)
+  const store = stack.use(await openStore(config, { logger, exclusive: true }))
+  const database = stack.use(
+    new Database({
+      connection: store.connection,
+      role: 'annals_serving',
+      connectionsMax: CONNECTIONS_MAX,
+      logger,
+    }),
+  )
+  const metrics = createMetrics()
+  const keyUse = stack.use(new KeyUseRecorder({ db: database.db, clock, logger }))
+  const url =
+    role === 'worker'
+      ? null
+      : await listen(
+          stack,
+          config,
+          serverDeps({ config, logger, clock, database, metrics, keyUse }),
+        )
+  const metricsListener =
+    config.metricsPort === null
+      ? null
+      : stack.use(
+          await MetricsListener.listen(metrics, { host: config.host, port: config.metricsPort }),
+        )
+  const kept = stack.move()
+  return {
+    url,
+    metricsUrl: metricsListener && `http://${hostInUrl(config.host)}:${metricsListener.port}`,
+    database,
+    store,
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  }
+}
+
+type Parts = Pick<ServerDeps, 'logger' | 'clock' | 'metrics' | 'keyUse'> & {
+  config: Config
+  database: Database
+}
+
+/** What the routes are given; `annals openapi` builds the same with a database nobody asks. */
+export function serverDeps({
+  config,
+  database,
+  logger,
+  clock,
+  metrics,
+  keyUse,
+}: Parts): ServerDeps {
+  const { db } = database
+  const keyGuard = new KeyGuard({
+    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), clock),
+    keyUse,
+    clock,
+    trustedProxies: compileRanges(config.trustedProxies),
+    hasRateLimits: config.rateLimits === 'on',
+  })
+  return {
+    db,
+    clock,
+    logger,
+    metrics,
+    keyUse,
+    keyGuard,
+    requireKey: keyGuard.requireKey,
+    canReachDatabase: () => canReach(db),
+    isDraining: () => false,
+  }
+}
+
+async function canReach(db: Queryable): Promise<boolean> {
+  try {
+    await withDeadline(sql`select 1`.execute(db), {
+      timeoutMs: HEALTH_MS_MAX,
+      late: () => new Error('the database did not answer in time'),
+    })
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function listen(
+  stack: AsyncDisposableStack,
+  config: Config,
+  deps: ServerDeps,
+): Promise<string> {
+  let isDraining = false
+  const server = await buildServer({ ...deps, isDraining: () => isDraining })
+  stack.defer(async () => {
+    isDraining = true
+    await server.close()
+  })
+  const address = await server.listen({ host: config.host, port: config.port })
+  return `http://${hostInUrl(config.host)}:${new URL(address).port}`
+}
+
+/** Asked before the engine starts: a start that cannot succeed leaves the data folder untouched. */
+async function refuseOccupiedPort({ host, port }: Config): Promise<void> {
+  if (port === 0) return
+  const probe = createServer()
+  try {
+    probe.listen({ host, port })
+    await once(probe, 'listening')
+    probe.close()
+    await once(probe, 'close')
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? error.code : error
+    const sentence =
+      reason === 'EADDRINUSE'
+        ? `port ${port} on ${host} is taken by another program. Stop it, or set ANNALS_PORT.`
+        : `cannot listen on ${host}:${port} (${String(reason)}). Set ANNALS_HOST and ANNALS_PORT.`
+    throw new OperatorError(sentence, { cause: error })
+  }
+}
+
+function hostInUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,97 @@
+import type { Config } from '../config.ts'
+import { ApiError, OperatorError } from '../errors.ts'
+import { createLogger } from '../platform/logger.ts'
+import { Database } from '../platform/pg.ts'
+import { openStore } from '../store.ts'
+import { ALLOWLIST_ENTRIES_MAX, parseCidr } from '../tenancy/allowlist.ts'
+import { type CompanyPlan, type FoundedCompany, foundCompany } from '../tenancy/found-company.ts'
+import { COMPANY_BOUNDS, isPlan, PLANS } from '../tenancy/plans.ts'
+
+export const DEFAULT_ALLOWLIST = ['127.0.0.1/32', '::1/128'] as const
+
+export type BootstrapOptions = {
+  json?: true
+  company: string
+  plan: string
+  workspace: string[]
+  project: string
+  email?: string
+  password?: string
+  allowIp: string[]
+}
+
+const NAME_LENGTH_MAX = 200
+const PASSWORD_LENGTH_MIN = 8
+const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,255}$/
+
+/** `annals bootstrap`: a new company each time, also while a service runs. */
+export async function bootstrap(config: Config, options: BootstrapOptions): Promise<void> {
+  const wish = readWish(options)
+  const logger = createLogger('warn', 'stderr')
+  await using store = await openStore(config, { logger, exclusive: false })
+  await using database = new Database({
+    connection: store.connection,
+    role: 'annals_serving',
+    connectionsMax: 1,
+    logger,
+  })
+  try {
+    const founded = await foundCompany(database.db, wish)
+    process.stdout.write(options.json ? `${JSON.stringify(founded)}\n` : describe(founded))
+  } catch (error) {
+    if (error instanceof ApiError) throw new OperatorError(error.message, { cause: error })
+    throw error
+  }
+}
+
+function readWish(options: BootstrapOptions): CompanyPlan {
+  const problems: string[] = []
+  const plan = isPlan(options.plan) ? options.plan : null
+  if (!plan) problems.push(`--plan must be one of ${PLANS.join(', ')}, got "${options.plan}"`)
+  const [first = 'Production', ...others] = options.workspace
+  const names = [options.company, options.project, first, ...others]
+  if (names.some((name) => name.trim() === '' || name.length > NAME_LENGTH_MAX)) {
+    problems.push(`names must have 1 to ${NAME_LENGTH_MAX} characters`)
+  }
+  if (new Set([first, ...others]).size !== others.length + 1) {
+    problems.push('workspaces of a company must have different names')
+  }
+  if (others.length + 1 > COMPANY_BOUNDS.workspacesMax) {
+    problems.push(`a company may have ${COMPANY_BOUNDS.workspacesMax} workspaces`)
+  }
+  const allowlist = options.allowIp.length > 0 ? options.allowIp : [...DEFAULT_ALLOWLIST]
+  const bad = allowlist.filter((entry) => parseCidr(entry) === null)
+  if (bad.length > 0)
+    problems.push(`--allow-ip must be an address or CIDR, got "${bad.join('", "')}"`)
+  if (allowlist.length > ALLOWLIST_ENTRIES_MAX) {
+    problems.push(`an allowlist may have ${ALLOWLIST_ENTRIES_MAX} entries`)
+  }
+  if (options.email !== undefined && !EMAIL.test(options.email)) {
+    problems.push(`--email must be an e-mail address, got "${options.email}"`)
+  }
+  if (options.password !== undefined && options.password.length < PASSWORD_LENGTH_MIN) {
+    problems.push(`--password must have at least ${PASSWORD_LENGTH_MIN} characters`)
+  }
+  if (!plan || problems.length > 0) throw new OperatorError(problems.join('; '))
+  return {
+    company: options.company,
+    plan,
+    workspaces: [first, ...others],
+    project: options.project,
+    email: options.email ?? null,
+    password: options.password ?? null,
+    allowlist: allowlist.map((entry) => parseCidr(entry) ?? entry),
+  }
+}
+
+function describe(founded: FoundedCompany): string {
+  const keys = founded.workspaces.map(
+    ({ name, id, workspaceKey }) => `  workspace ${name} (${id})\n    key ${workspaceKey}\n`,
+  )
+  return `Company ${founded.company.name} (${founded.company.id}), plan ${founded.company.plan}
+  login ${founded.user.email} / ${founded.user.password}
+  company key ${founded.companyKey}
+${keys.join('')}  project ${founded.project.name} (${founded.project.id}) in ${founded.workspace.name}
+Keys are shown this once.
+`
+}

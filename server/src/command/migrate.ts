@@ -1,0 +1,10 @@
+import type { Config } from '../config.ts'
+import { createLogger } from '../platform/logger.ts'
+import { openStore } from '../store.ts'
+
+/** `annals migrate`: what every start does, by itself. */
+export async function migrateOnly(config: Config): Promise<void> {
+  const logger = createLogger('info', 'stderr')
+  await using _store = await openStore(config, { logger, exclusive: false })
+  process.stdout.write('the database is up to date\n')
+}

@@ -1,0 +1,72 @@
+import type { App, ServeRole } from '../app.ts'
+import { startApp } from '../app.ts'
+import type { Config } from '../config.ts'
+import { createLogger } from '../platform/logger.ts'
+import { hasCompanies } from '../tenancy/company-store.ts'
+import { DEFAULT_ALLOWLIST } from './bootstrap.ts'
+import { foundCompany } from '../tenancy/found-company.ts'
+
+/** Longer than the longest request may take. */
+const STOP_MS_MAX = 40_000
+
+/** `annals serve`: runs until it is told to stop, then stops cleanly. */
+export async function serve(config: Config, { role }: { role: ServeRole }): Promise<void> {
+  const logger = createLogger(config.logLevel)
+  const stopped = nextStopSignal()
+  await using app = await startApp({ config, logger, role })
+  logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
+  if (app.url !== null) await welcome(app, config.publicUrl ?? app.url)
+
+  logger.info({ event: 'service.stopping', signal: await stopped })
+  const impatience = setTimeout(() => {
+    logger.fatal({ event: 'service.killed', afterMs: STOP_MS_MAX })
+    process.exit(1)
+  }, STOP_MS_MAX)
+  impatience.unref()
+}
+
+/** The first signal stops, a second one while stopping ends the process at once. */
+function nextStopSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    let isStopping = false
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        if (isStopping) process.exit(1)
+        isStopping = true
+        resolve(signal)
+      })
+    }
+  })
+}
+
+/** On an empty embedded database: a company to try everything with, told once. */
+async function welcome(app: App, url: string): Promise<void> {
+  if (!app.store.isEmbedded || (await hasCompanies(app.database.db))) {
+    process.stdout.write(`\nAnnals is running at ${url}  (API reference: ${url}/docs)\n\n`)
+    return
+  }
+  const demo = await foundCompany(app.database.db, {
+    company: 'Demo',
+    plan: 'PRO',
+    workspaces: ['Production'],
+    project: 'Billing',
+    email: 'demo@example.com',
+    password: null,
+    allowlist: DEFAULT_ALLOWLIST,
+  })
+  process.stdout.write(`
+Annals is running at ${url}  (API reference: ${url}/docs)
+
+A demo company was made for you. This is printed once; keys cannot be shown again.
+
+  Dashboard      ${url}/
+  Login          ${demo.user.email}  /  ${demo.user.password}
+  Workspace key  ${demo.workspaceKey}
+  Company key    ${demo.companyKey}
+
+Try it:
+
+  curl -s ${url}/v1/keys/status -H 'authorization: Bearer ${demo.workspaceKey}'
+
+`)
+}

@@ -1,0 +1,242 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import ipaddr from 'ipaddr.js'
+import { OperatorError } from './errors.ts'
+import { LOG_LEVELS } from './platform/logger.ts'
+import { Secret } from './platform/secret.ts'
+
+type Option<T> = {
+  variable: string
+  /** As an operator would write it; null when there is none. */
+  fallback: string | null
+  meaning: string
+  parse: (text: string) => T
+}
+
+/** Declares one variable. Its absence yields null where there is no fallback. */
+function option<T>(
+  variable: string,
+  fallback: string,
+  meaning: string,
+  parse: (text: string) => T,
+): Option<T>
+function option<T>(
+  variable: string,
+  fallback: null,
+  meaning: string,
+  parse: (text: string) => T,
+): Option<T | null>
+function option<T>(
+  variable: string,
+  fallback: string | null,
+  meaning: string,
+  parse: (text: string) => T,
+): Option<T | null> {
+  return { variable, fallback, meaning, parse }
+}
+
+/** Every variable the program knows; docs/configuration.md is printed from this table. */
+export const OPTIONS = {
+  host: option('ANNALS_HOST', '127.0.0.1', 'Address to listen on.', text),
+  port: option('ANNALS_PORT', '8080', 'Port to listen on; 0 takes a free one.', integer(0, 65_535)),
+  dataDir: option(
+    'ANNALS_DATA_DIR',
+    './data',
+    'Folder of the embedded engine, the archive and generated secrets.',
+    (value) => resolve(text(value)),
+  ),
+  databaseUrl: option(
+    'ANNALS_DATABASE_URL',
+    null,
+    'An existing PostgreSQL 15 or newer. Without it the embedded engine is used.',
+    (value) => new Secret(url(value, ['postgres:', 'postgresql:'])),
+  ),
+  secretKey: option(
+    'ANNALS_SECRET_KEY',
+    null,
+    '32 bytes in base64: encrypts webhook secrets and signs cursors, the same on every node. Generated in the data folder with the embedded engine; required with `ANNALS_DATABASE_URL`.',
+    secretKey,
+  ),
+  secretKeyFile: option(
+    'ANNALS_SECRET_KEY_FILE',
+    null,
+    'A file that holds the secret key, instead of `ANNALS_SECRET_KEY`.',
+    (path) => secretKey(readFileSync(path, 'utf8').trim()),
+  ),
+  archiveUrl: option(
+    'ANNALS_ARCHIVE_URL',
+    null,
+    'Where archived segments live: `file:///…` or `s3://bucket/prefix`. A folder in the data folder by default.',
+    (value) => url(value, ['file:', 's3:']),
+  ),
+  s3Endpoint: option(
+    'ANNALS_S3_ENDPOINT',
+    null,
+    'Address of an S3-compatible server, beside the standard AWS variables.',
+    (value) => url(value, ['http:', 'https:']),
+  ),
+  trustedProxies: option(
+    'ANNALS_TRUSTED_PROXIES',
+    '',
+    'CIDRs, comma-separated, of proxies whose `X-Forwarded-For` is believed.',
+    list(cidr),
+  ),
+  publicUrl: option(
+    'ANNALS_PUBLIC_URL',
+    null,
+    'The address people reach the service at, for links. The listening address by default.',
+    (value) => url(value, ['http:', 'https:']),
+  ),
+  webhookDestinations: option(
+    'ANNALS_WEBHOOK_DESTINATIONS',
+    'public',
+    '`public`: https and public addresses only. `any`: http and private addresses too, for development.',
+    oneOf(['public', 'any'] as const),
+  ),
+  webhookPorts: option(
+    'ANNALS_WEBHOOK_PORTS',
+    '',
+    'Ports beside 443 that webhooks may use, comma-separated.',
+    list(integer(1, 65_535)),
+  ),
+  rateLimits: option(
+    'ANNALS_RATE_LIMITS',
+    'on',
+    '`off` switches all rate limits off.',
+    oneOf(['on', 'off'] as const),
+  ),
+  smtpUrl: option(
+    'ANNALS_SMTP_URL',
+    null,
+    'Mail server for invitations and password resets.',
+    (value) => new Secret(url(value, ['smtp:', 'smtps:'])),
+  ),
+  logLevel: option('ANNALS_LOG_LEVEL', 'info', LOG_LEVELS.join(', ') + '.', oneOf(LOG_LEVELS)),
+  metricsPort: option(
+    'ANNALS_METRICS_PORT',
+    null,
+    'Port of `GET /metrics` on the same address. Not served without it.',
+    integer(0, 65_535),
+  ),
+} as const
+
+type Parsed<O> = O extends Option<infer T> ? T : never
+export type Config = Readonly<{ [Name in keyof typeof OPTIONS]: Parsed<(typeof OPTIONS)[Name]> }>
+
+/** Kubernetes injects these for a service named annals; they are not ours. */
+const INJECTED = /^ANNALS_(SERVICE|PORT)_/
+
+/** Pure but for reading the secret key's file. Reports every problem at once. */
+export function parseConfig(env: Record<string, string | undefined>): Config {
+  const problems: string[] = []
+  const given = new Map(
+    Object.entries(env).filter(
+      ([name, value]) =>
+        name.startsWith('ANNALS_') && value !== undefined && !isInjected(name, value),
+    ),
+  )
+  const config = Object.fromEntries(
+    Object.entries(OPTIONS).map(([name, { variable, fallback, parse }]) => {
+      const raw = given.get(variable) ?? fallback
+      given.delete(variable)
+      if (raw === null) return [name, null]
+      try {
+        return [name, parse(raw)]
+      } catch (error) {
+        problems.push(`${variable} ${error instanceof Error ? error.message : String(error)}`)
+        return [name, null]
+      }
+    }),
+  )
+  for (const name of given.keys())
+    problems.push(`${name} is not a variable of Annals${guess(name)}`)
+  if (config.secretKey && config.secretKeyFile) {
+    problems.push('ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; keep one')
+  }
+  if (env.ANNALS_DATABASE_URL && !env.ANNALS_SECRET_KEY && !env.ANNALS_SECRET_KEY_FILE) {
+    problems.push(
+      'ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required with ANNALS_DATABASE_URL (make one: openssl rand -base64 32)',
+    )
+  }
+  if (problems.length > 0) {
+    throw new OperatorError(`bad configuration:\n  ${problems.join('\n  ')}`)
+  }
+  return Object.freeze(config) as Config // fromEntries forgets the keys that OPTIONS gave it.
+}
+
+function isInjected(name: string, value: string | undefined): boolean {
+  return INJECTED.test(name) || (name === 'ANNALS_PORT' && value?.startsWith('tcp://') === true)
+}
+
+function guess(name: string): string {
+  const known = Object.values(OPTIONS).map(({ variable }) => variable)
+  const near = known.find((variable) => editDistance(variable, name) <= 3)
+  return near ? ` (did you mean ${near}?)` : ''
+}
+
+/** Levenshtein distance, one row at a time. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const substituted = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substituted))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+function text(value: string): string {
+  if (value === '') throw new Error('must not be empty')
+  return value
+}
+
+function integer(min: number, max: number): (value: string) => number {
+  return (value) => {
+    const parsed = /^\d+$/.test(value) ? Number(value) : Number.NaN
+    if (parsed >= min && parsed <= max) return parsed
+    throw new Error(`must be an integer from ${min} to ${max}, got "${value}"`)
+  }
+}
+
+function oneOf<const T extends readonly string[]>(allowed: T): (value: string) => T[number] {
+  return (value) => {
+    const found = allowed.find((item) => item === value)
+    if (found === undefined) throw new Error(`must be one of ${allowed.join(', ')}, got "${value}"`)
+    return found
+  }
+}
+
+function list<T>(parse: (value: string) => T): (value: string) => readonly T[] {
+  return (value) =>
+    value
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '')
+      .map(parse)
+}
+
+function cidr(value: string): string {
+  if (!ipaddr.isValidCIDR(value) && !ipaddr.isValid(value)) {
+    throw new Error(`must hold addresses or CIDRs, got "${value}"`)
+  }
+  return value
+}
+
+/** Never repeats the value: it may hold a password. */
+function url(value: string, protocols: readonly string[]): string {
+  if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol)) {
+    throw new Error(`must be an address that starts with ${protocols.join(' or ')}`)
+  }
+  return value
+}
+
+function secretKey(value: string): Secret<Buffer> {
+  const bytes = Buffer.from(value, 'base64')
+  if (bytes.length !== 32 || bytes.toString('base64') !== value) {
+    throw new Error('must be 32 bytes in base64 (make one: openssl rand -base64 32)')
+  }
+  return new Secret(bytes)
+}

@@ -1,0 +1,89 @@
+import type { Clock } from '../../platform/clock.ts'
+import type { KeyId } from '../../platform/id.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { Loop } from '../../platform/loop.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import { addKeyUses, type KeyUse } from '../../tenancy/key-store.ts'
+
+/** What this node saw of a key since it last wrote it down. */
+type Note = KeyUse & { writtenAtMs: number }
+
+const TURN_MS = 1_000
+/** A key's row is written at most this often. */
+const WRITE_EVERY_MS = 60_000
+const KEYS_MAX = 10_000
+const KEYS_PER_WRITE_MAX = 1_000
+
+/**
+ * Last uses, kept in memory and written in batches, never on a request's path. What is lost in a
+ * crash is at most a minute of "last used", which no promise hangs on.
+ */
+export class KeyUseRecorder implements AsyncDisposable {
+  readonly #notes = new Map<KeyId, Note>()
+  readonly #db: Queryable
+  readonly #clock: Clock
+  readonly #loop: Loop
+
+  constructor({ db, clock, logger }: { db: Queryable; clock: Clock; logger: Logger }) {
+    this.#db = db
+    this.#clock = clock
+    this.#loop = new Loop({
+      name: 'key-use',
+      everyMs: TURN_MS,
+      logger,
+      run: () => this.#write(this.#clock() - WRITE_EVERY_MS),
+    })
+  }
+
+  note(keyId: KeyId, use: { ip: string; endpoint: string; hasFailed: boolean }): void {
+    const known = this.#notes.get(keyId)
+    if (!known && this.#notes.size >= KEYS_MAX) return
+    this.#notes.set(keyId, {
+      usedAt: new Date(this.#clock()),
+      usedIp: use.ip,
+      usedEndpoint: use.endpoint,
+      calls: (known?.calls ?? 0) + 1,
+      failures: (known?.failures ?? 0) + (use.hasFailed ? 1 : 0),
+      writtenAtMs: known?.writtenAtMs ?? Number.NEGATIVE_INFINITY,
+    })
+  }
+
+  /** Newer than the table's, when this node has seen the key. */
+  peek(keyId: KeyId): KeyUse | null {
+    return this.#notes.get(keyId) ?? null
+  }
+
+  /** Writes what was last written before the given time. Notes stay for `peek`, with counts at zero. */
+  async #write(writtenBeforeMs: number): Promise<void> {
+    const due = [...this.#notes]
+      .filter(([, note]) => note.writtenAtMs <= writtenBeforeMs && note.calls > 0)
+      .slice(0, KEYS_PER_WRITE_MAX)
+      .map(([keyId, note]) => ({ keyId, ...note }))
+    if (due.length > 0) {
+      await addKeyUses(this.#db, due)
+      for (const { keyId, calls, failures } of due) this.#settle(keyId, calls, failures)
+    }
+    this.#forgetIdle()
+  }
+
+  /** Uses noted while the write was under way stay due. */
+  #settle(keyId: KeyId, calls: number, failures: number): void {
+    const note = this.#notes.get(keyId)
+    if (!note) return
+    note.calls -= calls
+    note.failures -= failures
+    note.writtenAtMs = this.#clock()
+  }
+
+  #forgetIdle(): void {
+    const idleBeforeMs = this.#clock() - 2 * WRITE_EVERY_MS
+    for (const [keyId, note] of this.#notes) {
+      if (note.calls === 0 && note.usedAt.getTime() < idleBeforeMs) this.#notes.delete(keyId)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#loop[Symbol.asyncDispose]()
+    await this.#write(Number.POSITIVE_INFINITY)
+  }
+}

@@ -1,0 +1,137 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../../errors.ts'
+import type { Clock } from '../../platform/clock.ts'
+import { type AddressRanges, isInRanges } from '../../tenancy/allowlist.ts'
+import { type Plan, PLAN_TERMS, planReaches } from '../../tenancy/plans.ts'
+import type { KeyScope, Principal } from '../../tenancy/principal.ts'
+import { authenticate, principalOf } from './authenticate.ts'
+import { clientAddress } from './client-address.ts'
+import type { CachedKey, KeyCache } from './key-cache.ts'
+import type { KeyUseRecorder } from './key-use-recorder.ts'
+import { TokenBuckets } from './token-bucket.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by `requireKey`, so it is there in every route that asks for a key. */
+    principal: Principal
+    key: CachedKey
+    /** The caller's address, through trusted proxies. */
+    clientAddress: string
+  }
+}
+
+/** What a route asks for, in the order it is checked. */
+export type Gate = { scope?: KeyScope; allowlist?: true; plan?: Plan }
+
+export type RequireKey = (
+  gate?: Gate,
+) => (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+
+const KEYS_MAX = 50_000
+const ADDRESSES_MAX = 10_000
+/** Generous to a client with a stale key, tight for a scanner. */
+const FAILURES = { perSecond: 20, capacity: 200, cost: 1 } as const
+
+export class KeyGuard {
+  readonly #keyCache: KeyCache
+  readonly #keyUse: KeyUseRecorder
+  readonly #clock: Clock
+  readonly #trustedProxies: AddressRanges
+  readonly #hasRateLimits: boolean
+  readonly #calls: TokenBuckets
+  readonly #failures: TokenBuckets
+
+  constructor(options: {
+    keyCache: KeyCache
+    keyUse: KeyUseRecorder
+    clock: Clock
+    trustedProxies: AddressRanges
+    hasRateLimits: boolean
+  }) {
+    this.#keyCache = options.keyCache
+    this.#keyUse = options.keyUse
+    this.#clock = options.clock
+    this.#trustedProxies = options.trustedProxies
+    this.#hasRateLimits = options.hasRateLimits
+    this.#calls = new TokenBuckets({ clock: options.clock, bucketsMax: KEYS_MAX })
+    this.#failures = new TokenBuckets({ clock: options.clock, bucketsMax: ADDRESSES_MAX })
+  }
+
+  /** An `onRequest` hook: a stranger's body is not even read. The order of checks is contract. */
+  requireKey: RequireKey =
+    (gate = {}) =>
+    async (request, reply) => {
+      request.clientAddress = clientAddress(
+        request.socket.remoteAddress,
+        request.headers['x-forwarded-for'],
+        this.#trustedProxies,
+      )
+      const key = await this.#authenticate(request)
+      request.key = key
+      request.principal = principalOf(key)
+      this.charge(request, reply, 1)
+      admit(request.principal, request.clientAddress, gate)
+    }
+
+  /** Takes tokens from the key's bucket: one a request, one more for each further event of a batch. */
+  charge(request: FastifyRequest, reply: FastifyReply, cost: number): void {
+    const perSecond = PLAN_TERMS[request.principal.plan].eventsPerSecondMax
+    if (!this.#hasRateLimits || perSecond === null || cost === 0) return
+    const rate = { perSecond, capacity: perSecond, cost }
+    const verdict = this.#calls.take(request.principal.keyId, rate)
+    reply.header('ratelimit-limit', verdict.limit)
+    reply.header('ratelimit-remaining', verdict.remaining)
+    reply.header('ratelimit-reset', verdict.resetSeconds)
+    if (!verdict.isAllowed) {
+      throw new ApiError('rate_limited', { retryAfterSeconds: verdict.retryAfterSeconds })
+    }
+  }
+
+  /** After the answer, so that the status route shows the use before its own. */
+  noteUse(request: FastifyRequest, reply: FastifyReply): void {
+    if (!request.key) return
+    this.#keyUse.note(request.key.id, {
+      ip: request.clientAddress,
+      endpoint: `${request.method} ${request.routeOptions.url ?? ''}`,
+      hasFailed: reply.statusCode >= 400,
+    })
+  }
+
+  async #authenticate(request: FastifyRequest): Promise<CachedKey> {
+    try {
+      return await authenticate(request.headers.authorization, {
+        keyCache: this.#keyCache,
+        clock: this.#clock,
+      })
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 401 || !this.#hasRateLimits) throw error
+      // Only failures are counted and refused: a good key is never stopped by its neighbours.
+      const verdict = this.#failures.take(request.clientAddress, FAILURES)
+      if (verdict.isAllowed) throw error
+      throw new ApiError('rate_limited', {
+        message: 'Too many failed authentications from this address.',
+        retryAfterSeconds: verdict.retryAfterSeconds,
+        cause: error,
+      })
+    }
+  }
+}
+
+function admit(principal: Principal, address: string, gate: Gate): void {
+  if (gate.scope && principal.scope !== gate.scope) {
+    throw new ApiError('insufficient_scope', {
+      message: `This key has ${principal.scope.toLowerCase()} scope; this operation needs a ${gate.scope.toLowerCase()} key.`,
+    })
+  }
+  const asksForAddress = gate.allowlist === true || principal.allowlistForAllCalls
+  if (asksForAddress && !isInRanges(address, principal.allowlist)) {
+    throw new ApiError('ip_not_allowed', {
+      message: `The address ${address} is not on the company's IP allowlist.`,
+    })
+  }
+  if (gate.plan && !planReaches(principal.plan, gate.plan)) {
+    throw new ApiError('plan_required', {
+      message: `This operation needs the plan ${gate.plan} or higher; the company has ${principal.plan}.`,
+    })
+  }
+}

@@ -1,0 +1,58 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../errors.ts'
+import { errorResponses, STRICT } from './schema/common.ts'
+
+export type HealthDeps = {
+  /** Resolves to false when the database is out of reach; bounded in time. */
+  canReachDatabase: () => Promise<boolean>
+  isDraining: () => boolean
+}
+
+const Health = Type.Object({ ok: Type.Boolean() }, STRICT)
+
+/** GET /health: the process answers; `ok` says whether it can work. */
+export const getHealth =
+  (deps: HealthDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/health',
+      {
+        schema: {
+          operationId: 'getHealth',
+          summary: 'Health',
+          description:
+            'Always 200 while the process answers; `ok` is false when the database is out of reach.',
+          tags: ['Health'],
+          security: [],
+          response: { 200: Health },
+        },
+      },
+      async () => ({ ok: await deps.canReachDatabase() }),
+    )
+  }
+
+/** GET /ready: for load balancers, which send no traffic to a node that drains or cannot write. */
+export const getReady =
+  (deps: HealthDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/ready',
+      {
+        schema: {
+          operationId: 'getReady',
+          summary: 'Readiness',
+          description: '503 while the database is out of reach and while the node drains.',
+          tags: ['Health'],
+          security: [],
+          response: { 200: Health, ...errorResponses('unavailable') },
+        },
+      },
+      async () => {
+        if (deps.isDraining())
+          throw new ApiError('unavailable', { message: 'This node is stopping.' })
+        if (!(await deps.canReachDatabase())) throw new ApiError('unavailable')
+        return { ok: true }
+      },
+    )
+  }

@@ -1,0 +1,52 @@
+import { type TSchema, Type } from 'typebox'
+import { ERROR_CODES, type ErrorCode, statusOf } from '../../errors.ts'
+
+/** Unknown fields are refused, never dropped. */
+export const STRICT = { additionalProperties: false } as const
+
+export const Uuid = Type.String({ format: 'uuid' })
+export const DateTime = Type.String({ format: 'date-time' })
+
+export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+export const ErrorBody = Type.Object(
+  {
+    error: Type.String({ description: 'What went wrong, as a sentence.' }),
+    code: Type.Enum(ERROR_CODES, { description: 'Stable; programs branch on it.' }),
+    traceId: Type.String({ description: 'Quote it when you report a problem.' }),
+    details: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            path: Type.String({ description: 'JSON pointer into the body, or a parameter.' }),
+            message: Type.String(),
+          },
+          STRICT,
+        ),
+      ),
+    ),
+  },
+  STRICT,
+)
+
+/** Every keyed route can fail like this, whatever it does. */
+export const KEY_ERRORS = [
+  'missing_api_key',
+  'invalid_api_key',
+  'expired_api_key',
+  'ip_not_allowed',
+  'rate_limited',
+  'internal',
+  'unavailable',
+] as const satisfies readonly ErrorCode[]
+
+/** The failures of a route as OpenAPI responses: one a status, its codes in the description. */
+export function errorResponses(...codes: readonly ErrorCode[]): Record<number, TSchema> {
+  const byStatus = Map.groupBy(codes, statusOf)
+  return Object.fromEntries(
+    [...byStatus].map(([status, group]) => [
+      status,
+      { ...ErrorBody, description: group.map((code) => `\`${code}\``).join(', ') },
+    ]),
+  )
+}

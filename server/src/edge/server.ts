@@ -1,0 +1,107 @@
+import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import { ApiError } from '../errors.ts'
+import type { Logger } from '../platform/logger.ts'
+import type { Metrics } from '../platform/metrics.ts'
+import type { KeyGuard } from './auth/require-key.ts'
+import { answerParserError, answerRaw, handleError } from './error-handler.ts'
+import { getHealth, getReady, type HealthDeps } from './health.ts'
+import { parseJsonBodies } from './json-body.ts'
+import { answerUnknownRoutes } from './method-table.ts'
+import { collectOpenapi, serveOpenapi } from './openapi.ts'
+import { registerFormats } from './schema/formats.ts'
+import { traceIdOf } from './trace.ts'
+import { compileValidator } from './validate.ts'
+import { dashboardOnlyRoutes } from './v1/dashboard-only.ts'
+import { getKeyStatus, type GetKeyStatusDeps } from './v1/get-key-status.ts'
+
+export type ServerDeps = HealthDeps &
+  GetKeyStatusDeps & { keyGuard: KeyGuard; logger: Logger; metrics: Metrics }
+
+const BODY_BYTES_MAX = 256 * 1_024
+const HEADERS_MS_MAX = 10_000
+const REQUEST_MS_MAX = 30_000
+const KEEP_ALIVE_MS = 72_000
+
+/** The HTTP side of the service: every route, in the order of the contract. */
+export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
+  registerFormats()
+  const app = createApp(deps.logger)
+  listenToStrayRequests(app)
+  observeRequests(app, deps)
+  parseJsonBodies(app)
+  answerUnknownRoutes(app)
+  await collectOpenapi(app)
+
+  await app.register(getHealth(deps))
+  await app.register(getReady(deps))
+  await app.register(dashboardOnlyRoutes(deps))
+  await app.register(getKeyStatus(deps))
+
+  await serveOpenapi(app)
+  await app.ready()
+  return app
+}
+
+function createApp(logger: FastifyBaseLogger): FastifyInstance {
+  const app = fastify({
+    loggerInstance: logger,
+    disableRequestLogging: true,
+    requestIdHeader: false,
+    genReqId: (request) => traceIdOf(request.headers),
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: REQUEST_MS_MAX,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // A request that arrives while the server closes is still served; then the connection ends.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    clientErrorHandler: answerParserError,
+    frameworkErrors: handleError,
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 200 },
+    http: {
+      headersTimeout: HEADERS_MS_MAX,
+      connectionsCheckingInterval: 1_000,
+      // Node would answer these with an empty body; the hook below does it in our shape.
+      requireHostHeader: false,
+    },
+  })
+  app.setValidatorCompiler(compileValidator)
+  // Responses are checked by the contract tests; a serialiser of its own would drop fields silently.
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value))
+  app.setErrorHandler(handleError)
+  app.decorateRequest('principal')
+  app.decorateRequest('key')
+  app.decorateRequest('clientAddress', '')
+  return app
+}
+
+function listenToStrayRequests(app: FastifyInstance): void {
+  app.server.on('connect', (request) => answerRaw('method_not_allowed', request))
+  app.server.on('checkExpectation', (request) =>
+    answerRaw('invalid_request', request, 'The Expect header can only be 100-continue.'),
+  )
+}
+
+function observeRequests(app: FastifyInstance, { keyGuard, metrics }: ServerDeps): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-trace-id', request.id)
+    reply.header('x-content-type-options', 'nosniff')
+    reply.header('cache-control', 'no-store')
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      throw new ApiError('invalid_request', { message: 'The Host header is missing.' })
+    }
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    keyGuard.noteUse(request, reply)
+    const operation = request.routeOptions.schema?.operationId ?? 'none'
+    const status = `${Math.floor(reply.statusCode / 100)}xx`
+    metrics.requestSeconds.observe({ operation, status }, reply.elapsedTime / 1_000)
+    // Errors of ours are logged where they stop; a line a request is for whoever asks for it.
+    request.log.debug({
+      event: 'request.answered',
+      traceId: request.id,
+      operation,
+      status: reply.statusCode,
+      durationMs: reply.elapsedTime,
+    })
+  })
+}

@@ -1,0 +1,50 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../errors.ts'
+import type { RequireKey } from '../auth/require-key.ts'
+import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
+
+const refuse = async (): Promise<never> => {
+  throw new ApiError('dashboard_only')
+}
+
+const response = errorResponses(...KEY_ERRORS, 'dashboard_only')
+
+/**
+ * POST /v1/workspaces/{workspaceId}/keys and POST /v1/keys/{keyId}/rotate: a key cannot make
+ * keys. Both are refused before the body or the id is looked at, so they tell nothing about either.
+ */
+export const dashboardOnlyRoutes =
+  (deps: { requireKey: RequireKey }): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/workspaces/:workspaceId/keys',
+      {
+        onRequest: [deps.requireKey(), refuse],
+        schema: {
+          operationId: 'createWorkspaceKey',
+          summary: 'Create a key (dashboard only)',
+          description: 'Always refused: keys are created in the dashboard.',
+          tags: ['Keys'],
+          params: Type.Object({ workspaceId: Type.String() }),
+          response,
+        },
+      },
+      refuse,
+    )
+    app.post(
+      '/v1/keys/:keyId/rotate',
+      {
+        onRequest: [deps.requireKey(), refuse],
+        schema: {
+          operationId: 'rotateKey',
+          summary: 'Rotate a key (dashboard only)',
+          description: 'Always refused: keys are rotated in the dashboard.',
+          tags: ['Keys'],
+          params: Type.Object({ keyId: Type.String() }),
+          response,
+        },
+      },
+      refuse,
+    )
+  }

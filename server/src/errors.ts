@@ -1,0 +1,82 @@
+/** Every error a client can see. Codes are contract: add freely, never rename. */
+const ERRORS = {
+  invalid_request: [400, 'The request does not match the schema.'],
+  invalid_json: [400, 'The body is not valid JSON.'],
+  invalid_cursor: [400, 'This cursor is not valid for this query. Start again without it.'],
+  unknown_project: [400, 'No such project in this workspace.'],
+  missing_api_key: [401, 'Send an API key: Authorization: Bearer <key>.'],
+  invalid_api_key: [401, 'This API key is unknown or revoked.'],
+  expired_api_key: [401, 'This API key has expired. Create or rotate one in the dashboard.'],
+  not_signed_in: [401, 'Sign in first.'],
+  insufficient_scope: [403, 'This key may not call this operation.'],
+  plan_required: [403, "The company's plan does not include this operation."],
+  ip_not_allowed: [403, "This address is not on the company's IP allowlist."],
+  dashboard_only: [403, 'Keys are created and rotated in the dashboard only.'],
+  insufficient_role: [403, 'Your role may not do this.'],
+  cross_site: [403, 'This request came from another site.'],
+  not_found: [404, 'No such resource.'],
+  method_not_allowed: [405, 'This path does not answer that method.'],
+  request_timeout: [408, 'The request did not arrive in time.'],
+  export_not_downloadable: [409, 'This export can no longer be downloaded.'],
+  conflict: [409, 'This conflicts with the present state.'],
+  payload_too_large: [413, 'The body is too large.'],
+  download_too_large: [413, 'The download is too large for the dashboard. Use the API.'],
+  unsupported_media_type: [415, 'Send the body as application/json.'],
+  rate_limited: [429, 'Too many requests. Retry after the given delay.'],
+  headers_too_large: [431, 'The request headers are too large.'],
+  internal: [500, 'Something went wrong on our side. Quote the trace id when you report it.'],
+  overloaded: [503, 'The service is at capacity. Retry after the given delay.'],
+  unavailable: [503, 'The service cannot reach its database. Retry after the given delay.'],
+  archive_restoring: [503, 'Archived data is being restored. Retry after the given delay.'],
+} as const satisfies Record<string, readonly [status: number, message: string]>
+
+export type ErrorCode = keyof typeof ERRORS
+
+export const ERROR_CODES = Object.keys(ERRORS).filter(isErrorCode)
+
+/** One fault in the input: `path` is a JSON pointer into the body, or a parameter's name. */
+export type ErrorDetail = { path: string; message: string }
+
+/** The caller is wrong or refused. The status comes from the table, never from the throw site. */
+export class ApiError extends Error {
+  override name = 'ApiError'
+  readonly code: ErrorCode
+  readonly status: number
+  readonly details: readonly ErrorDetail[] | undefined
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(
+    code: ErrorCode,
+    options: {
+      message?: string
+      details?: readonly ErrorDetail[]
+      retryAfterSeconds?: number
+      cause?: unknown
+    } = {},
+  ) {
+    super(options.message ?? ERRORS[code][1], { cause: options.cause })
+    this.code = code
+    this.status = ERRORS[code][0]
+    this.details = options.details
+    // Every 503 and 429 tells the caller when to come back.
+    this.retryAfterSeconds =
+      options.retryAfterSeconds ?? (this.status === 503 || this.status === 429 ? 1 : undefined)
+  }
+}
+
+export function statusOf(code: ErrorCode): number {
+  return ERRORS[code][0]
+}
+
+export function messageOf(code: ErrorCode): string {
+  return ERRORS[code][1]
+}
+
+/** The operator is told one sentence and the program ends with exit code 1. */
+export class OperatorError extends Error {
+  override name = 'OperatorError'
+}
+
+function isErrorCode(code: string): code is ErrorCode {
+  return code in ERRORS
+}

@@ -1,0 +1,65 @@
+import { Command, Option } from 'commander'
+import { SERVE_ROLES, type ServeRole } from './app.ts'
+import { bootstrap, type BootstrapOptions } from './command/bootstrap.ts'
+import { migrateOnly } from './command/migrate.ts'
+import { printOpenapi } from './command/openapi.ts'
+import { serve } from './command/serve.ts'
+import { setPlan } from './command/set-plan.ts'
+import { parseConfig } from './config.ts'
+import { OperatorError } from './errors.ts'
+
+const collect = (value: string, previous: string[]): string[] => [...previous, value]
+
+const program = new Command('annals')
+  .description('Audit-event service')
+  .showHelpAfterError()
+  .enablePositionalOptions()
+
+program
+  .command('serve')
+  .description('run the service until SIGTERM')
+  .addOption(new Option('--role <role>', 'what this node does').choices(SERVE_ROLES).default('all'))
+  .action((options: { role: ServeRole }) => serve(readConfig(), options))
+
+program
+  .command('bootstrap')
+  .description('make a company with workspaces, a project, an owner and keys')
+  .option('--json', 'print one line of JSON')
+  .option('--company <name>', 'name of the company', 'Company')
+  .option('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE', 'PRO')
+  .option('--workspace <name>', 'a workspace; may be repeated (default: Production)', collect, [])
+  .option('--project <name>', 'a project in the first workspace', 'Default')
+  .option('--email <email>', "the owner's login (default: a fresh one)")
+  .option('--password <password>', "the owner's password (default: a fresh one)")
+  .option('--allow-ip <cidr>', 'may be repeated (default: 127.0.0.1/32, ::1/128)', collect, [])
+  .action((options: BootstrapOptions) => bootstrap(readConfig(), options))
+
+program
+  .command('company')
+  .description("the operator's changes to a company")
+  .command('set-plan')
+  .requiredOption('--company <id>', 'id of the company')
+  .requiredOption('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE')
+  .action((options: { company: string; plan: string }) => setPlan(readConfig(), options))
+
+program
+  .command('migrate')
+  .description('bring the database up to date')
+  .action(() => migrateOnly(readConfig()))
+
+program
+  .command('openapi')
+  .description('print the OpenAPI document')
+  .action(() => printOpenapi())
+
+function readConfig() {
+  return parseConfig(process.env)
+}
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  if (!(error instanceof OperatorError)) throw error
+  process.stderr.write(`annals: ${error.message}\n`)
+  process.exitCode = 1
+}

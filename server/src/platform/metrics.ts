@@ -1,0 +1,31 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
+
+/** Every metric of the service, in one readable list. */
+export function createMetrics() {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry, prefix: 'annals_' })
+  const registers = [registry]
+  return {
+    registry,
+    requestSeconds: new Histogram({
+      name: 'annals_request_answer_seconds',
+      help: 'Time from request to answer, by operation and status class.',
+      labelNames: ['operation', 'status'],
+      buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+      registers,
+    }),
+    authenticationsRefused: new Counter({
+      name: 'annals_authentication_refuse_total',
+      help: 'Calls refused before their body was read, by code.',
+      labelNames: ['code'],
+      registers,
+    }),
+    connectionsWaiting: new Gauge({
+      name: 'annals_connection_wait_count',
+      help: 'Queries that wait for a database connection.',
+      registers,
+    }),
+  }
+}
+
+export type Metrics = ReturnType<typeof createMetrics>

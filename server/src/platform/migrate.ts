@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { OperatorError } from '../errors.ts'
+import type { Logger } from './logger.ts'
+import { type Connection, sqlStateOf, SQLSTATE } from './pg.ts'
+
+export type Migration = {
+  version: number
+  name: string
+  /** The lowest schema version a program must know to run on a database with this migration. */
+  oldestProgram: number
+  sql: string
+}
+
+const FILE_NAME = /^(\d{6})_([a-z_]+)\.sql$/
+const HEADER = /^-- oldest program: (\d+)$/m
+/** Any number serves, as long as nothing else in the database uses it. */
+const MIGRATION_LOCK = 4_207_001
+const SERVER_VERSION_MIN = 150_000
+
+export const MIGRATIONS_DIR = join(import.meta.dirname, '../../migrations')
+
+export function readMigrations(folder: string = MIGRATIONS_DIR): Migration[] {
+  return readdirSync(folder)
+    .toSorted()
+    .map((file, index) => {
+      const [, digits, name] = FILE_NAME.exec(file) ?? []
+      const sql = readFileSync(join(folder, file), 'utf8')
+      const oldestProgram = HEADER.exec(sql)?.[1]
+      if (!digits || !name || !oldestProgram || Number(digits) !== index + 1) {
+        throw new Error(`${file} is not a migration: expected ${index + 1} as NNNNNN_noun.sql`)
+      }
+      return { version: Number(digits), name, oldestProgram: Number(oldestProgram), sql }
+    })
+}
+
+/**
+ * Brings the database to this program's schema. Forward only, each migration in its own
+ * transaction; the session lock makes twenty programs that start at once take turns, and the
+ * later ones find nothing to do.
+ */
+export async function migrate({
+  connection,
+  logger,
+  migrations = readMigrations(),
+}: {
+  connection: Connection
+  logger: Logger
+  migrations?: readonly Migration[]
+}): Promise<{ applied: number }> {
+  const client = new pg.Client({ ...connection, application_name: 'annals migrate' })
+  client.on('error', () => {}) // The pending query rejects with the same error.
+  try {
+    await client.connect()
+    await refuseOldServer(client)
+    await client.query(`select pg_advisory_lock(${MIGRATION_LOCK})`)
+    const present = await readPresent(client)
+    refuseNewerSchema(present, migrations)
+    const missing = migrations.filter(({ version }) => !present.has(version))
+    for (const migration of missing) {
+      await apply(client, migration)
+      logger.info({ event: 'migration.applied', version: migration.version, name: migration.name })
+    }
+    return { applied: missing.length }
+  } catch (error) {
+    throw explain(error)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+async function refuseOldServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ version: number; text: string }>(
+    `select current_setting('server_version_num')::int as version,
+            current_setting('server_version') as text`,
+  )
+  if ((rows[0]?.version ?? 0) < SERVER_VERSION_MIN) {
+    throw new OperatorError(
+      `the database is PostgreSQL ${rows[0]?.text}; Annals needs 15 or newer. Nothing was changed.`,
+    )
+  }
+}
+
+type Present = Map<number, { checksum: string; oldestProgram: number; name: string }>
+
+async function readPresent(client: pg.Client): Promise<Present> {
+  await client.query(`
+    create table if not exists schema_migration (
+      version        integer primary key,
+      name           text not null,
+      checksum       text not null,
+      oldest_program integer not null,
+      applied_at     timestamptz not null default now()
+    )`)
+  const { rows } = await client.query<{
+    version: number
+    name: string
+    checksum: string
+    oldestProgram: number
+  }>(
+    `select version, name, checksum, oldest_program as "oldestProgram" from schema_migration order by version`,
+  )
+  return new Map(rows.map((row) => [row.version, row]))
+}
+
+function refuseNewerSchema(present: Present, migrations: readonly Migration[]): void {
+  const known = migrations.length
+  for (const [version, { name, checksum, oldestProgram }] of present) {
+    const mine = migrations[version - 1]
+    if (!mine && oldestProgram > known) {
+      throw new OperatorError(
+        `the database has migration ${version} (${name}), which needs a program with schema ${oldestProgram} or newer; this one has ${known}. Upgrade this program.`,
+      )
+    }
+    if (mine && checksum !== checksumOf(mine)) {
+      throw new OperatorError(
+        `migration ${version} (${name}) was applied with another text than this program carries. Use the program that made the database, or a newer release.`,
+      )
+    }
+  }
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query('begin')
+  try {
+    // The version row comes first: a second migrator that ignored the lock would stop here.
+    await client.query(
+      'insert into schema_migration (version, name, checksum, oldest_program) values ($1, $2, $3, $4)',
+      [migration.version, migration.name, checksumOf(migration), migration.oldestProgram],
+    )
+    await client.query(migration.sql)
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    throw error
+  }
+}
+
+function checksumOf({ sql }: Migration): string {
+  return createHash('sha256').update(sql).digest('hex')
+}
+
+/** What an operator can act on becomes a sentence; anything else stays as it is. */
+function explain(error: unknown): unknown {
+  if (error instanceof OperatorError || !(error instanceof Error)) return error
+  const code = sqlStateOf(error)
+  if (code === SQLSTATE.DISK_FULL) {
+    return new OperatorError('the database has no disk space left.', { cause: error })
+  }
+  if (code === '28P01' || code === '28000') {
+    return new OperatorError(`the database refused the login: ${error.message}.`, { cause: error })
+  }
+  if (code === '3D000' || code === '42501') {
+    return new OperatorError(`the database said: ${error.message}.`, { cause: error })
+  }
+  if (code !== null && /^(E[A-Z]+|EAI_AGAIN|57P03)$/.test(code)) {
+    return new OperatorError(`cannot reach the database: ${reasonOf(error)}.`, { cause: error })
+  }
+  return error
+}
+
+/** A name with several addresses fails with an AggregateError, whose own message is empty. */
+function reasonOf(error: Error): string {
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error
+  return first instanceof Error ? first.message : error.message
+}

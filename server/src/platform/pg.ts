@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { Kysely, PostgresDialect } from 'kysely'
+import pg from 'pg'
+import type { Logger } from './logger.ts'
+import type { Tables } from './tables.ts'
+
+/** Kysely, or a transaction of it: the caller decides about the transaction. */
+export type Queryable = Kysely<Tables>
+
+/** How to reach a database; `pg` takes it as it is. */
+export type Connection =
+  | { connectionString: string }
+  | { host: string; port: number; user: string; password: string; database: string }
+
+/**
+ * What a connection may do. `annals_serving` cannot update or delete an event; archiving and
+ * erasure use `annals_keeper`; the owner migrates.
+ */
+export type DatabaseRole = 'annals_serving' | 'annals_keeper' | 'owner'
+
+/** SQLSTATE by name, as far as the program tells them apart. */
+export const SQLSTATE = {
+  UNIQUE_VIOLATION: '23505',
+  UNDEFINED_TABLE: '42P01',
+  SERIALIZATION_FAILURE: '40001',
+  DEADLOCK_DETECTED: '40P01',
+  ADMIN_SHUTDOWN: '57P01',
+  CANNOT_CONNECT_NOW: '57P03',
+  DISK_FULL: '53100',
+} as const
+
+const INT8_OID = 20
+
+/** Every bigint of ours counts rows, so it fits a number; one that does not is a broken table. */
+function parseInt8(text: string): number {
+  const value = Number(text)
+  assert(Number.isSafeInteger(value), 'a bigint of ours fits a number')
+  return value
+}
+
+const types = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === INT8_OID ? parseInt8 : pg.types.getTypeParser(oid, format),
+}
+
+type DatabaseOptions = {
+  connection: Connection
+  role: DatabaseRole
+  connectionsMax: number
+  logger: Logger
+  name?: string
+}
+
+/** One pool under one role, with Kysely on top. Disposal ends the pool. */
+export class Database implements AsyncDisposable {
+  readonly pool: pg.Pool
+  readonly db: Queryable
+
+  constructor({ connection, role, connectionsMax, logger, name = 'annals' }: DatabaseOptions) {
+    this.pool = new pg.Pool({
+      ...connection,
+      types,
+      max: connectionsMax,
+      application_name: name,
+      connectionTimeoutMillis: CONNECT_MS_MAX,
+      idleTimeoutMillis: 60_000,
+      statement_timeout: STATEMENT_MS_MAX,
+      keepAlive: true,
+      // The pool waits for this promise, so no query runs before the role is set.
+      onConnect: (client) => (role === 'owner' ? undefined : client.query(`set role ${role}`)),
+    })
+    // An idle connection that breaks is replaced by the pool; unhandled it would end the process.
+    this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
+    this.db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: this.pool }) })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.db.destroy()
+  }
+}
+
+/** A caller of ours has its own dead-line of a second; the rest is for a slow link to a standby. */
+const CONNECT_MS_MAX = 3_000
+const STATEMENT_MS_MAX = 30_000
+
+/** The code of a database error, or of the socket below it; null for anything else. */
+export function sqlStateOf(error: unknown): string | null {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return null
+  return typeof error.code === 'string' ? error.code : null
+}
+
+const OUTAGE_CODES: readonly string[] = [
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  SQLSTATE.ADMIN_SHUTDOWN,
+  SQLSTATE.CANNOT_CONNECT_NOW,
+  '57P02', // crash_shutdown
+  '53300', // too_many_connections
+]
+
+/** What `pg` throws without a code when a connection breaks or cannot be had in time. */
+const OUTAGE_MESSAGES =
+  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|not queryable|query_wait_timeout/
+
+/** True when the database could not be reached or went away: the caller may try again later. */
+export function isOutage(error: unknown): boolean {
+  const code = sqlStateOf(error)
+  if (code !== null && (OUTAGE_CODES.includes(code) || code.startsWith('08'))) return true
+  return error instanceof Error && OUTAGE_MESSAGES.test(error.message)
+}

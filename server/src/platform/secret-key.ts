@@ -1,0 +1,31 @@
+import { randomBytes } from 'node:crypto'
+import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Secret } from './secret.ts'
+
+/**
+ * The key of this data folder, made on first use. It is written aside and linked into place, so
+ * that two programs that start at once agree on one and a crash leaves none half-written.
+ */
+export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
+  const path = join(dataDir, 'secret.key')
+  const draft = `${path}.${process.pid}`
+  try {
+    return new Secret(Buffer.from(readFileSync(path, 'utf8'), 'base64'))
+  } catch (error) {
+    if (!isMissing(error)) throw error
+  }
+  writeFileSync(draft, randomBytes(32).toString('base64'), { mode: 0o600 })
+  try {
+    linkSync(draft, path)
+  } catch {
+    // Another program was first; its key is the one.
+  } finally {
+    unlinkSync(draft)
+  }
+  return new Secret(Buffer.from(readFileSync(path, 'utf8'), 'base64'))
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}

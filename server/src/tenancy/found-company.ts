@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto'
+import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import { insertCompany } from './company-store.ts'
+import { createKey } from './key-store.ts'
+import { makeKeyText } from './key-text.ts'
+import { hashPassword } from './password.ts'
+import type { Plan } from './plans.ts'
+import { insertUser } from './user-store.ts'
+import { createProject, createWorkspace } from './workspace-store.ts'
+
+export type CompanyPlan = {
+  company: string
+  plan: Plan
+  workspaces: readonly [string, ...string[]]
+  project: string
+  email: string | null
+  password: string | null
+  allowlist: readonly string[]
+}
+
+/** What `annals bootstrap --json` prints; scripts outside the project read it. */
+export type FoundedCompany = {
+  company: { id: CompanyId; name: string; plan: Plan }
+  workspace: { id: WorkspaceId; name: string }
+  project: { id: ProjectId; name: string }
+  companyKey: string
+  workspaceKey: string
+  user: { email: string; password: string }
+  workspaces: { id: WorkspaceId; name: string; workspaceKey: string }[]
+}
+
+/**
+ * A new company with all it needs to work, in one transaction. This and the dashboard are the only
+ * places where the text of a key exists; the database keeps hashes.
+ */
+export async function foundCompany(db: Queryable, wish: CompanyPlan): Promise<FoundedCompany> {
+  const company = { id: newId<'company'>(), name: wish.company, plan: wish.plan }
+  const user = {
+    // Reserved by RFC 2606, so it reaches nobody.
+    email: (wish.email ?? `owner-${randomBytes(4).toString('hex')}@example.com`).toLowerCase(),
+    password: wish.password ?? randomBytes(12).toString('base64url'),
+  }
+  const passwordHash = await hashPassword(user.password)
+
+  return await db.transaction().execute(async (trx) => {
+    await insertCompany(trx, { ...company, allowlist: [...wish.allowlist] })
+    await insertUser(trx, {
+      id: newId(),
+      companyId: company.id,
+      email: user.email,
+      passwordHash,
+      role: 'OWNER',
+    })
+    await createWorkspace(trx, {
+      id: newId(),
+      companyId: company.id,
+      name: 'Dashboard activity',
+      kind: 'SYSTEM',
+    })
+    const companyKey = await issueKey(trx, company.id, null, 'Company key')
+    const [firstName, ...otherNames] = wish.workspaces
+    const first = await makeWorkspace(trx, company.id, firstName)
+    const others = []
+    for (const name of otherNames) others.push(await makeWorkspace(trx, company.id, name))
+    const project = { id: newId<'project'>(), name: wish.project }
+    await createProject(trx, { ...project, companyId: company.id, workspaceId: first.id })
+    return {
+      company,
+      workspace: { id: first.id, name: first.name },
+      project,
+      companyKey,
+      workspaceKey: first.workspaceKey,
+      user,
+      workspaces: [first, ...others],
+    }
+  })
+}
+
+async function makeWorkspace(db: Queryable, companyId: CompanyId, name: string) {
+  const id = newId<'workspace'>()
+  await createWorkspace(db, { id, companyId, name, kind: 'CUSTOMER' })
+  return { id, name, workspaceKey: await issueKey(db, companyId, id, `${name} key`) }
+}
+
+async function issueKey(
+  db: Queryable,
+  companyId: CompanyId,
+  workspaceId: WorkspaceId | null,
+  name: string,
+): Promise<string> {
+  const { kid, secretHash, text } = makeKeyText()
+  const key = { id: newId<'key'>(), companyId, workspaceId, kid, secretHash, name, expiresAt: null }
+  await createKey(db, key)
+  return text
+}

@@ -1,0 +1,158 @@
+import { sql } from 'kysely'
+import { ApiError } from '../errors.ts'
+import { assertId, type CompanyId, type KeyId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import { lockCompany } from './company-store.ts'
+import { COMPANY_BOUNDS, isPlan, type Plan } from './plans.ts'
+import type { KeyScope } from './principal.ts'
+
+/** A key with what a request needs of its company: one look-up answers every gate. */
+export type StoredKey = {
+  id: KeyId
+  kid: string
+  secretHash: Buffer
+  scope: KeyScope
+  companyId: CompanyId
+  workspaceId: WorkspaceId | null
+  createdAt: Date
+  expiresAt: Date | null
+  graceUntil: Date | null
+  revokedAt: Date | null
+  plan: Plan
+  allowlist: readonly string[]
+  allowlistForAllCalls: boolean
+}
+
+export async function findKeyByKid(db: Queryable, kid: string): Promise<StoredKey | null> {
+  const row = await db
+    .selectFrom('api_key as k')
+    .innerJoin('company as c', 'c.id', 'k.company_id')
+    .select([
+      'k.id',
+      'k.kid',
+      'k.secret_hash',
+      'k.scope',
+      'k.company_id',
+      'k.workspace_id',
+      'k.created_at',
+      'k.expires_at',
+      'k.grace_until',
+      'k.revoked_at',
+      'c.plan',
+      'c.allowlist',
+      'c.allowlist_for_all_calls',
+    ])
+    .where('k.kid', '=', kid)
+    .executeTakeFirst()
+  if (!row || !isPlan(row.plan)) return null
+  return {
+    id: assertId(row.id),
+    kid: row.kid,
+    secretHash: row.secret_hash,
+    scope: row.scope === 'COMPANY' ? 'COMPANY' : 'WORKSPACE',
+    companyId: assertId(row.company_id),
+    workspaceId: row.workspace_id === null ? null : assertId(row.workspace_id),
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    graceUntil: row.grace_until,
+    revokedAt: row.revoked_at,
+    plan: row.plan,
+    allowlist: row.allowlist,
+    allowlistForAllCalls: row.allowlist_for_all_calls,
+  }
+}
+
+/**
+ * Call it inside a transaction: the lock that guards the bound lasts until its end. Company keys
+ * are counted together, as if they belonged to a workspace of their own.
+ */
+export async function createKey(
+  db: Queryable,
+  key: {
+    id: KeyId
+    companyId: CompanyId
+    workspaceId: WorkspaceId | null
+    kid: string
+    secretHash: Buffer
+    name: string
+    expiresAt: Date | null
+  },
+): Promise<void> {
+  await lockCompany(db, key.companyId)
+  const { count } = await db
+    .selectFrom('api_key')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('company_id', '=', key.companyId)
+    .where('workspace_id', 'is not distinct from', key.workspaceId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  if (count >= COMPANY_BOUNDS.keysPerWorkspaceMax) {
+    throw new ApiError('conflict', {
+      message: `A workspace may have ${COMPANY_BOUNDS.keysPerWorkspaceMax} keys. Revoke one first.`,
+    })
+  }
+  await db
+    .insertInto('api_key')
+    .values({
+      id: key.id,
+      company_id: key.companyId,
+      workspace_id: key.workspaceId,
+      kid: key.kid,
+      secret_hash: key.secretHash,
+      scope: key.workspaceId === null ? 'COMPANY' : 'WORKSPACE',
+      name: key.name,
+      expires_at: key.expiresAt,
+      grace_until: null,
+      revoked_at: null,
+    })
+    .execute()
+}
+
+export type KeyUse = {
+  usedAt: Date
+  usedIp: string
+  usedEndpoint: string
+  /** Counted since UTC midnight of `usedAt`. */
+  calls: number
+  failures: number
+}
+
+export async function findKeyUse(db: Queryable, keyId: KeyId): Promise<KeyUse | null> {
+  const row = await db
+    .selectFrom('api_key_use')
+    .select(['used_at', 'used_ip', 'used_endpoint', 'calls', 'failures'])
+    .where('key_id', '=', keyId)
+    .executeTakeFirst()
+  if (!row) return null
+  return {
+    usedAt: row.used_at,
+    usedIp: row.used_ip,
+    usedEndpoint: row.used_endpoint,
+    calls: row.calls,
+    failures: row.failures,
+  }
+}
+
+/** Adds what one node saw. Several nodes add to the same day; the latest use wins. */
+export async function addKeyUses(
+  db: Queryable,
+  uses: readonly (KeyUse & { keyId: KeyId })[],
+): Promise<void> {
+  await sql`
+    insert into api_key_use as u (key_id, used_at, used_ip, used_endpoint, day, calls, failures)
+    select key_id, used_at, used_ip, used_endpoint, (used_at at time zone 'UTC')::date, calls, failures
+      from unnest(${uses.map((use) => use.keyId)}::uuid[], ${uses.map((use) => use.usedAt)}::timestamptz[],
+                  ${uses.map((use) => use.usedIp)}::text[], ${uses.map((use) => use.usedEndpoint)}::text[],
+                  ${uses.map((use) => use.calls)}::bigint[], ${uses.map((use) => use.failures)}::bigint[])
+           as seen (key_id, used_at, used_ip, used_endpoint, calls, failures)
+     order by key_id
+    on conflict (key_id) do update
+       set used_at       = greatest(u.used_at, excluded.used_at),
+           used_ip       = case when excluded.used_at >= u.used_at then excluded.used_ip else u.used_ip end,
+           used_endpoint = case when excluded.used_at >= u.used_at then excluded.used_endpoint else u.used_endpoint end,
+           day           = greatest(u.day, excluded.day),
+           calls         = case when u.day = excluded.day then u.calls else 0 end + excluded.calls,
+           failures      = case when u.day = excluded.day then u.failures else 0 end + excluded.failures`.execute(
+    db,
+  )
+}

@@ -1,0 +1,65 @@
+import { createHash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+/**
+ * An API key's text: `annals_<kid>_<secret>_<crc32>`, base62. The kid finds the row, the secret
+ * (256 bits) proves the caller, the checksum lets a scanner or a typo be told without a look-up.
+ * Only the SHA-256 of the secret is stored: it has too much entropy to guess, so a slow hash
+ * would cost every request and protect nothing.
+ */
+export type KeyText = { kid: string; secret: string }
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const KID_LENGTH = 12
+/** 62^43 is the first power above 2^256. */
+const SECRET_LENGTH = 43
+const CHECKSUM_LENGTH = 6
+const KEY = new RegExp(
+  `^annals_([0-9A-Za-z]{${KID_LENGTH}})_([0-9A-Za-z]{${SECRET_LENGTH}})_([0-9A-Za-z]{${CHECKSUM_LENGTH}})$`,
+)
+
+export function makeKeyText(): KeyText & { text: string; prefix: string; secretHash: Buffer } {
+  const kid = Array.from({ length: KID_LENGTH }, () => DIGITS.charAt(randomInt(62))).join('')
+  const secret = toBase62(BigInt(`0x${randomBytes(32).toString('hex')}`), SECRET_LENGTH)
+  const body = `annals_${kid}_${secret}`
+  return {
+    kid,
+    secret,
+    text: `${body}_${checksumOf(body)}`,
+    prefix: prefixOf(kid),
+    secretHash: hashSecret(secret),
+  }
+}
+
+/** Null when the text is no key of ours, without asking the database. */
+export function parseKeyText(text: string): KeyText | null {
+  const [, kid, secret, checksum] = KEY.exec(text) ?? []
+  if (!kid || !secret || checksumOf(`annals_${kid}_${secret}`) !== checksum) return null
+  return { kid, secret }
+}
+
+export function prefixOf(kid: string): string {
+  return `annals_${kid}`
+}
+
+export function hashSecret(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest()
+}
+
+export function isSecretOf(secret: string, secretHash: Buffer): boolean {
+  return timingSafeEqual(hashSecret(secret), secretHash)
+}
+
+function checksumOf(body: string): string {
+  return toBase62(BigInt(crc32(body)), CHECKSUM_LENGTH)
+}
+
+function toBase62(value: bigint, length: number): string {
+  let rest = value
+  let text = ''
+  while (text.length < length) {
+    text = DIGITS.charAt(Number(rest % 62n)) + text
+    rest /= 62n
+  }
+  return text
+}

@@ -1,0 +1,42 @@
+export const PLANS = ['FREE', 'STARTER', 'PRO', 'ENTERPRISE'] as const
+export type Plan = (typeof PLANS)[number]
+
+type PlanTerms = {
+  /** Null: the plan has no exports. */
+  exportRowsMax: number | null
+  hasWebhooks: boolean
+  hotDays: number
+  /** Events a second and key; null: no limit. */
+  eventsPerSecondMax: number | null
+}
+
+/** The one place that says what a plan includes. */
+export const PLAN_TERMS: Record<Plan, PlanTerms> = {
+  FREE: { exportRowsMax: null, hasWebhooks: false, hotDays: 7, eventsPerSecondMax: 50 },
+  STARTER: { exportRowsMax: 50_000, hasWebhooks: false, hotDays: 30, eventsPerSecondMax: 200 },
+  PRO: { exportRowsMax: 1_000_000, hasWebhooks: true, hotDays: 90, eventsPerSecondMax: 2_000 },
+  ENTERPRISE: {
+    exportRowsMax: 10_000_000,
+    hasWebhooks: true,
+    hotDays: 365,
+    eventsPerSecondMax: null,
+  },
+}
+
+/** Bounds on what a company may make, whatever its plan. */
+export const COMPANY_BOUNDS = {
+  workspacesMax: 100,
+  projectsPerWorkspaceMax: 100,
+  webhooksPerWorkspaceMax: 50,
+  keysPerWorkspaceMax: 100,
+  viewsMax: 500,
+} as const
+
+export function isPlan(text: string): text is Plan {
+  return PLANS.some((plan) => plan === text)
+}
+
+/** True when `plan` is `least` or better. */
+export function planReaches(plan: Plan, least: Plan): boolean {
+  return PLANS.indexOf(plan) >= PLANS.indexOf(least)
+}

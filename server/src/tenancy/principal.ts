@@ -1,0 +1,15 @@
+import type { CompanyId, KeyId, WorkspaceId } from '../platform/id.ts'
+import type { AddressRanges } from './allowlist.ts'
+import type { Plan } from './plans.ts'
+
+export const KEY_SCOPES = ['COMPANY', 'WORKSPACE'] as const
+export type KeyScope = (typeof KEY_SCOPES)[number]
+
+/** Who calls, as far as every later check needs it. Made from a key that was checked. */
+export type Principal = {
+  keyId: KeyId
+  companyId: CompanyId
+  plan: Plan
+  allowlist: AddressRanges
+  allowlistForAllCalls: boolean
+} & ({ scope: 'COMPANY'; workspaceId: null } | { scope: 'WORKSPACE'; workspaceId: WorkspaceId })

@@ -1,0 +1,64 @@
+import { ApiError } from '../errors.ts'
+import type { CompanyId, ProjectId, WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import { lockCompany } from './company-store.ts'
+import { COMPANY_BOUNDS } from './plans.ts'
+
+export type WorkspaceKind = 'CUSTOMER' | 'SYSTEM'
+
+/** The hash before the first event. */
+const NO_HASH = '0'.repeat(64)
+
+/** Call it inside a transaction: the workspace and its chain head are made together or not at all. */
+export async function createWorkspace(
+  db: Queryable,
+  workspace: { id: WorkspaceId; companyId: CompanyId; name: string; kind: WorkspaceKind },
+): Promise<void> {
+  await lockCompany(db, workspace.companyId)
+  const { count } = await db
+    .selectFrom('workspace')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('company_id', '=', workspace.companyId)
+    .where('kind', '=', 'CUSTOMER')
+    .executeTakeFirstOrThrow()
+  if (workspace.kind === 'CUSTOMER' && count >= COMPANY_BOUNDS.workspacesMax) {
+    throw new ApiError('conflict', {
+      message: `A company may have ${COMPANY_BOUNDS.workspacesMax} workspaces; this one has them all.`,
+    })
+  }
+  await db
+    .insertInto('workspace')
+    .values({
+      id: workspace.id,
+      company_id: workspace.companyId,
+      name: workspace.name,
+      kind: workspace.kind,
+    })
+    .execute()
+  await db
+    .insertInto('chain_head')
+    .values({ workspace_id: workspace.id, seq: 0, hash: NO_HASH, last_id: null })
+    .execute()
+}
+
+/** Call it inside a transaction: the lock that guards the bound lasts until its end. */
+export async function createProject(
+  db: Queryable,
+  project: { id: ProjectId; companyId: CompanyId; workspaceId: WorkspaceId; name: string },
+): Promise<void> {
+  await lockCompany(db, project.companyId)
+  const { count } = await db
+    .selectFrom('project')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('workspace_id', '=', project.workspaceId)
+    .executeTakeFirstOrThrow()
+  if (count >= COMPANY_BOUNDS.projectsPerWorkspaceMax) {
+    throw new ApiError('conflict', {
+      message: `A workspace may have ${COMPANY_BOUNDS.projectsPerWorkspaceMax} projects; this one has them all.`,
+    })
+  }
+  await db
+    .insertInto('project')
+    .values({ id: project.id, workspace_id: project.workspaceId, name: project.name })
+    .execute()
+}
