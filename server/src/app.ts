@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { sql } from 'kysely'
 import type { Config } from './config.ts'
 import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
@@ -9,10 +8,9 @@ import { MetricsListener } from './edge/metrics-listener.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
 import { OperatorError } from './errors.ts'
 import { type Clock, systemClock } from './platform/clock.ts'
-import { withDeadline } from './platform/deadline.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
-import { Database, type Queryable } from './platform/pg.ts'
+import { Database } from './platform/pg.ts'
 import { type Store, openStore } from './store.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
@@ -29,7 +27,6 @@ export type App = AsyncDisposable & {
 }
 
 const CONNECTIONS_MAX = 20
-const HEALTH_MS_MAX = 900
 
 /**
  * The whole service, from its parts. Everything that lives is put on one stack as it starts, so
@@ -113,20 +110,8 @@ export function serverDeps({
     keyUse,
     keyGuard,
     requireKey: keyGuard.requireKey,
-    canReachDatabase: () => canReach(db),
+    canReachDatabase: () => database.isReachable(),
     isDraining: () => false,
-  }
-}
-
-async function canReach(db: Queryable): Promise<boolean> {
-  try {
-    await withDeadline(sql`select 1`.execute(db), {
-      timeoutMs: HEALTH_MS_MAX,
-      late: () => new Error('the database did not answer in time'),
-    })
-    return true
-  } catch {
-    return false
   }
 }
 

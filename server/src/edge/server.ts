@@ -1,4 +1,5 @@
-import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import { fastify, type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
@@ -8,6 +9,7 @@ import { getHealth, getReady, type HealthDeps } from './health.ts'
 import { parseJsonBodies } from './json-body.ts'
 import { answerUnknownRoutes } from './method-table.ts'
 import { collectOpenapi, serveOpenapi } from './openapi.ts'
+import { STRICT } from './schema/common.ts'
 import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
 import { compileValidator } from './validate.ts'
@@ -30,6 +32,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   observeRequests(app, deps)
   parseJsonBodies(app)
   answerUnknownRoutes(app)
+  refuseUnknownParameters(app)
   await collectOpenapi(app)
 
   await app.register(getHealth(deps))
@@ -45,7 +48,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
 function createApp(logger: FastifyBaseLogger): FastifyInstance {
   const app = fastify({
     loggerInstance: logger,
-    disableRequestLogging: true,
+    // One line a request, written by the hook below.
+    logController: new LogController({ disableRequestLogging: true }),
     requestIdHeader: false,
     genReqId: (request) => traceIdOf(request.headers),
     bodyLimit: BODY_BYTES_MAX,
@@ -79,6 +83,14 @@ function listenToStrayRequests(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request) =>
     answerRaw('invalid_request', request, 'The Expect header can only be 100-continue.'),
   )
+}
+
+/** A route that declares no query parameters has none, and says so. */
+function refuseUnknownParameters(app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    if (!route.schema?.operationId) return
+    route.schema.querystring ??= Type.Object({}, STRICT)
+  })
 }
 
 function observeRequests(app: FastifyInstance, { keyGuard, metrics }: ServerDeps): void {

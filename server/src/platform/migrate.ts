@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
+import { Client } from 'pg'
 import { OperatorError } from '../errors.ts'
 import type { Logger } from './logger.ts'
 import { type Connection, sqlStateOf, SQLSTATE } from './pg.ts'
@@ -50,7 +50,7 @@ export async function migrate({
   logger: Logger
   migrations?: readonly Migration[]
 }): Promise<{ applied: number }> {
-  const client = new pg.Client({ ...connection, application_name: 'annals migrate' })
+  const client = new Client({ ...connection, application_name: 'annals migrate' })
   client.on('error', () => {}) // The pending query rejects with the same error.
   try {
     await client.connect()
@@ -71,7 +71,7 @@ export async function migrate({
   }
 }
 
-async function refuseOldServer(client: pg.Client): Promise<void> {
+async function refuseOldServer(client: Client): Promise<void> {
   const { rows } = await client.query<{ version: number; text: string }>(
     `select current_setting('server_version_num')::int as version,
             current_setting('server_version') as text`,
@@ -85,7 +85,7 @@ async function refuseOldServer(client: pg.Client): Promise<void> {
 
 type Present = Map<number, { checksum: string; oldestProgram: number; name: string }>
 
-async function readPresent(client: pg.Client): Promise<Present> {
+async function readPresent(client: Client): Promise<Present> {
   await client.query(`
     create table if not exists schema_migration (
       version        integer primary key,
@@ -122,7 +122,7 @@ function refuseNewerSchema(present: Present, migrations: readonly Migration[]): 
   }
 }
 
-async function apply(client: pg.Client, migration: Migration): Promise<void> {
+async function apply(client: Client, migration: Migration): Promise<void> {
   await client.query('begin')
   try {
     // The version row comes first: a second migrator that ignored the lock would stop here.

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { Kysely, PostgresDialect } from 'kysely'
-import pg from 'pg'
+import { Pool, types as pgTypes } from 'pg'
+import { withDeadline } from './deadline.ts'
 import type { Logger } from './logger.ts'
 import type { Tables } from './tables.ts'
 
@@ -40,7 +41,7 @@ function parseInt8(text: string): number {
 
 const types = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === INT8_OID ? parseInt8 : pg.types.getTypeParser(oid, format),
+    oid === INT8_OID ? parseInt8 : pgTypes.getTypeParser(oid, format),
 }
 
 type DatabaseOptions = {
@@ -53,11 +54,11 @@ type DatabaseOptions = {
 
 /** One pool under one role, with Kysely on top. Disposal ends the pool. */
 export class Database implements AsyncDisposable {
-  readonly pool: pg.Pool
+  readonly pool: Pool
   readonly db: Queryable
 
   constructor({ connection, role, connectionsMax, logger, name = 'annals' }: DatabaseOptions) {
-    this.pool = new pg.Pool({
+    this.pool = new Pool({
       ...connection,
       types,
       max: connectionsMax,
@@ -66,12 +67,22 @@ export class Database implements AsyncDisposable {
       idleTimeoutMillis: 60_000,
       statement_timeout: STATEMENT_MS_MAX,
       keepAlive: true,
-      // The pool waits for this promise, so no query runs before the role is set.
-      onConnect: (client) => (role === 'owner' ? undefined : client.query(`set role ${role}`)),
+      // Part of the connection's start, so no query runs before the role is set.
+      ...(role !== 'owner' && { options: `-c role=${role}` }),
     })
     // An idle connection that breaks is replaced by the pool; unhandled it would end the process.
     this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
     this.db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: this.pool }) })
+  }
+
+  async isReachable(): Promise<boolean> {
+    const late = () => new Error('the database did not answer in time')
+    try {
+      await withDeadline(this.pool.query('select 1'), { timeoutMs: REACH_MS_MAX, late })
+      return true
+    } catch {
+      return false
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -82,6 +93,7 @@ export class Database implements AsyncDisposable {
 /** A caller of ours has its own dead-line of a second; the rest is for a slow link to a standby. */
 const CONNECT_MS_MAX = 3_000
 const STATEMENT_MS_MAX = 30_000
+const REACH_MS_MAX = 900
 
 /** The code of a database error, or of the socket below it; null for anything else. */
 export function sqlStateOf(error: unknown): string | null {

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import canonicalize from 'canonicalize'
+import fc from 'fast-check'
+
+import { canonicalJson, canonicalString } from './canonical.ts'
+
+const anyText = fc.string({ unit: 'binary' })
+const anyJson = fc.oneof(
+  fc.jsonValue({ maxDepth: 5 }),
+  fc.dictionary(anyText, fc.oneof(anyText, fc.double({ noNaN: true, noDefaultInfinity: true }))),
+  fc.dictionary(fc.nat(200).map(String), fc.jsonValue({ maxDepth: 2 })),
+)
+
+test('any JSON value has the text that the reference implementation writes', () => {
+  fc.assert(
+    fc.property(anyJson, (value) => {
+      assert.equal(canonicalJson(value), canonicalize(value))
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test('the canonical text parses to the same value and is its own canonical text', () => {
+  fc.assert(
+    fc.property(anyJson, (value) => {
+      const text = canonicalJson(value)
+      assert.equal(canonicalJson(JSON.parse(text)), text)
+    }),
+  )
+})
+
+test('the order of keys in the source does not matter', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(anyText, fc.nat())), (entries) => {
+      const unique = [...new Map(entries)]
+      const forth = canonicalJson(Object.fromEntries(unique))
+      assert.equal(canonicalJson(Object.fromEntries(unique.toReversed())), forth)
+    }),
+  )
+})
+
+test('any well-formed text is quoted as JSON.stringify quotes it', () => {
+  fc.assert(
+    fc.property(anyText, (text) => {
+      assert.equal(canonicalString(text), JSON.stringify(text))
+    }),
+  )
+})
+
+test('the example of RFC 8785, section 3.2.3, sorts as printed there', () => {
+  const value = JSON.parse(
+    '{"\\u20ac":"Euro Sign","\\r":"Carriage Return","\\ufb33":"Hebrew Letter Dalet With Dagesh",' +
+      '"1":"One","\\ud83d\\ude00":"Emoji: Grinning Face","\\u0080":"Control",' +
+      '"\\u00f6":"Latin Small Letter O With Diaeresis"}',
+  )
+  assert.equal(
+    canonicalJson(value),
+    '{"\\r":"Carriage Return","1":"One","\u0080":"Control",' +
+      '"\u00f6":"Latin Small Letter O With Diaeresis","\u20ac":"Euro Sign",' +
+      '"\u{1F600}":"Emoji: Grinning Face","\ufb33":"Hebrew Letter Dalet With Dagesh"}',
+  )
+})
+
+test('numbers at the edges are written as RFC 8785 asks', () => {
+  const numbers = [
+    1.0,
+    1e21,
+    1e20,
+    1e-7,
+    1e-6,
+    -0,
+    0.1,
+    333333333.33333329,
+    Number.MAX_SAFE_INTEGER,
+  ]
+  assert.equal(
+    canonicalJson(numbers),
+    '[1,1e+21,100000000000000000000,1e-7,0.000001,0,0.1,333333333.3333333,9007199254740991]',
+  )
+})
+
+test('what is no JSON value is our mistake and is not written', () => {
+  const cyclic: unknown[] = []
+  cyclic.push(cyclic)
+  for (const value of [
+    undefined,
+    Number.NaN,
+    Infinity,
+    () => 1,
+    Symbol('s'),
+    1n,
+    new Date(),
+    cyclic,
+  ]) {
+    assert.throws(() => canonicalJson(value), assert.AssertionError)
+    assert.throws(() => canonicalJson({ value }), assert.AssertionError)
+  }
+  assert.throws(() => canonicalJson(['\ud800']), assert.AssertionError)
+})

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+
+import { JSON_DEPTH_MAX } from '../platform/json-fault.ts'
+
+/**
+ * RFC 8785 (JCS): the one text of a JSON value that everybody who has the value can make. Keys are
+ * sorted by UTF-16 code units, numbers and strings are written as `JSON.stringify` writes them.
+ *
+ * The value was parsed by `parseStrictJson`, so anything that is no JSON is our mistake. Measured on
+ * metadata of eight keys, this takes less than half the time of the package `canonicalize`.
+ */
+export function canonicalJson(value: unknown): string {
+  return write(value, 1)
+}
+
+/** A JSON string token as RFC 8785 writes it. */
+export function canonicalString(text: string): string {
+  if (!NEEDS_CARE.test(text)) return `"${text}"`
+  assert(text.isWellFormed(), 'half of a surrogate pair has no canonical form')
+  return JSON.stringify(text)
+}
+
+/** Anything but printable ASCII, the quote and the backslash. A test costs half of JSON.stringify. */
+const NEEDS_CARE = /[^ !#-[\]-~]/
+
+function write(value: unknown, depth: number): string {
+  if (typeof value === 'string') return canonicalString(value)
+  if (typeof value === 'number') return writeNumber(value)
+  if (typeof value === 'boolean') return value ? 'true' : 'false'
+  if (value === null) return 'null'
+  assert(depth <= JSON_DEPTH_MAX, 'a value deeper than the parser admits')
+  if (Array.isArray(value)) return writeArray(value, depth)
+  assert(isPlainObject(value), 'only JSON values have a canonical form')
+  return writeObject(value, depth)
+}
+
+/** `String` is RFC 8785's own definition of a number's text; it also writes -0 as 0. */
+function writeNumber(value: number): string {
+  assert(Number.isFinite(value), 'JSON has no NaN and no infinity')
+  return String(value)
+}
+
+function writeArray(items: readonly unknown[], depth: number): string {
+  let text = '['
+  for (let index = 0; index < items.length; index += 1) {
+    if (index > 0) text += ','
+    text += write(items[index], depth + 1)
+  }
+  return `${text}]`
+}
+
+function writeObject(members: Record<string, unknown>, depth: number): string {
+  let text = '{'
+  // Without a comparator `sort` compares UTF-16 code units, which is the order of RFC 8785.
+  for (const key of Object.keys(members).sort()) {
+    if (text.length > 1) text += ','
+    text += `${canonicalString(key)}:${write(members[key], depth + 1)}`
+  }
+  return `${text}}`
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { createHash, createHmac } from 'node:crypto'
+import { test } from 'node:test'
+
+import canonicalize from 'canonicalize'
+import fc from 'fast-check'
+
+import { assertId, newId } from '../platform/id.ts'
+import { canonicalJson } from './canonical.ts'
+import { coreText, recomputeHash, sealEvent, verifyLink } from './chain.ts'
+import { commitPart, createSaltSource, parsePartTexts, partTextsJson } from './commitment.ts'
+import {
+  EMPTY_HEAD,
+  headAfter,
+  PART_NAMES,
+  type ChainHead,
+  type PendingEvent,
+  type SealedEvent,
+} from './event.ts'
+
+const START_MS = Date.parse('2026-01-01T00:00:00Z')
+
+const anyText = fc.string({ unit: 'binary' })
+const anyId = fc.uuid({ version: [4, 7] }).map((text) => assertId<never>(text))
+const anyMs = fc.integer({ min: -62_167_219_200_000, max: 253_402_300_799_999 })
+const anyPart = fc.option(fc.dictionary(anyText, fc.jsonValue({ maxDepth: 2 })).map(canonicalJson))
+const anyEvent: fc.Arbitrary<PendingEvent> = fc.record({
+  companyId: anyId,
+  workspaceId: anyId,
+  projectId: fc.option(anyId),
+  timestampMs: anyMs,
+  receivedAtMs: anyMs,
+  category: anyText,
+  action: anyText,
+  traceId: fc.option(anyText),
+  actor: anyPart,
+  metadata: anyPart,
+  resource: anyPart,
+})
+const anyChain = fc.array(anyEvent, { minLength: 1, maxLength: 5 }).map(sealAll)
+
+function sealAll(events: readonly PendingEvent[]): SealedEvent[] {
+  const nextSalts = createSaltSource()
+  let head = EMPTY_HEAD
+  return events.map((event, index) => {
+    const sealed = sealEvent(head, event, { id: newId(START_MS + index), salts: nextSalts() })
+    head = headAfter(sealed)
+    return sealed
+  })
+}
+
+/** The number of events that verify, from the first one on. */
+function verifiedCount(events: readonly SealedEvent[], from: ChainHead = EMPTY_HEAD): number {
+  let head = from
+  for (const [index, event] of events.entries()) {
+    if (!verifyLink(head, event).ok) return index
+    head = headAfter(event)
+  }
+  return events.length
+}
+
+test('the template writes the bytes that a general canonicaliser writes', () => {
+  fc.assert(
+    fc.property(anyChain, (events) => {
+      for (const event of events) {
+        const core = canonicalize({
+          v: 1,
+          id: event.id,
+          seq: event.seq,
+          companyId: event.companyId,
+          workspaceId: event.workspaceId,
+          projectId: event.projectId,
+          timestamp: new Date(event.timestampMs).toISOString(),
+          receivedAt: new Date(event.receivedAtMs).toISOString(),
+          category: event.category,
+          action: event.action,
+          traceId: event.traceId,
+          sealed: JSON.parse(event.sealed),
+          prevHash: event.prevHash,
+        })
+        assert(core !== undefined)
+        assert.equal(coreText(event), core)
+        assert.equal(event.hash, createHash('sha256').update('\0').update(core).digest('hex'))
+      }
+    }),
+  )
+})
+
+test('a commitment is the HMAC of the format, however long the value is', () => {
+  const anyValue = fc.oneof(
+    anyText,
+    fc.integer({ min: 5_000, max: 30_000 }).map((n) => '€'.repeat(n)),
+  )
+  const [drawSalts, name] = [createSaltSource(), fc.constantFrom(...PART_NAMES)]
+  fc.assert(
+    fc.property(name, anyValue, (part, value) => {
+      const salt = drawSalts()[part]
+      const expected = createHmac('sha256', salt)
+        .update(`annals/v1/${part}\0${value}`)
+        .digest('hex')
+      assert.equal(commitPart(part, value, salt), expected)
+    }),
+  )
+})
+
+test('whatever is sealed verifies, from the first event on or from any head', () => {
+  fc.assert(
+    fc.property(anyChain, (events) => {
+      assert.equal(verifiedCount(events), events.length)
+      const [first, ...others] = events
+      assert(first !== undefined)
+      assert.equal(verifiedCount(others, headAfter(first)), others.length)
+    }),
+  )
+})
+
+test('erasing any parts, values and salts, leaves the chain valid', () => {
+  fc.assert(
+    fc.property(anyChain, fc.subarray([...PART_NAMES]), (events, names) => {
+      const erased = events.map((event) => {
+        const salts = parsePartTexts(event.salts, 32)
+        assert(salts !== null)
+        const parts = Object.fromEntries(names.map((name) => [name, null]))
+        for (const name of names) delete salts[name]
+        return { ...event, ...parts, salts: partTextsJson(salts) }
+      })
+      assert.equal(verifiedCount(erased), events.length)
+    }),
+  )
+})
+
+/** Every column of a stored event, each with a change that a forger might make. */
+const FORGERIES: { [Column in keyof SealedEvent]: (event: SealedEvent) => Partial<SealedEvent> } = {
+  id: () => ({ id: newId(START_MS + 999) }),
+  seq: ({ seq }) => ({ seq: seq + 1 }),
+  companyId: () => ({ companyId: newId() }),
+  workspaceId: () => ({ workspaceId: newId() }),
+  projectId: ({ projectId }) => ({ projectId: projectId === null ? newId() : null }),
+  timestampMs: ({ timestampMs }) => ({ timestampMs: timestampMs + (timestampMs > 0 ? -1 : 1) }),
+  receivedAtMs: ({ receivedAtMs }) => ({
+    receivedAtMs: receivedAtMs + (receivedAtMs > 0 ? -1 : 1),
+  }),
+  category: ({ category }) => ({ category: `${category} ` }),
+  action: ({ action }) => ({ action: `${action}\u0301` }),
+  traceId: ({ traceId }) => ({ traceId: traceId === null ? '' : null }),
+  actor: ({ actor }) => ({ actor: actor === null ? '{}' : `${actor} ` }),
+  metadata: ({ metadata }) => ({ metadata: metadata === '{}' ? '{"a":1}' : '{}' }),
+  resource: ({ resource }) => ({ resource: resource === null ? 'null' : null }),
+  prevHash: ({ hash }) => ({ prevHash: hash }),
+  hash: ({ prevHash }) => ({ hash: prevHash }),
+  sealed: ({ sealed }) => ({ sealed: sealed === '{}' ? `{"actor":"${'0'.repeat(64)}"}` : '{}' }),
+  salts: ({ salts }) => ({ salts: salts === '{}' ? `{"actor":"${'0'.repeat(32)}"}` : '{}' }),
+}
+
+for (const [column, forge] of Object.entries(FORGERIES)) {
+  test(`a change of ${column} in any event is found at that event`, () => {
+    fc.assert(
+      fc.property(anyChain, fc.nat(), (events, position) => {
+        const index = position % events.length
+        const forged = events.map((event, at) =>
+          at === index ? { ...event, ...forge(event) } : event,
+        )
+        assert.equal(verifiedCount(forged), index)
+      }),
+      { numRuns: 25 },
+    )
+  })
+}
+
+test('an event left out, repeated or moved is found', () => {
+  const chain = fc.array(anyEvent, { minLength: 3, maxLength: 3 }).map(sealAll)
+  fc.assert(
+    fc.property(chain, ([first, second, third]) => {
+      assert(first !== undefined && second !== undefined && third !== undefined)
+      assert.equal(verifiedCount([second, third]), 0)
+      assert.equal(verifiedCount([first, third]), 1)
+      assert.equal(verifiedCount([first, first, second]), 1)
+      assert.equal(verifiedCount([first, third, second]), 1)
+    }),
+    { numRuns: 20 },
+  )
+})
+
+test('stored data of any shape is a finding, never an exception', () => {
+  const [event] = sealAll(fc.sample(anyEvent, 1))
+  assert(event !== undefined)
+  for (const [damage, problem] of [
+    [{ timestampMs: Number.NaN }, /timestamp/],
+    [{ receivedAtMs: 8.64e15 }, /receivedAt/],
+    [{ seq: 1.5 }, /seq/],
+    [{ category: '\ud800' }, /category/],
+    [{ sealed: '' }, /sealed/],
+    [{ sealed: '{"actor":"xyz"}' }, /sealed/],
+    [{ sealed: '{"other":"00"}' }, /sealed/],
+    [{ salts: 'null' }, /salts/],
+    [{ salts: ' {}' }, /salts/],
+  ] as const) {
+    const verdict = recomputeHash({ ...event, ...damage })
+    assert(!verdict.ok)
+    assert.match(verdict.problem, problem)
+  }
+})
+
+test('an id that does not ascend is never sealed', () => {
+  const [event] = sealAll(fc.sample(anyEvent, 1))
+  assert(event !== undefined)
+  const salts = createSaltSource()()
+  assert.throws(
+    () => sealEvent(headAfter(event), event, { id: event.id, salts }),
+    assert.AssertionError,
+  )
+})
+
+test('salts are never shared: neither within an event, nor by two events, nor across pools', () => {
+  const nextSalts = createSaltSource()
+  const drawn = Array.from({ length: 600 }, nextSalts)
+  const texts = drawn.flatMap((salts) => PART_NAMES.map((name) => salts[name].toString('hex')))
+  assert.equal(new Set(texts).size, 1_800)
+})

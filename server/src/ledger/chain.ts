@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+
+import { formatUtcMs, isUtcMs } from '../platform/utc-time.ts'
+import { canonicalString } from './canonical.ts'
+import {
+  commitPart,
+  parsePartTexts,
+  partTextsJson,
+  SALT_BYTES,
+  type PartTexts,
+  type Salts,
+} from './commitment.ts'
+import {
+  PART_NAMES,
+  type ChainHead,
+  type EventId,
+  type PendingEvent,
+  type SealedEvent,
+} from './event.ts'
+
+/**
+ * The next event of a chain. Pure: the id and the salts are arguments. docs/chain-format.md is the
+ * format's full text, vectors/chain.json its cases.
+ */
+export function sealEvent(
+  head: ChainHead,
+  event: PendingEvent,
+  { id, salts }: { id: EventId; salts: Salts },
+): SealedEvent {
+  assert(head.lastId === null || id > head.lastId, 'ids ascend along the chain')
+  const commitments: PartTexts = {}
+  const saltTexts: PartTexts = {}
+  for (const name of PART_NAMES) {
+    const value = event[name]
+    if (value === null) continue
+    commitments[name] = commitPart(name, value, salts[name])
+    saltTexts[name] = salts[name].toString('hex')
+  }
+  const sealedEvent = {
+    ...event,
+    id,
+    seq: head.seq + 1,
+    prevHash: head.hash,
+    hash: '',
+    sealed: partTextsJson(commitments),
+    salts: partTextsJson(saltTexts),
+  }
+  sealedEvent.hash = leafHash(coreText(sealedEvent))
+  return sealedEvent
+}
+
+/**
+ * What is hashed: RFC 8785 canonical JSON of the core. A template with the keys in their order over
+ * leaves that are canonical already; the tests hold it against a general canonicaliser. Ids, hashes
+ * and times consist of characters that need no escape.
+ */
+export function coreText(event: Omit<SealedEvent, 'hash'>): string {
+  const projectId = event.projectId === null ? 'null' : `"${event.projectId}"`
+  const traceId = event.traceId === null ? 'null' : canonicalString(event.traceId)
+  return (
+    `{"action":${canonicalString(event.action)},"category":${canonicalString(event.category)}` +
+    `,"companyId":"${event.companyId}","id":"${event.id}","prevHash":"${event.prevHash}"` +
+    `,"projectId":${projectId},"receivedAt":"${formatUtcMs(event.receivedAtMs)}"` +
+    `,"sealed":${event.sealed},"seq":${event.seq},"timestamp":"${formatUtcMs(event.timestampMs)}"` +
+    `,"traceId":${traceId},"v":1,"workspaceId":"${event.workspaceId}"}`
+  )
+}
+
+/** SHA-256(0x00 ‖ core), an RFC 6962 leaf hash. U+0000 is the byte 0x00 in UTF-8. */
+function leafHash(core: string): string {
+  return hash('sha256', `\0${core}`, 'hex')
+}
+
+/** The ledger's verdict on stored data. A problem is a finding, not an exception. */
+export type Verdict = { ok: true } | { ok: false; problem: string }
+export type Recomputed = { ok: true; hash: string } | { ok: false; problem: string }
+
+/** Whether a stored event is the one that follows `prev`. The sentence has ids and hashes, no payload. */
+export function verifyLink(prev: ChainHead, event: SealedEvent): Verdict {
+  if (event.seq !== prev.seq + 1) {
+    return bad(`seq is ${event.seq} where ${prev.seq + 1} follows`)
+  }
+  if (event.prevHash !== prev.hash) {
+    return bad(`prevHash is ${event.prevHash}, but the event before has the hash ${prev.hash}`)
+  }
+  if (prev.lastId !== null && event.id <= prev.lastId) {
+    return bad(`id ${event.id} does not follow id ${prev.lastId}`)
+  }
+  const recomputed = recomputeHash(event)
+  if (!recomputed.ok) return recomputed
+  if (recomputed.hash !== event.hash) {
+    return bad(`hash is ${event.hash}, but the stored fields hash to ${recomputed.hash}`)
+  }
+  return { ok: true }
+}
+
+/** The hash that the stored columns must have, once every part that is present fits its commitment. */
+export function recomputeHash(event: SealedEvent): Recomputed {
+  const problem = fieldProblem(event) ?? commitmentProblem(event)
+  if (problem !== null) return bad(problem)
+  return { ok: true, hash: leafHash(coreText(event)) }
+}
+
+/** What no sealed event can have, and what the template must not meet. */
+function fieldProblem(event: SealedEvent): string | null {
+  if (!Number.isSafeInteger(event.seq)) return 'seq is no whole number'
+  if (!isUtcMs(event.timestampMs)) return 'timestamp is outside the years 0000 to 9999'
+  if (!isUtcMs(event.receivedAtMs)) return 'receivedAt is outside the years 0000 to 9999'
+  for (const name of ['action', 'category', 'traceId'] as const) {
+    if (event[name]?.isWellFormed() === false) return `${name} is no valid Unicode text`
+  }
+  return null
+}
+
+const COMMITMENT_HEX_DIGITS = 64
+
+function commitmentProblem(event: SealedEvent): string | null {
+  const commitments = parsePartTexts(event.sealed, COMMITMENT_HEX_DIGITS)
+  if (commitments === null) return 'sealed is not a canonical map of commitments'
+  const salts = parsePartTexts(event.salts, SALT_BYTES * 2)
+  if (salts === null) return 'salts is not a canonical map of salts'
+  for (const name of PART_NAMES) {
+    const value = event[name]
+    const commitment = commitments[name]
+    const salt = salts[name]
+    if (value === null) {
+      // Erasure takes the value and its salt together. A salt alone means that a value was lost.
+      if (salt !== undefined) return `${name} is missing, but its salt is there`
+      continue
+    }
+    if (commitment === undefined) return `${name} was added: sealed holds no commitment to it`
+    if (salt === undefined) return `${name} has no salt`
+    if (commitPart(name, value, Buffer.from(salt, 'hex')) !== commitment) {
+      return `${name} differs from its commitment`
+    }
+  }
+  return null
+}
+
+function bad(problem: string): { ok: false; problem: string } {
+  return { ok: false, problem }
+}

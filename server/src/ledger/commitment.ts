@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { hash, randomFillSync } from 'node:crypto'
+
+import { PART_NAMES, type PartName } from './event.ts'
+
+export const SALT_BYTES = 16
+
+/** One fresh salt for each part that an event may have. */
+export type Salts = Record<PartName, Buffer>
+
+/** Names to hex texts; a name that is absent has none. */
+export type PartTexts = Partial<Record<PartName, string>>
+
+/**
+ * What the chain holds in place of a part: HMAC-SHA-256(salt, "annals/v1/" + name + 0x00 + value) in
+ * hex. The salt hides the value from guessing once it is erased; the name keeps one part's
+ * commitment from serving as another's.
+ *
+ * HMAC by hand (RFC 2104) from two one-shot hashes, because `createHmac` makes an object with a
+ * finaliser for each call: 1.9 µs against 18.6 µs in a loop. The tests hold it against `createHmac`.
+ */
+export function commitPart(name: PartName, canonicalValue: string, salt: Buffer): string {
+  assert(salt.length === SALT_BYTES, 'a salt has 16 bytes')
+  const message = `annals/v1/${name}\0${canonicalValue}`
+  // UTF-8 needs at most three bytes for a UTF-16 unit.
+  const innerBytesMax = BLOCK_BYTES + 3 * message.length
+  const inner = innerBytesMax <= scratch.length ? scratch : Buffer.alloc(innerBytesMax, INNER_PAD)
+  for (let index = 0; index < SALT_BYTES; index += 1) {
+    const byte = salt[index] ?? 0
+    inner[index] = byte ^ INNER_PAD
+    outer[index] = byte ^ OUTER_PAD
+  }
+  const bytes = BLOCK_BYTES + inner.write(message, BLOCK_BYTES, 'utf8')
+  outer.write(hash('sha256', inner.subarray(0, bytes), 'hex'), BLOCK_BYTES, 'hex')
+  return hash('sha256', outer, 'hex')
+}
+
+const BLOCK_BYTES = 64
+const INNER_PAD = 0x36
+const OUTER_PAD = 0x5c
+const SCRATCH_BYTES = 16_384
+/**
+ * Scratch space of `commitPart` alone, which runs to its end before anyone can call it again. Of the
+ * first block only the salt's bytes are ever written, so the padding behind them stays in place.
+ */
+const scratch = Buffer.alloc(SCRATCH_BYTES, INNER_PAD)
+const outer = Buffer.alloc(BLOCK_BYTES + 32, OUTER_PAD)
+
+/** The canonical JSON text of such a map: names in order, and hex needs no escapes. */
+export function partTextsJson(texts: PartTexts): string {
+  let json = '{'
+  for (const name of PART_NAMES) {
+    const text = texts[name]
+    if (text === undefined) continue
+    json += `${json.length > 1 ? ',' : ''}"${name}":"${text}"`
+  }
+  return `${json}}`
+}
+
+/** The map of a stored text, or null when the text is not what `partTextsJson` writes. */
+export function parsePartTexts(json: string, hexDigits: number): PartTexts | null {
+  const texts: PartTexts = {}
+  let rest = json.slice(1)
+  for (const name of PART_NAMES) {
+    const start = `"${name}":"`
+    if (!rest.startsWith(start)) continue
+    const text = rest.slice(start.length, start.length + hexDigits)
+    if (!HEX.test(text) || text.length !== hexDigits) return null
+    texts[name] = text
+    rest = rest.slice(start.length + hexDigits + 2)
+  }
+  return partTextsJson(texts) === json ? texts : null
+}
+
+const HEX = /^[0-9a-f]+$/
+
+const POOL_SALTS = 768
+
+/** Draws salts from a pool: one call to the system for 256 events. `fill` is the randomness. */
+export function createSaltSource(fill: (pool: Buffer) => Buffer = randomFillSync): () => Salts {
+  let pool: Buffer = Buffer.alloc(0)
+  let used = 0
+  const draw = (): Buffer => {
+    used += SALT_BYTES
+    return pool.subarray(used - SALT_BYTES, used)
+  }
+  return () => {
+    if (used === pool.length) {
+      // A new pool each time: salts that were handed out are views of the old one.
+      pool = fill(Buffer.allocUnsafeSlow(POOL_SALTS * SALT_BYTES))
+      used = 0
+    }
+    return { actor: draw(), metadata: draw(), resource: draw() }
+  }
+}

@@ -1,0 +1,129 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { attachToEngine, type Engine, leaveEngine } from './engine-attach.ts'
+import { openDataFolder } from './engine-files.ts'
+import { findNativeFolder } from './engine-package.ts'
+import type { EngineConnection, Presence } from './engine-presence.ts'
+import type { EngineSettings } from './engine-settings.ts'
+
+export { EngineError } from './engine-error.ts'
+
+export interface EngineOptions {
+  /** Absolute; made when it is missing. */
+  readonly dataDir: string
+  /** True for a service: there is one on a data folder. Commands come and go beside it. */
+  readonly exclusive: boolean
+  readonly logger?: EngineLogger
+  /** PostgreSQL's settings that shall differ from ours; they count when this call starts it. */
+  readonly settings?: EngineSettings
+}
+
+/** The part of a pino logger that is needed here. */
+export interface EngineLogger {
+  info(fields: Record<string, unknown>, message: string): void
+  warn(fields: Record<string, unknown>, message: string): void
+}
+
+const SILENT: EngineLogger = { info: () => {}, warn: () => {} }
+
+const RETRY_MS_MIN = 50
+const RETRY_MS_MAX = 5_000
+
+/** Attaches to the data folder's engine; makes and starts it when that is needed. */
+export async function startEngine(options: EngineOptions): Promise<EmbeddedPostgres> {
+  const { exclusive, logger = SILENT, settings = {} } = options
+  const startedAtMs = performance.now()
+  const engine = {
+    native: findNativeFolder(),
+    files: openDataFolder(options.dataDir),
+    settings,
+  }
+  const attached = await attachToEngine(engine, { exclusive, mayCreate: true })
+  const durationMs = Math.round(performance.now() - startedAtMs)
+  const event = attached.wasRunning ? 'engine.adopted' : 'engine.started'
+  logger.info({ event, dataDir: engine.files.dataDir, durationMs }, 'the embedded engine is ready')
+  return new EmbeddedPostgres(engine, attached, { exclusive, logger })
+}
+
+/**
+ * One process's use of the embedded engine.
+ *
+ *   attached ──connection ends──▶ lost ──engine runs again──▶ attached     (a service)
+ *   attached ──connection ends──▶ lost                                     (a command)
+ *   attached | lost ──dispose──▶ left: the last one out stops PostgreSQL
+ *
+ * The engine is nobody's child: it may outlive the process that started it, by a kill or because
+ * others use it, and then belongs to whoever is attached. `connection` holds through all of it.
+ */
+export class EmbeddedPostgres implements AsyncDisposable {
+  readonly connection: EngineConnection
+  readonly #engine: Engine
+  readonly #exclusive: boolean
+  readonly #logger: EngineLogger
+  readonly #closing = new AbortController()
+  /** Null while lost. */
+  #presence: Presence | null = null
+  #recovery: Promise<void> | null = null
+  #leaving: Promise<void> | null = null
+
+  constructor(
+    engine: Engine,
+    { connection, presence }: { connection: EngineConnection; presence: Presence },
+    { exclusive, logger }: { exclusive: boolean; logger: EngineLogger },
+  ) {
+    this.connection = connection
+    this.#engine = engine
+    this.#exclusive = exclusive
+    this.#logger = logger
+    this.#hold(presence)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#leaving ??= this.#leave()
+    await this.#leaving
+  }
+
+  #hold(presence: Presence): void {
+    this.#presence = presence
+    void presence.lost.then(() => {
+      if (this.#closing.signal.aborted) return
+      this.#presence = null
+      this.#logger.warn({ event: 'engine.lost', ...this.#fields() }, 'the embedded engine is gone')
+      // A command fails by its own queries; only a service outlives its engine.
+      if (this.#exclusive) this.#recovery = this.#recover()
+    })
+  }
+
+  async #recover(): Promise<void> {
+    let waitMs = RETRY_MS_MIN
+    while (!this.#closing.signal.aborted) {
+      try {
+        // Without mayCreate: where a ledger was, no empty one may appear by itself.
+        const attached = await attachToEngine(this.#engine, { exclusive: true, mayCreate: false })
+        const event = attached.wasRunning ? 'engine.adopted' : 'engine.started'
+        this.#logger.info({ event, ...this.#fields() }, 'the embedded engine is back')
+        this.#hold(attached.presence)
+        return
+      } catch (error) {
+        this.#logger.warn(
+          { event: 'engine.refused', err: error, waitMs, ...this.#fields() },
+          'the embedded engine does not come back yet',
+        )
+        await delay(waitMs, undefined, { signal: this.#closing.signal }).catch(() => {})
+        waitMs = Math.min(waitMs * 2, RETRY_MS_MAX)
+      }
+    }
+  }
+
+  async #leave(): Promise<void> {
+    this.#closing.abort()
+    await this.#recovery
+    const isStopped = await leaveEngine(this.#engine, this.connection, this.#presence)
+    const event = isStopped ? 'engine.stopped' : 'engine.left'
+    this.#logger.info({ event, ...this.#fields() }, 'this process has left the embedded engine')
+  }
+
+  #fields(): Record<string, unknown> {
+    return { dataDir: this.#engine.files.dataDir }
+  }
+}

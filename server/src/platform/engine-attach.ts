@@ -1,0 +1,187 @@
+import { chmodSync, existsSync } from 'node:fs'
+import { totalmem } from 'node:os'
+
+import { bootPostmaster, waitForAnswer } from './engine-boot.ts'
+import { createCluster, ENGINE_ROLE } from './engine-cluster.ts'
+import { removeEnclosure } from './engine-enclosure.ts'
+import { diskFullError, EngineError, explainFileError } from './engine-error.ts'
+import {
+  type EngineFiles,
+  giveToDataOwner,
+  hasCluster,
+  type Owner,
+  prepareFolders,
+  readOrCreatePassword,
+} from './engine-files.ts'
+import { type EngineConnection, type Presence, probeEngine } from './engine-presence.ts'
+import { findPostmaster, stopPostmaster } from './engine-process.ts'
+import { chooseRunner } from './engine-runner.ts'
+import { ENGINE_PORT, engineSettings, type EngineSettings } from './engine-settings.ts'
+import { openSocketFolder, removeSocketLink } from './engine-socket.ts'
+import { chooseOwner } from './engine-user.ts'
+import { acquireFileLock } from './file-lock.ts'
+
+/** One data folder and the programs that serve it. */
+export interface Engine {
+  readonly files: EngineFiles
+  readonly native: string
+  readonly settings: EngineSettings
+}
+
+export interface Attachment {
+  readonly presence: Presence
+  readonly connection: EngineConnection
+  readonly wasRunning: boolean
+}
+
+export const ENGINE_DATABASE = 'annals'
+
+/** Longer than an ordinary start or stop, which is what the lock is held for. */
+const LOCK_WAIT_MS_MAX = 90_000
+
+/**
+ * Attaches to the running engine, or starts it first, or makes it first: one path for everybody,
+ * also for a service that lost its engine. Until it returns the file lock keeps all others out.
+ */
+export async function attachToEngine(
+  engine: Engine,
+  { exclusive, mayCreate }: { exclusive: boolean; mayCreate: boolean },
+): Promise<Attachment> {
+  // Before anything is written, the lock file included: another version's folder stays as it is.
+  const owner = await chooseOwner(engine.files)
+  hasCluster(engine.files)
+  return withEngineLock(engine.files, async () => {
+    const { connection, presence, wasRunning } = await ensureRunning(engine, owner, mayCreate)
+    try {
+      const isFree = await presence.announce({ exclusive })
+      if (!isFree) throw secondServiceError(engine.files, await presence.findServicePid())
+      await presence.ensureDatabase(ENGINE_DATABASE)
+      return { connection, presence, wasRunning }
+    } catch (cause) {
+      await leaveLocked(engine, connection, presence).catch(() => {})
+      throw explainSessionError(engine.files, cause)
+    }
+  })
+}
+
+/** True when the last one out has stopped the engine; false when others still use it. */
+export async function leaveEngine(
+  engine: Engine,
+  connection: EngineConnection,
+  presence: Presence | null,
+): Promise<boolean> {
+  return withEngineLock(engine.files, () => leaveLocked(engine, connection, presence))
+}
+
+async function ensureRunning(
+  { files, native, settings }: Engine,
+  owner: Owner,
+  mayCreate: boolean,
+): Promise<Attachment> {
+  const exists = hasCluster(files)
+  if (!exists && !mayCreate) {
+    throw new EngineError(`The database in ${files.engine} is gone; nothing was made in its place.`)
+  }
+  prepareFolders(files, owner)
+  const connection = {
+    host: openSocketFolder(files),
+    port: ENGINE_PORT,
+    user: ENGINE_ROLE,
+    password: readOrCreatePassword(files, { mayCreate: !exists }),
+    database: ENGINE_DATABASE,
+  }
+  if (exists) {
+    const presence = await waitForAnswer(files, connection, () => findPostmaster(files) !== null)
+    if (presence !== null) return { connection, presence, wasRunning: true }
+  }
+  const runner = await chooseRunner(files, native, owner)
+  if (!exists) {
+    await createCluster(files, { runner, owner, password: connection.password })
+  }
+  const allSettings = engineSettings(memoryBytes(), settings)
+  const presence = await bootPostmaster(files, connection, { runner, settings: allSettings })
+  return { connection, presence, wasRunning: false }
+}
+
+async function leaveLocked(
+  { files }: Engine,
+  connection: EngineConnection,
+  presence: Presence | null,
+): Promise<boolean> {
+  if (await isUsedByOthers(connection, presence)) return false
+  await stopPostmaster(files)
+  removeSocketLink(files)
+  removeEnclosure(files)
+  return true
+}
+
+async function isUsedByOthers(
+  connection: EngineConnection,
+  presence: Presence | null,
+): Promise<boolean> {
+  // An engine that admits nobody yet is used by nobody, so only an open or full one counts.
+  const probe =
+    presence === null ? await probeEngine(connection) : { kind: 'open' as const, presence }
+  if (probe.kind !== 'open') return probe.kind === 'full'
+  try {
+    return !(await probe.presence.isLast())
+  } catch {
+    // The connection broke, and all others with it, as the engine went down by itself.
+    return false
+  } finally {
+    await probe.presence.close()
+  }
+}
+
+async function withEngineLock<T>(files: EngineFiles, work: () => Promise<T>): Promise<T> {
+  const lock = await lockEngine(files)
+  try {
+    return await work()
+  } finally {
+    lock[Symbol.dispose]()
+  }
+}
+
+async function lockEngine(files: EngineFiles): Promise<Disposable> {
+  let lock: Disposable | null
+  try {
+    const isNew = !existsSync(files.lock)
+    lock = await acquireFileLock(files.lock, { waitMsMax: LOCK_WAIT_MS_MAX })
+    if (isNew && lock !== null) {
+      chmodSync(files.lock, 0o600)
+      giveToDataOwner(files, files.lock)
+    }
+  } catch (cause) {
+    const explained = explainFileError(files.lock, cause)
+    if (explained !== cause) throw explained
+    throw new EngineError(`The lock file ${files.lock} cannot be used: ${String(cause)}`, { cause })
+  }
+  if (lock !== null) return lock
+  throw new EngineError(
+    `Another annals process has been starting or stopping the database in ${files.dataDir} for ` +
+      `${LOCK_WAIT_MS_MAX / 1_000} seconds; try again when it is done.`,
+  )
+}
+
+function memoryBytes(): number {
+  // A container's limit; 0 or a huge number when there is none.
+  const limit = process.constrainedMemory()
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
+}
+
+function secondServiceError(files: EngineFiles, pid: number | null): EngineError {
+  const who = pid === null ? '' : ` (process ${pid})`
+  return new EngineError(
+    `Another annals service${who} is already running on the data folder ${files.dataDir}; stop ` +
+      'it first, or set ANNALS_DATA_DIR to another folder.',
+  )
+}
+
+function explainSessionError(files: EngineFiles, cause: unknown): unknown {
+  if (cause instanceof EngineError) return cause
+  const message = cause instanceof Error ? cause.message : String(cause)
+  if (message.includes('No space left on device')) return diskFullError(files.engine, cause)
+  return new EngineError(`PostgreSQL in ${files.engine} failed after its start: ${message}`, {
+    cause,
+  })
+}

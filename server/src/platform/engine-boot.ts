@@ -1,0 +1,89 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { EngineError, explainFileError } from './engine-error.ts'
+import type { EngineFiles } from './engine-files.ts'
+import { type EngineConnection, type Presence, probeEngine } from './engine-presence.ts'
+import {
+  findPostmaster,
+  removeMisleadingPidFiles,
+  spawnPostmaster,
+  stopPostmaster,
+} from './engine-process.ts'
+import type { EngineSettings } from './engine-settings.ts'
+import { explainStartFailure, isHeldByOldBackends, readEngineLog } from './engine-start-failure.ts'
+import type { EngineRunner } from './engine-runner.ts'
+
+const POLL_MS = 20
+/** While nothing answers at all. */
+const SILENCE_MS_MAX = 30_000
+/** While it answers that it recovers: a gigabyte of log to replay on a slow disk. */
+const RECOVERY_MS_MAX = 600_000
+const OLD_BACKENDS_MS_MAX = 30_000
+const OLD_BACKENDS_POLL_MS = 100
+
+/** Starts PostgreSQL and returns once it admits us. The caller holds the engine's file lock. */
+export async function bootPostmaster(
+  files: EngineFiles,
+  connection: EngineConnection,
+  { runner, settings }: { runner: EngineRunner; settings: EngineSettings },
+): Promise<Presence> {
+  const giveUpAtMs = Date.now() + OLD_BACKENDS_MS_MAX
+  for (;;) {
+    const postmaster = spawnChecked(files, runner, settings)
+    try {
+      const presence = await waitForAnswer(files, connection, () => postmaster.isAlive())
+      if (presence !== null) return presence
+    } catch (error) {
+      // What we started and cannot use must not be left behind.
+      await stopPostmaster(files)
+      throw error
+    }
+    const lines = readEngineLog(files, postmaster.startedAtMs)
+    if (!isHeldByOldBackends(lines) || Date.now() >= giveUpAtMs) {
+      throw explainStartFailure(files, lines)
+    }
+    await delay(OLD_BACKENDS_POLL_MS)
+  }
+}
+
+/** Null as soon as there is nobody left who could answer. */
+export async function waitForAnswer(
+  files: EngineFiles,
+  connection: EngineConnection,
+  isAlive: () => boolean,
+): Promise<Presence | null> {
+  const startedAtMs = Date.now()
+  let heardAtMs = startedAtMs
+  for (;;) {
+    const probe = await probeEngine(connection)
+    if (probe.kind === 'open') return probe.presence
+    if (probe.kind === 'closed' && !isAlive()) return null
+    const nowMs = Date.now()
+    if (probe.kind !== 'closed') heardAtMs = nowMs
+    if (nowMs - startedAtMs > (probe.kind === 'full' ? SILENCE_MS_MAX : RECOVERY_MS_MAX)) {
+      throw unansweredError(files, probe.kind)
+    }
+    if (nowMs - heardAtMs > SILENCE_MS_MAX) throw unansweredError(files, probe.kind)
+    await delay(POLL_MS)
+  }
+}
+
+function spawnChecked(files: EngineFiles, runner: EngineRunner, settings: EngineSettings) {
+  try {
+    removeMisleadingPidFiles(files)
+    return spawnPostmaster(files, runner, settings)
+  } catch (cause) {
+    throw explainFileError(files.dataDir, cause)
+  }
+}
+
+function unansweredError(files: EngineFiles, kind: 'starting' | 'full' | 'closed'): EngineError {
+  const pid = findPostmaster(files)
+  const who = pid === null ? 'PostgreSQL' : `PostgreSQL (process ${pid})`
+  const reason = {
+    starting: 'has not finished its recovery in time',
+    full: 'has no connection left',
+    closed: 'does not answer',
+  }[kind]
+  return new EngineError(`${who} of ${files.dataDir} ${reason}; its log is in ${files.log}.`)
+}

@@ -1,0 +1,157 @@
+import { createHash, randomBytes } from 'node:crypto'
+import * as fs from 'node:fs'
+import { join } from 'node:path'
+
+import { EngineError, errorCode, explainFileError } from './engine-error.ts'
+import { ENGINE_MAJOR } from './engine-package.ts'
+
+/**
+ * Where everything of one embedded engine lies.
+ *
+ * `engine/` and all below it belongs to the user that PostgreSQL runs as; the files beside it to
+ * the owner of the data folder, so the engine cannot read its own password or forge its start log.
+ */
+export interface EngineFiles {
+  readonly dataDir: string
+  readonly lock: string
+  readonly password: string
+  readonly startLog: string
+  readonly engine: string
+  readonly cluster: string
+  readonly run: string
+  readonly log: string
+}
+
+export interface Owner {
+  readonly uid: number
+  readonly gid: number
+}
+
+/** Makes the data folder when it is missing; its real path names the engine from then on. */
+export function openDataFolder(path: string): EngineFiles {
+  try {
+    // As root, PostgreSQL's user must pass through the folder to reach its own.
+    fs.mkdirSync(path, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
+    fs.accessSync(path, fs.constants.W_OK | fs.constants.X_OK)
+    return engineFiles(fs.realpathSync(path))
+  } catch (cause) {
+    throw explainFileError(path, cause)
+  }
+}
+
+export function engineFiles(dataDir: string): EngineFiles {
+  const engine = join(dataDir, 'engine')
+  return {
+    dataDir,
+    lock: join(dataDir, 'engine.lock'),
+    password: join(dataDir, 'engine.password'),
+    startLog: join(dataDir, 'engine.log'),
+    engine,
+    cluster: join(engine, 'cluster'),
+    run: join(engine, 'run'),
+    log: join(engine, 'log'),
+  }
+}
+
+/** True when the folder holds a cluster of our version, false when it holds none; else throws. */
+export function hasCluster(files: EngineFiles): boolean {
+  let major: string
+  try {
+    if (!fs.existsSync(files.engine)) return false
+    // A folder that may not be entered must not look like an empty one.
+    fs.readdirSync(files.engine)
+    if (!fs.existsSync(files.cluster)) return false
+    major = fs.readFileSync(join(files.cluster, 'PG_VERSION'), 'utf8').trim()
+  } catch (cause) {
+    if (errorCode(cause) !== 'ENOENT') throw explainFileError(files.engine, cause)
+    throw new EngineError(
+      `${files.cluster} is not a data folder of PostgreSQL; move it away, or set ANNALS_DATA_DIR ` +
+        'to another folder.',
+      { cause },
+    )
+  }
+  if (major === ENGINE_MAJOR) return true
+  throw new EngineError(
+    `${files.cluster} was made by PostgreSQL ${major} and this release runs PostgreSQL ` +
+      `${ENGINE_MAJOR}; nothing was changed, start the release that made it.`,
+  )
+}
+
+/** Makes the folders that PostgreSQL writes to, all of them its user's own. */
+export function prepareFolders(files: EngineFiles, owner: Owner): void {
+  try {
+    const isFirst = !fs.existsSync(files.engine)
+    for (const path of [files.engine, files.run, files.log]) {
+      if (!fs.existsSync(path)) fs.mkdirSync(path, { mode: 0o700 })
+    }
+    if (process.getuid?.() !== 0) return
+    // A copy that root made of a data folder is all root's: then every file changes hands.
+    const isRoots = !isFirst && fs.lstatSync(files.engine).uid === 0
+    const entries = isRoots
+      ? fs.readdirSync(files.engine, { recursive: true, encoding: 'utf8' })
+      : ['run', 'log']
+    for (const entry of entries) fs.lchownSync(join(files.engine, entry), owner.uid, owner.gid)
+    // Last, so that a crash before it leaves a folder that is still taken for root's.
+    fs.lchownSync(files.engine, owner.uid, owner.gid)
+  } catch (cause) {
+    throw explainFileError(files.engine, cause)
+  }
+}
+
+/** What root makes in another user's data folder stays usable for that user. */
+export function giveToDataOwner(files: EngineFiles, path: string): void {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = fs.statSync(files.dataDir)
+  fs.lchownSync(path, uid, gid)
+}
+
+/** The database's password, made once before the cluster that knows it. */
+export function readOrCreatePassword(
+  files: EngineFiles,
+  { mayCreate }: { mayCreate: boolean },
+): string {
+  try {
+    if (fs.existsSync(files.password)) return fs.readFileSync(files.password, 'utf8').trim()
+    if (!mayCreate) {
+      throw new EngineError(
+        `${files.password} is missing and the database in ${files.cluster} cannot be opened ` +
+          'without it; put it back from a backup.',
+      )
+    }
+    const password = randomBytes(32).toString('base64url')
+    writePrivately(`${files.password}.new`, `${password}\n`)
+    giveToDataOwner(files, `${files.password}.new`)
+    fs.renameSync(`${files.password}.new`, files.password)
+    syncFolder(files.dataDir)
+    return password
+  } catch (cause) {
+    throw explainFileError(files.password, cause)
+  }
+}
+
+/** Durable before it returns, and readable by its owner alone from the first byte. */
+export function writePrivately(path: string, text: string): void {
+  fs.rmSync(path, { force: true })
+  const file = fs.openSync(path, 'wx', 0o600)
+  try {
+    fs.writeFileSync(file, text)
+    fs.fsyncSync(file)
+  } finally {
+    fs.closeSync(file)
+  }
+}
+
+/** A new or renamed entry is durable only once its folder is. */
+export function syncFolder(path: string): void {
+  const folder = fs.openSync(path, 'r')
+  try {
+    fs.fsyncSync(folder)
+  } finally {
+    fs.closeSync(folder)
+  }
+}
+
+/** Short enough for names, and the same for every process that uses the folder. */
+export function dataFolderHash(files: EngineFiles): string {
+  return createHash('sha256').update(files.dataDir).digest('hex').slice(0, 16)
+}

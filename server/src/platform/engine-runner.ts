@@ -1,0 +1,96 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+import { encloseCommand, enclosurePlaces, makePlace, removePlace } from './engine-enclosure.ts'
+import { EngineError } from './engine-error.ts'
+import type { EngineFiles, Owner } from './engine-files.ts'
+
+const run = promisify(execFile)
+
+/** How a program of the engine is started: what to execute, and the folders as it sees them. */
+export interface EngineRunner {
+  readonly native: string
+  readonly engine: string
+  readonly command: (program: string, args: readonly string[]) => EngineCommand
+}
+
+export interface EngineCommand {
+  readonly file: string
+  readonly args: readonly string[]
+  readonly options: EngineCommandOptions
+}
+
+interface EngineCommandOptions {
+  cwd: string
+  env: Record<string, string>
+  uid?: number
+  gid?: number
+}
+
+/** The engine's programs get nothing of our environment: it may hold secrets. */
+const OPTIONS: EngineCommandOptions = {
+  // The working folder of the person who started us may be closed to the engine's user.
+  cwd: '/',
+  env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', TZ: 'UTC' },
+}
+
+/** The first way in which the owner can run PostgreSQL's programs on its folder. */
+export async function chooseRunner(
+  files: EngineFiles,
+  native: string,
+  owner: Owner,
+): Promise<EngineRunner> {
+  if (process.getuid?.() !== 0) {
+    const command: EngineRunner['command'] = (file, args) => ({ file, args, options: OPTIONS })
+    return { native, engine: files.engine, command }
+  }
+  const dropped = droppingRunner(files, native, owner)
+  if (await canEnter(dropped)) return dropped
+  if (process.platform === 'linux') {
+    for (const place of enclosurePlaces(files)) {
+      if (!makePlace(place)) continue
+      const enclosed = enclosingRunner({ files, native, owner }, place)
+      if (await canEnter(enclosed)) return enclosed
+      removePlace(place)
+    }
+  }
+  throw cannotRunError(files, native, owner)
+}
+
+function droppingRunner(files: EngineFiles, native: string, owner: Owner): EngineRunner {
+  // Node wants a signed number, and macOS has nobody at 4294967294, that is -2.
+  const options = { ...OPTIONS, uid: owner.uid | 0, gid: owner.gid | 0 }
+  return { native, engine: files.engine, command: (file, args) => ({ file, args, options }) }
+}
+
+function enclosingRunner(
+  folders: { files: EngineFiles; native: string; owner: Owner },
+  place: string,
+): EngineRunner {
+  return {
+    native: join(place, 'native'),
+    engine: join(place, 'engine'),
+    command: (program, args) => ({
+      ...encloseCommand(place, folders, [program, ...args]),
+      options: OPTIONS,
+    }),
+  }
+}
+
+async function canEnter({ native, engine, command }: EngineRunner): Promise<boolean> {
+  const check = 'test -x "$1/bin/postgres" && test -r "$1/share/postgresql" && cd "$2" && test -w .'
+  const { file, args, options } = command('/bin/sh', ['-c', check, 'sh', native, engine])
+  return run(file, args, options).then(
+    () => true,
+    () => false,
+  )
+}
+
+function cannotRunError(files: EngineFiles, native: string, owner: Owner): EngineError {
+  return new EngineError(
+    `PostgreSQL does not run as root, and the user it would run as (uid ${owner.uid}) cannot ` +
+      `enter ${native} or ${files.engine}; set ANNALS_DATA_DIR to a place that user can enter, ` +
+      'run annals as an ordinary user, or set ANNALS_DATABASE_URL.',
+  )
+}

@@ -1,0 +1,68 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { EngineError, errorCode, explainFileError } from './engine-error.ts'
+import { dataFolderHash, type EngineFiles } from './engine-files.ts'
+import { ENGINE_PORT } from './engine-settings.ts'
+
+/** A socket's address holds 104 bytes on macOS and 108 on Linux, with a final NUL. */
+const SOCKET_PATH_BYTES_MAX = 100
+
+/**
+ * The folder through which this process reaches PostgreSQL's socket. Where the data folder's own
+ * path is too long for a socket's address, a link in a private temporary folder leads there;
+ * PostgreSQL itself always listens in the data folder, so processes need not agree on TMPDIR.
+ */
+export function openSocketFolder(files: EngineFiles): string {
+  if (socketPathFits(files.run)) return files.run
+  const folder = linkFolder(files)
+  const link = join(folder, 'run')
+  if (!socketPathFits(link)) {
+    throw new EngineError(
+      `${files.dataDir} and the temporary folder ${tmpdir()} are both too long for a socket's ` +
+        'address; set ANNALS_DATA_DIR or TMPDIR to a shorter path.',
+    )
+  }
+  try {
+    unlessThere(() => fs.mkdirSync(folder, { mode: 0o700 }))
+    if (isPrivate(folder)) unlessThere(() => fs.symlinkSync(files.run, link))
+  } catch (cause) {
+    throw explainFileError(folder, cause)
+  }
+  if (isPrivate(folder) && fs.readlinkSync(link) === files.run) return link
+  throw new EngineError(
+    `${folder} must be this user's private folder with a link to the database, and is not; ` +
+      'remove it, or set ANNALS_DATA_DIR to a shorter path.',
+  )
+}
+
+/** For the last one out. What cannot be removed does no harm. */
+export function removeSocketLink(files: EngineFiles): void {
+  if (socketPathFits(files.run)) return
+  const folder = linkFolder(files)
+  if (fs.existsSync(folder) && isPrivate(folder)) fs.rmSync(folder, { recursive: true })
+}
+
+/** One for each user, as root may visit another user's data folder. */
+function linkFolder(files: EngineFiles): string {
+  return join(tmpdir(), `annals-${process.getuid?.()}-${dataFolderHash(files)}`)
+}
+
+/** The temporary folder is everybody's: a stranger could have taken the name first. */
+function isPrivate(folder: string): boolean {
+  const found = fs.lstatSync(folder)
+  return found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o077) === 0
+}
+
+function unlessThere(make: () => void): void {
+  try {
+    make()
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
+  }
+}
+
+function socketPathFits(folder: string): boolean {
+  return Buffer.byteLength(join(folder, `.s.PGSQL.${ENGINE_PORT}`)) <= SOCKET_PATH_BYTES_MAX
+}

@@ -1,0 +1,42 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { DatabaseSync } from 'node:sqlite'
+
+const POLL_MS = 20
+const SQLITE_BUSY = 5
+
+/**
+ * Takes a lock that excludes every other process, and every other caller in this one, until it is
+ * disposed of; null when it was not free within `waitMsMax`.
+ *
+ * SQLite is used for its lock alone, nothing is ever stored: it takes the kernel's lock, which
+ * goes with the process however that ends, and Node has no other call that does. A file that is
+ * made and removed would stay behind a killed process. Nobody else may open the file: closing any
+ * handle on it would drop the lock of the whole process.
+ */
+export async function acquireFileLock(
+  path: string,
+  { waitMsMax }: { waitMsMax: number },
+): Promise<Disposable | null> {
+  const giveUpAtMs = Date.now() + waitMsMax
+  const database = new DatabaseSync(path)
+  for (;;) {
+    try {
+      database.exec('begin exclusive')
+      return { [Symbol.dispose]: () => database.close() }
+    } catch (error) {
+      if (!isBusy(error)) {
+        database.close()
+        throw error
+      }
+    }
+    if (Date.now() >= giveUpAtMs) {
+      database.close()
+      return null
+    }
+    await delay(POLL_MS)
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+}

@@ -1,0 +1,39 @@
+/**
+ * Whether a double holds the decimal value of a JSON number token.
+ *
+ * "Holds" means that the value survives the round trip: the shortest decimal that names the nearest
+ * double, which is what every canonical form and every `JSON.stringify` writes, has the same value
+ * as the token. So 0.1, 1.0, 1e2 and -0 are held. 12345678901234567890 (would come back as
+ * 12345678901234567000), 0.1000000000000000055 (as 0.1), 1e400 (as infinity) and 1e-400 (as 0) are
+ * not. 1152921504606846976 is refused too: it is a double, but 2^60 would be written down as
+ * 1152921504606847000, and a reader of the ledger would see another number than the caller sent.
+ */
+export function isHeldByDouble(token: string): boolean {
+  const value = Number(token)
+  const shortest = String(value)
+  if (shortest === token) return true
+  return Number.isFinite(value) && normalDecimal(token) === normalDecimal(shortest)
+}
+
+const ZERO = 48
+
+/** Same value, same text: the digits without zeros at either end, and the power of ten of the last. */
+function normalDecimal(token: string): string {
+  const unsigned = token.startsWith('-') ? token.slice(1) : token
+  const exponentAt = unsigned.search(/e/i)
+  const mantissa = exponentAt < 0 ? unsigned : unsigned.slice(0, exponentAt)
+  const exponent = exponentAt < 0 ? 0 : Number(unsigned.slice(exponentAt + 1))
+
+  const pointAt = mantissa.indexOf('.')
+  const fractionDigits = pointAt < 0 ? 0 : mantissa.length - pointAt - 1
+  const digits = pointAt < 0 ? mantissa : mantissa.slice(0, pointAt) + mantissa.slice(pointAt + 1)
+
+  // Loops, because /0+$/ takes quadratic time on a long run of zeros that is not at the end.
+  let first = 0
+  while (digits.charCodeAt(first) === ZERO) first += 1
+  if (first === digits.length) return '0'
+  let end = digits.length
+  while (digits.charCodeAt(end - 1) === ZERO) end -= 1
+
+  return `${digits.slice(first, end)}e${exponent - fractionDigits + digits.length - end}`
+}

@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+
+import fc from 'fast-check'
+
+import { parseStrictJson, StrictJsonError } from './strict-json.ts'
+
+const parse = (text: string): unknown => parseStrictJson(Buffer.from(text))
+
+function refusal(text: string | Buffer): StrictJsonError {
+  try {
+    parseStrictJson(Buffer.from(text))
+  } catch (error) {
+    assert(error instanceof StrictJsonError)
+    return error
+  }
+  throw new Error(`accepted: ${text.toString('utf8').slice(0, 80)}`)
+}
+
+function assertRefused(
+  text: string | Buffer,
+  expected: { kind: 'syntax' | 'value'; path: string; offset: number },
+): void {
+  const { kind, path, offset, message } = refusal(text)
+  assert.deepEqual({ kind, path, offset }, expected, message)
+  assert.match(message, /^[A-Z].*\.$/s)
+}
+
+/** A text that differs from JSON.stringify's in spaces and escapes, but not in its value. */
+const looseText = fc
+  .tuple(fc.jsonValue({ maxDepth: 6, noUnicodeString: false }), fc.constantFrom('', ' ', '\n\t'))
+  .map(([value, space]) => JSON.stringify(value, null, space))
+  .filter((text) => !/\\u(?:0000|d[89a-f])/i.test(text) && !text.includes('-0'))
+
+suite('what is accepted', () => {
+  test('any text without the refused things has the value that JSON.parse gives it', () => {
+    fc.assert(
+      fc.property(looseText, (text) => {
+        assert.deepEqual(parse(text), JSON.parse(text))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('numbers whose value a double holds are accepted in any spelling', () => {
+    const text = '[1.0, 1e2, 0.1, -0, 0e999, 1E+21, 9007199254740992, 123456789012345.0, 5e-324]'
+    const expected = [1, 100, 0.1, -0, 0, 1e21, 2 ** 53, 123456789012345, 5e-324]
+    assert.deepEqual(parse(text), expected)
+    assert.equal(parse('0.30000000000000004'), 0.1 + 0.2)
+    assert.equal(parse('1.7976931348623157e308'), Number.MAX_VALUE)
+  })
+
+  test('every double survives, whichever way its shortest decimal is spelled', () => {
+    fc.assert(
+      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
+        const exponential = value.toExponential()
+        for (const text of [
+          JSON.stringify(value),
+          exponential,
+          exponential.replace('e', '.0000e'),
+        ]) {
+          const isNumber = !/\..*\./.test(text)
+          if (isNumber) assert.equal(parse(text), Number(text))
+        }
+      }),
+    )
+  })
+
+  test('a key __proto__ is an ordinary property and sets no prototype', () => {
+    const value = parse('{"__proto__":{"admin":true}}')
+    assert(typeof value === 'object' && value !== null)
+    assert.equal(Object.getPrototypeOf(value), Object.prototype)
+    assert.deepEqual(Object.keys(value), ['__proto__'])
+    assert(!('admin' in value))
+  })
+
+  test('whole surrogate pairs and other escapes are decoded', () => {
+    assert.equal(parse('"\\ud83d\\ude00 \\uD7FF \\u0001\\/"'), '\u{1F600} \ud7ff \u0001/')
+    assert.deepEqual(parse('{"\\u006b\\ud83d\\ude00":"\u{1F600}"}'), { 'k\u{1F600}': '\u{1F600}' })
+  })
+
+  test('32 levels are accepted', () => {
+    assert.doesNotThrow(() => parse('['.repeat(32) + ']'.repeat(32)))
+    assert.doesNotThrow(() => parse(`${'{"a":'.repeat(32)}1${'}'.repeat(32)}`))
+  })
+})
+
+suite('what is refused as a value, with the path', () => {
+  const value = (path: string, offset: number) => ({ kind: 'value', path, offset }) as const
+
+  test('numbers whose value a double does not hold', () => {
+    for (const number of [
+      '12345678901234567890',
+      '9007199254740993',
+      '1152921504606846976',
+      '-9223372036854775808',
+      '0.1000000000000000055',
+      '1e400',
+      '-1e400',
+      '1e-400',
+      '1e99999999999999999999',
+      `0.${'0'.repeat(400)}1`,
+      `1${'0'.repeat(400)}`,
+    ]) {
+      assertRefused(`{"metadata":{"n":[${number}]}}`, value('/metadata/n/0', 18))
+    }
+  })
+
+  test('an integer is accepted exactly when its digits come back from the double', () => {
+    // Below 1e21 a double is written without an exponent.
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), (integer) => {
+        const text = String(integer)
+        if (String(Number(text)) === text) assert.equal(parse(text), Number(text))
+        else assert.equal(refusal(text).kind, 'value')
+      }),
+    )
+  })
+
+  test('a key that appears twice in one object, in whatever spelling', () => {
+    assertRefused('{"a":1,"b":{"c":1,"c":1}}', value('/b/c', 18))
+    assertRefused('{"a":1,"\\u0061":1}', value('/a', 7))
+    assertRefused('{"__proto__":1,"__proto__":2}', value('/__proto__', 15))
+    assert.doesNotThrow(() => parse('[{"a":1},{"a":{"a":1}}]'))
+  })
+
+  test('U+0000 and halves of surrogate pairs, in strings and in keys', () => {
+    assertRefused('{"a":["x\\u0000"]}', value('/a/0', 6))
+    assertRefused('{"a":{"\\u0000":1}}', value('/a', 6))
+    assertRefused('["\\ud83d"]', value('/0', 1))
+    assertRefused('["\\uDE00\\uD83D"]', value('/0', 1))
+    assertRefused('["\\ud83d\\ud83d\\ude00"]', value('/0', 1))
+    assertRefused('{"\\udfff":1}', value('', 1))
+  })
+
+  test('33 levels, and a body full of brackets costs no stack', () => {
+    assertRefused('['.repeat(33) + ']'.repeat(33), value('/0'.repeat(32), 32))
+    assertRefused('['.repeat(200_000) + ']'.repeat(200_000), value('/0'.repeat(32), 32))
+    assertRefused('{"a":'.repeat(50_000), value('/a'.repeat(32), 160))
+  })
+
+  test('a path is a JSON pointer, and never longer than an answer can bear', () => {
+    assertRefused('{"a/b":{"m~n":{"":[0,1e999]}}}', value('/a~1b/m~0n//1', 21))
+    assert(refusal(`{"${'k'.repeat(10_000)}":1e999}`).path.length < 600)
+  })
+})
+
+suite('what is refused as syntax, with the byte', () => {
+  test('texts that are no JSON', () => {
+    for (const [text, path, offset] of [
+      ['', '', 0],
+      ['  ', '', 2],
+      ['{"a":1,}', '', 7],
+      ['[1,]', '/1', 3],
+      ['[1 2]', '', 3],
+      ['{"a" 1}', '/a', 5],
+      ['{a:1}', '', 1],
+      ["{'a':1}", '', 1],
+      ['{"a":1', '', 6],
+      ['[01]', '', 2],
+      ['[1.]', '', 2],
+      ['[.5]', '/0', 1],
+      ['[+1]', '/0', 1],
+      ['-', '', 0],
+      ['tru', '', 0],
+      ['NaN', '', 0],
+      ['{} {}', '', 3],
+      ['"abc', '', 4],
+      ['"\\x"', '', 1],
+      ['"\\u12g4"', '', 1],
+      ['["a\nb"]', '/0', 3],
+      ['["\0"]', '/0', 2],
+      ['{"é":nul}', '/é', 6],
+      ['\u00a01', '', 0],
+    ] as const) {
+      assertRefused(text, { kind: 'syntax', path, offset })
+    }
+  })
+
+  test('bytes that are not UTF-8, and a byte order mark', () => {
+    assertRefused(Buffer.from([0x22, 0xc3, 0x28, 0x22]), { kind: 'syntax', path: '', offset: 1 })
+    assertRefused(Buffer.from([0x22, 0x61, 0xff]), { kind: 'syntax', path: '', offset: 2 })
+    assertRefused(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), {
+      kind: 'syntax',
+      path: '',
+      offset: 1,
+    })
+    assertRefused('\ufeff{}', { kind: 'syntax', path: '', offset: 0 })
+  })
+})
+
+suite('whatever the bytes are', () => {
+  /** Pieces of JSON in random order come closer to the edges of the grammar than random letters. */
+  const pieces = [
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    ':',
+    '"',
+    '"a"',
+    '"b":',
+    '1',
+    '-',
+    '.5',
+    'e9',
+    '0',
+    'null',
+  ]
+  const almostJson = fc
+    .array(fc.constantFrom(...pieces, 'true', ' ', '\\', '\\u0000', '\\ud800', '\\n', 'é', '\n'), {
+      maxLength: 12,
+    })
+    .map((parts) => Buffer.from(parts.join('')))
+  const damagedJson = fc.tuple(looseText, fc.nat(), fc.nat(255)).map(([text, position, byte]) => {
+    const bytes = Buffer.from(text)
+    bytes[position % bytes.length] = byte
+    return bytes
+  })
+  const anyBytes = fc.uint8Array({ maxLength: 12 }).map((bytes) => Buffer.from(bytes))
+
+  test('nothing but StrictJsonError is thrown, and what JSON.parse refuses is refused', () => {
+    fc.assert(
+      fc.property(fc.oneof(almostJson, damagedJson, anyBytes), (bytes) => {
+        let expected: unknown
+        let isJson = true
+        try {
+          expected = JSON.parse(bytes.toString('utf8'))
+        } catch {
+          isJson = false
+        }
+        try {
+          assert.deepEqual(parseStrictJson(bytes), expected)
+          assert(isJson)
+        } catch (error) {
+          assert(error instanceof StrictJsonError, String(error))
+          assert(error.offset >= 0 && error.offset <= bytes.length)
+          // A grammar fault may stand behind a fault of value, never the other way round.
+          if (error.kind === 'syntax') assert(!isJson || bytes.toString('utf8').includes('\ufffd'))
+        }
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+})

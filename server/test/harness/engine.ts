@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Client } from 'pg'
+
+import type { EngineConnection } from '../../src/platform/engine-presence.ts'
+import { eventually } from './eventually.ts'
+
+/** Many engines run side by side in the tests. */
+export const SMALL_ENGINE = { shared_buffers: '16MB', max_connections: '20' } as const
+
+export const HOLDER = join(import.meta.dirname, 'engine-holder.ts')
+export const IS_ROOT = process.getuid?.() === 0
+
+/** A folder for one test, with whatever engine the test left running in it. */
+export class EngineFolder implements AsyncDisposable {
+  readonly #root: string
+  readonly dataDir: string
+
+  /** `mode` is that of the folder around the data folder: 0700 is a private home. */
+  constructor({ mode = 0o711, name = 'data' }: { mode?: number; name?: string } = {}) {
+    this.#root = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'annals-test-')))
+    fs.chmodSync(this.#root, mode)
+    this.dataDir = join(this.#root, name)
+  }
+
+  /** Makes the data folder another user's own. */
+  giveTo(uid: number, gid: number): void {
+    fs.mkdirSync(this.dataDir)
+    fs.chownSync(this.dataDir, uid, gid)
+  }
+
+  path(...names: string[]): string {
+    return join(this.dataDir, ...names)
+  }
+
+  postmasterPid(): number {
+    return Number(
+      fs.readFileSync(this.path('engine/cluster/postmaster.pid'), 'utf8').split('\n')[0],
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (fs.existsSync(this.path('engine/cluster/postmaster.pid'))) {
+      const pids = processTree(this.postmasterPid())
+      // Only what really is PostgreSQL: the pid file may be a made-up one.
+      for (const pid of pids) process.kill(pid, 'SIGKILL')
+      await eventually(() => assert.deepEqual(pids.filter(isRunning), []))
+    }
+    fs.rmSync(this.#root, { recursive: true, force: true })
+  }
+}
+
+/** A process of its own that uses the engine; see engine-holder.ts. */
+export class EngineHolder implements AsyncDisposable {
+  readonly pid: number
+  readonly #child
+  readonly #exited: Promise<unknown>
+  readonly #answer: Promise<unknown>
+
+  constructor(dataDir: string, role: 'service' | 'command', user?: { uid: number; gid: number }) {
+    this.#child = spawn(process.execPath, [HOLDER, dataDir, role], {
+      cwd: '/',
+      stdio: ['pipe', 'pipe', 'inherit'],
+      ...user,
+    })
+    assert(this.#child.pid !== undefined)
+    this.pid = this.#child.pid
+    this.#exited = once(this.#child, 'exit')
+    this.#answer = readAnswer(createInterface({ input: this.#child.stdout }))
+  }
+
+  async ready(): Promise<EngineConnection> {
+    return parseConnection(await this.#answer)
+  }
+
+  async refusal(): Promise<string> {
+    return parseRefusal(await this.#answer)
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.#exited
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.stdin.end()
+    await this.#exited
+  }
+}
+
+export async function query(
+  connection: EngineConnection,
+  text: string,
+): Promise<Record<string, unknown>[]> {
+  const client = new Client({ ...connection, connectionTimeoutMillis: 5_000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return (await client.query<Record<string, unknown>>(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** The postmaster and its children; empty when `pid` is not PostgreSQL's. */
+export function processTree(pid: number): number[] {
+  const table = execFileSync('ps', ['-ww', '-axo', 'pid=,ppid=,command='], { encoding: 'utf8' })
+  return table
+    .split('\n')
+    .map((line) => /^ *(\d+) +(\d+) (.*)$/.exec(line))
+    .filter((row) => row !== null && (Number(row[1]) === pid || Number(row[2]) === pid))
+    .filter((row) => row?.[3]?.includes('postgres'))
+    .map((row) => Number(row?.[1]))
+}
+
+/** False for a zombie: who shall collect it is the machine's matter. */
+export function isRunning(pid: number): boolean {
+  try {
+    const state = execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+    return !state.trim().startsWith('Z')
+  } catch {
+    return false
+  }
+}
+
+async function readAnswer(lines: AsyncIterable<string>): Promise<unknown> {
+  for await (const line of lines) return JSON.parse(line)
+  return undefined
+}
+
+function parseConnection(answer: unknown): EngineConnection {
+  assert(isObject(answer) && isObject(answer['connection']), JSON.stringify(answer))
+  const { host, port, user, password, database } = answer['connection']
+  assert(typeof host === 'string' && typeof user === 'string' && typeof password === 'string')
+  assert(typeof port === 'number' && typeof database === 'string')
+  return { host, port, user, password, database }
+}
+
+export function parseRefusal(answer: unknown): string {
+  assert(isObject(answer) && typeof answer['refusal'] === 'string', JSON.stringify(answer))
+  return answer['refusal']
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}

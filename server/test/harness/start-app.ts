@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto'
+import { type App, startApp } from '../../src/app.ts'
+import { parseConfig } from '../../src/config.ts'
+import type { Clock } from '../../src/platform/clock.ts'
+import { createLogger, type LogLevel } from '../../src/platform/logger.ts'
+import {
+  type CompanyPlan,
+  type FoundedCompany,
+  foundCompany,
+} from '../../src/tenancy/found-company.ts'
+import { cloneDatabase, type TestDatabase } from './template-db.ts'
+
+export type TestApp = AsyncDisposable & {
+  url: string
+  app: App
+  database: TestDatabase
+  /** A company of the test's own. */
+  found: (wish?: Partial<CompanyPlan>) => Promise<FoundedCompany>
+  /** A call with a key; the body is parsed when it is JSON. */
+  call: (method: string, path: string, options?: CallOptions) => Promise<Answer>
+}
+
+export type CallOptions = {
+  key?: string
+  body?: unknown
+  /** Sent as it is, instead of `body`. */
+  text?: string | Buffer
+  headers?: Record<string, string>
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- a test reads any field it expects
+export type Answer = { status: number; headers: Headers; text: string; json: any }
+
+export async function startTestApp(
+  options: { env?: Record<string, string>; clock?: Clock; databaseUrl?: string } = {},
+): Promise<TestApp> {
+  await using stack = new AsyncDisposableStack()
+  const database = stack.use(await cloneDatabase())
+  const config = parseConfig({
+    ANNALS_DATABASE_URL: options.databaseUrl ?? database.url,
+    ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+    ANNALS_PORT: '0',
+    ...options.env,
+  })
+  const level: LogLevel = config.logLevel === 'info' ? 'silent' : config.logLevel
+  const app = stack.use(
+    await startApp({
+      config,
+      logger: createLogger(level, 'stderr'),
+      ...(options.clock && { clock: options.clock }),
+    }),
+  )
+  const url = app.url ?? ''
+  const kept = stack.move()
+  return {
+    url,
+    app,
+    database,
+    found: (wish) => foundCompany(app.database.db, { ...DEFAULT_WISH, ...wish }),
+    call: (method, path, callOptions) => call(`${url}${path}`, method, callOptions),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  }
+}
+
+const DEFAULT_WISH: CompanyPlan = {
+  company: 'Acme',
+  plan: 'ENTERPRISE',
+  workspaces: ['Production'],
+  project: 'Billing',
+  email: null,
+  password: 'correct horse',
+  allowlist: ['127.0.0.1/32', '::1/128'],
+}
+
+export async function call(
+  url: string,
+  method: string,
+  { key, body, text, headers }: CallOptions = {},
+): Promise<Answer> {
+  const payload = text ?? (body === undefined ? undefined : JSON.stringify(body))
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      ...(payload !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(payload !== undefined && { body: payload }),
+  })
+  const answer = await response.text()
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
+  return {
+    status: response.status,
+    headers: response.headers,
+    text: answer,
+    json: isJson ? JSON.parse(answer) : null,
+  }
+}

@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startEngine } from '../src/platform/embedded-postgres.ts'
+import { createLogger } from '../src/platform/logger.ts'
+import { migrate } from '../src/platform/migrate.ts'
+import { check } from './check.ts'
+
+/**
+ * `npm test`: types, lint and format, then every test file against one PostgreSQL, in which each
+ * file clones the migrated template for itself. Arguments name single files to run instead.
+ */
+const ROOT = join(import.meta.dirname, '../..')
+const FILES = ['server/src/**/*.test.ts', 'server/test/**/*.test.ts']
+
+const chosen = process.argv.slice(2)
+const files = chosen.length > 0 ? chosen : globSync(FILES, { cwd: ROOT }).toSorted()
+process.exitCode = (chosen.length > 0 || check()) && (await runFiles()) ? 0 : 1
+
+async function runFiles(): Promise<boolean> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'annals-test-'))
+  try {
+    await using engine = await startEngine({
+      dataDir,
+      exclusive: false,
+      settings: { max_connections: '300' },
+    })
+    await migrate({ connection: engine.connection, logger: createLogger('silent') })
+    const runner = spawn(
+      process.execPath,
+      ['--test', '--test-timeout=180000', '--test-concurrency=2', ...files],
+      {
+        cwd: ROOT,
+        stdio: 'inherit',
+        env: { ...process.env, TEST_CONNECTION: JSON.stringify(engine.connection) },
+      },
+    )
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.on(signal, () => runner.kill(signal))
+    const [code] = await once(runner, 'exit')
+    return code === 0
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}

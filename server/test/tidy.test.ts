@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, sep } from 'node:path'
+import { test } from 'node:test'
+
+const SERVER = join(import.meta.dirname, '..')
+const SRC = join(SERVER, 'src')
+const LINES_MAX = 500
+const FUNCTION_LINES_MAX = 70
+
+/** Reading order is dependency order: a folder may import itself and what stands on its line. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  platform: [],
+  tenancy: ['platform'],
+  ledger: ['tenancy', 'platform'],
+  intake: ['ledger', 'tenancy', 'platform'],
+  outlet: ['ledger', 'tenancy', 'platform'],
+  edge: ['intake', 'outlet', 'ledger', 'tenancy', 'platform'],
+}
+
+const sources = globSync(`${SRC}/**/*.ts`).map((path) => ({
+  path,
+  name: relative(SERVER, path),
+  text: readFileSync(path, 'utf8'),
+}))
+const tests = globSync(`${SERVER}/test/**/*.ts`).map((path) => ({
+  path,
+  name: relative(SERVER, path),
+  text: readFileSync(path, 'utf8'),
+}))
+const program = sources.filter(({ name }) => !name.endsWith('.test.ts'))
+
+function importsOf({ path, text }: { path: string; text: string }): string[] {
+  return [...text.matchAll(/(?:from|import) '(\.{1,2}\/[^']+)'/g)].map(([, target]) =>
+    join(dirname(path), target ?? ''),
+  )
+}
+
+test('every import follows the flow edge > intake|outlet > ledger > platform', () => {
+  const problems: string[] = []
+  for (const file of sources) {
+    const from = relative(SRC, file.path).split(sep)[0] ?? ''
+    for (const target of importsOf(file)) {
+      const to = relative(SRC, target).split(sep)[0] ?? ''
+      const allowed = MAY_IMPORT[from]
+      if (allowed && to !== from && to in MAY_IMPORT && !allowed.includes(to)) {
+        problems.push(`${file.name}: ${from} may not import ${to}`)
+      }
+    }
+  }
+  assert.deepEqual(problems, [])
+})
+
+test('the ways out never import each other', () => {
+  const problems = program.flatMap((file) => {
+    const [room, way] = relative(SRC, file.path).split(sep)
+    if (room !== 'outlet') return []
+    return importsOf(file)
+      .filter((target) => {
+        const [toRoom, toWay] = relative(SRC, target).split(sep)
+        return toRoom === 'outlet' && toWay !== way
+      })
+      .map((target) => `${file.name} imports ${relative(SERVER, target)}`)
+  })
+  assert.deepEqual(problems, [])
+})
+
+test('no file is longer than 500 lines and no function longer than a screen', () => {
+  const problems: string[] = []
+  for (const { name, text } of [...sources, ...tests]) {
+    const lines = text.split('\n')
+    if (lines.length > LINES_MAX) problems.push(`${name}: ${lines.length} lines`)
+    if (name.endsWith('.test.ts')) continue
+    for (const { at, length } of functionLengths(lines)) {
+      if (length > FUNCTION_LINES_MAX) problems.push(`${name}:${at}: a function of ${length} lines`)
+    }
+  }
+  assert.deepEqual(problems, [])
+})
+
+/** Prettier's layout makes it simple: a function ends at the first line with its own indent and a brace. */
+function functionLengths(lines: readonly string[]): { at: number; length: number }[] {
+  return lines.flatMap((line, start) => {
+    const opens =
+      /^( *)(?:export )?(?:async )?(?:function|static|#?\w+\(.*\).*\{$|constructor)/.exec(line)
+    if (!opens) return []
+    const indent = opens[1] ?? ''
+    const end = lines.findIndex((other, index) => index > start && other.startsWith(`${indent}}`))
+    return end === -1 ? [] : [{ at: start + 1, length: end - start + 1 }]
+  })
+}
+
+const BANNED: readonly { pattern: RegExp; why: string; except?: RegExp }[] = [
+  { pattern: /\bconsole\./, why: 'log through the logger' },
+  { pattern: /\bprocess\.exit\(/, why: 'dispose instead', except: /command\/serve\.ts$/ },
+  { pattern: /\bprocess\.env\b/, why: 'configuration is an argument', except: /main\.ts$|engine-/ },
+  { pattern: /\b(TODO|FIXME|XXX|HACK)\b/, why: 'finish it or open an issue' },
+  { pattern: /@ts-(ignore|nocheck|expect-error)/, why: 'mend the type' },
+  { pattern: /export default/, why: 'named exports only' },
+  { pattern: /\bMath\.random\(/, why: 'randomness is an argument or comes from node:crypto' },
+]
+
+test('banned calls and leftover reminders are nowhere in the program', () => {
+  const problems = program.flatMap(({ name, text }) =>
+    BANNED.filter(({ pattern, except }) => !except?.test(name) && pattern.test(text)).map(
+      ({ pattern, why }) => `${name}: ${pattern.source}: ${why}`,
+    ),
+  )
+  assert.deepEqual(problems, [])
+})
+
+test('no test sleeps, and none is left out', () => {
+  const sleeping = /setTimeout\(|timers\/promises|\b(test|describe|it)\.(only|skip|todo)\b/
+  const problems = [...tests, ...sources]
+    .filter(({ name }) => name.endsWith('.test.ts') && !name.endsWith('tidy.test.ts'))
+    .filter(({ text }) => sleeping.test(text))
+    .map(({ name }) => name)
+  assert.deepEqual(problems, [])
+})
+
+test('every file of the program is used', () => {
+  const used = new Set([...sources, ...tests].flatMap(importsOf))
+  const dead = program
+    .filter(({ path, name }) => !used.has(path) && name !== 'src/main.ts')
+    .map(({ name }) => name)
+  assert.deepEqual(dead, [])
+})
+
+test('SQL stays in stores, migrations and the platform', () => {
+  const statement = /\bsql(<[^>]+>)?`|\.(selectFrom|insertInto|updateTable|deleteFrom)\(/
+  const problems = program
+    .filter(({ name }) => !/-store\.ts$|\/platform\//.test(name))
+    .filter(({ text }) => statement.test(text))
+    .map(({ name }) => name)
+  assert.deepEqual(problems, [])
+})
