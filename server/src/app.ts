@@ -5,7 +5,7 @@ import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
 import { KeyGuard } from './edge/auth/require-key.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
-import { buildServer, type ServerDeps } from './edge/server.ts'
+import { buildServer, type Patience, type ServerDeps } from './edge/server.ts'
 import { OperatorError } from './errors.ts'
 import { type Clock, systemClock } from './platform/clock.ts'
 import type { Logger } from './platform/logger.ts'
@@ -37,14 +37,17 @@ export async function startApp({
   logger,
   role = 'all',
   clock = systemClock,
+  patience,
 }: {
   config: Config
   logger: Logger
   role?: ServeRole
   clock?: Clock
+  patience?: Patience
 }): Promise<App> {
   await using stack = new AsyncDisposableStack()
-  if (role !== 'worker') await refuseOccupiedPort(config)
+  if (role !== 'worker') await refuseOccupiedPort('ANNALS_PORT', config.host, config.port)
+  await refuseOccupiedPort('ANNALS_METRICS_PORT', config.host, config.metricsPort ?? 0)
   const store = stack.use(await openStore(config, { logger, exclusive: true }))
   const database = stack.use(
     new Database({
@@ -63,6 +66,7 @@ export async function startApp({
           stack,
           config,
           serverDeps({ config, logger, clock, database, metrics, keyUse }),
+          patience,
         )
   const metricsListener =
     config.metricsPort === null
@@ -119,9 +123,10 @@ async function listen(
   stack: AsyncDisposableStack,
   config: Config,
   deps: ServerDeps,
+  patience: Patience | undefined,
 ): Promise<string> {
   let isDraining = false
-  const server = await buildServer({ ...deps, isDraining: () => isDraining })
+  const server = await buildServer({ ...deps, isDraining: () => isDraining }, patience)
   stack.defer(async () => {
     isDraining = true
     await server.close()
@@ -131,7 +136,7 @@ async function listen(
 }
 
 /** Asked before the engine starts: a start that cannot succeed leaves the data folder untouched. */
-async function refuseOccupiedPort({ host, port }: Config): Promise<void> {
+async function refuseOccupiedPort(variable: string, host: string, port: number): Promise<void> {
   if (port === 0) return
   const probe = createServer()
   try {
@@ -143,8 +148,8 @@ async function refuseOccupiedPort({ host, port }: Config): Promise<void> {
     const reason = error instanceof Error && 'code' in error ? error.code : error
     const sentence =
       reason === 'EADDRINUSE'
-        ? `port ${port} on ${host} is taken by another program. Stop it, or set ANNALS_PORT.`
-        : `cannot listen on ${host}:${port} (${String(reason)}). Set ANNALS_HOST and ANNALS_PORT.`
+        ? `port ${port} on ${host} is taken by another program. Stop it, or set ${variable}.`
+        : `cannot listen on ${host}:${port} (${String(reason)}). Set ANNALS_HOST and ${variable}.`
     throw new OperatorError(sentence, { cause: error })
   }
 }

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import ipaddr from 'ipaddr.js'
 import { OperatorError } from './errors.ts'
 import { LOG_LEVELS } from './platform/logger.ts'
 import { Secret } from './platform/secret.ts'
+import { parseCidr } from './tenancy/allowlist.ts'
 
 type Option<T> = {
   variable: string
@@ -168,10 +168,13 @@ function isInjected(name: string, value: string | undefined): boolean {
   return INJECTED.test(name) || (name === 'ANNALS_PORT' && value?.startsWith('tcp://') === true)
 }
 
+const TYPOS_MAX = 3
+
 function guess(name: string): string {
-  const known = Object.values(OPTIONS).map(({ variable }) => variable)
-  const near = known.find((variable) => editDistance(variable, name) <= 3)
-  return near ? ` (did you mean ${near}?)` : ''
+  const [nearest] = Object.values(OPTIONS)
+    .map(({ variable }) => ({ variable, typos: editDistance(variable, name) }))
+    .toSorted((a, b) => a.typos - b.typos)
+  return nearest && nearest.typos <= TYPOS_MAX ? ` (did you mean ${nearest.variable}?)` : ''
 }
 
 /** Levenshtein distance, one row at a time. */
@@ -219,10 +222,9 @@ function list<T>(parse: (value: string) => T): (value: string) => readonly T[] {
 }
 
 function cidr(value: string): string {
-  if (!ipaddr.isValidCIDR(value) && !ipaddr.isValid(value)) {
-    throw new Error(`must hold addresses or CIDRs, got "${value}"`)
-  }
-  return value
+  const parsed = parseCidr(value)
+  if (parsed === null) throw new Error(`must hold addresses or CIDRs, got "${value}"`)
+  return parsed
 }
 
 /** Never repeats the value: it may hold a password. */

@@ -25,7 +25,7 @@ export const getHealth =
             'Always 200 while the process answers; `ok` is false when the database is out of reach.',
           tags: ['Health'],
           security: [],
-          response: { 200: Health },
+          response: { 200: Health, ...errorResponses('invalid_request') },
         },
       },
       async () => ({ ok: await deps.canReachDatabase() }),
@@ -45,7 +45,7 @@ export const getReady =
           description: '503 while the database is out of reach and while the node drains.',
           tags: ['Health'],
           security: [],
-          response: { 200: Health, ...errorResponses('unavailable') },
+          response: { 200: Health, ...errorResponses('invalid_request', 'unavailable') },
         },
       },
       async () => {

@@ -19,15 +19,22 @@ import { getKeyStatus, type GetKeyStatusDeps } from './v1/get-key-status.ts'
 export type ServerDeps = HealthDeps &
   GetKeyStatusDeps & { keyGuard: KeyGuard; logger: Logger; metrics: Metrics }
 
+/** How long a caller may take to send its headers, and all of its request. */
+export type Patience = { headersMs: number; requestMs: number; checkEveryMs: number }
+
+const PATIENCE: Patience = { headersMs: 10_000, requestMs: 30_000, checkEveryMs: 1_000 }
 const BODY_BYTES_MAX = 256 * 1_024
-const HEADERS_MS_MAX = 10_000
-const REQUEST_MS_MAX = 30_000
 const KEEP_ALIVE_MS = 72_000
+/** No shorter than any path can be: an id of any length is an unknown id, not an unknown path. */
+const PARAM_LENGTH_MAX = 16_384
 
 /** The HTTP side of the service: every route, in the order of the contract. */
-export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
+export async function buildServer(
+  deps: ServerDeps,
+  patience: Patience = PATIENCE,
+): Promise<FastifyInstance> {
   registerFormats()
-  const app = createApp(deps.logger)
+  const app = createApp(deps.logger, patience)
   listenToStrayRequests(app)
   observeRequests(app, deps)
   parseJsonBodies(app)
@@ -45,7 +52,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   return app
 }
 
-function createApp(logger: FastifyBaseLogger): FastifyInstance {
+function createApp(logger: FastifyBaseLogger, patience: Patience): FastifyInstance {
   const app = fastify({
     loggerInstance: logger,
     // One line a request, written by the hook below.
@@ -53,17 +60,17 @@ function createApp(logger: FastifyBaseLogger): FastifyInstance {
     requestIdHeader: false,
     genReqId: (request) => traceIdOf(request.headers),
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: REQUEST_MS_MAX,
+    requestTimeout: patience.requestMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
     // A request that arrives while the server closes is still served; then the connection ends.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     clientErrorHandler: answerParserError,
     frameworkErrors: handleError,
-    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 200 },
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: PARAM_LENGTH_MAX },
     http: {
-      headersTimeout: HEADERS_MS_MAX,
-      connectionsCheckingInterval: 1_000,
+      headersTimeout: patience.headersMs,
+      connectionsCheckingInterval: patience.checkEveryMs,
       // Node would answer these with an empty body; the hook below does it in our shape.
       requireHostHeader: false,
     },

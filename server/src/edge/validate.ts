@@ -17,7 +17,9 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   return (input: unknown) => {
     const value = integers.length > 0 ? readIntegers(input, integers) : input
     if (validator.Check(value)) return { value }
-    const details = describe(validator.Errors(value), httpPart ?? 'body')
+    const repeated = httpPart === 'querystring' ? repeatedParameters(input) : []
+    const details =
+      repeated.length > 0 ? repeated : describe(validator.Errors(value), httpPart ?? 'body')
     return { error: new ApiError('invalid_request', { details, message: summary(details) }) }
   }
 }
@@ -46,6 +48,14 @@ function readIntegers(input: unknown, names: readonly string[]): unknown {
   )
 }
 
+/** The query parser makes a list of them; no parameter of ours is one. */
+function repeatedParameters(input: unknown): ErrorDetail[] {
+  return Object.entries(input ?? {})
+    .filter(([, value]) => Array.isArray(value))
+    .map(([name]) => ({ path: name, message: 'must be given once' }))
+    .slice(0, DETAILS_MAX)
+}
+
 /** What is wrong and where, in words that do not presume the reader knows JSON Schema. */
 function describe(faults: readonly Fault[], part: string): ErrorDetail[] {
   const details = faults.flatMap((fault) => detailsOf(fault, part))
@@ -58,8 +68,11 @@ function detailsOf({ keyword, instancePath, params, message }: Fault, part: stri
     const pointer = name === '' ? instancePath : `${instancePath}/${escapePointer(name)}`
     return part === 'body' ? pointer : pointer.slice(1)
   }
-  // The same fault is reported once more, more clearly, by additionalProperties or anyOf.
-  if (keyword === 'boolean' || keyword === 'const') return []
+  const unknown = part === 'body' ? 'is not a known field' : 'is not a known parameter'
+  // TypeBox stops at a few faults, so the one that sums up the unknown fields may be missing.
+  if (keyword === 'boolean') return [{ path: at(), message: unknown }]
+  // The same fault is reported once more, more clearly, by anyOf.
+  if (keyword === 'const') return []
   if (keyword === 'required' && 'requiredProperties' in params) {
     return namesIn(params.requiredProperties).map((name) => ({
       path: at(name),
@@ -67,14 +80,13 @@ function detailsOf({ keyword, instancePath, params, message }: Fault, part: stri
     }))
   }
   if (keyword === 'additionalProperties' && 'additionalProperties' in params) {
-    const what = part === 'body' ? 'is not a known field' : 'is not a known parameter'
-    return namesIn(params.additionalProperties).map((name) => ({ path: at(name), message: what }))
+    return namesIn(params.additionalProperties).map((name) => ({
+      path: at(name),
+      message: unknown,
+    }))
   }
   if (keyword === 'enum' && 'allowedValues' in params) {
     return [{ path: at(), message: `must be one of ${namesIn(params.allowedValues).join(', ')}` }]
-  }
-  if (keyword === 'type' && part === 'querystring' && message === 'must be string') {
-    return [{ path: at(), message: 'must be given once' }]
   }
   if (keyword === 'format' && 'format' in params) {
     return [{ path: at(), message: FORMAT_MESSAGES[String(params.format)] ?? message }]

@@ -76,7 +76,7 @@ function leafHash(core: string): string {
 export type Verdict = { ok: true } | { ok: false; problem: string }
 export type Recomputed = { ok: true; hash: string } | { ok: false; problem: string }
 
-/** Whether a stored event is the one that follows `prev`. The sentence has ids and hashes, no payload. */
+/** Whether a stored event is the one that follows `prev`. A problem's sentence has no payload. */
 export function verifyLink(prev: ChainHead, event: SealedEvent): Verdict {
   if (event.seq !== prev.seq + 1) {
     return bad(`seq is ${event.seq} where ${prev.seq + 1} follows`)
@@ -95,7 +95,7 @@ export function verifyLink(prev: ChainHead, event: SealedEvent): Verdict {
   return { ok: true }
 }
 
-/** The hash that the stored columns must have, once every part that is present fits its commitment. */
+/** The hash that the stored columns must have, when every part that is present fits `sealed`. */
 export function recomputeHash(event: SealedEvent): Recomputed {
   const problem = fieldProblem(event) ?? commitmentProblem(event)
   if (problem !== null) return bad(problem)

@@ -3,8 +3,8 @@ import type { CompanyId, Id, ProjectId, WorkspaceId } from '../platform/id.ts'
 export type EventId = Id<'event'>
 
 /**
- * The parts of an event that may hold personal data. The chain holds a commitment to each instead of
- * its value, so that one can be erased. In this order, which is that of their canonical text.
+ * The parts of an event that may hold personal data. The chain holds a commitment to each instead
+ * of its value, so that one can be erased. In this order, which is that of their canonical text.
  */
 export const PART_NAMES = ['actor', 'metadata', 'resource'] as const
 export type PartName = (typeof PART_NAMES)[number]
@@ -25,14 +25,14 @@ export type PendingEvent = {
   resource: string | null
 }
 
-/** An event with its place in the chain. After an erasure a part is null, its salt gone, all else as it was. */
+/** An event with its place in the chain. An erasure takes a part and its salt, and nothing else. */
 export type SealedEvent = PendingEvent & {
   id: EventId
   /** From 1, without gaps, in each workspace. */
   seq: number
   prevHash: string
   hash: string
-  /** Canonical JSON object: part name → commitment in hex. Text, because it is hashed and stored as it is. */
+  /** Canonical JSON object, part name → commitment in hex: the text that is hashed and stored. */
   sealed: string
   /** Canonical JSON object: part name → salt in hex. */
   salts: string
@@ -46,4 +46,12 @@ export const EMPTY_HEAD: ChainHead = { seq: 0, hash: '0'.repeat(64), lastId: nul
 
 export function headAfter(event: SealedEvent): ChainHead {
   return { seq: event.seq, hash: event.hash, lastId: event.id }
+}
+
+/** Copies of what is filtered on, beside the canonical text that holds them. */
+export type EventFacets = {
+  actorId: string | null
+  actorEmail: string | null
+  resourceType: string | null
+  resourceId: string | null
 }

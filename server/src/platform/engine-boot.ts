@@ -10,7 +10,12 @@ import {
   stopPostmaster,
 } from './engine-process.ts'
 import type { EngineSettings } from './engine-settings.ts'
-import { explainStartFailure, isHeldByOldBackends, readEngineLog } from './engine-start-failure.ts'
+import {
+  explainStartFailure,
+  isHeldByOldBackends,
+  markEngineLog,
+  readEngineLog,
+} from './engine-start-failure.ts'
 import type { EngineRunner } from './engine-runner.ts'
 
 const POLL_MS = 20
@@ -29,6 +34,7 @@ export async function bootPostmaster(
 ): Promise<Presence> {
   const giveUpAtMs = Date.now() + OLD_BACKENDS_MS_MAX
   for (;;) {
+    const mark = markEngineLog(files)
     const postmaster = spawnChecked(files, runner, settings)
     try {
       const presence = await waitForAnswer(files, connection, () => postmaster.isAlive())
@@ -38,7 +44,7 @@ export async function bootPostmaster(
       await stopPostmaster(files)
       throw error
     }
-    const lines = readEngineLog(files, postmaster.startedAtMs)
+    const lines = readEngineLog(files, mark)
     if (!isHeldByOldBackends(lines) || Date.now() >= giveUpAtMs) {
       throw explainStartFailure(files, lines)
     }

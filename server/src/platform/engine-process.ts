@@ -15,8 +15,6 @@ const FAST_STOP_MS_MAX = 60_000
 const IMMEDIATE_STOP_MS_MAX = 15_000
 
 export interface Postmaster {
-  readonly pid: number | undefined
-  readonly startedAtMs: number
   readonly isAlive: () => boolean
 }
 
@@ -32,7 +30,6 @@ export function spawnPostmaster(
   const cluster = join(runner.engine, 'cluster')
   const program = join(runner.native, 'bin', 'postgres')
   const { file, args, options } = runner.command(program, engineArguments(cluster, settings))
-  const startedAtMs = Date.now()
   fs.rmSync(files.startLog, { force: true })
   const log = fs.openSync(files.startLog, 'wx', 0o600)
   try {
@@ -45,7 +42,7 @@ export function spawnPostmaster(
       fs.appendFileSync(files.startLog, `${error.message}\n`)
     })
     child.unref()
-    return { pid: child.pid, startedAtMs, isAlive: () => isAlive }
+    return { isAlive: () => isAlive }
   } finally {
     fs.closeSync(log)
   }

@@ -6,15 +6,23 @@ import type { EngineFiles } from './engine-files.ts'
 
 const LOG_BYTES_MAX = 64 * 1024
 const LINES_MAX = 20
+const REASON_LINES_MAX = 3
+
+/** How long each of the collector's files was; what lies beyond belongs to a later start. */
+export type LogMark = ReadonlyMap<string, number>
+
+export function markEngineLog(files: EngineFiles): LogMark {
+  const paths = fs.readdirSync(files.log).map((name) => join(files.log, name))
+  return new Map(paths.map((path) => [path, fs.statSync(path).size]))
+}
 
 /**
- * What PostgreSQL wrote since `sinceMs`: at first to its start log, later to the collector's files.
+ * PostgreSQL's last lines since the mark: at first it writes to the start log, which is new at
+ * each start, then to the collector's files.
  */
-export function readEngineLog(files: EngineFiles, sinceMs: number): string[] {
-  const collected = fs.readdirSync(files.log).map((name) => join(files.log, name))
-  return [files.startLog, ...collected]
-    .filter((path) => fs.statSync(path).mtimeMs >= sinceMs - 1_000)
-    .flatMap((path) => readTail(path).split('\n'))
+export function readEngineLog(files: EngineFiles, mark: LogMark): string[] {
+  return [files.startLog, ...markEngineLog(files).keys()]
+    .flatMap((path) => readFrom(path, mark.get(path) ?? 0).split('\n'))
     .filter((line) => line.trim() !== '')
     .slice(-LINES_MAX)
 }
@@ -25,18 +33,21 @@ export function explainStartFailure(files: EngineFiles, lines: readonly string[]
   if (lines.some((line) => line.includes('No space left on device'))) {
     return diskFullError(files.engine, cause)
   }
-  const reason = failureReason(lines) ?? 'it said nothing'
+  const reason = failureReason(lines) || 'it said nothing'
   return new EngineError(
     `PostgreSQL in ${files.engine} ended while it started: ${reason} (its log: ${files.log}).`,
     { cause },
   )
 }
 
-/** PostgreSQL's own last word: the last fatal line, else the last line that is no mere notice. */
-export function failureReason(lines: readonly string[]): string | undefined {
-  const spoken = lines.filter((line) => !/ (?:LOG|HINT|DETAIL): /.test(line))
-  const fatal = spoken.findLast((line) => /(?:FATAL|PANIC): /.test(line)) ?? spoken.at(-1)
-  return fatal?.replace(/^.*?(?:FATAL|PANIC): +/, '').trim()
+/** PostgreSQL's own last word: its last fatal line, else what it said before it could log. */
+export function failureReason(lines: readonly string[]): string {
+  // Our own knocking while it starts leaves fatal lines, too.
+  const own = lines.filter((line) => !/FATAL: +the database system is /.test(line))
+  const fatal = own.findLast((line) => /(?:FATAL|PANIC): /.test(line))
+  if (fatal !== undefined) return fatal.replace(/^.*?(?:FATAL|PANIC): +/, '').trim()
+  const spoken = own.filter((line) => !/ (?:LOG|HINT|DETAIL|WARNING): /.test(line))
+  return spoken.slice(-REASON_LINES_MAX).join(' ').trim()
 }
 
 /**
@@ -49,12 +60,14 @@ export function isHeldByOldBackends(lines: readonly string[]): boolean {
   )
 }
 
-function readTail(path: string): string {
+function readFrom(path: string, offset: number): string {
   const file = fs.openSync(path, 'r')
   try {
     const { size } = fs.fstatSync(file)
-    const buffer = Buffer.alloc(Math.min(size, LOG_BYTES_MAX))
-    const bytesRead = fs.readSync(file, buffer, 0, buffer.length, size - buffer.length)
+    // A file that is shorter than it was has been emptied for a new hour.
+    const start = Math.max(size < offset ? 0 : offset, size - LOG_BYTES_MAX)
+    const buffer = Buffer.alloc(size - start)
+    const bytesRead = fs.readSync(file, buffer, 0, buffer.length, start)
     return buffer.toString('utf8', 0, bytesRead)
   } finally {
     fs.closeSync(file)

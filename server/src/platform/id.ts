@@ -58,3 +58,8 @@ export function newId<Name extends string>(nowMs: number = Date.now()): Id<Name>
 export function idTimeMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
+
+/** From 0 up to 1, by the same pool. */
+export function randomFraction(): number {
+  return drawBytes(4).readUInt32BE() / 2 ** 32
+}

@@ -3,7 +3,7 @@ import { isHeldByDouble } from './json-number.ts'
 /** Levels of objects and arrays; the outermost container is level 1. */
 export const JSON_DEPTH_MAX = 32
 
-/** The first fault of a text in reading order. The message is a sentence for the one who sent it. */
+/** The first fault of a text in reading order. The message is a sentence for its sender. */
 export type JsonFault = {
   kind: 'syntax' | 'value'
   path: string

@@ -17,7 +17,7 @@ export function isHeldByDouble(token: string): boolean {
 
 const ZERO = 48
 
-/** Same value, same text: the digits without zeros at either end, and the power of ten of the last. */
+/** Same value, same text: digits without zeros at either end, and the last one's power of ten. */
 function normalDecimal(token: string): string {
   const unsigned = token.startsWith('-') ? token.slice(1) : token
   const exponentAt = unsigned.search(/e/i)

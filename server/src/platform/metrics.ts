@@ -20,6 +20,24 @@ export function createMetrics() {
       labelNames: ['code'],
       registers,
     }),
+    batchCommitSeconds: new Histogram({
+      name: 'annals_batch_commit_seconds',
+      help: 'Time from the first statement of a batch to its commit.',
+      buckets: [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
+      registers,
+    }),
+    batchEvents: new Histogram({
+      name: 'annals_batch_commit_events',
+      help: 'Events in a batch.',
+      buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
+      registers,
+    }),
+    batchTries: new Histogram({
+      name: 'annals_batch_try_count',
+      help: 'Which try of a batch this was; above 1 another node moved a head.',
+      buckets: [1, 2, 3, 4, 5],
+      registers,
+    }),
     connectionsWaiting: new Gauge({
       name: 'annals_connection_wait_count',
       help: 'Queries that wait for a database connection.',

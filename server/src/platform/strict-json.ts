@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { findJsonFault, JSON_DEPTH_MAX, type JsonFault } from './json-fault.ts'
 import { isHeldByDouble } from './json-number.ts'
 
-/** The caller's text is refused: `syntax` when it is no JSON, `value` when we cannot keep what it says. */
+/** The text is refused: `syntax` when it is no JSON, `value` when we cannot keep what it says. */
 export class StrictJsonError extends Error {
   override name = 'StrictJsonError'
   readonly kind: JsonFault['kind']
@@ -27,8 +27,8 @@ export class StrictJsonError extends Error {
  *
  * `JSON.parse` makes the value (a key `__proto__` becomes an ordinary property there) and one scan
  * over the bytes looks for anything suspect. Only a suspect text meets the slow reader, which knows
- * the whole grammar, decides, and names the place. Measured on a 544-byte event, the checks add
- * a third to the cost of decoding and `JSON.parse`; a parser of our own took twice as long.
+ * the whole grammar, decides, and names the place. CPU on an event of 544 bytes: decoding and
+ * `JSON.parse` 2.3 µs, this 3.6 µs; a parser by hand took 4 to 6 µs before it checked anything.
  */
 export function parseStrictJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new StrictJsonError(invalidUtf8(bytes))
@@ -102,7 +102,7 @@ function countKeysWritten(bytes: Buffer): number {
   return keys
 }
 
-/** Where the string that begins at `at` has ended; suspect are \u0000 and the surrogates' escapes. */
+/** Where the string that begins at `at` ends; suspect are the escapes of NUL and surrogates. */
 function endOfString(bytes: Buffer, at: number): number {
   for (;;) {
     const byte = bytes[at]
@@ -124,7 +124,7 @@ function endOfString(bytes: Buffer, at: number): number {
 /** A decimal of at most 15 digits without an exponent always survives the way through a double. */
 const PLAIN_NUMBER_BYTES_MAX = 15
 
-/** Where the number that begins at `start` has ended; suspect is one that a double does not hold. */
+/** Where the number that begins at `start` ends; suspect is one that a double does not hold. */
 function endOfNumber(bytes: Buffer, start: number): number {
   let isPlain = true
   let at = start + 1

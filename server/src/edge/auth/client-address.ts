@@ -1,5 +1,4 @@
-import ipaddr from 'ipaddr.js'
-import { type AddressRanges, isInRanges } from '../../tenancy/allowlist.ts'
+import { type AddressRanges, isInRanges, parseAddress } from '../../tenancy/allowlist.ts'
 
 /**
  * The caller's address: the socket's, or what the trusted proxies before us wrote. The header is
@@ -10,21 +9,21 @@ export function clientAddress(
   forwardedFor: string | string[] | undefined,
   trustedProxies: AddressRanges,
 ): string {
-  let address = plain(socketAddress ?? '')
+  let address = plain(socketAddress ?? '') ?? ''
   const hops = [forwardedFor ?? []].flat().join(',').split(',')
   for (const hop of hops.toReversed()) {
     if (!isInRanges(address, trustedProxies)) return address
     const candidate = plain(hop.trim())
     // A proxy that passes on nonsense is the last hop we can name.
-    if (!ipaddr.isValid(candidate)) return address
+    if (candidate === null) return address
     address = candidate
   }
   return address
 }
 
 /** `::ffff:10.0.0.1` is 10.0.0.1; a zone id or a port is no part of an address. */
-function plain(address: string): string {
-  const bare = address.replace(/^\[(.+)\](:\d+)?$/, '$1').replace(/%.*$/, '')
-  const withoutPort = /^\d+\.\d+\.\d+\.\d+:\d+$/.test(bare) ? bare.replace(/:\d+$/, '') : bare
-  return ipaddr.isValid(withoutPort) ? ipaddr.process(withoutPort).toString() : withoutPort
+function plain(text: string): string | null {
+  const bare = text.replace(/^\[(.+)\](:\d+)?$/, '$1').replace(/%.*$/, '')
+  const withoutPort = bare.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
+  return parseAddress(withoutPort)?.toString() ?? null
 }

@@ -36,7 +36,6 @@ export const KEY_ERRORS = [
   'expired_api_key',
   'ip_not_allowed',
   'rate_limited',
-  'internal',
   'unavailable',
 ] as const satisfies readonly ErrorCode[]
 

@@ -29,7 +29,7 @@ export const getKeyStatus =
           summary: 'Status of the calling key',
           description: 'Last use is the one before this call.',
           tags: ['Keys'],
-          response: { 200: KeyStatus, ...errorResponses(...KEY_ERRORS) },
+          response: { 200: KeyStatus, ...errorResponses('invalid_request', ...KEY_ERRORS) },
         },
       },
       async ({ key }) => {

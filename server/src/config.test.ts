@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { test } from 'node:test'
+import { inspect } from 'node:util'
+import { OPTIONS, parseConfig } from './config.ts'
+import { OperatorError } from './errors.ts'
+
+const KEY = Buffer.alloc(32, 7).toString('base64')
+
+/** What an operator reads, one problem a line, without the heading. */
+function problemsOf(env: Record<string, string>): string[] {
+  try {
+    parseConfig(env)
+  } catch (error) {
+    assert(error instanceof OperatorError)
+    const [heading, ...problems] = error.message.split('\n').map((line) => line.trim())
+    assert.equal(heading, 'bad configuration:')
+    return problems
+  }
+  return []
+}
+
+test('an empty environment is a working configuration with the documented defaults', () => {
+  const config = parseConfig({})
+  assert.equal(config.host, '127.0.0.1')
+  assert.equal(config.port, 8080)
+  assert.equal(config.dataDir, resolve('./data'))
+  assert.equal(config.databaseUrl, null)
+  assert.deepEqual(config.trustedProxies, [])
+  assert.equal(config.webhookDestinations, 'public')
+  assert.equal(config.rateLimits, 'on')
+  assert.equal(config.metricsPort, null)
+  assert(Object.isFrozen(config))
+})
+
+test('every variable of the operator’s interface is accepted', () => {
+  const env = {
+    ANNALS_HOST: '::1',
+    ANNALS_PORT: '0',
+    ANNALS_DATA_DIR: '/var/lib/annals',
+    ANNALS_DATABASE_URL: 'postgresql://u:p@db:5432/annals?sslmode=require',
+    ANNALS_SECRET_KEY: KEY,
+    ANNALS_ARCHIVE_URL: 's3://bucket/prefix',
+    ANNALS_S3_ENDPOINT: 'http://127.0.0.1:9000',
+    ANNALS_TRUSTED_PROXIES: '10.0.0.0/8, ::1/128,192.0.2.1',
+    ANNALS_PUBLIC_URL: 'https://annals.example.com',
+    ANNALS_WEBHOOK_DESTINATIONS: 'any',
+    ANNALS_WEBHOOK_PORTS: '8443, 9443',
+    ANNALS_RATE_LIMITS: 'off',
+    ANNALS_SMTP_URL: 'smtp://user:pass@mail:25',
+    ANNALS_LOG_LEVEL: 'debug',
+    ANNALS_METRICS_PORT: '9100',
+  }
+  const known = Object.values(OPTIONS).map(({ variable }) => variable)
+  assert.deepEqual(
+    known.toSorted(),
+    [...Object.keys(env), 'ANNALS_SECRET_KEY_FILE'].toSorted(),
+    'this test names every variable there is',
+  )
+  const config = parseConfig(env)
+  assert.equal(config.port, 0)
+  assert.deepEqual(config.webhookPorts, [8443, 9443])
+  assert.deepEqual(config.trustedProxies, ['10.0.0.0/8', '::1/128', '192.0.2.1/32'])
+  assert.equal(config.secretKey?.reveal().toString('base64'), KEY)
+})
+
+test('a secret key may stand in a file, with a line end after it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'annals-config-'))
+  try {
+    const path = join(folder, 'key')
+    writeFileSync(path, `${KEY}\n`)
+    const config = parseConfig({ ANNALS_SECRET_KEY_FILE: path })
+    assert.equal(config.secretKeyFile?.reveal().toString('base64'), KEY)
+    const both = problemsOf({ ANNALS_SECRET_KEY_FILE: path, ANNALS_SECRET_KEY: KEY })
+    assert.deepEqual(both, ['ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; keep one'])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('every problem is told at once, each with its variable', () => {
+  const problems = problemsOf({
+    ANNALS_HOST: '',
+    ANNALS_PORT: '99999',
+    ANNALS_DATABASE_URL: 'mysql://u:hunter2@db/annals',
+    ANNALS_SECRET_KEY: 'short',
+    ANNALS_SECRET_KEY_FILE: '/nowhere/key',
+    ANNALS_ARCHIVE_URL: 'ftp://bucket',
+    ANNALS_TRUSTED_PROXIES: '10.0.0.0/8,everyone',
+    ANNALS_WEBHOOK_DESTINATIONS: 'some',
+    ANNALS_WEBHOOK_PORTS: '443,0',
+    ANNALS_RATE_LIMITS: 'no',
+    ANNALS_LOG_LEVEL: 'loud',
+    ANNALS_METRICS_PORT: '0x10',
+    ANNALS_COLOUR: 'blue',
+  })
+  assert.deepEqual(problems.map((problem) => problem.split(' ', 1)[0]).toSorted(), [
+    'ANNALS_ARCHIVE_URL',
+    'ANNALS_COLOUR',
+    'ANNALS_DATABASE_URL',
+    'ANNALS_HOST',
+    'ANNALS_LOG_LEVEL',
+    'ANNALS_METRICS_PORT',
+    'ANNALS_PORT',
+    'ANNALS_RATE_LIMITS',
+    'ANNALS_SECRET_KEY',
+    'ANNALS_SECRET_KEY_FILE',
+    'ANNALS_TRUSTED_PROXIES',
+    'ANNALS_WEBHOOK_DESTINATIONS',
+    'ANNALS_WEBHOOK_PORTS',
+  ])
+  assert(!problems.join().includes('hunter2'), 'a password is not repeated')
+})
+
+for (const port of ['', ' 80', '+80', '-1', '1e3', '0x50', '65536', '80.0', 'http']) {
+  test(`"${port}" is no port`, () => {
+    const [problem] = problemsOf({ ANNALS_PORT: port })
+    assert.equal(problem, `ANNALS_PORT must be an integer from 0 to 65535, got "${port}"`)
+  })
+}
+
+for (const proxy of ['10.1', '012.0.0.1', '0x7f.0.0.1', '10.0.0.0/33', '2130706433']) {
+  test(`"${proxy}" is no proxy, because it can be read as more than one address`, () => {
+    assert.equal(problemsOf({ ANNALS_TRUSTED_PROXIES: proxy }).length, 1)
+  })
+}
+
+test('an unknown variable is refused with the nearest known name', () => {
+  assert.deepEqual(
+    problemsOf({ ANNALS_PROT: '1', ANNALS_PORTS: '1', ANNALS_ZEBRA_CROSSING: '1' }),
+    [
+      'ANNALS_PROT is not a variable of Annals (did you mean ANNALS_PORT?)',
+      'ANNALS_PORTS is not a variable of Annals (did you mean ANNALS_PORT?)',
+      'ANNALS_ZEBRA_CROSSING is not a variable of Annals',
+    ],
+  )
+})
+
+test('what Kubernetes injects for a service named annals is ignored', () => {
+  const config = parseConfig({
+    ANNALS_SERVICE_HOST: '10.3.0.1',
+    ANNALS_SERVICE_PORT: '8080',
+    ANNALS_SERVICE_PORT_HTTP: '8080',
+    ANNALS_PORT: 'tcp://10.3.0.1:8080',
+    ANNALS_PORT_8080_TCP: 'tcp://10.3.0.1:8080',
+    ANNALS_PORT_8080_TCP_PROTO: 'tcp',
+    HOME: '/root',
+  })
+  assert.equal(config.port, 8080)
+})
+
+test('a database address needs a secret key, because every node must have the same', () => {
+  const [problem, ...others] = problemsOf({ ANNALS_DATABASE_URL: 'postgres://u:p@db/annals' })
+  assert.match(problem ?? '', /^ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required/)
+  assert.deepEqual(others, [])
+})
+
+test('a secret key that is not exactly 32 bytes of base64 is refused and not repeated', () => {
+  const bad = [KEY.slice(0, -1), `${KEY}=`, ` ${KEY}`, Buffer.alloc(31).toString('base64'), 'ÿ', '']
+  for (const key of bad) {
+    const problems = problemsOf({ ANNALS_SECRET_KEY: key })
+    assert.deepEqual(problems, [
+      'ANNALS_SECRET_KEY must be 32 bytes in base64 (make one: openssl rand -base64 32)',
+    ])
+  }
+})
+
+test('secrets print as [secret], however a configuration is printed', () => {
+  const config = parseConfig({
+    ANNALS_DATABASE_URL: 'postgres://u:hunter2@db/annals',
+    ANNALS_SECRET_KEY: KEY,
+    ANNALS_SMTP_URL: 'smtp://user:hunter2@mail',
+  })
+  const printed = [
+    JSON.stringify(config),
+    inspect(config, { depth: 10, showHidden: true }),
+    `${config.databaseUrl} ${config.secretKey} ${config.smtpUrl}`,
+  ].join('\n')
+  assert(!printed.includes('hunter2') && !printed.includes(KEY))
+  assert(!printed.includes(Buffer.from(KEY, 'base64').toString('hex')))
+  assert.equal(printed.split('[secret]').length, 10)
+})

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { compileRanges } from '../../tenancy/allowlist.ts'
+import { clientAddress } from './client-address.ts'
+
+const NOBODY = compileRanges([])
+const PROXIES = compileRanges(['10.0.0.0/8', '::1/128'])
+
+test('without trusted proxies the header is not believed', () => {
+  assert.equal(clientAddress('198.51.100.7', '203.0.113.1', NOBODY), '198.51.100.7')
+})
+
+test('a caller that is no trusted proxy cannot choose its address', () => {
+  assert.equal(clientAddress('198.51.100.7', '10.0.0.1, 203.0.113.1', PROXIES), '198.51.100.7')
+})
+
+test('behind one trusted proxy the last entry is the caller', () => {
+  assert.equal(clientAddress('10.0.0.1', '192.0.2.9', PROXIES), '192.0.2.9')
+  assert.equal(clientAddress('::1', '2001:db8::9', PROXIES), '2001:db8::9')
+})
+
+test('what the caller wrote itself, left of the first untrusted hop, is not believed', () => {
+  const header = '127.0.0.1, 203.0.113.66, 192.0.2.9, 10.0.0.2'
+  assert.equal(clientAddress('10.0.0.1', header, PROXIES), '192.0.2.9')
+})
+
+test('several headers are one list, in their order', () => {
+  assert.equal(clientAddress('10.0.0.1', ['203.0.113.66', '192.0.2.9'], PROXIES), '192.0.2.9')
+})
+
+test('when every hop is a trusted proxy the first of them is the caller', () => {
+  assert.equal(clientAddress('10.0.0.1', '10.0.0.3, 10.0.0.2', PROXIES), '10.0.0.3')
+})
+
+test('a trusted proxy without the header is itself the caller', () => {
+  assert.equal(clientAddress('10.0.0.1', undefined, PROXIES), '10.0.0.1')
+  assert.equal(clientAddress('10.0.0.1', '', PROXIES), '10.0.0.1')
+})
+
+test('nonsense from a trusted proxy leaves the proxy as the caller, never an older entry', () => {
+  for (const nonsense of ['unknown', '_hidden', '192.0.2', '0300.0.2.9', '<script>', ' ', '-1']) {
+    const header = `203.0.113.66, ${nonsense}`
+    assert.equal(clientAddress('10.0.0.1', header, PROXIES), '10.0.0.1', nonsense)
+  }
+})
+
+test('ports, brackets, zones and IPv4 inside IPv6 are stripped to the bare address', () => {
+  const spellings = {
+    '192.0.2.9:51234': '192.0.2.9',
+    '[2001:db8::9]': '2001:db8::9',
+    '[2001:db8::9]:443': '2001:db8::9',
+    'fe80::9%eth0': 'fe80::9',
+    '::ffff:192.0.2.9': '192.0.2.9',
+    '2001:0DB8::0009': '2001:db8::9',
+  }
+  for (const [hop, address] of Object.entries(spellings)) {
+    assert.equal(clientAddress('::ffff:10.0.0.1', hop, PROXIES), address, hop)
+  }
+})
+
+test('a socket without an address has no address, and is in no range', () => {
+  assert.equal(clientAddress(undefined, '192.0.2.9', PROXIES), '')
+})

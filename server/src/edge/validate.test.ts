@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type TSchema, Type } from 'typebox'
+import { ApiError, type ErrorDetail } from '../errors.ts'
+import { DateTime, Nullable, STRICT, Uuid } from './schema/common.ts'
+import { registerFormats } from './schema/formats.ts'
+import { compileValidator, escapePointer } from './validate.ts'
+
+registerFormats()
+
+const Body = Type.Object(
+  {
+    category: Type.String({ minLength: 1, maxLength: 8 }),
+    at: Type.Optional(DateTime),
+    projectId: Type.Optional(Nullable(Uuid)),
+    source: Type.Optional(Type.Enum(['HOT', 'ARCHIVED'])),
+    count: Type.Optional(Type.Integer({ minimum: 1 })),
+    actor: Type.Optional(Type.Object({ 'e/mail~': Type.Optional(Type.String()) }, STRICT)),
+  },
+  STRICT,
+)
+const Query = Type.Object(
+  {
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200 })),
+    cursor: Type.Optional(Type.String()),
+  },
+  STRICT,
+)
+
+function validate(schema: TSchema, httpPart: 'body' | 'querystring', input: unknown) {
+  const check = compileValidator({ schema, httpPart, method: 'POST', url: '/' })
+  const result: unknown = check(input)
+  assert(typeof result === 'object' && result !== null)
+  if ('value' in result) return { value: result.value, details: null, message: '' }
+  assert('error' in result && result.error instanceof ApiError)
+  assert.equal(result.error.code, 'invalid_request')
+  const details: readonly ErrorDetail[] = result.error.details ?? []
+  return { value: null, details, message: result.error.message }
+}
+
+test('a body that fits passes as it is', () => {
+  const body = { category: 'billing', at: '2026-03-01T12:00:00Z', projectId: null, count: 3 }
+  assert.equal(validate(Body, 'body', body).value, body)
+})
+
+const FAULTS: readonly [string, unknown, string, string | RegExp][] = [
+  [
+    'an unknown field is refused, never dropped',
+    { category: 'a', x: 1 },
+    '/x',
+    'is not a known field',
+  ],
+  [
+    'an unknown field deep inside is refused and escaped as a JSON pointer',
+    { category: 'a', actor: { 'a/b~c': 1 } },
+    '/actor/a~1b~0c',
+    'is not a known field',
+  ],
+  ['a missing field is named', {}, '/category', 'is required'],
+  ['a number is not read as text', { category: 5 }, '/category', 'must be string'],
+  ['text is not read as a number', { category: 'a', count: '3' }, '/count', 'must be integer'],
+  ['a fraction is no integer', { category: 'a', count: 1.5 }, '/count', 'must be integer'],
+  ['null is not absence', { category: 'a', count: null }, '/count', 'must be integer'],
+  ['empty text is too short', { category: '' }, '/category', /fewer than 1/],
+  ['long text is too long', { category: 'x'.repeat(9) }, '/category', /more than 8/],
+  ['a date without an offset is refused', { category: 'a', at: '2026-03-01' }, '/at', /RFC 3339/],
+  [
+    'a value outside the set is told the set',
+    { category: 'a', source: 'hot' },
+    '/source',
+    'must be one of HOT, ARCHIVED',
+  ],
+  ['a list is no object', [], '', 'must be object'],
+  ['nothing is no object', undefined, '', 'must be object'],
+  [
+    'a field of the prototype is unknown like any other',
+    JSON.parse('{"category":"a","__proto__":{}}'),
+    '/__proto__',
+    'is not a known field',
+  ],
+]
+
+for (const [promise, body, path, message] of FAULTS) {
+  test(promise, () => {
+    const { details } = validate(Body, 'body', body)
+    assert.equal(details?.length, 1, JSON.stringify(details))
+    assert.equal(details[0]?.path, path)
+    if (typeof message === 'string') assert.equal(details[0]?.message, message)
+    else assert.match(details[0]?.message ?? '', message)
+  })
+}
+
+test('a union’s fault is told in words that name the field', () => {
+  const { details } = validate(Body, 'body', { category: 'a', projectId: 'x' })
+  assert(details?.every(({ path }) => path === '/projectId'))
+  assert(details?.some(({ message }) => message === 'must be a uuid'))
+})
+
+test('every fault is told at once, but a flood of them is cut', () => {
+  const two = validate(Body, 'body', { category: 1, count: 'x' })
+  assert.deepEqual(two.details?.map(({ path }) => path).toSorted(), ['/category', '/count'])
+  assert.match(two.message, /\(and 1 more\)\.$/)
+  const names = Array.from({ length: 1_000 }, (_, index) => [`field${index}`, 1])
+  const flood = validate(Body, 'body', { category: 'a', ...Object.fromEntries(names) })
+  assert(flood.details && flood.details.length >= 8 && flood.details.length <= 20)
+})
+
+test('an integer parameter is read from plain decimal text', () => {
+  assert.deepEqual(validate(Query, 'querystring', { limit: '200' }).value, { limit: 200 })
+})
+
+for (const limit of [
+  '0x10',
+  '1e1',
+  '10.0',
+  '+5',
+  ' 5',
+  '5 ',
+  '',
+  '05',
+  '٣',
+  'Infinity',
+  'NaN',
+  '1_0',
+]) {
+  test(`"${limit}" is no integer in a query`, () => {
+    const { details } = validate(Query, 'querystring', { limit })
+    assert.deepEqual(details, [{ path: 'limit', message: 'must be integer' }])
+  })
+}
+
+for (const limit of ['0', '-1', '201', '999999999999999']) {
+  test(`${limit} is outside 1 to 200`, () => {
+    const { details } = validate(Query, 'querystring', { limit })
+    assert.equal(details?.length, 1)
+    assert.equal(details[0]?.path, 'limit')
+    assert.match(details[0]?.message ?? '', /^must be (<=|>=) (200|1)$/)
+  })
+}
+
+test('a repeated parameter is refused', () => {
+  for (const input of [{ cursor: ['a', 'a'] }, { limit: ['1', '2'] }]) {
+    const { details } = validate(Query, 'querystring', input)
+    assert.equal(details?.[0]?.message, 'must be given once', JSON.stringify(input))
+  }
+})
+
+test('an unknown parameter is refused', () => {
+  const { details } = validate(Query, 'querystring', { Limit: '5' })
+  assert.deepEqual(details, [{ path: 'Limit', message: 'is not a known parameter' }])
+})
+
+test('a pointer escapes what has a meaning in it', () => {
+  assert.equal(escapePointer('a/b~c~1'), 'a~1b~0c~01')
+})

@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict'
+import type { Client } from 'pg'
+import { ApiError } from '../errors.ts'
+import {
+  type AppendResult,
+  appendEvents,
+  awaitStandby,
+  lockHeads,
+  readHeads,
+} from '../ledger/append-store.ts'
+import type { WorkspaceId } from '../platform/id.ts'
+import { SQLSTATE, sqlStateOf } from '../platform/pg.ts'
+import type { HeadCache } from './head-cache.ts'
+import type { Outcome, PendingItem } from './pending-item.ts'
+import { sealBatch, type SealedBatch, type SealSources } from './seal-batch.ts'
+
+export type CommitDeps = {
+  heads: HeadCache
+  sources: () => SealSources
+  /** Told of every try, for the metrics. */
+  onTry?: (tries: number) => void
+}
+
+/** With the heads locked the second try succeeds; the rest is for what nobody planned. */
+const TRIES_MAX = 5
+
+/**
+ * Commits a batch and says what became of each item, in their order. It throws only when the
+ * database did not answer: then nobody knows the outcome, and the writer reads the heads again.
+ *
+ *   known heads ──seal──▶ append ──▶ stored
+ *                           ├─ key is stored already ──▶ replayed; its workspace's others go again
+ *                           └─ another node moved the head ──▶ again, under a lock
+ */
+export async function commitBatch(
+  client: Client,
+  items: readonly PendingItem[],
+  deps: CommitDeps,
+): Promise<Outcome[]> {
+  const outcomes = new Map<PendingItem, Outcome>()
+  const { leaders, followers } = splitRepeats(items)
+  let rest: readonly PendingItem[] = leaders
+  for (let tries = 1; rest.length > 0; tries += 1) {
+    deps.onTry?.(tries)
+    if (tries > TRIES_MAX)
+      throw new ApiError('overloaded', { message: 'Too many writers on one workspace.' })
+    rest = await commitOnce(client, rest, outcomes, deps)
+  }
+  for (const [follower, leader] of followers) {
+    const first = outcomes.get(leader)
+    assert(first, 'a leader has an outcome')
+    outcomes.set(follower, repeatOf(first, follower, leader))
+  }
+  return items.map((item) => {
+    const outcome = outcomes.get(item)
+    assert(outcome, 'every item has an outcome')
+    return outcome
+  })
+}
+
+/** The same key twice in one batch: the first is the event, the others are its replays. */
+function splitRepeats(items: readonly PendingItem[]) {
+  const byKey = new Map<string, PendingItem>()
+  const leaders: PendingItem[] = []
+  const followers = new Map<PendingItem, PendingItem>()
+  for (const item of items) {
+    const name = item.key && `${item.event.workspaceId}${item.key.keyDigest}`
+    const leader = name === null ? undefined : byKey.get(name)
+    if (leader) {
+      followers.set(item, leader)
+      continue
+    }
+    if (name !== null) byKey.set(name, item)
+    leaders.push(item)
+  }
+  return { leaders, followers }
+}
+
+function repeatOf(first: Outcome, follower: PendingItem, leader: PendingItem): Outcome {
+  if (first.kind === 'refused') return first
+  const isSame = follower.key?.bodyDigest === leader.key?.bodyDigest
+  const hasOtherBody = first.kind === 'replayed' ? first.hasOtherBody || !isSame : !isSame
+  return { kind: 'replayed', id: first.id, hasOtherBody }
+}
+
+/** One try. Fills in outcomes and returns the items that must go again. */
+async function commitOnce(
+  client: Client,
+  items: readonly PendingItem[],
+  outcomes: Map<PendingItem, Outcome>,
+  deps: CommitDeps,
+): Promise<readonly PendingItem[]> {
+  const isContended = items.some((item) => deps.heads.isContended(item.event.workspaceId))
+  try {
+    return isContended
+      ? await commitLocked(client, items, outcomes, deps)
+      : await commitOnKnownHeads(client, items, outcomes, deps)
+  } catch (error) {
+    const code = sqlStateOf(error)
+    if (code !== null && RETRIED.has(code)) {
+      for (const item of items) deps.heads.noteMiss(item.event.workspaceId)
+      return items
+    }
+    if (code === null || !ROW_REFUSED.test(code)) throw error
+    return await isolate(client, items, outcomes, deps)
+  }
+}
+
+/** A unique violation means that a head we relied on was not the head: the lock will tell. */
+const RETRIED: ReadonlySet<string> = new Set([
+  SQLSTATE.UNIQUE_VIOLATION,
+  SQLSTATE.SERIALIZATION_FAILURE,
+  SQLSTATE.DEADLOCK_DETECTED,
+])
+/** Data, integrity and size errors: some row's own fault. */
+const ROW_REFUSED = /^(22|23|54)/
+
+/** A row that the database refuses fails its own caller only: halve until it stands alone. */
+async function isolate(
+  client: Client,
+  items: readonly PendingItem[],
+  outcomes: Map<PendingItem, Outcome>,
+  deps: CommitDeps,
+): Promise<readonly PendingItem[]> {
+  const [only] = items
+  if (items.length === 1 && only) {
+    outcomes.set(only, { kind: 'refused' })
+    return []
+  }
+  const middle = Math.ceil(items.length / 2)
+  const first = await commitOnce(client, items.slice(0, middle), outcomes, deps)
+  const second = await commitOnce(client, items.slice(middle), outcomes, deps)
+  return [...first, ...second]
+}
+
+async function commitOnKnownHeads(
+  client: Client,
+  items: readonly PendingItem[],
+  outcomes: Map<PendingItem, Outcome>,
+  { heads, sources }: CommitDeps,
+): Promise<readonly PendingItem[]> {
+  const unknown = new Set(
+    items.map((item) => item.event.workspaceId).filter((id) => !heads.get(id)),
+  )
+  if (unknown.size > 0) {
+    for (const [id, head] of await readHeads(client, [...unknown])) heads.set(id, head)
+  }
+  const batch = sealBatch(items, heads.view(), sources())
+  const result = await appendEvents(client, batch)
+  if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
+  return settle(batch, result, outcomes, heads)
+}
+
+/** The same under locks, for workspaces that several writers write at once. */
+async function commitLocked(
+  client: Client,
+  items: readonly PendingItem[],
+  outcomes: Map<PendingItem, Outcome>,
+  { heads, sources }: CommitDeps,
+): Promise<readonly PendingItem[]> {
+  const workspaceIds = [...new Set(items.map((item) => item.event.workspaceId))].toSorted()
+  await client.query('begin')
+  try {
+    const locked = await lockHeads(client, workspaceIds)
+    const batch = sealBatch(items, locked, sources())
+    const result = await appendEvents(client, batch)
+    await client.query('commit')
+    if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
+    return settle(batch, result, outcomes, heads)
+  } catch (error) {
+    // On a dead connection this fails too, and the first error is the one that counts.
+    await client.query('rollback').catch(() => {})
+    throw error
+  }
+}
+
+function settle(
+  batch: SealedBatch,
+  { moved, replays }: AppendResult,
+  outcomes: Map<PendingItem, Outcome>,
+  heads: HeadCache,
+): readonly PendingItem[] {
+  const workspacesWithReplays = new Set<WorkspaceId>()
+  for (const [place, { eventId, bodyDigest }] of replays) {
+    const item = batch.keyItems[place]
+    assert(item?.key, 'a replay answers a key of the batch')
+    workspacesWithReplays.add(item.event.workspaceId)
+    const hasOtherBody = item.key.bodyDigest !== bodyDigest
+    outcomes.set(item, { kind: 'replayed', id: eventId, hasOtherBody })
+  }
+  for (const { workspaceId, to } of batch.moves) {
+    if (moved.has(workspaceId)) heads.set(workspaceId, to)
+    else if (!workspacesWithReplays.has(workspaceId)) heads.noteMiss(workspaceId)
+  }
+  return batch.items.filter((item, index) => {
+    if (moved.has(item.event.workspaceId)) {
+      const row = batch.rows[index]
+      assert(row, 'every item has its row')
+      outcomes.set(item, { kind: 'stored', id: row.event.id })
+    }
+    return !outcomes.has(item)
+  })
+}

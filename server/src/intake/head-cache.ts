@@ -1,0 +1,57 @@
+import type { ChainHead } from '../ledger/event.ts'
+import type { Clock } from '../platform/clock.ts'
+import type { WorkspaceId } from '../platform/id.ts'
+
+const WORKSPACES_MAX = 20_000
+/** How long a workspace counts as contended after another node moved its head. */
+const CONTENDED_MS = 1_000
+
+/**
+ * The heads as this writer last saw them. They are a guess that the database checks, so a wrong
+ * one costs a try, never the chain. Owned by one lane: nobody else reads or writes it.
+ */
+export class HeadCache {
+  readonly #heads = new Map<WorkspaceId, ChainHead>()
+  readonly #missedAtMs = new Map<WorkspaceId, number>()
+  readonly #clock: Clock
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  get(workspaceId: WorkspaceId): ChainHead | undefined {
+    return this.#heads.get(workspaceId)
+  }
+
+  view(): ReadonlyMap<WorkspaceId, ChainHead> {
+    return this.#heads
+  }
+
+  set(workspaceId: WorkspaceId, head: ChainHead): void {
+    // Set anew, so that the oldest entry is the one that was not written for longest.
+    this.#heads.delete(workspaceId)
+    this.#heads.set(workspaceId, head)
+    if (this.#heads.size <= WORKSPACES_MAX) return
+    const [oldest] = this.#heads.keys()
+    if (oldest !== undefined) this.#heads.delete(oldest)
+  }
+
+  /** Another writer was there: forget the head, and go straight for the lock for a while. */
+  noteMiss(workspaceId: WorkspaceId): void {
+    this.#heads.delete(workspaceId)
+    this.#missedAtMs.set(workspaceId, this.#clock())
+  }
+
+  isContended(workspaceId: WorkspaceId): boolean {
+    const missedAtMs = this.#missedAtMs.get(workspaceId)
+    if (missedAtMs === undefined) return false
+    if (Math.abs(this.#clock() - missedAtMs) < CONTENDED_MS) return true
+    this.#missedAtMs.delete(workspaceId)
+    return false
+  }
+
+  /** After a commit whose outcome nobody knows. */
+  forgetAll(): void {
+    this.#heads.clear()
+  }
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import type { Append, KeyedEvent } from '../ledger/append-store.ts'
+import { sealEvent } from '../ledger/chain.ts'
+import type { Salts } from '../ledger/commitment.ts'
+import { type ChainHead, headAfter } from '../ledger/event.ts'
+import { nextEventId } from '../ledger/event-id.ts'
+import type { WorkspaceId } from '../platform/id.ts'
+import type { PendingItem } from './pending-item.ts'
+
+/** Where clock and randomness come from. */
+export type SealSources = { nowMs: number; random: () => number; drawSalts: () => Salts }
+
+export type SealedBatch = Append & {
+  /** The item behind each row and each key, by its place. */
+  items: readonly PendingItem[]
+  keyItems: readonly PendingItem[]
+}
+
+/**
+ * Seals each item on its workspace's head, in the order of arrival. Pure: heads are given, not
+ * moved. The moves are sorted, so that two writers lock the same heads in the same order.
+ */
+export function sealBatch(
+  items: readonly PendingItem[],
+  heads: ReadonlyMap<WorkspaceId, ChainHead>,
+  { nowMs, random, drawSalts }: SealSources,
+): SealedBatch {
+  const ends = new Map<WorkspaceId, ChainHead>()
+  const keys: KeyedEvent[] = []
+  const keyItems: PendingItem[] = []
+  const rows = items.map((item) => {
+    const { workspaceId } = item.event
+    const head = ends.get(workspaceId) ?? heads.get(workspaceId)
+    assert(head, 'a workspace has a head from its beginning')
+    const id = nextEventId(head.lastId, nowMs, random)
+    const event = sealEvent(head, item.event, { id, salts: drawSalts() })
+    ends.set(workspaceId, headAfter(event))
+    if (item.key) {
+      keys.push({ workspaceId, eventId: id, ...item.key })
+      keyItems.push(item)
+    }
+    return { event, facets: item.facets }
+  })
+  const moves = [...ends]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([workspaceId, to]) => {
+      const from = heads.get(workspaceId)
+      assert(from && to.seq > from.seq, 'a batch moves a head forward')
+      return { workspaceId, from, to }
+    })
+  return { rows, moves, keys, items, keyItems }
+}

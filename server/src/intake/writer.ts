@@ -1,0 +1,129 @@
+import { ApiError } from '../errors.ts'
+import { createSaltSource } from '../ledger/commitment.ts'
+import type { Clock } from '../platform/clock.ts'
+import { randomFraction } from '../platform/id.ts'
+import type { Logger } from '../platform/logger.ts'
+import { Loop } from '../platform/loop.ts'
+import type { Metrics } from '../platform/metrics.ts'
+import type { Connection } from '../platform/pg.ts'
+import { PgSession } from '../platform/pg-session.ts'
+import { Batcher } from './batcher.ts'
+import { commitBatch } from './commit-batch.ts'
+import { HeadCache } from './head-cache.ts'
+import type { Outcome, PendingItem } from './pending-item.ts'
+
+type WriterOptions = { connection: Connection; clock: Clock; logger: Logger; metrics: Metrics }
+
+const LIMITS = { itemsPerBatchMax: 256, waitingMax: 8_192, waitMsMax: 400 } as const
+const RECONNECT_EVERY_MS = 100
+
+/**
+ * Settings of the writer's connection. Its few statements always have the same good plan, which a
+ * table without statistics would hide: a sequential scan of all keys for every batch.
+ */
+const SETTINGS = ['role=annals_serving', 'enable_seqscan=off', 'plan_cache_mode=force_generic_plan']
+
+/**
+ * The one writer of events in this process: a queue, a connection and the heads it knows.
+ *
+ *   up ──the database does not answer──▶ down: everyone is refused at once, nothing queues
+ *   down ──a connection is made──▶ up, with no head remembered
+ */
+export class Writer implements AsyncDisposable {
+  readonly #batcher: Batcher<PendingItem, Outcome>
+  readonly #session: PgSession
+  readonly #heads: HeadCache
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #metrics: Metrics
+  readonly #drawSalts = createSaltSource()
+  readonly #reconnect: Loop
+  #isDown = false
+
+  constructor({ connection, clock, logger, metrics }: WriterOptions) {
+    this.#clock = clock
+    this.#logger = logger
+    this.#metrics = metrics
+    this.#heads = new HeadCache(clock)
+    this.#session = new PgSession({ connection, settings: SETTINGS, name: 'annals writer' })
+    this.#batcher = new Batcher((items) => this.#commit(items), LIMITS)
+    this.#reconnect = new Loop({
+      name: 'writer-reconnect',
+      everyMs: RECONNECT_EVERY_MS,
+      logger,
+      run: () => this.#comeBack(),
+    })
+  }
+
+  /** Asked before a body is read: whether an event would be refused for lack of room. */
+  refuseWhenFull(): void {
+    if (this.#isDown) throw new ApiError('unavailable')
+    if (this.#batcher.isFull()) throw new ApiError('overloaded')
+  }
+
+  async submit(item: PendingItem): Promise<Outcome> {
+    if (this.#isDown) throw new ApiError('unavailable')
+    return await this.#batcher.submit(item)
+  }
+
+  /** All are let in or none; each has its own outcome, or its own reason. */
+  async submitAll(items: readonly PendingItem[]): Promise<PromiseSettledResult<Outcome>[]> {
+    if (this.#isDown) throw new ApiError('unavailable')
+    return await this.#batcher.submitAll(items)
+  }
+
+  async #commit(items: PendingItem[]): Promise<Outcome[]> {
+    const startedAtMs = performance.now()
+    try {
+      const outcomes = await this.#session.use((client) =>
+        commitBatch(client, items, {
+          heads: this.#heads,
+          sources: () => ({
+            nowMs: this.#clock(),
+            random: randomFraction,
+            drawSalts: this.#drawSalts,
+          }),
+          onTry: (tries) => this.#metrics.batchTries.observe(tries),
+        }),
+      )
+      this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
+      this.#metrics.batchEvents.observe(items.length)
+      return outcomes
+    } catch (error) {
+      throw this.#fail(error, items.length)
+    }
+  }
+
+  /** Whatever went wrong, the outcome is unknown: no guess is told, and no head is believed. */
+  #fail(error: unknown, events: number): unknown {
+    this.#heads.forgetAll()
+    if (error instanceof ApiError) return error
+    this.#logger.error({ event: 'batch.failed', events, err: error })
+    const unavailable = new ApiError('unavailable', {
+      message:
+        'The database did not answer, so it is unknown whether the event was stored. Send it again with the same idempotencyKey.',
+      cause: error,
+    })
+    this.#isDown = true
+    this.#batcher.rejectWaiting(new ApiError('unavailable', { cause: error }))
+    void this.#reconnect.runNow()
+    return unavailable
+  }
+
+  async #comeBack(): Promise<void> {
+    if (!this.#isDown) return
+    try {
+      await this.#session.use((client) => client.query('select 1'))
+    } catch {
+      return
+    }
+    this.#isDown = false
+    this.#logger.info({ event: 'writer.recovered' })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#batcher[Symbol.asyncDispose]()
+    await this.#reconnect[Symbol.asyncDispose]()
+    await this.#session[Symbol.asyncDispose]()
+  }
+}

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import { engineArguments, engineSettings, sharedBuffersMib } from './engine-settings.ts'
+
+const GIB = 1024 ** 3
+
+test('shared buffers follow the memory within bounds', () => {
+  assert.equal(sharedBuffersMib(0.25 * GIB), 128)
+  assert.equal(sharedBuffersMib(2 * GIB), 256)
+  assert.equal(sharedBuffersMib(256 * GIB), 512)
+})
+
+test('settings can be overridden one by one, and durability and silence are the default', () => {
+  const settings = engineSettings(4 * GIB, { max_connections: '20' })
+  assert.equal(settings['max_connections'], '20')
+  assert.equal(settings['fsync'], 'on')
+  assert.equal(settings['synchronous_commit'], 'on')
+  assert.equal(settings['listen_addresses'], '')
+})
+
+test('the data folder comes first, where a running engine is recognised by it', () => {
+  assert.deepEqual(engineArguments('/data/cluster', { jit: 'off' }), [
+    '-D',
+    '/data/cluster',
+    '-c',
+    'jit=off',
+  ])
+})
