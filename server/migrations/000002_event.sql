@@ -56,6 +56,8 @@ declare
   ends    timestamptz := date_trunc('month', starts + interval '32 days', 'UTC');
   name    text := 'event_' || to_char(starts at time zone 'UTC', 'YYYY_MM');
 begin
+  -- Several nodes keep the partitions; they take turns.
+  perform pg_advisory_xact_lock(4207002);
   if to_regclass(name) is not null then
     return false;
   end if;

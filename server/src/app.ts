@@ -7,13 +7,19 @@ import { KeyGuard } from './edge/auth/require-key.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
 import { buildServer, type Patience, type ServerDeps } from './edge/server.ts'
 import { OperatorError } from './errors.ts'
+import { Writer } from './intake/writer.ts'
+import { startPartitionWorker } from './ledger/partition-worker.ts'
 import { type Clock, systemClock } from './platform/clock.ts'
+import { CursorCodec } from './platform/cursor.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
 import { Database } from './platform/pg.ts'
+import type { Secret } from './platform/secret.ts'
 import { type Store, openStore } from './store.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
+import { ProjectCache } from './tenancy/project-cache.ts'
+import { hasProject } from './tenancy/workspace-store.ts'
 
 export const SERVE_ROLES = ['all', 'api', 'worker'] as const
 export type ServeRole = (typeof SERVE_ROLES)[number]
@@ -58,14 +64,17 @@ export async function startApp({
     }),
   )
   const metrics = createMetrics()
+  const { connection, secretKey } = store
+  stack.use(startPartitionWorker({ connection, clock, logger }))
   const keyUse = stack.use(new KeyUseRecorder({ db: database.db, clock, logger }))
+  const writer = stack.use(new Writer({ connection, clock, logger, metrics }))
   const url =
     role === 'worker'
       ? null
       : await listen(
           stack,
           config,
-          serverDeps({ config, logger, clock, database, metrics, keyUse }),
+          serverDeps({ config, logger, clock, database, metrics, keyUse, writer, secretKey }),
           patience,
         )
   const metricsListener =
@@ -84,9 +93,10 @@ export async function startApp({
   }
 }
 
-type Parts = Pick<ServerDeps, 'logger' | 'clock' | 'metrics' | 'keyUse'> & {
+type Parts = Pick<ServerDeps, 'logger' | 'clock' | 'metrics' | 'keyUse' | 'writer'> & {
   config: Config
   database: Database
+  secretKey: Secret<Buffer>
 }
 
 /** What the routes are given; `annals openapi` builds the same with a database nobody asks. */
@@ -97,6 +107,8 @@ export function serverDeps({
   clock,
   metrics,
   keyUse,
+  writer,
+  secretKey,
 }: Parts): ServerDeps {
   const { db } = database
   const keyGuard = new KeyGuard({
@@ -106,8 +118,15 @@ export function serverDeps({
     trustedProxies: compileRanges(config.trustedProxies),
     hasRateLimits: config.rateLimits === 'on',
   })
+  const projects = new ProjectCache(
+    (workspaceId, projectId) => hasProject(db, { workspaceId, projectId }),
+    clock,
+  )
   return {
     db,
+    writer,
+    cursors: new CursorCodec(secretKey),
+    hasProject: (workspaceId, projectId) => projects.has(workspaceId, projectId),
     clock,
     logger,
     metrics,

@@ -5,6 +5,7 @@ import { migrateOnly } from './command/migrate.ts'
 import { printOpenapi } from './command/openapi.ts'
 import { serve } from './command/serve.ts'
 import { setPlan } from './command/set-plan.ts'
+import { verify } from './command/verify.ts'
 import { parseConfig } from './config.ts'
 import { OperatorError } from './errors.ts'
 
@@ -46,6 +47,11 @@ program
   .command('migrate')
   .description('bring the database up to date')
   .action(() => migrateOnly(readConfig()))
+
+program
+  .command('verify')
+  .description('recompute every chain; exit code 1 when one does not hold')
+  .action(() => verify(readConfig()))
 
 program
   .command('openapi')

@@ -2,10 +2,12 @@ import { serverDeps } from '../app.ts'
 import { parseConfig } from '../config.ts'
 import { KeyUseRecorder } from '../edge/auth/key-use-recorder.ts'
 import { buildServer } from '../edge/server.ts'
+import { Writer } from '../intake/writer.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { createMetrics } from '../platform/metrics.ts'
 import { Database } from '../platform/pg.ts'
+import { Secret } from '../platform/secret.ts'
 
 /** `annals openapi`: the document the routes make, as it is committed in openapi/v1.json. */
 export async function printOpenapi(): Promise<void> {
@@ -15,16 +17,20 @@ export async function printOpenapi(): Promise<void> {
 /** Builds every route on a pool that never connects: the document depends on no database. */
 export async function openapiText(): Promise<string> {
   const logger = createLogger('silent')
+  const metrics = createMetrics()
+  const connection = { connectionString: 'postgres://localhost/none' }
+  const secretKey = new Secret(Buffer.alloc(32))
   await using database = new Database({
-    connection: { connectionString: 'postgres://localhost/none' },
+    connection,
     role: 'annals_serving',
     connectionsMax: 1,
     logger,
   })
   await using keyUse = new KeyUseRecorder({ db: database.db, clock, logger })
+  await using writer = new Writer({ connection, clock, logger, metrics })
   const config = parseConfig({})
   const server = await buildServer(
-    serverDeps({ config, database, logger, clock, metrics: createMetrics(), keyUse }),
+    serverDeps({ config, database, logger, clock, metrics, keyUse, writer, secretKey }),
   )
   const document = server.swagger()
   await server.close()

@@ -1,6 +1,7 @@
 import { fastify, type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
+import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { KeyGuard } from './auth/require-key.ts'
@@ -13,11 +14,16 @@ import { STRICT } from './schema/common.ts'
 import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
 import { compileValidator } from './validate.ts'
+import { createEvent } from './v1/create-event.ts'
+import { createEventBatch } from './v1/create-event-batch.ts'
 import { dashboardOnlyRoutes } from './v1/dashboard-only.ts'
 import { getKeyStatus, type GetKeyStatusDeps } from './v1/get-key-status.ts'
+import { listEvents, type ListEventsDeps } from './v1/list-events.ts'
 
 export type ServerDeps = HealthDeps &
-  GetKeyStatusDeps & { keyGuard: KeyGuard; logger: Logger; metrics: Metrics }
+  GetKeyStatusDeps &
+  ListEventsDeps &
+  AcceptDeps & { keyGuard: KeyGuard; logger: Logger; metrics: Metrics }
 
 /** How long a caller may take to send its headers, and all of its request. */
 export type Patience = { headersMs: number; requestMs: number; checkEveryMs: number }
@@ -44,6 +50,9 @@ export async function buildServer(
 
   await app.register(getHealth(deps))
   await app.register(getReady(deps))
+  await app.register(createEvent(deps))
+  await app.register(createEventBatch(deps))
+  await app.register(listEvents(deps))
   await app.register(dashboardOnlyRoutes(deps))
   await app.register(getKeyStatus(deps))
 

@@ -1,5 +1,5 @@
 import type { FastifySchemaCompiler } from 'fastify'
-import type { TSchema } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { ApiError, type ErrorDetail } from '../errors.ts'
 
@@ -21,6 +21,18 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     const details =
       repeated.length > 0 ? repeated : describe(validator.Errors(value), httpPart ?? 'body')
     return { error: new ApiError('invalid_request', { details, message: summary(details) }) }
+  }
+}
+
+/** A parser of one schema, for values that are judged one by one. */
+export function createParser<const T extends TSchema>(
+  schema: T,
+): (value: unknown) => Static<T> | ApiError {
+  const validator = Compile(schema)
+  return (value) => {
+    if (validator.Check(value)) return value
+    const details = describe(validator.Errors(value), 'body')
+    return new ApiError('invalid_request', { details, message: summary(details) })
   }
 }
 

@@ -1,8 +1,10 @@
+import { OperatorError } from '../errors.ts'
+
 /**
  * Why the embedded engine cannot serve, as one sentence for the person at the terminal. Commands
  * print `message` and exit with 1; what PostgreSQL or the system said is kept in `cause`.
  */
-export class EngineError extends Error {
+export class EngineError extends OperatorError {
   override name = 'EngineError'
 }
 

@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts'
-import type { CompanyId, ProjectId, WorkspaceId } from '../platform/id.ts'
+import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { lockCompany } from './company-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
@@ -61,4 +61,53 @@ export async function createProject(
     .insertInto('project')
     .values({ id: project.id, workspace_id: project.workspaceId, name: project.name })
     .execute()
+}
+
+export async function hasProject(
+  db: Queryable,
+  { workspaceId, projectId }: { workspaceId: WorkspaceId; projectId: ProjectId },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('project')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', projectId)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** The company's workspaces that hold customers' events, in the order of their ids. */
+export async function listCustomerWorkspaces(
+  db: Queryable,
+  companyId: CompanyId,
+): Promise<WorkspaceId[]> {
+  const rows = await db
+    .selectFrom('workspace')
+    .select('id')
+    .where('company_id', '=', companyId)
+    .where('kind', '=', 'CUSTOMER')
+    .orderBy('id')
+    .limit(COMPANY_BOUNDS.workspacesMax)
+    .execute()
+  return rows.map(({ id }) => assertId(id))
+}
+
+/** Also the system workspace: it is touched when it is named. */
+export async function hasWorkspace(
+  db: Queryable,
+  { companyId, workspaceId }: { companyId: CompanyId; workspaceId: WorkspaceId },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('workspace')
+    .select('id')
+    .where('company_id', '=', companyId)
+    .where('id', '=', workspaceId)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Every workspace of every company, for the ledger's check. */
+export async function listAllWorkspaces(db: Queryable): Promise<WorkspaceId[]> {
+  const rows = await db.selectFrom('workspace').select('id').orderBy('id').execute()
+  return rows.map(({ id }) => assertId(id))
 }

@@ -92,13 +92,14 @@ export class KeyGuard {
     if (!request.key) return
     this.#keyUse.note(request.key.id, {
       ip: request.clientAddress,
-      endpoint: `${request.method} ${request.routeOptions.url ?? ''}`,
+      endpoint: `${request.method} ${pathInContract(request.routeOptions.url ?? '')}`,
       hasFailed: reply.statusCode >= 400,
     })
   }
 
   async #authenticate(request: FastifyRequest): Promise<CachedKey> {
     try {
+      refuseSecondHeader(request)
       return await authenticate(request.headers.authorization, {
         keyCache: this.#keyCache,
         clock: this.#clock,
@@ -115,6 +116,19 @@ export class KeyGuard {
       })
     }
   }
+}
+
+/** Node keeps the first and drops the others; a proxy before us may have judged another one. */
+function refuseSecondHeader({ raw }: FastifyRequest): void {
+  const names = raw.rawHeaders.filter((_, index) => index % 2 === 0)
+  if (names.filter((name) => name.toLowerCase() === 'authorization').length > 1) {
+    throw new ApiError('invalid_api_key', { message: 'Send one Authorization header.' })
+  }
+}
+
+/** `/v1/keys/:keyId/rotate`, as the router has it, in the spelling of the contract. */
+function pathInContract(url: string): string {
+  return url.replaceAll(/:(\w+)/g, '{$1}')
 }
 
 function admit(principal: Principal, address: string, gate: Gate): void {

@@ -9,22 +9,22 @@ export const DateTime = Type.String({ format: 'date-time' })
 
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
+export const ErrorDetails = Type.Array(
+  Type.Object(
+    {
+      path: Type.String({ description: 'JSON pointer into the body, or a parameter.' }),
+      message: Type.String(),
+    },
+    STRICT,
+  ),
+)
+
 export const ErrorBody = Type.Object(
   {
     error: Type.String({ description: 'What went wrong, as a sentence.' }),
     code: Type.Enum(ERROR_CODES, { description: 'Stable; programs branch on it.' }),
     traceId: Type.String({ description: 'Quote it when you report a problem.' }),
-    details: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            path: Type.String({ description: 'JSON pointer into the body, or a parameter.' }),
-            message: Type.String(),
-          },
-          STRICT,
-        ),
-      ),
-    ),
+    details: Type.Optional(ErrorDetails),
   },
   STRICT,
 )

@@ -1,0 +1,9 @@
+import { ApiError } from '../../errors.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Principal } from '../../tenancy/principal.ts'
+
+/** The workspace of a workspace key; the gate has refused any other before. */
+export function workspaceOf(principal: Principal): WorkspaceId {
+  if (principal.scope !== 'WORKSPACE') throw new ApiError('insufficient_scope')
+  return principal.workspaceId
+}

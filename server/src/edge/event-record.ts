@@ -1,0 +1,21 @@
+import { canonicalString } from '../ledger/canonical.ts'
+import type { SealedEvent } from '../ledger/event.ts'
+import { formatUtcMs } from '../platform/utc-time.ts'
+
+/**
+ * An event as the query shows it, as JSON text. The parts are stored as the JSON they are answered
+ * with, so they are put in as they are: parsing them to print them again would cost most of a page.
+ */
+export function eventRecordJson(event: SealedEvent): string {
+  return (
+    `{"id":"${event.id}","seq":${event.seq}` +
+    `,"timestamp":"${formatUtcMs(event.timestampMs)}","receivedAt":"${formatUtcMs(event.receivedAtMs)}"` +
+    `,"companyId":"${event.companyId}","workspaceId":"${event.workspaceId}"` +
+    `,"projectId":${event.projectId === null ? 'null' : `"${event.projectId}"`}` +
+    `,"category":${canonicalString(event.category)},"action":${canonicalString(event.action)}` +
+    `,"actor":${event.actor ?? 'null'},"resource":${event.resource ?? 'null'}` +
+    `,"metadata":${event.metadata ?? 'null'}` +
+    `,"traceId":${event.traceId === null ? 'null' : `"${event.traceId}"`}` +
+    `,"hash":"${event.hash}","prevHash":"${event.prevHash}"}`
+  )
+}

@@ -1,0 +1,73 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../errors.ts'
+import { type AcceptDeps, acceptEvents, type Receipt } from '../../intake/accept-event.ts'
+import type { KeyGuard } from '../auth/require-key.ts'
+import { workspaceOf } from '../auth/workspace-of.ts'
+import { parseJsonItemBodies } from '../json-body.ts'
+import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
+import { EventBatch, EventBatchFrame, EventBatchResults, EventInput } from '../schema/event.ts'
+import { compileValidator, createParser } from '../validate.ts'
+
+const BODY_BYTES_MAX = 4 * 1_024 * 1_024
+
+/** POST /v1/events/batch: up to 500 events in one call; a bad one does not spoil the others. */
+export const createEventBatch =
+  (deps: AcceptDeps & { keyGuard: KeyGuard }): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    const parseInput = createParser(EventInput)
+    parseJsonItemBodies(app, 'events')
+    app.post(
+      '/v1/events/batch',
+      {
+        onRequest: [
+          deps.keyGuard.requireKey({ scope: 'WORKSPACE' }),
+          async () => deps.writer.refuseWhenFull(),
+        ],
+        bodyLimit: BODY_BYTES_MAX,
+        // Documented with its items, checked without: each item has its own answer.
+        validatorCompiler: (part) =>
+          compileValidator(part.httpPart === 'body' ? { ...part, schema: EventBatchFrame } : part),
+        schema: {
+          operationId: 'createEventBatch',
+          summary: 'Send many events',
+          description:
+            'Each event is stored or refused by itself. A call costs as many rate-limit tokens as it has events.',
+          tags: ['Events'],
+          body: EventBatch,
+          response: {
+            200: EventBatchResults,
+            ...errorResponses(
+              ...KEY_ERRORS,
+              'invalid_request',
+              'invalid_json',
+              'insufficient_scope',
+              'payload_too_large',
+              'unsupported_media_type',
+              'overloaded',
+            ),
+          },
+        },
+      },
+      async (request, reply) => {
+        const inputs = request.body.events.map((event: unknown) =>
+          event instanceof ApiError ? event : parseInput(event),
+        )
+        deps.keyGuard.charge(request, reply, inputs.length - 1)
+        const origin = {
+          companyId: request.principal.companyId,
+          workspaceId: workspaceOf(request.principal),
+          traceId: request.id,
+        }
+        const receipts = await acceptEvents(inputs, origin, deps)
+        return { results: receipts.map(resultOf) }
+      },
+    )
+  }
+
+function resultOf(receipt: Receipt | ApiError) {
+  if (receipt instanceof ApiError) {
+    const { message, code, details } = receipt
+    return { status: 400 as const, error: message, code, ...(details && { details: [...details] }) }
+  }
+  return { id: receipt.id, status: receipt.isNew ? (201 as const) : (200 as const) }
+}

@@ -1,0 +1,54 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { type AcceptDeps, acceptEvent } from '../../intake/accept-event.ts'
+import type { RequireKey } from '../auth/require-key.ts'
+import { workspaceOf } from '../auth/workspace-of.ts'
+import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
+import { EventId, EventInput } from '../schema/event.ts'
+
+/** POST /v1/events: 201 for a new event, 200 when the idempotency key names a stored one. */
+export const createEvent =
+  (deps: AcceptDeps & { requireKey: RequireKey }): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/events',
+      {
+        onRequest: [
+          deps.requireKey({ scope: 'WORKSPACE' }),
+          async () => deps.writer.refuseWhenFull(),
+        ],
+        schema: {
+          operationId: 'createEvent',
+          summary: 'Send an event',
+          description:
+            'Answered after the event is durably stored. A replay carries `x-idempotent-replay: true`; with another body also `x-idempotency-mismatch: true`.',
+          tags: ['Events'],
+          body: EventInput,
+          response: {
+            200: { ...EventId, description: 'The idempotency key names this stored event.' },
+            201: { ...EventId, description: 'Stored.' },
+            ...errorResponses(
+              ...KEY_ERRORS,
+              'invalid_request',
+              'invalid_json',
+              'unknown_project',
+              'insufficient_scope',
+              'payload_too_large',
+              'unsupported_media_type',
+              'overloaded',
+            ),
+          },
+        },
+      },
+      async (request, reply) => {
+        const origin = {
+          companyId: request.principal.companyId,
+          workspaceId: workspaceOf(request.principal),
+          traceId: request.id,
+        }
+        const receipt = await acceptEvent(request.body, origin, deps)
+        if (!receipt.isNew) reply.header('x-idempotent-replay', 'true')
+        if (receipt.hasOtherBody) reply.header('x-idempotency-mismatch', 'true')
+        return await reply.code(receipt.isNew ? 201 : 200).send({ id: receipt.id })
+      },
+    )
+  }

@@ -1,0 +1,117 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { type Static, Type } from 'typebox'
+import { ApiError } from '../../errors.ts'
+import type { EventFilter } from '../../ledger/event-filter.ts'
+import { queryEvents } from '../../outlet/query/query-events.ts'
+import type { Clock } from '../../platform/clock.ts'
+import type { CursorCodec } from '../../platform/cursor.ts'
+import { parseId, type WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import { parseRfc3339 } from '../../platform/rfc3339.ts'
+import { formatUtcMs } from '../../platform/utc-time.ts'
+import { PLAN_TERMS } from '../../tenancy/plans.ts'
+import type { Principal } from '../../tenancy/principal.ts'
+import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
+import type { RequireKey } from '../auth/require-key.ts'
+import { eventRecordJson } from '../event-record.ts'
+import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
+import { EventFilterQuery, EventPage } from '../schema/event.ts'
+
+export type ListEventsDeps = {
+  requireKey: RequireKey
+  db: Queryable
+  cursors: CursorCodec
+  clock: Clock
+}
+
+const DAY_MS = 86_400_000
+const LIMIT_DEFAULT = 50
+
+/** GET /v1/events: hot events, newest first, of the key's workspace or company. */
+export const listEvents =
+  (deps: ListEventsDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/v1/events',
+      {
+        onRequest: deps.requireKey(),
+        schema: {
+          operationId: 'listEvents',
+          summary: 'Find events',
+          description:
+            'Newest first by (timestamp, id). Shows hot events; the header `x-hot-since` says from when. A cursor belongs to its key’s tenant and filters.',
+          tags: ['Events'],
+          querystring: EventFilterQuery,
+          response: {
+            // Sent as the text it is made of.
+            200: Type.Unsafe<string>(EventPage),
+            ...errorResponses(
+              ...KEY_ERRORS,
+              'invalid_request',
+              'invalid_cursor',
+              'insufficient_scope',
+              'not_found',
+            ),
+          },
+        },
+      },
+      async ({ principal, query }, reply) => {
+        const hotSinceMs = deps.clock() - PLAN_TERMS[principal.plan].hotDays * DAY_MS
+        const page = await queryEvents(deps.db, deps.cursors, {
+          companyId: principal.companyId,
+          workspaceIds: await readableWorkspaces(deps.db, principal, query.workspaceId),
+          filter: readFilter(query),
+          hotSinceMs,
+          cursor: query.cursor ?? null,
+          limit: query.limit ?? LIMIT_DEFAULT,
+        })
+        const data = page.events.map(eventRecordJson).join(',')
+        return await reply
+          .header('x-hot-since', formatUtcMs(hotSinceMs))
+          .type('application/json; charset=utf-8')
+          .serializer(String)
+          .send(`{"data":[${data}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
+      },
+    )
+  }
+
+async function readableWorkspaces(
+  db: Queryable,
+  principal: Principal,
+  named: string | undefined,
+): Promise<WorkspaceId[]> {
+  if (principal.scope === 'WORKSPACE') {
+    if (named === undefined) return [principal.workspaceId]
+    throw new ApiError('insufficient_scope', {
+      message: 'The workspaceId filter is for company keys; this key sees its own workspace.',
+    })
+  }
+  if (named === undefined) return await listCustomerWorkspaces(db, principal.companyId)
+  const workspaceId = parseId<'workspace'>(named)
+  const isTheirs =
+    workspaceId && (await hasWorkspace(db, { companyId: principal.companyId, workspaceId }))
+  if (!isTheirs) throw new ApiError('not_found')
+  return [workspaceId]
+}
+
+function readFilter(query: Static<typeof EventFilterQuery>): EventFilter {
+  const fromMs = query.from === undefined ? null : parseRfc3339(query.from)
+  const toMs = query.to === undefined ? null : parseRfc3339(query.to)
+  if (fromMs !== null && toMs !== null && fromMs >= toMs) {
+    throw new ApiError('invalid_request', {
+      message: 'The request does not match the schema: from must be before to.',
+      details: [{ path: 'from', message: 'must be before to' }],
+    })
+  }
+  return {
+    fromMs,
+    toMs,
+    category: query.category ?? null,
+    action: query.action ?? null,
+    projectId: query.projectId === undefined ? null : parseId<'project'>(query.projectId),
+    actorId: query.actorId ?? null,
+    actorEmail: query.actorEmail ?? null,
+    resourceType: query.resourceType ?? null,
+    resourceId: query.resourceId ?? null,
+  }
+}

@@ -1,0 +1,172 @@
+import { hash } from 'node:crypto'
+import { ApiError } from '../errors.ts'
+import { canonicalJson } from '../ledger/canonical.ts'
+import type { EventId } from '../ledger/event.ts'
+import type { Clock } from '../platform/clock.ts'
+import { type CompanyId, parseId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
+import { parseRfc3339 } from '../platform/rfc3339.ts'
+import type { Outcome, PendingItem } from './pending-item.ts'
+import type { Writer } from './writer.ts'
+
+/** An event as a client sends it, checked against the schema. */
+export type EventInput = {
+  category: string
+  action: string
+  timestamp?: string
+  projectId?: string
+  actor?: { id?: string; email?: string; role?: string }
+  resource?: { type?: string; id?: string }
+  metadata?: Record<string, unknown>
+  idempotencyKey?: string
+}
+
+/** Where an event comes from: decided by the key and the request, never by the body. */
+export type EventOrigin = { companyId: CompanyId; workspaceId: WorkspaceId; traceId: string }
+
+export type Receipt = { id: EventId; isNew: boolean; hasOtherBody: boolean }
+
+export type AcceptDeps = {
+  writer: Writer
+  clock: Clock
+  hasProject: (workspaceId: WorkspaceId, projectId: ProjectId) => Promise<boolean>
+}
+
+/** A client's clock may run ahead this far; any age behind is fine. */
+const AHEAD_MS_MAX = 24 * 3_600_000
+/** Of SHA-256, in hex: 128 bits, which fit a uuid column. */
+const DIGEST_DIGITS = 32
+
+/** One event: answered after its commit, never before. */
+export async function acceptEvent(
+  input: EventInput,
+  origin: EventOrigin,
+  deps: AcceptDeps,
+): Promise<Receipt> {
+  const item = await readInput(input, origin, deps)
+  return receiptOf(await deps.writer.submit(item))
+}
+
+/** Many events, each with its own receipt or its own refusal, in their order. */
+export async function acceptEvents(
+  inputs: readonly (EventInput | ApiError)[],
+  origin: EventOrigin,
+  deps: AcceptDeps,
+): Promise<(Receipt | ApiError)[]> {
+  const items = await Promise.all(
+    inputs.map((input) =>
+      input instanceof ApiError ? input : readInput(input, origin, deps).catch(refusal),
+    ),
+  )
+  const readable = items.flatMap((item) => (item instanceof ApiError ? [] : [item]))
+  const outcomes = await deps.writer.submitAll(readable)
+  let next = 0
+  return items.map((item) => {
+    if (item instanceof ApiError) return item
+    const outcome = outcomes[next]
+    next += 1
+    if (outcome?.status !== 'fulfilled') throw outcome?.reason
+    try {
+      return receiptOf(outcome.value)
+    } catch (error) {
+      return refusal(error)
+    }
+  })
+}
+
+/** What is wrong with one item is its own answer; anything else fails the whole call. */
+function refusal(error: unknown): ApiError {
+  if (error instanceof ApiError && error.status === 400) return error
+  throw error
+}
+
+function receiptOf(outcome: Outcome): Receipt {
+  switch (outcome.kind) {
+    case 'stored':
+      return { id: outcome.id, isNew: true, hasOtherBody: false }
+    case 'replayed':
+      return { id: outcome.id, isNew: false, hasOtherBody: outcome.hasOtherBody }
+    case 'refused':
+      throw new ApiError('invalid_request', { message: 'This event cannot be stored as it is.' })
+    default:
+      return outcome satisfies never
+  }
+}
+
+async function readInput(
+  input: EventInput,
+  { companyId, workspaceId, traceId }: EventOrigin,
+  { clock, hasProject }: AcceptDeps,
+): Promise<PendingItem> {
+  const receivedAtMs = clock()
+  const timestampMs = readTimestamp(input.timestamp, receivedAtMs)
+  const projectId = input.projectId === undefined ? null : parseId<'project'>(input.projectId)
+  if (projectId !== null && !(await hasProject(workspaceId, projectId))) {
+    throw new ApiError('unknown_project', {
+      details: [{ path: '/projectId', message: 'is no project of this workspace' }],
+    })
+  }
+  const event = {
+    companyId,
+    workspaceId,
+    projectId,
+    timestampMs,
+    receivedAtMs,
+    category: input.category,
+    action: input.action,
+    traceId,
+    actor: canonicalPart(input.actor),
+    metadata: canonicalPart(input.metadata),
+    resource: canonicalPart(input.resource),
+  }
+  const facets = {
+    actorId: input.actor?.id ?? null,
+    actorEmail: input.actor?.email ?? null,
+    resourceType: input.resource?.type ?? null,
+    resourceId: input.resource?.id ?? null,
+  }
+  if (input.idempotencyKey === undefined) return { event, facets, key: null }
+  return {
+    event,
+    facets,
+    key: {
+      keyDigest: digest(input.idempotencyKey),
+      // What the client wrote, not what we made of it: an absent timestamp is the same twice.
+      bodyDigest: digest(
+        JSON.stringify([
+          input.category,
+          input.action,
+          input.timestamp === undefined ? null : timestampMs,
+          projectId,
+          event.actor,
+          event.metadata,
+          event.resource,
+        ]),
+      ),
+    },
+  }
+}
+
+function readTimestamp(text: string | undefined, receivedAtMs: number): number {
+  if (text === undefined) return receivedAtMs
+  const timestampMs = parseRfc3339(text)
+  if (timestampMs === null) throw badTimestamp('must be an RFC 3339 date-time with an offset')
+  if (timestampMs > receivedAtMs + AHEAD_MS_MAX) {
+    throw badTimestamp("is more than 24 hours ahead of the server's clock")
+  }
+  return timestampMs
+}
+
+function badTimestamp(message: string): ApiError {
+  return new ApiError('invalid_request', {
+    message: `The request does not match the schema: /timestamp ${message}.`,
+    details: [{ path: '/timestamp', message }],
+  })
+}
+
+function canonicalPart(part: object | undefined): string | null {
+  return part === undefined ? null : canonicalJson(part)
+}
+
+function digest(text: string): string {
+  return hash('sha256', text, 'hex').slice(0, DIGEST_DIGITS)
+}

@@ -1,0 +1,139 @@
+import { type RawBuilder, sql } from 'kysely'
+import { assertId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import type { SealedEvent } from './event.ts'
+import type { EventFilter } from './event-filter.ts'
+
+/** A place in the order of a page: newest first by timestamp, then id. */
+export type PagePlace = { timestampMs: number; id: string }
+
+const DAY_MS = 86_400_000
+/** Ids carry the clock of the node that sealed; nodes may differ by this much. */
+const CLOCK_SKEW_MS_MAX = 3_600_000
+
+type EventRow = {
+  id: string
+  seq: number
+  timestampMs: number
+  receivedAtMs: number
+  companyId: string
+  workspaceId: string
+  projectId: string | null
+  category: string
+  action: string
+  actor: string | null
+  resource: string | null
+  metadata: string | null
+  traceId: string | null
+  hash: string
+  prevHash: string
+  sealed: string
+  salts: string
+}
+
+const COLUMNS = sql`
+  id, seq,
+  (extract(epoch from ts) * 1000)::bigint as "timestampMs",
+  (extract(epoch from received_at) * 1000)::bigint as "receivedAtMs",
+  company_id as "companyId", workspace_id as "workspaceId", project_id as "projectId",
+  category, action, actor, resource, metadata,
+  replace(trace_id::text, '-', '') as "traceId",
+  encode(hash, 'hex') as hash, encode(prev_hash, 'hex') as "prevHash", sealed, salts`
+
+/**
+ * One page of one workspace, newest first. Every condition but the last two is a range of the index
+ * that fits the filter, so a page costs the same wherever it lies and however many events there are.
+ */
+export async function listEvents(
+  db: Queryable,
+  query: {
+    workspaceId: WorkspaceId
+    filter: EventFilter
+    /** Events received before this are not hot. */
+    hotSinceMs: number
+    after: PagePlace | null
+    limit: number
+  },
+): Promise<SealedEvent[]> {
+  const conditions = [
+    sql`workspace_id = ${query.workspaceId}`,
+    ...filterConditions(query.filter),
+    ...(query.after ? [afterCondition(query.after)] : []),
+    sql`id >= ${idFloor(earliestReceiptMs(query.filter, query.hotSinceMs))}::uuid`,
+    sql`received_at >= ${new Date(query.hotSinceMs)}`,
+  ]
+  const { rows } = await sql<EventRow>`
+    select ${COLUMNS}
+      from event
+     where ${sql.join(conditions, sql` and `)}
+     order by ts desc, id desc
+     limit ${query.limit}`.execute(db)
+  return rows.map(toEvent)
+}
+
+/** A run of a chain in its order, for whoever walks it. */
+export async function listChainRun(
+  db: Queryable,
+  { workspaceId, afterSeq, limit }: { workspaceId: WorkspaceId; afterSeq: number; limit: number },
+): Promise<SealedEvent[]> {
+  const { rows } = await sql<EventRow>`
+    select ${COLUMNS}
+      from event
+     where workspace_id = ${workspaceId} and seq > ${afterSeq}
+     order by seq
+     limit ${limit}`.execute(db)
+  return rows.map(toEvent)
+}
+
+/** The row comparison follows the index; `ts <=` beside it is what prunes. */
+function afterCondition({ timestampMs, id }: PagePlace): RawBuilder<unknown> {
+  const at = new Date(timestampMs)
+  return sql`ts <= ${at} and (ts, id) < (${at}, ${id}::uuid)`
+}
+
+function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
+  const conditions: RawBuilder<unknown>[] = []
+  if (filter.fromMs !== null) conditions.push(sql`ts >= ${new Date(filter.fromMs)}`)
+  if (filter.toMs !== null) conditions.push(sql`ts < ${new Date(filter.toMs)}`)
+  if (filter.category !== null) conditions.push(sql`category = ${filter.category}`)
+  if (filter.action !== null) conditions.push(sql`action = ${filter.action}`)
+  if (filter.projectId !== null) conditions.push(sql`project_id = ${filter.projectId}`)
+  if (filter.actorId !== null) conditions.push(sql`actor_id = ${filter.actorId}`)
+  if (filter.actorEmail !== null) conditions.push(sql`actor_email = ${filter.actorEmail}`)
+  if (filter.resourceType !== null) conditions.push(sql`resource_type = ${filter.resourceType}`)
+  if (filter.resourceId !== null) conditions.push(sql`resource_id = ${filter.resourceId}`)
+  return conditions
+}
+
+/** A timestamp is at most a day ahead of its receipt, so `from` says which partitions can hold it. */
+function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): number {
+  return Math.max(hotSinceMs, fromMs === null ? 0 : fromMs - DAY_MS) - CLOCK_SKEW_MS_MAX
+}
+
+/** The lowest UUIDv7 of an instant. */
+function idFloor(ms: number): string {
+  const digits = Math.max(0, ms).toString(16).padStart(12, '0')
+  return `${digits.slice(0, 8)}-${digits.slice(8)}-0000-0000-000000000000`
+}
+
+function toEvent(row: EventRow): SealedEvent {
+  return {
+    ...row,
+    id: assertId(row.id),
+    companyId: assertId(row.companyId),
+    workspaceId: assertId(row.workspaceId),
+    projectId: row.projectId === null ? null : assertId(row.projectId),
+  }
+}
+
+export async function readHead(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<{ seq: number; hash: string } | null> {
+  const row = await db
+    .selectFrom('chain_head')
+    .select(['seq', 'hash'])
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirst()
+  return row ?? null
+}

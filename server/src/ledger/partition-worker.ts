@@ -1,0 +1,46 @@
+import type { Clock } from '../platform/clock.ts'
+import type { Logger } from '../platform/logger.ts'
+import { Loop } from '../platform/loop.ts'
+import { type Connection, Database } from '../platform/pg.ts'
+import { ensurePartition, listStrayMonths } from './partition-store.ts'
+
+const TURN_MS = 3_600_000
+const MONTHS_AHEAD = 3
+const STRAY_MONTHS_MAX = 24
+
+type PartitionWorker = AsyncDisposable & { runNow: () => Promise<void> }
+
+/**
+ * Keeps partitions months ahead, and empties the default one, which catches what none fits: events
+ * of a service that was off for months, or of a clock that was wrong. As the owner of the tables,
+ * because the serving role cannot make any.
+ */
+export function startPartitionWorker({
+  connection,
+  clock,
+  logger,
+}: {
+  connection: Connection
+  clock: Clock
+  logger: Logger
+}): PartitionWorker {
+  const run = async (): Promise<void> => {
+    await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+    const months = [
+      ...(await listStrayMonths(database.db, { limit: STRAY_MONTHS_MAX })),
+      ...Array.from({ length: MONTHS_AHEAD + 1 }, (_, n) => startOfMonthMs(clock(), n)),
+    ]
+    for (const monthMs of months) {
+      if (!(await ensurePartition(database.db, monthMs))) continue
+      logger.info({ event: 'partition.made', month: new Date(monthMs).toISOString().slice(0, 7) })
+    }
+  }
+  const loop = new Loop({ name: 'partition', everyMs: TURN_MS, logger, run })
+  void loop.runNow()
+  return { runNow: () => loop.runNow(), [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
+}
+
+function startOfMonthMs(nowMs: number, monthsAhead: number): number {
+  const now = new Date(nowMs)
+  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + monthsAhead, 1)
+}
