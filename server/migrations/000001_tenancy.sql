@@ -6,6 +6,9 @@
 -- Roles belong to the cluster, so another database of it may have made them already. Whoever
 -- migrates without the right to make roles finds the two statements in docs/operations.md.
 do $$
+declare
+  -- Whoever makes a role is a member of it, but from PostgreSQL 16 on may not yet act as it.
+  needed text := case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end;
 begin
   if not exists (select from pg_roles where rolname = 'annals_serving') then
     create role annals_serving nologin;
@@ -13,10 +16,10 @@ begin
   if not exists (select from pg_roles where rolname = 'annals_keeper') then
     create role annals_keeper nologin;
   end if;
-  if not pg_has_role(current_user, 'annals_serving', 'member') then
+  if not pg_has_role(current_user, 'annals_serving', needed) then
     execute format('grant annals_serving to %I', current_user);
   end if;
-  if not pg_has_role(current_user, 'annals_keeper', 'member') then
+  if not pg_has_role(current_user, 'annals_keeper', needed) then
     execute format('grant annals_keeper to %I', current_user);
   end if;
 end

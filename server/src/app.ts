@@ -63,10 +63,10 @@ export async function startApp({
       logger,
     }),
   )
-  const metrics = createMetrics()
+  const metrics = createMetrics(() => database.pool.waitingCount)
   const { connection, secretKey } = store
   stack.use(startPartitionWorker({ connection, clock, logger }))
-  const keyUse = stack.use(new KeyUseRecorder({ db: database.db, clock, logger }))
+  const keyUse = stack.use(new KeyUseRecorder({ db: database.hasty, clock, logger }))
   const writer = stack.use(new Writer({ connection, clock, logger, metrics }))
   const url =
     role === 'worker'
@@ -110,20 +110,21 @@ export function serverDeps({
   writer,
   secretKey,
 }: Parts): ServerDeps {
-  const { db } = database
+  const { db, hasty } = database
   const keyGuard = new KeyGuard({
-    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), clock),
+    keyCache: new KeyCache((kid) => findKeyByKid(hasty, kid), clock),
     keyUse,
     clock,
     trustedProxies: compileRanges(config.trustedProxies),
     hasRateLimits: config.rateLimits === 'on',
   })
   const projects = new ProjectCache(
-    (workspaceId, projectId) => hasProject(db, { workspaceId, projectId }),
+    (workspaceId, projectId) => hasProject(hasty, { workspaceId, projectId }),
     clock,
   )
   return {
     db,
+    hasty,
     writer,
     cursors: new CursorCodec(secretKey),
     hasProject: (workspaceId, projectId) => projects.has(workspaceId, projectId),

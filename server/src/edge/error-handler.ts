@@ -1,9 +1,6 @@
-import { STATUS_CODES, type IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
 import { isOutage } from '../platform/pg.ts'
-import { newTraceId, traceIdOf } from './trace.ts'
 
 /** Fastify's own failures, as far as a client can cause them. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -12,13 +9,6 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
   FST_ERR_BAD_URL: 'invalid_request',
   FST_ERR_ASYNC_CONSTRAINT: 'invalid_request',
-}
-
-/** What only the HTTP parser sees, before there is a request. */
-const PARSER_CODES: Record<string, ErrorCode> = {
-  HPE_HEADER_OVERFLOW: 'headers_too_large',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
 /** The one place where an error becomes an answer, and where an unexpected one is logged. */
@@ -56,36 +46,4 @@ function toApiError(error: FastifyError | ApiError): ApiError {
   if (isOutage(error)) return new ApiError('unavailable', { cause: error })
   const isClients = error.statusCode !== undefined && error.statusCode < 500
   return new ApiError(isClients ? 'invalid_request' : 'internal', { cause: error })
-}
-
-/** For `clientErrorHandler`: the parser gave up, so the answer is written by hand. */
-export function answerParserError(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const code = PARSER_CODES[error.code ?? ''] ?? 'invalid_request'
-  const message = code === 'invalid_request' ? 'This is not a well-formed HTTP request.' : undefined
-  endWithError(socket, new ApiError(code, message === undefined ? {} : { message }), newTraceId())
-}
-
-/** For what Node would answer with an empty body: CONNECT, and expectations nobody can meet. */
-export function answerRaw(code: ErrorCode, request: IncomingMessage, message?: string): void {
-  const error = new ApiError(code, message === undefined ? {} : { message })
-  endWithError(request.socket, error, traceIdOf(request.headers))
-}
-
-function endWithError(socket: Socket, error: ApiError, traceId: string): void {
-  const body = JSON.stringify(errorBody(error, traceId))
-  socket.end(
-    [
-      `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
-      'content-type: application/json; charset=utf-8',
-      `content-length: ${Buffer.byteLength(body)}`,
-      `x-trace-id: ${traceId}`,
-      'connection: close',
-      '',
-      body,
-    ].join('\r\n'),
-  )
 }

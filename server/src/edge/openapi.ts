@@ -40,6 +40,7 @@ const REFERENCE_POLICY = [
 
 /** GET /openapi.json and the page that renders it, GET /docs. */
 export async function serveOpenapi(app: FastifyInstance): Promise<void> {
+  app.get('/', { schema: { hide: true } }, (_request, reply) => reply.redirect('/docs'))
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
   await app.register(async (scope) => {
     scope.addHook('onSend', async (_request, reply) => {

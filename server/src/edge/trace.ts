@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import { randomHex } from '../platform/id.ts'
 
 /** W3C Trace Context: the second field is the trace id, and all zeros is none. */
 const TRACEPARENT =
@@ -15,5 +15,5 @@ export function traceIdOf({ traceparent }: IncomingHttpHeaders): string {
 }
 
 export function newTraceId(): string {
-  return randomBytes(16).toString('hex')
+  return randomHex(16)
 }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 import { ApiError } from '../errors.ts'
 import { canonicalJson } from '../ledger/canonical.ts'
 import type { EventId } from '../ledger/event.ts'
@@ -87,6 +88,8 @@ function receiptOf(outcome: Outcome): Receipt {
       return { id: outcome.id, isNew: false, hasOtherBody: outcome.hasOtherBody }
     case 'refused':
       throw new ApiError('invalid_request', { message: 'This event cannot be stored as it is.' })
+    case 'crowded':
+      throw new ApiError('overloaded', { message: 'Too many nodes write to this workspace.' })
     default:
       return outcome satisfies never
   }
@@ -131,16 +134,9 @@ async function readInput(
     key: {
       keyDigest: digest(input.idempotencyKey),
       // What the client wrote, not what we made of it: an absent timestamp is the same twice.
-      bodyDigest: digest(
-        JSON.stringify([
-          input.category,
-          input.action,
-          input.timestamp === undefined ? null : timestampMs,
-          projectId,
-          event.actor,
-          event.metadata,
-          event.resource,
-        ]),
+      bodyCheck: crc32(
+        `${input.category}\0${input.action}\0${input.timestamp === undefined ? '' : timestampMs}` +
+          `\0${projectId}\0${event.actor}\0${event.metadata}\0${event.resource}`,
       ),
     },
   }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import type { Client } from 'pg'
-import { ApiError } from '../errors.ts'
 import {
   type AppendResult,
   appendEvents,
@@ -40,12 +39,11 @@ export async function commitBatch(
   const outcomes = new Map<PendingItem, Outcome>()
   const { leaders, followers } = splitRepeats(items)
   let rest: readonly PendingItem[] = leaders
-  for (let tries = 1; rest.length > 0; tries += 1) {
+  for (let tries = 1; rest.length > 0 && tries <= TRIES_MAX; tries += 1) {
     deps.onTry?.(tries)
-    if (tries > TRIES_MAX)
-      throw new ApiError('overloaded', { message: 'Too many writers on one workspace.' })
     rest = await commitOnce(client, rest, outcomes, deps)
   }
+  for (const item of rest) outcomes.set(item, { kind: 'crowded' })
   for (const [follower, leader] of followers) {
     const first = outcomes.get(leader)
     assert(first, 'a leader has an outcome')
@@ -77,8 +75,8 @@ function splitRepeats(items: readonly PendingItem[]) {
 }
 
 function repeatOf(first: Outcome, follower: PendingItem, leader: PendingItem): Outcome {
-  if (first.kind === 'refused') return first
-  const isSame = follower.key?.bodyDigest === leader.key?.bodyDigest
+  if (first.kind === 'refused' || first.kind === 'crowded') return first
+  const isSame = follower.key?.bodyCheck === leader.key?.bodyCheck
   const hasOtherBody = first.kind === 'replayed' ? first.hasOtherBody || !isSame : !isSame
   return { kind: 'replayed', id: first.id, hasOtherBody }
 }
@@ -181,11 +179,11 @@ function settle(
   heads: HeadCache,
 ): readonly PendingItem[] {
   const workspacesWithReplays = new Set<WorkspaceId>()
-  for (const [place, { eventId, bodyDigest }] of replays) {
+  for (const [place, { eventId, bodyCheck }] of replays) {
     const item = batch.keyItems[place]
     assert(item?.key, 'a replay answers a key of the batch')
     workspacesWithReplays.add(item.event.workspaceId)
-    const hasOtherBody = item.key.bodyDigest !== bodyDigest
+    const hasOtherBody = item.key.bodyCheck !== bodyCheck
     outcomes.set(item, { kind: 'replayed', id: eventId, hasOtherBody })
   }
   for (const { workspaceId, to } of batch.moves) {

@@ -4,12 +4,19 @@ import type { EventFacets, EventId, PendingEvent } from '../ledger/event.ts'
 export type PendingItem = {
   event: PendingEvent
   facets: EventFacets
-  /** Digests of 128 bits in hex; null without an idempotency key. */
-  key: { keyDigest: string; bodyDigest: string } | null
+  /**
+   * Null without an idempotency key. The digest (128 bits in hex) decides; the check (CRC-32 of the
+   * body) only tells a client that reuses a key for something else, and a kinder hash buys nothing.
+   */
+  key: { keyDigest: string; bodyCheck: number } | null
 }
 
-/** What became of it. `refused`: the database does not take this row, whoever brings it. */
+/**
+ * What became of it. `refused`: the database does not take this row, whoever brings it.
+ * `crowded`: other writers were always first; it is certain that nothing was stored.
+ */
 export type Outcome =
   | { kind: 'stored'; id: EventId }
   | { kind: 'replayed'; id: EventId; hasOtherBody: boolean }
   | { kind: 'refused' }
+  | { kind: 'crowded' }

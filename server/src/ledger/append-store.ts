@@ -14,12 +14,12 @@ const HASH_BYTES = 32
 /** A head to move: from where the writer knows it to where the batch takes it. */
 export type HeadMove = { workspaceId: WorkspaceId; from: ChainHead; to: ChainHead }
 
-/** An idempotency key of the batch: digests of 128 bits in hex. */
+/** An idempotency key of the batch: 128 bits in hex, and a CRC-32 of the body. */
 export type KeyedEvent = {
   workspaceId: WorkspaceId
   keyDigest: string
   eventId: EventId
-  bodyDigest: string
+  bodyCheck: number
 }
 
 export type Append = {
@@ -32,7 +32,7 @@ export type AppendResult = {
   /** Their events are stored. */
   moved: ReadonlySet<WorkspaceId>
   /** Keys that are stored already, by their place in `keys`. Nothing of their workspace was stored. */
-  replays: ReadonlyMap<number, { eventId: EventId; bodyDigest: string }>
+  replays: ReadonlyMap<number, { eventId: EventId; bodyCheck: number }>
   /** A standby must confirm commits before they count. */
   isSynchronous: boolean
 }
@@ -51,10 +51,10 @@ export type AppendResult = {
  */
 const APPEND = `
 with replay as materialized (
-  select k.ordinal, k.workspace_id, i.event_id, i.body_digest
+  select k.ordinal, k.workspace_id, i.event_id, i.body_check
     from unnest($1::uuid[], $2::uuid[]) with ordinality as k (workspace_id, key_digest, ordinal)
    cross join lateral (
-     select s.event_id, s.body_digest
+     select s.event_id, s.body_check
        from idempotency_key s
       where s.workspace_id = k.workspace_id and s.key_digest = k.key_digest
       limit 1) as i
@@ -67,10 +67,10 @@ with replay as materialized (
      and not exists (select from replay r where r.workspace_id = m.workspace_id)
   returning h.workspace_id
 ), keyed as (
-  insert into idempotency_key (workspace_id, key_digest, event_id, body_digest)
-  select k.workspace_id, k.key_digest, k.event_id, k.body_digest
-    from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[])
-      as k (workspace_id, key_digest, event_id, body_digest)
+  insert into idempotency_key (workspace_id, key_digest, event_id, body_check)
+  select k.workspace_id, k.key_digest, k.event_id, k.body_check
+    from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[])
+      as k (workspace_id, key_digest, event_id, body_check)
    where k.workspace_id in (select workspace_id from moved)
 ), stored as (
   insert into event (workspace_id, id, seq, ts, received_at, company_id, project_id, trace_id,
@@ -85,7 +85,7 @@ with replay as materialized (
 )
 select workspace_id, null, null, null, current_setting('synchronous_standby_names') <> '' from moved
 union all
-select workspace_id, ordinal, event_id, body_digest, current_setting('synchronous_standby_names') <> '' from replay`
+select workspace_id, ordinal, event_id, body_check, current_setting('synchronous_standby_names') <> '' from replay`
 
 /** Inside a transaction it stores with it; by itself it is a transaction of its own. */
 export async function appendEvents(client: Client, append: Append): Promise<AppendResult> {
@@ -93,14 +93,14 @@ export async function appendEvents(client: Client, append: Append): Promise<Appe
     [string, number | null, string | null, string | null, boolean]
   >({ name: 'append-events', text: APPEND, values: parametersOf(append), rowMode: 'array' })
   const moved = new Set<WorkspaceId>()
-  const replays = new Map<number, { eventId: EventId; bodyDigest: string }>()
-  for (const [workspaceId, ordinal, eventId, bodyDigest] of rows) {
-    if (ordinal === null || eventId === null || bodyDigest === null) {
+  const replays = new Map<number, { eventId: EventId; bodyCheck: number }>()
+  for (const [workspaceId, ordinal, eventId, bodyCheck] of rows) {
+    if (ordinal === null || eventId === null || bodyCheck === null) {
       moved.add(assertId(workspaceId))
     } else {
       replays.set(Number(ordinal) - 1, {
         eventId: assertId(eventId),
-        bodyDigest: bodyDigest.replaceAll('-', ''),
+        bodyCheck: Number(bodyCheck),
       })
     }
   }
@@ -114,7 +114,7 @@ function parametersOf({ moves, rows, keys }: Append): Buffer[] {
     uuidArray(keys.map((key) => key.workspaceId)),
     uuidArray(keys.map((key) => key.keyDigest)),
     uuidArray(keys.map((key) => key.eventId)),
-    uuidArray(keys.map((key) => key.bodyDigest)),
+    int8Array(keys.map((key) => key.bodyCheck)),
     uuidArray(moves.map((move) => move.workspaceId)),
     int8Array(moves.map((move) => move.from.seq)),
     textArray(moves.map((move) => move.from.hash)),

@@ -59,6 +59,11 @@ export function idTimeMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 
+/** Fresh hex digits, two a byte, by the same pool. */
+export function randomHex(bytes: number): string {
+  return drawBytes(bytes).toString('hex')
+}
+
 /** From 0 up to 1, by the same pool. */
 export function randomFraction(): number {
   return drawBytes(4).readUInt32BE() / 2 ** 32

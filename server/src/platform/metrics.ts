@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
 
 /** Every metric of the service, in one readable list. */
-export function createMetrics() {
+export function createMetrics(countWaiting: () => number = () => 0) {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'annals_' })
   const registers = [registry]
@@ -42,8 +42,26 @@ export function createMetrics() {
       name: 'annals_connection_wait_count',
       help: 'Queries that wait for a database connection.',
       registers,
+      collect() {
+        this.set(countWaiting())
+      },
     }),
   }
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
+
+/** Observes an answer. The series of an operation is looked up once, not for every request. */
+export function createRequestTimer({ requestSeconds }: Metrics) {
+  const series = new Map<string, ReturnType<typeof requestSeconds.labels>>()
+  return (operation: string, statusCode: number, seconds: number): void => {
+    const status = `${Math.floor(statusCode / 100)}xx`
+    const name = operation + status
+    let known = series.get(name)
+    if (!known) {
+      known = requestSeconds.labels({ operation, status })
+      series.set(name, known)
+    }
+    known.observe(seconds)
+  }
+}

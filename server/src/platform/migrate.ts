@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import { OperatorError } from '../errors.ts'
 import type { Logger } from './logger.ts'
-import { type Connection, sqlStateOf, SQLSTATE } from './pg.ts'
+import { type Connection, isOutage, sqlStateOf, SQLSTATE } from './pg.ts'
 
 export type Migration = {
   version: number
@@ -19,6 +19,8 @@ const HEADER = /^-- oldest program: (\d+)$/m
 /** Any number serves, as long as nothing else in the database uses it. */
 const MIGRATION_LOCK = 4_207_001
 const SERVER_VERSION_MIN = 150_000
+/** A server that takes the connection and says nothing is out of reach too. */
+const CONNECT_MS_MAX = 5_000
 
 export const MIGRATIONS_DIR = join(import.meta.dirname, '../../migrations')
 
@@ -50,7 +52,11 @@ export async function migrate({
   logger: Logger
   migrations?: readonly Migration[]
 }): Promise<{ applied: number }> {
-  const client = new Client({ ...connection, application_name: 'annals migrate' })
+  const client = new Client({
+    ...connection,
+    application_name: 'annals migrate',
+    connectionTimeoutMillis: CONNECT_MS_MAX,
+  })
   client.on('error', () => {}) // The pending query rejects with the same error.
   try {
     await client.connect()
@@ -155,7 +161,7 @@ function explain(error: unknown): unknown {
   if (code === '3D000' || code === '42501') {
     return new OperatorError(`the database said: ${error.message}.`, { cause: error })
   }
-  if (code !== null && /^(E[A-Z]+|EAI_AGAIN|57P03)$/.test(code)) {
+  if (isOutage(error) || (code !== null && /^E[A-Z]+$/.test(code))) {
     return new OperatorError(`cannot reach the database: ${reasonOf(error)}.`, { cause: error })
   }
   return error

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { Kysely, PostgresDialect } from 'kysely'
+import { Kysely, PostgresDialect, sql } from 'kysely'
 import { Pool, types as pgTypes } from 'pg'
 import { withDeadline } from './deadline.ts'
+import { GuardedPool } from './guarded-pool.ts'
 import type { Logger } from './logger.ts'
 import type { Tables } from './tables.ts'
 
@@ -56,6 +57,8 @@ type DatabaseOptions = {
 export class Database implements AsyncDisposable {
   readonly pool: Pool
   readonly db: Queryable
+  /** The same, for small questions a caller waits on: no answer within a second is an outage. */
+  readonly hasty: Queryable
 
   constructor({ connection, role, connectionsMax, logger, name = 'annals' }: DatabaseOptions) {
     this.pool = new Pool({
@@ -72,13 +75,16 @@ export class Database implements AsyncDisposable {
     })
     // An idle connection that breaks is replaced by the pool; unhandled it would end the process.
     this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
-    this.db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: this.pool }) })
+    // One that breaks in use fails its query, and is nobody's but the borrower's to listen to.
+    this.pool.on('connect', (client) => void client.on('error', () => {}))
+    this.db = onPool(this.pool, ANSWER_MS_MAX)
+    this.hasty = onPool(this.pool, REACH_MS_MAX)
   }
 
   async isReachable(): Promise<boolean> {
     const late = () => new Error('the database did not answer in time')
     try {
-      await withDeadline(this.pool.query('select 1'), { timeoutMs: REACH_MS_MAX, late })
+      await withDeadline(sql`select 1`.execute(this.hasty), { timeoutMs: REACH_MS_MAX, late })
       return true
     } catch {
       return false
@@ -90,9 +96,16 @@ export class Database implements AsyncDisposable {
   }
 }
 
+function onPool(pool: Pool, answerMsMax: number): Queryable {
+  const guarded = new GuardedPool(pool, { answerMsMax })
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded }) })
+}
+
 /** A caller of ours has its own dead-line of a second; the rest is for a slow link to a standby. */
 const CONNECT_MS_MAX = 3_000
 const STATEMENT_MS_MAX = 30_000
+/** The server ends a statement by itself before; this is for a server that cannot tell us. */
+const ANSWER_MS_MAX = STATEMENT_MS_MAX + 5_000
 const REACH_MS_MAX = 900
 
 /** The code of a database error, or of the socket below it; null for anything else. */
@@ -118,7 +131,7 @@ const OUTAGE_CODES: readonly string[] = [
 
 /** What `pg` throws without a code when a connection breaks or cannot be had in time. */
 const OUTAGE_MESSAGES =
-  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|not queryable|query_wait_timeout/
+  /Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|not queryable|query_wait_timeout/
 
 /** True when the database could not be reached or went away: the caller may try again later. */
 export function isOutage(error: unknown): boolean {

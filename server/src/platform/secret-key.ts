@@ -15,7 +15,8 @@ export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
   } catch (error) {
     if (!isMissing(error)) throw error
   }
-  writeFileSync(draft, randomBytes(32).toString('base64'), { mode: 0o600 })
+  // Flushed: a key that is lost in a power cut takes every webhook secret with it.
+  writeFileSync(draft, randomBytes(32).toString('base64'), { mode: 0o600, flush: true })
   try {
     linkSync(draft, path)
   } catch {

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
@@ -20,7 +20,7 @@ const KEY = new RegExp(
 
 export function makeKeyText(): KeyText & { text: string; prefix: string; secretHash: Buffer } {
   const kid = Array.from({ length: KID_LENGTH }, () => DIGITS.charAt(randomInt(62))).join('')
-  const secret = toBase62(BigInt(`0x${randomBytes(32).toString('hex')}`), SECRET_LENGTH)
+  const secret = newSecret()
   const body = `annals_${kid}_${secret}`
   return {
     kid,
@@ -43,23 +43,31 @@ export function prefixOf(kid: string): string {
 }
 
 export function hashSecret(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest()
+  return hash('sha256', secret, 'buffer')
 }
 
 export function isSecretOf(secret: string, secretHash: Buffer): boolean {
   return timingSafeEqual(hashSecret(secret), secretHash)
 }
 
-function checksumOf(body: string): string {
-  return toBase62(BigInt(crc32(body)), CHECKSUM_LENGTH)
-}
-
-function toBase62(value: bigint, length: number): string {
-  let rest = value
+/** 256 random bits in base62. */
+function newSecret(): string {
+  let rest = BigInt(`0x${randomBytes(32).toString('hex')}`)
   let text = ''
-  while (text.length < length) {
+  while (text.length < SECRET_LENGTH) {
     text = DIGITS.charAt(Number(rest % 62n)) + text
     rest /= 62n
+  }
+  return text
+}
+
+/** On the path of every request, so in plain numbers. */
+function checksumOf(body: string): string {
+  let rest = crc32(body)
+  let text = ''
+  while (text.length < CHECKSUM_LENGTH) {
+    text = DIGITS.charAt(rest % 62) + text
+    rest = Math.floor(rest / 62)
   }
   return text
 }

@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import { type Queryable, sqlStateOf, SQLSTATE } from '../platform/pg.ts'
 import { lockCompany } from './company-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 
@@ -35,6 +35,7 @@ export async function createWorkspace(
       kind: workspace.kind,
     })
     .execute()
+    .catch((error: unknown) => refuseTakenName(error, workspace.name))
   await db
     .insertInto('chain_head')
     .values({ workspace_id: workspace.id, seq: 0, hash: NO_HASH, last_id: null })
@@ -61,6 +62,12 @@ export async function createProject(
     .insertInto('project')
     .values({ id: project.id, workspace_id: project.workspaceId, name: project.name })
     .execute()
+    .catch((error: unknown) => refuseTakenName(error, project.name))
+}
+
+function refuseTakenName(error: unknown, name: string): never {
+  if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
+  throw new ApiError('conflict', { message: `The name ${name} is taken already.`, cause: error })
 }
 
 export async function hasProject(

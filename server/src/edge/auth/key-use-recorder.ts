@@ -22,11 +22,13 @@ export class KeyUseRecorder implements AsyncDisposable {
   readonly #notes = new Map<KeyId, Note>()
   readonly #db: Queryable
   readonly #clock: Clock
+  readonly #logger: Logger
   readonly #loop: Loop
 
   constructor({ db, clock, logger }: { db: Queryable; clock: Clock; logger: Logger }) {
     this.#db = db
     this.#clock = clock
+    this.#logger = logger
     this.#loop = new Loop({
       name: 'key-use',
       everyMs: TURN_MS,
@@ -36,16 +38,27 @@ export class KeyUseRecorder implements AsyncDisposable {
   }
 
   note(keyId: KeyId, use: { ip: string; endpoint: string; hasFailed: boolean }): void {
-    const known = this.#notes.get(keyId)
-    if (!known && this.#notes.size >= KEYS_MAX) return
-    this.#notes.set(keyId, {
-      usedAt: new Date(this.#clock()),
-      usedIp: use.ip,
-      usedEndpoint: use.endpoint,
-      calls: (known?.calls ?? 0) + 1,
-      failures: (known?.failures ?? 0) + (use.hasFailed ? 1 : 0),
-      writtenAtMs: known?.writtenAtMs ?? Number.NEGATIVE_INFINITY,
-    })
+    const note = this.#notes.get(keyId) ?? this.#addNote(keyId)
+    if (!note) return
+    note.usedAt = new Date(this.#clock())
+    note.usedIp = use.ip
+    note.usedEndpoint = use.endpoint
+    note.calls += 1
+    if (use.hasFailed) note.failures += 1
+  }
+
+  #addNote(keyId: KeyId): Note | null {
+    if (this.#notes.size >= KEYS_MAX) return null
+    const note: Note = {
+      usedAt: new Date(0),
+      usedIp: '',
+      usedEndpoint: '',
+      calls: 0,
+      failures: 0,
+      writtenAtMs: Number.NEGATIVE_INFINITY,
+    }
+    this.#notes.set(keyId, note)
+    return note
   }
 
   /** Newer than the table's, when this node has seen the key. */
@@ -84,6 +97,11 @@ export class KeyUseRecorder implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#loop[Symbol.asyncDispose]()
-    await this.#write(Number.POSITIVE_INFINITY)
+    try {
+      await this.#write(Number.POSITIVE_INFINITY)
+    } catch (error) {
+      // A service whose database is gone must still be able to stop.
+      this.#logger.warn({ event: 'key-use.lost', err: error })
+    }
   }
 }

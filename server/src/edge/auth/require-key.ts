@@ -40,6 +40,10 @@ export class KeyGuard {
   readonly #hasRateLimits: boolean
   readonly #calls: TokenBuckets
   readonly #failures: TokenBuckets
+  /** The contract's spelling of a route, of which there is a fixed number. */
+  readonly #endpoints = new Map<string, string>()
+  /** Plain address by the socket's spelling of it. */
+  readonly #addresses = new Map<string, string>()
 
   constructor(options: {
     keyCache: KeyCache
@@ -61,11 +65,7 @@ export class KeyGuard {
   requireKey: RequireKey =
     (gate = {}) =>
     async (request, reply) => {
-      request.clientAddress = clientAddress(
-        request.socket.remoteAddress,
-        request.headers['x-forwarded-for'],
-        this.#trustedProxies,
-      )
+      request.clientAddress = this.#addressOf(request)
       const key = await this.#authenticate(request)
       request.key = key
       request.principal = principalOf(key)
@@ -92,9 +92,29 @@ export class KeyGuard {
     if (!request.key) return
     this.#keyUse.note(request.key.id, {
       ip: request.clientAddress,
-      endpoint: `${request.method} ${pathInContract(request.routeOptions.url ?? '')}`,
+      endpoint: this.#endpointOf(request),
       hasFailed: reply.statusCode >= 400,
     })
+  }
+
+  #endpointOf({ method, routeOptions: { url = '' } }: FastifyRequest): string {
+    const known = this.#endpoints.get(url)
+    if (known !== undefined) return `${method} ${known}`
+    const path = pathInContract(url)
+    this.#endpoints.set(url, path)
+    return `${method} ${path}`
+  }
+
+  /** Most calls come from few addresses, and reading one takes longer than remembering it. */
+  #addressOf({ socket, headers }: FastifyRequest): string {
+    const peer = socket.remoteAddress ?? ''
+    const forwardedFor = this.#trustedProxies.length > 0 ? headers['x-forwarded-for'] : undefined
+    const known = forwardedFor === undefined ? this.#addresses.get(peer) : undefined
+    if (known !== undefined) return known
+    const address = clientAddress(peer, forwardedFor, this.#trustedProxies)
+    if (this.#addresses.size >= ADDRESSES_MAX) this.#addresses.clear()
+    if (forwardedFor === undefined) this.#addresses.set(peer, address)
+    return address
   }
 
   async #authenticate(request: FastifyRequest): Promise<CachedKey> {
@@ -118,10 +138,16 @@ export class KeyGuard {
   }
 }
 
+const AUTHORIZATION = 'authorization'
+
 /** Node keeps the first and drops the others; a proxy before us may have judged another one. */
 function refuseSecondHeader({ raw }: FastifyRequest): void {
-  const names = raw.rawHeaders.filter((_, index) => index % 2 === 0)
-  if (names.filter((name) => name.toLowerCase() === 'authorization').length > 1) {
+  let count = 0
+  for (let index = 0; index < raw.rawHeaders.length; index += 2) {
+    const name = raw.rawHeaders[index]
+    if (name?.length === AUTHORIZATION.length && name.toLowerCase() === AUTHORIZATION) count += 1
+  }
+  if (count > 1) {
     throw new ApiError('invalid_api_key', { message: 'Send one Authorization header.' })
   }
 }

@@ -1,8 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import { queryEvents } from '../../outlet/query/query-events.ts'
+import { type EventQuery, queryEvents } from '../../outlet/query/query-events.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
@@ -34,7 +35,7 @@ export const listEvents =
     app.get(
       '/v1/events',
       {
-        onRequest: deps.requireKey(),
+        onRequest: [deps.requireKey(), refuseWorkspaceFilter],
         schema: {
           operationId: 'listEvents',
           summary: 'Find events',
@@ -57,9 +58,10 @@ export const listEvents =
       },
       async ({ principal, query }, reply) => {
         const hotSinceMs = deps.clock() - PLAN_TERMS[principal.plan].hotDays * DAY_MS
+        const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
         const page = await queryEvents(deps.db, deps.cursors, {
           companyId: principal.companyId,
-          workspaceIds: await readableWorkspaces(deps.db, principal, query.workspaceId),
+          ...where,
           filter: readFilter(query),
           hotSinceMs,
           cursor: query.cursor ?? null,
@@ -75,23 +77,34 @@ export const listEvents =
     )
   }
 
+/** Scope comes before the rest of the query, so it is judged before the schema. */
+async function refuseWorkspaceFilter({ principal, query }: FastifyRequest): Promise<void> {
+  const isNamed = typeof query === 'object' && query !== null && 'workspaceId' in query
+  if (principal.scope === 'COMPANY' || !isNamed) return
+  throw new ApiError('insufficient_scope', {
+    message: 'The workspaceId filter is for company keys; this key sees its own workspace.',
+  })
+}
+
 async function readableWorkspaces(
   db: Queryable,
   principal: Principal,
   named: string | undefined,
-): Promise<WorkspaceId[]> {
-  if (principal.scope === 'WORKSPACE') {
-    if (named === undefined) return [principal.workspaceId]
-    throw new ApiError('insufficient_scope', {
-      message: 'The workspaceId filter is for company keys; this key sees its own workspace.',
-    })
+): Promise<Pick<EventQuery, 'workspaceId' | 'workspaceIds'>> {
+  if (principal.scope === 'WORKSPACE') return only(principal.workspaceId)
+  if (named === undefined) {
+    const workspaceIds = await listCustomerWorkspaces(db, principal.companyId)
+    return { workspaceId: null, workspaceIds }
   }
-  if (named === undefined) return await listCustomerWorkspaces(db, principal.companyId)
   const workspaceId = parseId<'workspace'>(named)
   const isTheirs =
     workspaceId && (await hasWorkspace(db, { companyId: principal.companyId, workspaceId }))
   if (!isTheirs) throw new ApiError('not_found')
-  return [workspaceId]
+  return only(workspaceId)
+}
+
+function only(workspaceId: WorkspaceId) {
+  return { workspaceId, workspaceIds: [workspaceId] }
 }
 
 function readFilter(query: Static<typeof EventFilterQuery>): EventFilter {

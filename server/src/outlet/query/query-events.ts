@@ -9,7 +9,9 @@ import { mergePages } from './merge-pages.ts'
 
 export type EventQuery = {
   companyId: CompanyId
-  /** The workspaces to look in; more than one for a company key without a filter. */
+  /** Null: all of the company's. A cursor belongs to this choice. */
+  workspaceId: WorkspaceId | null
+  /** What the choice comes to at this moment. */
   workspaceIds: readonly WorkspaceId[]
   filter: EventFilter
   hotSinceMs: number
@@ -54,9 +56,8 @@ export async function queryEvents(
 }
 
 /** What a cursor belongs to: tenant, filters and order, but not the page size. */
-function bindingOf({ companyId, workspaceIds, filter }: EventQuery): string {
-  const where = workspaceIds.length === 1 ? workspaceIds[0] : companyId
-  return `events/${companyId}/${where}/newest/${filterText(filter)}`
+function bindingOf({ companyId, workspaceId, filter }: EventQuery): string {
+  return `events/${companyId}/${workspaceId ?? 'all'}/newest/${filterText(filter)}`
 }
 
 function placeOf(text: string | null): PagePlace {

@@ -1,0 +1,278 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { startEngine } from '../server/src/platform/embedded-postgres.ts'
+import { type LoadResult, requestBytes, runLoad } from './lib/http-load.ts'
+import { cpuUsOf, postgresCpuUs, rssBytesOf } from './lib/processes.ts'
+import { circumstances, saveResult, table } from './lib/report.ts'
+import { sampleEvent } from './lib/sample-event.ts'
+import { annals, postmasterPid, type Service, startAnnals, startProgram } from './lib/service.ts'
+import { verifyWritten } from './lib/verify-written.ts'
+
+const SECONDS = Number(process.env.BENCH_SECONDS ?? 8)
+const WORKSPACES = 20
+const BATCH_EVENTS = 200
+const WRITERS = 4
+
+type Tenant = { key: string; workspaceId: string }
+type Row = { name: string; connections: number } & Measured
+type Measured = {
+  perSecond: number
+  p50Ms: number
+  p99Ms: number
+  nodeUs: number
+  postgresUs: number
+  totalUs: number
+  rssMb: number
+  others: number
+}
+
+/** `npm run bench -- ingest`: ours beside an echo and two naive designs, in one run on one engine. */
+export async function benchIngest(only: string | undefined): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'annals-bench-'))
+  const env = { ANNALS_DATA_DIR: dataDir, ANNALS_RATE_LIMITS: 'off' }
+  const acknowledged: string[] = []
+  const rows: Row[] = []
+  try {
+    await using engine = await startEngine({ dataDir, exclusive: false })
+    const postmaster = postmasterPid(dataDir)
+    const names = Array.from({ length: WORKSPACES }, (_, n) => [
+      '--workspace',
+      `Workspace ${n}`,
+    ]).flat()
+    const founded = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...names))
+    const tenants: Tenant[] = founded.workspaces.map(
+      ({ id, workspaceKey }: { id: string; workspaceKey: string }) => ({
+        key: workspaceKey,
+        workspaceId: id,
+      }),
+    )
+
+    const measure = async (
+      name: string,
+      services: readonly Service[],
+      { connections, spread = WORKSPACES, credential = 'key', batch = 0 }: MeasureOptions,
+    ) => {
+      if (only !== undefined && !name.includes(only)) return
+      const before = readCpu(services, postmaster)
+      const results = await Promise.all(
+        services.map((service) =>
+          loadEvents(service.port, {
+            connections: Math.ceil(connections / services.length),
+            tenants: tenants.slice(0, spread),
+            credential,
+            batch,
+            onId: (id) => (credential === 'key' ? acknowledged.push(id) : 0),
+          }),
+        ),
+      )
+      rows.push({
+        name,
+        connections,
+        ...measured(results, services, before, readCpu(services, postmaster), batch),
+      })
+      process.stdout.write(`${table(rows.slice(-1))}\n`)
+    }
+
+    await warmUp(engine.connection)
+    {
+      await using echo = await startProgram('bench/reference/echo.ts', [], {})
+      await measure('echo', [echo], { connections: 64, credential: 'workspaceId' })
+    }
+    for (const chain of ['', '1']) {
+      const naive = await startProgram('bench/reference/naive.ts', [], {
+        CONNECTION: JSON.stringify({ ...engine.connection, database: 'naive' }),
+        CHAIN: chain,
+      })
+      await using _stop = naive
+      const suffix = chain ? 'naive, chained' : 'naive'
+      await measure(suffix, [naive], { connections: 64, credential: 'workspaceId' })
+      if (chain)
+        await measure('naive, chained, one workspace', [naive], {
+          connections: 64,
+          spread: 1,
+          credential: 'workspaceId',
+        })
+    }
+    {
+      await using service = await startAnnals(env)
+      await measure('annals', [service], { connections: 64 })
+      await measure('annals', [service], { connections: 256 })
+      await measure('annals, one workspace', [service], { connections: 64, spread: 1 })
+      await measure('annals, batches', [service], { connections: 8, batch: BATCH_EVENTS })
+      await measure('annals, overload', [service], { connections: 1_280 })
+    }
+    const nodeEnv = await multiNodeEnv(engine.connection)
+    for (const count of [1, WRITERS]) {
+      const nodes = await Promise.all(Array.from({ length: count }, () => startAnnals(nodeEnv)))
+      await using stack = new AsyncDisposableStack()
+      for (const node of nodes) stack.use(node)
+      await measure(`annals, writers: ${count}`, nodes, { connections: 64 })
+    }
+    const verified = await verifyWritten(engine.connection, acknowledged, () =>
+      annals(env, 'verify'),
+    )
+    finish(rows, verified, await readSettings(engine.connection), only)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+type MeasureOptions = {
+  connections: number
+  spread?: number
+  credential?: 'key' | 'workspaceId'
+  batch?: number
+}
+
+async function loadEvents(
+  port: number,
+  options: {
+    connections: number
+    tenants: readonly Tenant[]
+    credential: 'key' | 'workspaceId'
+    batch: number
+    onId: (id: string) => void
+  },
+): Promise<LoadResult> {
+  let nth = Math.floor(Math.random() * 1e6)
+  return await runLoad({
+    port,
+    connections: options.connections,
+    durationMs: SECONDS * 1_000,
+    request: (connection) => {
+      nth += 1
+      const tenant = options.tenants[(connection + nth) % options.tenants.length]
+      const key = tenant?.[options.credential] ?? ''
+      if (options.batch === 0) {
+        return requestBytes('POST', '/v1/events', { key, body: JSON.stringify(sampleEvent(nth)) })
+      }
+      const events = Array.from({ length: options.batch }, (_, n) =>
+        sampleEvent(nth * options.batch + n),
+      )
+      return requestBytes('POST', '/v1/events/batch', { key, body: JSON.stringify({ events }) })
+    },
+    onAnswer: (status, body) => {
+      if (status >= 300) return
+      for (const [, id] of body.matchAll(/"id":"([^"]+)"/g)) options.onId(id ?? '')
+    },
+  })
+}
+
+function readCpu(services: readonly Service[], postmaster: number) {
+  return {
+    node: services.reduce((sum, { pid }) => sum + cpuUsOf(pid), 0),
+    postgres: postgresCpuUs(postmaster),
+  }
+}
+
+function measured(
+  results: readonly LoadResult[],
+  services: readonly Service[],
+  before: { node: number; postgres: number },
+  after: { node: number; postgres: number },
+  batch: number,
+): Measured {
+  const perAnswer = Math.max(1, batch)
+  const accepted = results.reduce(
+    (sum, { acceptedPerSecond, seconds }) => sum + acceptedPerSecond * seconds,
+    0,
+  )
+  const events = accepted * perAnswer
+  const nodeUs = (after.node - before.node) / events
+  const postgresUs = (after.postgres - before.postgres) / events
+  return {
+    perSecond:
+      results.reduce((sum, { acceptedPerSecond }) => sum + acceptedPerSecond, 0) * perAnswer,
+    p50Ms: Math.max(...results.map(({ p50Ms }) => p50Ms)),
+    p99Ms: Math.max(...results.map(({ acceptedP99Ms }) => acceptedP99Ms)),
+    nodeUs,
+    postgresUs,
+    totalUs: nodeUs + postgresUs,
+    rssMb: Math.max(...services.map(({ pid }) => rssBytesOf(pid))) / 2 ** 20,
+    others: results.reduce((sum, { requests }) => sum + requests, 0) - Math.round(accepted),
+  }
+}
+
+/** A fresh cluster writes at half speed until its WAL files have been recycled once. */
+async function warmUp(connection: object): Promise<void> {
+  const client = new Client(connection)
+  await client.connect()
+  await client.query('create database naive')
+  for (let round = 0; round < 2; round += 1) {
+    await client.query(
+      'create table warm as select n, repeat(md5(n::text), 8) as text from generate_series(1, 2000000) as n',
+    )
+    await client.query('drop table warm')
+    await client.query('checkpoint')
+  }
+  await client.end()
+}
+
+async function multiNodeEnv(connection: {
+  host: string
+  port: number
+  user: string
+  password: string
+  database: string
+}) {
+  const socket = new URLSearchParams({ host: connection.host }).toString()
+  return {
+    ANNALS_DATABASE_URL: `postgres://${connection.user}:${encodeURIComponent(connection.password)}@localhost:${connection.port}/${connection.database}?${socket}`,
+    ANNALS_SECRET_KEY: Buffer.alloc(32, 7).toString('base64'),
+    ANNALS_RATE_LIMITS: 'off',
+  }
+}
+
+async function readSettings(connection: object): Promise<Record<string, string>> {
+  const client = new Client(connection)
+  await client.connect()
+  const { rows } = await client.query<{ name: string; setting: string }>(
+    `select name, setting from pg_settings
+      where name in ('fsync', 'synchronous_commit', 'shared_buffers', 'wal_compression', 'full_page_writes', 'server_version')`,
+  )
+  await client.end()
+  return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
+}
+
+function finish(
+  rows: readonly Row[],
+  verified: string,
+  settings: Record<string, string>,
+  only: string | undefined,
+): void {
+  const of = (name: string, connections: number) =>
+    rows.find((row) => row.name === name && row.connections === connections)
+  const ratio = (a?: Row, b?: Row, field: 'perSecond' | 'totalUs' = 'perSecond') =>
+    a && b ? Number((a[field] / b[field]).toFixed(3)) : null
+  const ours = of('annals', 64)
+  const ratios = {
+    'CPU to naive (≤ 0.6)': ratio(ours, of('naive', 64), 'totalUs'),
+    'CPU to naive chained (≤ 0.3)': ratio(ours, of('naive, chained', 64), 'totalUs'),
+    'events/s to naive chained (≥ 3.5)': ratio(ours, of('naive, chained', 64)),
+    'events/s to naive chained, one workspace (≥ 6)': ratio(
+      of('annals, one workspace', 64),
+      of('naive, chained, one workspace', 64),
+    ),
+    'events/s to echo (≥ 0.2)': ratio(ours, of('echo', 64)),
+    'one workspace to twenty (≥ 0.9)': ratio(of('annals, one workspace', 64), ours),
+    'four writers to one (≥ 0.8)': ratio(
+      of('annals, writers: 4', 64),
+      of('annals, writers: 1', 64),
+    ),
+    'overload goodput to peak (≥ 0.8)': ratio(of('annals, overload', 1_280), of('annals', 256)),
+  }
+  process.stdout.write(`\n${table(rows)}\n\n`)
+  for (const [name, value] of Object.entries(ratios)) process.stdout.write(`${name}: ${value}\n`)
+  process.stdout.write(`${verified}\n`)
+  if (only !== undefined) return
+  const path = saveResult('ingest', {
+    ...circumstances(settings),
+    seconds: SECONDS,
+    rows,
+    ratios,
+    verified,
+  })
+  process.stdout.write(`saved ${path}\n`)
+}

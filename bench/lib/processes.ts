@@ -1,0 +1,60 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+const TICK_US = 10_000
+
+type Stat = { pid: number; parent: number; cpuUs: number }
+
+/** CPU time so far, in microseconds, of one process, all its threads. */
+export function cpuUsOf(pid: number): number {
+  return readStat(pid)?.cpuUs ?? 0
+}
+
+/**
+ * CPU time of PostgreSQL: the postmaster, its children, and the children it has waited for. A
+ * connection that ends between two readings is in the last.
+ */
+export function postgresCpuUs(postmaster: number): number {
+  const children = allStats().filter(({ parent }) => parent === postmaster)
+  const own = readStat(postmaster)
+  return (
+    children.reduce((sum, { cpuUs }) => sum + cpuUs, 0) +
+    (own?.cpuUs ?? 0) +
+    waitedCpuUs(postmaster)
+  )
+}
+
+export function rssBytesOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1_024
+}
+
+function allStats(): Stat[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => readStat(Number(name)) ?? [])
+}
+
+function fieldsOf(pid: number): string[] | null {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // The name is in brackets and may hold blanks.
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')
+  } catch {
+    return null
+  }
+}
+
+function readStat(pid: number): Stat | null {
+  const fields = fieldsOf(pid)
+  if (!fields) return null
+  return {
+    pid,
+    parent: Number(fields[1]),
+    cpuUs: (Number(fields[11]) + Number(fields[12])) * TICK_US,
+  }
+}
+
+function waitedCpuUs(pid: number): number {
+  const fields = fieldsOf(pid)
+  return fields ? (Number(fields[13]) + Number(fields[14])) * TICK_US : 0
+}

@@ -1,0 +1,15 @@
+import { benchIngest } from './ingest.ts'
+
+/** `npm run bench -- <name>`: black-box measurements, each of which also verifies what it wrote. */
+const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
+  ingest: benchIngest,
+}
+
+const [name = '', only] = process.argv.slice(2)
+const bench = BENCHES[name]
+if (bench) {
+  await bench(only)
+} else {
+  process.stderr.write(`usage: npm run bench -- ${Object.keys(BENCHES).join('|')}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,230 @@
+-- The schema after all migrations, printed from the catalogues for review; nothing runs this file.
+-- Refresh it after a change of server/migrations: npm run generate
+
+create table api_key (
+  id uuid not null,
+  company_id uuid not null,
+  workspace_id uuid,
+  kid text collate "C" not null,
+  secret_hash bytea not null,
+  scope text not null,
+  name text not null,
+  created_at timestamp with time zone default now() not null,
+  expires_at timestamp with time zone,
+  grace_until timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint api_key_pkey PRIMARY KEY (id),
+  constraint api_key_kid_key UNIQUE (kid),
+  constraint api_key_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint api_key_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace(id),
+  constraint api_key_check CHECK (((scope = 'WORKSPACE'::text) = (workspace_id IS NOT NULL))),
+  constraint api_key_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint api_key_scope_check CHECK ((scope = ANY (ARRAY['COMPANY'::text, 'WORKSPACE'::text]))),
+  constraint api_key_secret_hash_check CHECK ((length(secret_hash) = 32))
+);
+CREATE INDEX api_key__company_id ON public.api_key USING btree (company_id);
+grant insert, select, update on api_key to annals_serving;
+
+create table api_key_use (
+  key_id uuid not null,
+  used_at timestamp with time zone not null,
+  used_ip text not null,
+  used_endpoint text not null,
+  day date not null,
+  calls bigint not null,
+  failures bigint not null,
+  constraint api_key_use_pkey PRIMARY KEY (key_id),
+  constraint api_key_use_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id)
+);
+grant insert, select, update on api_key_use to annals_serving;
+
+create table app_user (
+  id uuid not null,
+  company_id uuid not null,
+  email text collate "C" not null,
+  password_hash text not null,
+  role text not null,
+  created_at timestamp with time zone default now() not null,
+  constraint app_user_pkey PRIMARY KEY (id),
+  constraint app_user_email_key UNIQUE (email),
+  constraint app_user_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint app_user_email_check CHECK ((email = lower(email))),
+  constraint app_user_role_check CHECK ((role = ANY (ARRAY['OWNER'::text, 'ADMIN'::text, 'ANALYST'::text, 'VIEWER'::text])))
+);
+CREATE INDEX app_user__company_id ON public.app_user USING btree (company_id);
+grant insert, select, update on app_user to annals_serving;
+
+create table chain_head (
+  workspace_id uuid not null,
+  seq bigint not null,
+  hash text collate "C" not null,
+  last_id uuid,
+  constraint chain_head_pkey PRIMARY KEY (workspace_id),
+  constraint chain_head_check CHECK (((seq = 0) = (last_id IS NULL))),
+  constraint chain_head_hash_check CHECK ((length(hash) = 64)),
+  constraint chain_head_seq_check CHECK ((seq >= 0))
+);
+grant select on chain_head to annals_keeper;
+grant insert, select, update on chain_head to annals_serving;
+
+create table company (
+  id uuid not null,
+  name text not null,
+  plan text not null,
+  allowlist text[] not null,
+  allowlist_for_all_calls boolean default false not null,
+  created_at timestamp with time zone default now() not null,
+  constraint company_pkey PRIMARY KEY (id),
+  constraint company_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint company_plan_check CHECK ((plan = ANY (ARRAY['FREE'::text, 'STARTER'::text, 'PRO'::text, 'ENTERPRISE'::text])))
+);
+grant select on company to annals_keeper;
+grant insert, select, update on company to annals_serving;
+
+create table event (
+  seq bigint not null,
+  ts timestamp with time zone not null,
+  received_at timestamp with time zone not null,
+  id uuid not null,
+  workspace_id uuid not null,
+  company_id uuid not null,
+  project_id uuid,
+  trace_id uuid,
+  hash bytea not null,
+  prev_hash bytea not null,
+  category text collate "C" not null,
+  action text collate "C" not null,
+  actor_id text collate "C",
+  actor_email text collate "C",
+  resource_type text collate "C",
+  resource_id text collate "C",
+  actor text collate "C",
+  resource text collate "C",
+  metadata text collate "C",
+  sealed text collate "C" not null,
+  salts text collate "C" not null
+) partition by range (id);
+CREATE INDEX event__action ON ONLY public.event USING btree (workspace_id, action, ts, id);
+CREATE INDEX event__actor_email ON ONLY public.event USING btree (workspace_id, actor_email, ts, id) WHERE (actor_email IS NOT NULL);
+CREATE INDEX event__actor_id ON ONLY public.event USING btree (workspace_id, actor_id, ts, id) WHERE (actor_id IS NOT NULL);
+CREATE INDEX event__category ON ONLY public.event USING btree (workspace_id, category, ts, id);
+CREATE INDEX event__project ON ONLY public.event USING btree (workspace_id, project_id, ts, id) WHERE (project_id IS NOT NULL);
+CREATE INDEX event__resource_id ON ONLY public.event USING btree (workspace_id, resource_id, ts, id) WHERE (resource_id IS NOT NULL);
+CREATE INDEX event__resource_type ON ONLY public.event USING btree (workspace_id, resource_type, ts, id) WHERE (resource_type IS NOT NULL);
+CREATE INDEX event__time ON ONLY public.event USING btree (workspace_id, ts, id);
+grant delete, select, update on event to annals_keeper;
+grant insert, select on event to annals_serving;
+-- Its partitions: by range, and a default one.
+-- Each: CREATE UNIQUE INDEX <partition>__seq ON public.<partition> USING btree (workspace_id, seq);
+
+create table idempotency_key (
+  workspace_id uuid not null,
+  key_digest uuid not null,
+  event_id uuid not null,
+  body_digest uuid not null,
+  constraint idempotency_key_pkey PRIMARY KEY (workspace_id, key_digest)
+);
+grant insert, select on idempotency_key to annals_serving;
+
+create table project (
+  workspace_id uuid not null,
+  id uuid not null,
+  name text not null,
+  created_at timestamp with time zone default now() not null,
+  constraint project_pkey PRIMARY KEY (workspace_id, id),
+  constraint project_workspace_id_name_key UNIQUE (workspace_id, name),
+  constraint project_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace(id),
+  constraint project_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+);
+grant select on project to annals_keeper;
+grant insert, select, update on project to annals_serving;
+
+create table schema_migration (
+  version integer not null,
+  name text not null,
+  checksum text not null,
+  oldest_program integer not null,
+  applied_at timestamp with time zone default now() not null,
+  constraint schema_migration_pkey PRIMARY KEY (version)
+);
+grant select on schema_migration to annals_keeper;
+grant select on schema_migration to annals_serving;
+
+create table user_workspace (
+  user_id uuid not null,
+  workspace_id uuid not null,
+  constraint user_workspace_pkey PRIMARY KEY (user_id, workspace_id),
+  constraint user_workspace_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id),
+  constraint user_workspace_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace(id)
+);
+grant delete, insert, select on user_workspace to annals_serving;
+
+create table workspace (
+  id uuid not null,
+  company_id uuid not null,
+  name text not null,
+  kind text not null,
+  created_at timestamp with time zone default now() not null,
+  constraint workspace_pkey PRIMARY KEY (id),
+  constraint workspace_company_id_name_key UNIQUE (company_id, name),
+  constraint workspace_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint workspace_kind_check CHECK ((kind = ANY (ARRAY['CUSTOMER'::text, 'SYSTEM'::text]))),
+  constraint workspace_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+);
+CREATE UNIQUE INDEX workspace__one_system ON public.workspace USING btree (company_id) WHERE (kind = 'SYSTEM'::text);
+grant select on workspace to annals_keeper;
+grant insert, select, update on workspace to annals_serving;
+
+CREATE OR REPLACE FUNCTION public.ensure_event_partition(month timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  starts  timestamptz := date_trunc('month', month, 'UTC');
+  ends    timestamptz := date_trunc('month', starts + interval '32 days', 'UTC');
+  name    text := 'event_' || to_char(starts at time zone 'UTC', 'YYYY_MM');
+begin
+  -- Several nodes keep the partitions; they take turns.
+  perform pg_advisory_xact_lock(4207002);
+  if to_regclass(name) is not null then
+    return false;
+  end if;
+  execute format('create table %I (like event including defaults including constraints)', name);
+  execute format('create unique index %I on %I (workspace_id, seq)', name || '__seq', name);
+  -- Writers wait here, for as long as the move below takes.
+  lock table event_default in access exclusive mode;
+  execute format(
+    'with moved as (delete from event_default where id >= $1 and id < $2 returning *)
+     insert into %I select * from moved', name)
+    using event_id_floor(starts), event_id_floor(ends);
+  execute format(
+    'alter table event attach partition %I for values from (%L) to (%L)',
+    name, event_id_floor(starts), event_id_floor(ends));
+  return true;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.event_id_floor(at timestamp with time zone)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select (lpad(to_hex(floor(extract(epoch from at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
+$function$;
+
+CREATE OR REPLACE FUNCTION public.lock_chain_heads(workspaces uuid[])
+ RETURNS TABLE(workspace_id uuid, seq bigint, hash text, last_id uuid)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  wanted uuid;
+begin
+  foreach wanted in array workspaces loop
+    return query
+      select h.workspace_id, h.seq, h.hash, h.last_id
+        from chain_head h
+       where h.workspace_id = wanted
+         for update;
+  end loop;
+end
+$function$;

@@ -1,0 +1,38 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { openapiText } from '../src/command/openapi.ts'
+import { startEngine } from '../src/platform/embedded-postgres.ts'
+import { createLogger } from '../src/platform/logger.ts'
+import { migrate } from '../src/platform/migrate.ts'
+import { configurationText } from './print-configuration.ts'
+import { schemaText } from './print-schema.ts'
+
+/**
+ * `npm run generate`: writes every committed file that is printed from the code. Tests compare each
+ * with a fresh print, so a change of code and the file that follows from it are one commit.
+ */
+const ROOT = join(import.meta.dirname, '../..')
+
+write('openapi/v1.json', await openapiText())
+write('docs/configuration.md', configurationText())
+write('server/schema.sql', await migratedSchemaText())
+
+function write(name: string, text: string): void {
+  const path = join(ROOT, name)
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+  process.stdout.write(`wrote ${name}\n`)
+}
+
+/** The schema of an empty database after every migration, on an engine of its own. */
+async function migratedSchemaText(): Promise<string> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'annals-generate-'))
+  try {
+    await using engine = await startEngine({ dataDir, exclusive: true })
+    await migrate({ connection: engine.connection, logger: createLogger('silent') })
+    return await schemaText(engine.connection)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
