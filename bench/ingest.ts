@@ -11,6 +11,7 @@ import { annals, postmasterPid, type Service, startAnnals, startProgram } from '
 import { verifyWritten } from './lib/verify-written.ts'
 
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 8)
+const WARM_UP_SECONDS = Math.min(4, SECONDS)
 const WORKSPACES = 20
 const BATCH_EVENTS = 200
 const WRITERS = 4
@@ -55,18 +56,23 @@ export async function benchIngest(only: string | undefined): Promise<void> {
       { connections, spread = WORKSPACES, credential = 'key', batch = 0 }: MeasureOptions,
     ) => {
       if (only !== undefined && !name.includes(only)) return
+      const load = (seconds: number) =>
+        Promise.all(
+          services.map((service) =>
+            loadEvents(service.port, {
+              connections: Math.ceil(connections / services.length),
+              seconds,
+              tenants: tenants.slice(0, spread),
+              credential,
+              batch,
+              onId: (id) => (credential === 'key' ? acknowledged.push(id) : 0),
+            }),
+          ),
+        )
+      // The compiler needs some thousand requests of each process before the numbers are its own.
+      await load(WARM_UP_SECONDS * services.length)
       const before = readCpu(services, postmaster)
-      const results = await Promise.all(
-        services.map((service) =>
-          loadEvents(service.port, {
-            connections: Math.ceil(connections / services.length),
-            tenants: tenants.slice(0, spread),
-            credential,
-            batch,
-            onId: (id) => (credential === 'key' ? acknowledged.push(id) : 0),
-          }),
-        ),
-      )
+      const results = await load(SECONDS)
       rows.push({
         name,
         connections,
@@ -130,6 +136,7 @@ async function loadEvents(
   port: number,
   options: {
     connections: number
+    seconds: number
     tenants: readonly Tenant[]
     credential: 'key' | 'workspaceId'
     batch: number
@@ -140,7 +147,7 @@ async function loadEvents(
   return await runLoad({
     port,
     connections: options.connections,
-    durationMs: SECONDS * 1_000,
+    durationMs: options.seconds * 1_000,
     request: (connection) => {
       nth += 1
       const tenant = options.tenants[(connection + nth) % options.tenants.length]

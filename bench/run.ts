@@ -1,8 +1,10 @@
 import { benchIngest } from './ingest.ts'
+import { benchQuery } from './query.ts'
 
 /** `npm run bench -- <name>`: black-box measurements, each of which also verifies what it wrote. */
 const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   ingest: benchIngest,
+  query: benchQuery,
 }
 
 const [name = '', only] = process.argv.slice(2)

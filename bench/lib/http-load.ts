@@ -10,6 +10,8 @@ export type LoadOptions = {
   durationMs: number
   /** The next request's bytes for a connection. */
   request: (connection: number, nth: number) => Buffer
+  /** Ends the load before its time. */
+  isDone?: () => boolean
   /** Told of every answer. */
   onAnswer?: (status: number, body: string) => void
 }
@@ -56,7 +58,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
 }
 
 function drive(
-  { port, request }: LoadOptions,
+  { port, request, isDone }: LoadOptions,
   connection: number,
   endsAt: number,
   onAnswer: (status: number, ms: number, body: string) => void,
@@ -68,7 +70,7 @@ function drive(
     let sentAt = 0
     let pending = ''
     const send = () => {
-      if (performance.now() >= endsAt) {
+      if (performance.now() >= endsAt || isDone?.() === true) {
         socket.end()
         resolve()
         return

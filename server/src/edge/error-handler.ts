@@ -30,8 +30,9 @@ export function sendError(reply: FastifyReply, error: ApiError, traceId: string)
   reply.code(error.status).header('x-trace-id', traceId)
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', error.retryAfterSeconds)
   if (error.status === 401) reply.header('www-authenticate', 'Bearer')
-  // The rest of a body that is refused unread would be taken for the next request.
-  if (error.status === 413) reply.header('connection', 'close')
+  // Fastify would hang up on a caller that still sends, which then never reads why. The rest is
+  // read and dropped instead, for as long as a request may take.
+  if (error.status === 413) reply.removeHeader('connection')
   reply.type('application/json; charset=utf-8').send(errorBody(error, traceId))
 }
 

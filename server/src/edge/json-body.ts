@@ -14,18 +14,60 @@ export function parseJsonBodies(app: FastifyInstance): void {
 
 /**
  * The same for a route whose body is `{ "<name>": [ … ] }`: an item that cannot be kept becomes an
- * ApiError in its place, and the others are read as they are.
+ * ApiError in its place, and the others are read as they are. What stands around the items is read
+ * as strictly as ever.
  */
-export function parseJsonItemBodies(app: FastifyInstance, name: string): void {
+export function parseJsonItemBodies(
+  app: FastifyInstance,
+  { name, itemsMax }: { name: string; itemsMax: number },
+): void {
   addJsonParser(app, (body) => {
     try {
-      return parseStrictJson(body)
+      const value = parseStrictJson(body)
+      refuseTooMany(itemsOf(value, name), { name, itemsMax })
+      return value
     } catch (error) {
       const isItems = error instanceof StrictJsonError && error.path.startsWith(`/${name}/`)
-      if (!isItems || error.kind === 'syntax') throw error
-      return { [name]: sliceItems(body.toString()).map(parseItem) }
+      const text = body.toString()
+      // The first fault may be an item's while the text breaks off further on.
+      if (!isItems || !isJson(text)) throw error
+      const { items, frame } = sliceItems(text)
+      refuseTooMany(items, { name, itemsMax })
+      return { ...parseFrame(frame), [name]: items.map(parseItem) }
     }
   })
+}
+
+function itemsOf(value: unknown, name: string): readonly unknown[] {
+  const items: unknown = Object.entries(value ?? {}).find(([key]) => key === name)?.[1]
+  return Array.isArray(items) ? items : []
+}
+
+/** Before anything looks at the items: two million fit a body, and take seconds to describe. */
+function refuseTooMany(
+  items: readonly unknown[],
+  { name, itemsMax }: { name: string; itemsMax: number },
+): void {
+  if (items.length <= itemsMax) return
+  const message = `must not have more than ${itemsMax} items`
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: /${name} ${message}.`,
+    details: [{ path: `/${name}`, message }],
+  })
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function parseFrame(text: string): object {
+  const frame = parseStrictJson(Buffer.from(text))
+  return typeof frame === 'object' && frame !== null ? frame : {}
 }
 
 function parseItem(text: string): unknown {

@@ -33,10 +33,12 @@ export function answerStrayRequests(server: Server): void {
  * before on this connection is answered first: its answer must not be taken for this one.
  */
 export function answerParserError(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (error.code === 'ECONNRESET') {
     socket.destroy()
     return
   }
+  // The last answer is on its way; what still comes in is more of what was refused.
+  if (!socket.writable) return
   const code = PARSER_CODES[error.code ?? ''] ?? 'invalid_request'
   const message = code === 'invalid_request' ? 'This is not a well-formed HTTP request.' : undefined
   const apiError = new ApiError(code, message === undefined ? {} : { message })
@@ -61,8 +63,12 @@ function answerRaw(code: ErrorCode, request: IncomingMessage, message?: string):
   endWithError(request.socket, error, traceIdOf(request.headers))
 }
 
+/** Long enough to read an answer; a caller that does not hang up then is hung up on. */
+const LINGER_MS = 1_000
+
 function endWithError(socket: Socket, error: ApiError, traceId: string): void {
   const body = JSON.stringify(errorBody(error, traceId))
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
   socket.end(
     [
       `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,

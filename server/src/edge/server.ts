@@ -140,12 +140,25 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
   })
 }
 
-function protocolFault({ httpVersion, headers }: IncomingMessage): ApiError | undefined {
+function protocolFault({ httpVersion, headers, url }: IncomingMessage): ApiError | undefined {
   if (httpVersion === '0.9') {
     return new ApiError('invalid_request', { message: 'Speak HTTP/1.1.' })
   }
   if (headers.host === undefined && httpVersion === '1.1') {
     return new ApiError('invalid_request', { message: 'The Host header is missing.' })
   }
+  if (url?.includes('%') && !isDecodable(url.slice(url.indexOf('?') + 1))) {
+    return new ApiError('invalid_request', { message: 'The address is not percent-encoded UTF-8.' })
+  }
   return undefined
+}
+
+/** The query parser would take what it cannot decode as it stands. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -16,10 +16,10 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   const integers = httpPart === 'querystring' ? integerNames(schema) : []
   return (input: unknown) => {
     const value = integers.length > 0 ? readIntegers(input, integers) : input
-    if (validator.Check(value)) return { value }
-    const repeated = httpPart === 'querystring' ? repeatedParameters(input) : []
+    const faulty = httpPart === 'querystring' ? faultyParameters(input) : []
+    if (faulty.length === 0 && validator.Check(value)) return { value }
     const details =
-      repeated.length > 0 ? repeated : describe(validator.Errors(value), httpPart ?? 'body')
+      faulty.length > 0 ? faulty : describe(validator.Errors(value), httpPart ?? 'body')
     return { error: new ApiError('invalid_request', { details, message: summary(details) }) }
   }
 }
@@ -60,12 +60,19 @@ function readIntegers(input: unknown, names: readonly string[]): unknown {
   )
 }
 
-/** The query parser makes a list of them; no parameter of ours is one. */
-function repeatedParameters(input: unknown): ErrorDetail[] {
-  return Object.entries(input ?? {})
-    .filter(([, value]) => Array.isArray(value))
-    .map(([name]) => ({ path: name, message: 'must be given once' }))
-    .slice(0, DETAILS_MAX)
+/**
+ * What no schema says: the query parser makes a list of a repeated parameter, and no text of ours
+ * holds U+0000, which the database would refuse with an error of its own.
+ */
+function faultyParameters(input: unknown): ErrorDetail[] {
+  const details: ErrorDetail[] = []
+  for (const [name, value] of Object.entries(input ?? {})) {
+    if (Array.isArray(value)) details.push({ path: name, message: 'must be given once' })
+    else if (typeof value === 'string' && value.includes('\0')) {
+      details.push({ path: name, message: 'must not contain the character U+0000' })
+    }
+  }
+  return details.slice(0, DETAILS_MAX)
 }
 
 /** What is wrong and where, in words that do not presume the reader knows JSON Schema. */

@@ -54,8 +54,8 @@ export async function acceptEvents(
   deps: AcceptDeps,
 ): Promise<(Receipt | ApiError)[]> {
   const items = await Promise.all(
-    inputs.map((input) =>
-      input instanceof ApiError ? input : readInput(input, origin, deps).catch(refusal),
+    inputs.map(async (input) =>
+      input instanceof ApiError ? input : await readInput(input, origin, deps).catch(refusal),
     ),
   )
   const readable = items.flatMap((item) => (item instanceof ApiError ? [] : [item]))

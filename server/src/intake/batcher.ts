@@ -7,7 +7,13 @@ type Waiter<In, Out> = {
   reject: (reason: unknown) => void
 }
 
-export type BatcherLimits = { itemsPerBatchMax: number; waitingMax: number; waitMsMax: number }
+export type BatcherLimits = {
+  itemsPerBatchMax: number
+  /** So many may wait however slow the batches go: a cold start is no overload. */
+  waitingMin: number
+  waitingMax: number
+  waitMsMax: number
+}
 
 /** How much of the newest batch's speed goes into the estimate. */
 const NEWEST_SHARE = 0.2
@@ -39,13 +45,11 @@ export class Batcher<In, Out> implements AsyncDisposable {
     return this.#waiting.length
   }
 
-  /** True when `count` more items would wait too long. A whole batch is always let in. */
+  /** True when `count` more items would wait too long. An empty queue takes any one call. */
   isFull(count = 1): boolean {
-    const waitingMax = Math.max(
-      this.#limits.itemsPerBatchMax,
-      Math.min(this.#limits.waitingMax, this.#itemsPerMs * this.#limits.waitMsMax),
-    )
-    return this.#closed || this.#waiting.length + count > Math.max(count, waitingMax)
+    const { waitingMin, waitingMax, waitMsMax } = this.#limits
+    const inTime = Math.min(waitingMax, Math.max(waitingMin, this.#itemsPerMs * waitMsMax))
+    return this.#closed || this.#waiting.length + count > Math.max(count, inTime)
   }
 
   submit(item: In): Promise<Out> {

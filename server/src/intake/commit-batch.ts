@@ -44,11 +44,17 @@ export async function commitBatch(
     rest = await commitOnce(client, rest, outcomes, deps)
   }
   for (const item of rest) outcomes.set(item, { kind: 'crowded' })
+  const orphans: PendingItem[] = []
   for (const [follower, leader] of followers) {
     const first = outcomes.get(leader)
     assert(first, 'a leader has an outcome')
-    outcomes.set(follower, repeatOf(first, follower, leader))
+    const repeat = repeatOf(first, follower, leader)
+    if (repeat) outcomes.set(follower, repeat)
+    else orphans.push(follower)
   }
+  const others = orphans.length > 0 ? await commitBatch(client, orphans, deps) : []
+  // There is an outcome for every orphan.
+  orphans.forEach((item, index) => outcomes.set(item, others[index]!))
   return items.map((item) => {
     const outcome = outcomes.get(item)
     assert(outcome, 'every item has an outcome')
@@ -74,11 +80,15 @@ function splitRepeats(items: readonly PendingItem[]) {
   return { leaders, followers }
 }
 
-function repeatOf(first: Outcome, follower: PendingItem, leader: PendingItem): Outcome {
-  if (first.kind === 'refused' || first.kind === 'crowded') return first
-  const isSame = follower.key?.bodyCheck === leader.key?.bodyCheck
-  const hasOtherBody = first.kind === 'replayed' ? first.hasOtherBody || !isSame : !isSame
-  return { kind: 'replayed', id: first.id, hasOtherBody }
+/** Null when its leader was refused and it is another event: then it stands for itself. */
+function repeatOf(first: Outcome, follower: PendingItem, leader: PendingItem): Outcome | null {
+  const bodyCheck = follower.key?.bodyCheck
+  if (first.kind === 'crowded') return first
+  if (first.kind === 'refused') return bodyCheck === leader.key?.bodyCheck ? first : null
+  const storedCheck = first.kind === 'replayed' ? first.storedCheck : leader.key?.bodyCheck
+  assert(storedCheck !== undefined, 'a leader has a key')
+  const hasOtherBody = bodyCheck !== storedCheck
+  return { kind: 'replayed', id: first.id, hasOtherBody, storedCheck }
 }
 
 /** One try. Fills in outcomes and returns the items that must go again. */
@@ -184,7 +194,7 @@ function settle(
     assert(item?.key, 'a replay answers a key of the batch')
     workspacesWithReplays.add(item.event.workspaceId)
     const hasOtherBody = item.key.bodyCheck !== bodyCheck
-    outcomes.set(item, { kind: 'replayed', id: eventId, hasOtherBody })
+    outcomes.set(item, { kind: 'replayed', id: eventId, hasOtherBody, storedCheck: bodyCheck })
   }
   for (const { workspaceId, to } of batch.moves) {
     if (moved.has(workspaceId)) heads.set(workspaceId, to)

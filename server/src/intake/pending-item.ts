@@ -17,6 +17,6 @@ export type PendingItem = {
  */
 export type Outcome =
   | { kind: 'stored'; id: EventId }
-  | { kind: 'replayed'; id: EventId; hasOtherBody: boolean }
+  | { kind: 'replayed'; id: EventId; hasOtherBody: boolean; storedCheck: number }
   | { kind: 'refused' }
   | { kind: 'crowded' }

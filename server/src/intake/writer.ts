@@ -14,14 +14,25 @@ import type { Outcome, PendingItem } from './pending-item.ts'
 
 type WriterOptions = { connection: Connection; clock: Clock; logger: Logger; metrics: Metrics }
 
-const LIMITS = { itemsPerBatchMax: 256, waitingMax: 8_192, waitMsMax: 400 } as const
+const LIMITS = {
+  itemsPerBatchMax: 256,
+  waitingMin: 2_048,
+  waitingMax: 16_384,
+  waitMsMax: 500,
+} as const
 const RECONNECT_EVERY_MS = 100
 
 /**
  * Settings of the writer's connection. Its few statements always have the same good plan, which a
  * table without statistics would hide: a sequential scan of all keys for every batch.
  */
-const SETTINGS = ['role=annals_serving', 'enable_seqscan=off', 'plan_cache_mode=force_generic_plan']
+const SETTINGS = [
+  'role=annals_serving',
+  'enable_seqscan=off',
+  'plan_cache_mode=force_generic_plan',
+  // A node that the network has cut off cannot give up its locks: the server does, for the others.
+  'idle_in_transaction_session_timeout=2s',
+]
 
 /**
  * The one writer of events in this process: a queue, a connection and the heads it knows.

@@ -90,7 +90,7 @@ select workspace_id, ordinal, event_id, body_check, current_setting('synchronous
 /** Inside a transaction it stores with it; by itself it is a transaction of its own. */
 export async function appendEvents(client: Client, append: Append): Promise<AppendResult> {
   const { rows } = await client.query<
-    [string, number | null, string | null, string | null, boolean]
+    [string, string | null, string | null, string | null, boolean]
   >({ name: 'append-events', text: APPEND, values: parametersOf(append), rowMode: 'array' })
   const moved = new Set<WorkspaceId>()
   const replays = new Map<number, { eventId: EventId; bodyCheck: number }>()
@@ -107,47 +107,40 @@ export async function appendEvents(client: Client, append: Append): Promise<Appe
   return { moved, replays, isSynchronous: rows.some(([, , , , isSynchronous]) => isSynchronous) }
 }
 
+/** In the order of the statement's parameters. */
 function parametersOf({ moves, rows, keys }: Append): Buffer[] {
-  const events = rows.map(({ event }) => event)
-  const facets = rows.map((row) => row.facets)
   return [
-    uuidArray(keys.map((key) => key.workspaceId)),
-    uuidArray(keys.map((key) => key.keyDigest)),
-    uuidArray(keys.map((key) => key.eventId)),
-    int8Array(keys.map((key) => key.bodyCheck)),
-    uuidArray(moves.map((move) => move.workspaceId)),
-    int8Array(moves.map((move) => move.from.seq)),
-    textArray(moves.map((move) => move.from.hash)),
-    int8Array(moves.map((move) => move.to.seq)),
-    textArray(moves.map((move) => move.to.hash)),
-    uuidArray(moves.map((move) => move.to.lastId)),
-    uuidArray(events.map((event) => event.workspaceId)),
-    uuidArray(events.map((event) => event.id)),
-    int8Array(events.map((event) => event.seq)),
-    timestamptzArray(events.map((event) => event.timestampMs)),
-    timestamptzArray(events.map((event) => event.receivedAtMs)),
-    uuidArray(events.map((event) => event.companyId)),
-    uuidArray(events.map((event) => event.projectId)),
-    uuidArray(events.map((event) => event.traceId)),
-    hexArray(
-      events.map((event) => event.hash),
-      HASH_BYTES,
-    ),
-    hexArray(
-      events.map((event) => event.prevHash),
-      HASH_BYTES,
-    ),
-    textArray(events.map((event) => event.category)),
-    textArray(events.map((event) => event.action)),
-    textArray(facets.map((facet) => facet.actorId)),
-    textArray(facets.map((facet) => facet.actorEmail)),
-    textArray(facets.map((facet) => facet.resourceType)),
-    textArray(facets.map((facet) => facet.resourceId)),
-    textArray(events.map((event) => event.actor)),
-    textArray(events.map((event) => event.resource)),
-    textArray(events.map((event) => event.metadata)),
-    textArray(events.map((event) => event.sealed)),
-    textArray(events.map((event) => event.salts)),
+    uuidArray(keys, (key) => key.workspaceId),
+    uuidArray(keys, (key) => key.keyDigest),
+    uuidArray(keys, (key) => key.eventId),
+    int8Array(keys, (key) => key.bodyCheck),
+    uuidArray(moves, (move) => move.workspaceId),
+    int8Array(moves, (move) => move.from.seq),
+    textArray(moves, (move) => move.from.hash),
+    int8Array(moves, (move) => move.to.seq),
+    textArray(moves, (move) => move.to.hash),
+    uuidArray(moves, (move) => move.to.lastId),
+    uuidArray(rows, ({ event }) => event.workspaceId),
+    uuidArray(rows, ({ event }) => event.id),
+    int8Array(rows, ({ event }) => event.seq),
+    timestamptzArray(rows, ({ event }) => event.timestampMs),
+    timestamptzArray(rows, ({ event }) => event.receivedAtMs),
+    uuidArray(rows, ({ event }) => event.companyId),
+    uuidArray(rows, ({ event }) => event.projectId),
+    uuidArray(rows, ({ event }) => event.traceId),
+    hexArray(rows, ({ event }) => event.hash, HASH_BYTES),
+    hexArray(rows, ({ event }) => event.prevHash, HASH_BYTES),
+    textArray(rows, ({ event }) => event.category),
+    textArray(rows, ({ event }) => event.action),
+    textArray(rows, ({ facets }) => facets.actorId),
+    textArray(rows, ({ facets }) => facets.actorEmail),
+    textArray(rows, ({ facets }) => facets.resourceType),
+    textArray(rows, ({ facets }) => facets.resourceId),
+    textArray(rows, ({ event }) => event.actor),
+    textArray(rows, ({ event }) => event.resource),
+    textArray(rows, ({ event }) => event.metadata),
+    textArray(rows, ({ event }) => event.sealed),
+    textArray(rows, ({ event }) => event.salts),
   ]
 }
 
@@ -161,7 +154,7 @@ export async function readHeads(
     name: 'read-heads',
     text: `select workspace_id as "workspaceId", seq, hash, last_id as "lastId"
              from chain_head where workspace_id = any ($1::uuid[])`,
-    values: [uuidArray(workspaceIds)],
+    values: [uuidArray(workspaceIds, (id) => id)],
   })
   return headsOf(rows)
 }
@@ -175,7 +168,7 @@ export async function lockHeads(
     name: 'lock-heads',
     text: `select workspace_id as "workspaceId", seq, hash, last_id as "lastId"
              from lock_chain_heads($1::uuid[])`,
-    values: [uuidArray(workspaceIds)],
+    values: [uuidArray(workspaceIds, (id) => id)],
   })
   return headsOf(rows)
 }

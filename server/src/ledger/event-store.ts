@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
-import type { SealedEvent } from './event.ts'
+import type { ChainHead, EventFacets, SealedEvent } from './event.ts'
 import type { EventFilter } from './event-filter.ts'
 
 /** A place in the order of a page: newest first by timestamp, then id. */
@@ -71,18 +71,29 @@ export async function listEvents(
   return rows.map(toEvent)
 }
 
+/** A stored event with what is not part of it: the copies, and whether its times are exact. */
+export type ChainEntry = { event: SealedEvent; facets: EventFacets; hasWholeMs: boolean }
+
 /** A run of a chain in its order, for whoever walks it. */
 export async function listChainRun(
   db: Queryable,
   { workspaceId, afterSeq, limit }: { workspaceId: WorkspaceId; afterSeq: number; limit: number },
-): Promise<SealedEvent[]> {
-  const { rows } = await sql<EventRow>`
-    select ${COLUMNS}
+): Promise<ChainEntry[]> {
+  const { rows } = await sql<EventRow & EventFacets & { hasWholeMs: boolean }>`
+    select ${COLUMNS},
+           actor_id as "actorId", actor_email as "actorEmail",
+           resource_type as "resourceType", resource_id as "resourceId",
+           ts = date_trunc('milliseconds', ts)
+             and received_at = date_trunc('milliseconds', received_at) as "hasWholeMs"
       from event
      where workspace_id = ${workspaceId} and seq > ${afterSeq}
      order by seq
      limit ${limit}`.execute(db)
-  return rows.map(toEvent)
+  return rows.map(({ actorId, actorEmail, resourceType, resourceId, hasWholeMs, ...row }) => ({
+    event: toEvent(row),
+    facets: { actorId, actorEmail, resourceType, resourceId },
+    hasWholeMs,
+  }))
 }
 
 /** The row comparison follows the index; `ts <=` beside it is what prunes. */
@@ -126,14 +137,16 @@ function toEvent(row: EventRow): SealedEvent {
   }
 }
 
-export async function readHead(
-  db: Queryable,
-  workspaceId: WorkspaceId,
-): Promise<{ seq: number; hash: string } | null> {
+export async function readHead(db: Queryable, workspaceId: WorkspaceId): Promise<ChainHead | null> {
   const row = await db
     .selectFrom('chain_head')
-    .select(['seq', 'hash'])
+    .select(['seq', 'hash', 'last_id'])
     .where('workspace_id', '=', workspaceId)
     .executeTakeFirst()
-  return row ?? null
+  if (!row) return null
+  return {
+    seq: row.seq,
+    hash: row.hash,
+    lastId: row.last_id === null ? null : assertId(row.last_id),
+  }
 }

@@ -13,3 +13,32 @@ export async function withDeadline<T>(
     clearTimeout(timer)
   }
 }
+
+/**
+ * Rejects with `dead()` as soon as `isAlive` says no; it is asked at every interval and does not
+ * throw. The work itself goes on and its end is ignored.
+ */
+export async function whileAlive<T>(
+  work: Promise<T>,
+  {
+    everyMs,
+    isAlive,
+    dead,
+  }: { everyMs: number; isAlive: () => Promise<boolean>; dead: () => Error },
+): Promise<T> {
+  let isOver = false
+  let timer: NodeJS.Timeout | undefined
+  const death = new Promise<never>((_, reject) => {
+    const ask = async (): Promise<void> => {
+      // Unless the work ended while we asked: then nobody shall be told that it died.
+      if (!(await isAlive()) && !isOver) reject(dead())
+    }
+    timer = setInterval(() => void ask(), everyMs)
+  })
+  try {
+    return await Promise.race([work, death])
+  } finally {
+    isOver = true
+    clearInterval(timer)
+  }
+}

@@ -1,5 +1,12 @@
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
-import { withDeadline } from './deadline.ts'
+import { whileAlive, withDeadline } from './deadline.ts'
+import { DOUBT_EVERY_MS } from './second-opinion.ts'
+
+export type PoolGuard = {
+  answerMsMax: number
+  /** Asked again and again while a caller waits; no is an outage, however long others may wait. */
+  isAlive: () => Promise<boolean>
+}
 
 /**
  * A pool in which a statement that stays unanswered costs its connection. A network that swallows
@@ -9,16 +16,30 @@ import { withDeadline } from './deadline.ts'
 export class GuardedPool implements PostgresPool {
   readonly options: object
   readonly #pool: PostgresPool
-  readonly #answerMsMax: number
+  readonly #guard: PoolGuard
 
-  constructor(pool: PostgresPool, { answerMsMax }: { answerMsMax: number }) {
+  constructor(pool: PostgresPool, guard: PoolGuard) {
     this.options = pool.options
     this.#pool = pool
-    this.#answerMsMax = answerMsMax
+    this.#guard = guard
   }
 
   async connect(): Promise<PostgresPoolClient> {
-    return new GuardedClient(await this.#pool.connect(), this.#answerMsMax)
+    const connecting = this.#pool.connect()
+    const dead = () => {
+      // Should it come after all, nobody is left to give it back.
+      connecting.then(
+        (client) => client.release(),
+        () => {},
+      )
+      return new Error('Connection terminated: the database is out of reach')
+    }
+    const client = await whileAlive(connecting, {
+      everyMs: DOUBT_EVERY_MS,
+      isAlive: this.#guard.isAlive,
+      dead,
+    })
+    return new GuardedClient(client, this.#guard)
   }
 
   async end(): Promise<void> {
@@ -28,12 +49,12 @@ export class GuardedPool implements PostgresPool {
 
 class GuardedClient implements PostgresPoolClient {
   readonly #client: PostgresPoolClient
-  readonly #answerMsMax: number
+  readonly #guard: PoolGuard
   #isStuck = false
 
-  constructor(client: PostgresPoolClient, answerMsMax: number) {
+  constructor(client: PostgresPoolClient, guard: PoolGuard) {
     this.#client = client
-    this.#answerMsMax = answerMsMax
+    this.#guard = guard
   }
 
   query<R>(statement: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>
@@ -45,13 +66,16 @@ class GuardedClient implements PostgresPoolClient {
     if (typeof statement !== 'string') return this.#client.query(statement)
     // A rollback after the time was up would wait behind what is stuck.
     if (this.#isStuck) return Promise.reject(this.#stuckError())
-    return withDeadline(this.#client.query<R>(statement, parameters), {
-      timeoutMs: this.#answerMsMax,
-      late: () => {
-        this.#isStuck = true
-        return this.#stuckError()
-      },
+    const stuck = () => {
+      this.#isStuck = true
+      return this.#stuckError()
+    }
+    const { answerMsMax, isAlive } = this.#guard
+    const answer = withDeadline(this.#client.query<R>(statement, parameters), {
+      timeoutMs: answerMsMax,
+      late: stuck,
     })
+    return whileAlive(answer, { everyMs: DOUBT_EVERY_MS, isAlive, dead: stuck })
   }
 
   release(destroy?: boolean): void {
@@ -59,6 +83,6 @@ class GuardedClient implements PostgresPoolClient {
   }
 
   #stuckError(): Error {
-    return new Error(`Connection terminated: no answer in ${this.#answerMsMax} ms`)
+    return new Error('Connection terminated: the database does not answer')
   }
 }

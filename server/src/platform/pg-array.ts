@@ -1,109 +1,79 @@
 /**
- * Arrays in PostgreSQL's binary form, for statements that carry a whole batch. The text form that
- * `pg` makes of an array quotes and escapes every element, here and again in the server.
+ * Arrays in PostgreSQL's binary form, for statements that carry a whole batch: one array a column,
+ * made straight from the rows. The text form that `pg` makes of an array quotes and escapes every
+ * element, here and again in the server.
  */
 const OID = { uuid: 2950, int8: 20, text: 25, bytea: 17, timestamptz: 1184 } as const
 
 const HEADER_BYTES = 20
+const LENGTH_BYTES = 4
 const NULL_LENGTH = -1
 
 /** Milliseconds between 1970 and 2000, where PostgreSQL's time begins. */
 const EPOCH_MS = 946_684_800_000
 
-type Fixed<T> = { bytes: number; write: (target: Buffer, value: T, at: number) => void }
-
-const HYPHEN = 0x2d
-const LETTER_A = 0x61
-const ZERO = 0x30
-
-/** By hand, because a native call for 16 bytes costs several times the loop. */
-const UUID: Fixed<string> = {
-  bytes: 16,
-  write: (target, value, at) => {
-    let place = at
-    let index = 0
-    while (index < value.length) {
-      const high = value.charCodeAt(index)
-      if (high === HYPHEN) {
-        index += 1
-        continue
-      }
-      target[place] = (nibble(high) << 4) | nibble(value.charCodeAt(index + 1))
-      place += 1
-      index += 2
-    }
-  },
-}
-
-function nibble(code: number): number {
-  return code >= LETTER_A ? code - LETTER_A + 10 : code - ZERO
-}
-
-const INT8: Fixed<number> = {
-  bytes: 8,
-  // Counts only: never negative, and below 2^53.
-  write: (target, value, at) => {
-    target.writeUInt32BE(Math.floor(value / 0x1_0000_0000), at)
-    target.writeUInt32BE(value % 0x1_0000_0000, at + 4)
-  },
-}
-
-const TIMESTAMPTZ: Fixed<number> = {
-  bytes: 8,
-  // Microseconds exceed a double's whole numbers for far-off years, so this one is a bigint.
-  write: (target, value, at) => {
-    target.writeBigInt64BE(BigInt(value - EPOCH_MS) * 1_000n, at)
-  },
-}
+type Write<T> = (target: Buffer, value: T, at: number) => void
 
 /** Uuids as their text, with or without hyphens. */
-export const uuidArray = (values: readonly (string | null)[]) => fixedArray(OID.uuid, UUID, values)
-export const int8Array = (values: readonly number[]) => fixedArray(OID.int8, INT8, values)
+export function uuidArray<Row>(rows: readonly Row[], pick: (row: Row) => string | null): Buffer {
+  return fixedArray(rows, pick, { oid: OID.uuid, bytes: 16, write: writeHex })
+}
+
+/** Bytes given in lower-case hex, all of the same length. */
+export function hexArray<Row>(
+  rows: readonly Row[],
+  pick: (row: Row) => string,
+  bytes: number,
+): Buffer {
+  return fixedArray(rows, pick, { oid: OID.bytea, bytes, write: writeHex })
+}
+
+/** Counts: never negative, and below 2^53. */
+export function int8Array<Row>(rows: readonly Row[], pick: (row: Row) => number): Buffer {
+  const write: Write<number> = (target, value, at) => {
+    target.writeUInt32BE(Math.floor(value / 0x1_0000_0000), at)
+    target.writeUInt32BE(value % 0x1_0000_0000, at + 4)
+  }
+  return fixedArray(rows, pick, { oid: OID.int8, bytes: 8, write })
+}
+
 /** Instants in milliseconds. */
-export const timestamptzArray = (values: readonly number[]) =>
-  fixedArray(OID.timestamptz, TIMESTAMPTZ, values)
+export function timestamptzArray<Row>(rows: readonly Row[], pick: (row: Row) => number): Buffer {
+  const write: Write<number> = (target, value, at) => {
+    // Microseconds exceed a double's whole numbers for far-off years, so this one is a bigint.
+    target.writeBigInt64BE(BigInt(value - EPOCH_MS) * 1_000n, at)
+  }
+  return fixedArray(rows, pick, { oid: OID.timestamptz, bytes: 8, write })
+}
 
-/** Bytes given in hex, all of the same length. */
-export const hexArray = (values: readonly string[], bytes: number) =>
-  fixedArray(
-    OID.bytea,
-    { bytes, write: (target, value: string, at) => target.write(value, at, bytes, 'hex') },
-    values,
-  )
-
-export function textArray(values: readonly (string | null)[]): Buffer {
+export function textArray<Row>(rows: readonly Row[], pick: (row: Row) => string | null): Buffer {
   // UTF-8 needs at most three bytes for a UTF-16 unit: one pass instead of a measuring one before it.
   let bytesMax = HEADER_BYTES
-  for (const value of values) bytesMax += 4 + (value === null ? 0 : value.length * 3)
+  for (const row of rows) bytesMax += LENGTH_BYTES + (pick(row)?.length ?? 0) * 3
   const target = Buffer.allocUnsafe(bytesMax)
-  writeHeader(target, OID.text, values.length)
+  writeHeader(target, OID.text, rows.length)
   let at = HEADER_BYTES
-  for (const value of values) {
-    if (value === null) {
-      at = target.writeInt32BE(NULL_LENGTH, at)
-      continue
-    }
-    const length = target.write(value, at + 4, 'utf8')
+  for (const row of rows) {
+    const value = pick(row)
+    const length = value === null ? NULL_LENGTH : writeText(target, value, at + LENGTH_BYTES)
     target.writeInt32BE(length, at)
-    at += 4 + length
+    at += LENGTH_BYTES + Math.max(0, length)
   }
   return target.subarray(0, at)
 }
 
-function fixedArray<T>(
-  oid: number,
-  { bytes, write }: Fixed<T>,
-  values: readonly (T | null)[],
+function fixedArray<Row, T extends string | number>(
+  rows: readonly Row[],
+  pick: (row: Row) => T | null,
+  { oid, bytes, write }: { oid: number; bytes: number; write: Write<T> },
 ): Buffer {
-  const target = Buffer.allocUnsafe(HEADER_BYTES + values.length * (4 + bytes))
-  writeHeader(target, oid, values.length)
+  const target = Buffer.allocUnsafe(HEADER_BYTES + rows.length * (LENGTH_BYTES + bytes))
+  writeHeader(target, oid, rows.length)
   let at = HEADER_BYTES
-  for (const value of values) {
-    if (value === null) {
-      at = target.writeInt32BE(NULL_LENGTH, at)
-      continue
-    }
-    at = target.writeInt32BE(bytes, at)
+  for (const row of rows) {
+    const value = pick(row)
+    at = target.writeInt32BE(value === null ? NULL_LENGTH : bytes, at)
+    if (value === null) continue
     write(target, value, at)
     at += bytes
   }
@@ -117,4 +87,42 @@ function writeHeader(target: Buffer, oid: number, length: number): void {
   target.writeInt32BE(oid, 8)
   target.writeInt32BE(length, 12)
   target.writeInt32BE(1, 16)
+}
+
+const HYPHEN = 0x2d
+const ZERO = 0x30
+const LETTER_A = 0x61
+
+/** By hand, hyphens skipped: a native call for so few bytes costs several times the loop. */
+function writeHex(target: Buffer, value: string, at: number): void {
+  let place = at
+  let index = 0
+  while (index < value.length) {
+    const high = value.charCodeAt(index)
+    if (high === HYPHEN) {
+      index += 1
+      continue
+    }
+    target[place] = (nibble(high) << 4) | nibble(value.charCodeAt(index + 1))
+    place += 1
+    index += 2
+  }
+}
+
+function nibble(code: number): number {
+  return code >= LETTER_A ? code - LETTER_A + 10 : code - ZERO
+}
+
+const SHORT_LENGTH_MAX = 24
+const ASCII_MAX = 0x7f
+
+/** Returns how many bytes it took. Short ASCII by hand, for the same reason. */
+function writeText(target: Buffer, value: string, at: number): number {
+  if (value.length > SHORT_LENGTH_MAX) return target.write(value, at, 'utf8')
+  for (let index = 0; index < value.length; index += 1) {
+    const code = value.charCodeAt(index)
+    if (code > ASCII_MAX) return target.write(value, at, 'utf8')
+    target[at + index] = code
+  }
+  return value.length
 }

@@ -1,6 +1,7 @@
 import { Socket } from 'node:net'
 import { Client } from 'pg'
 import type { Connection } from './pg.ts'
+import { DOUBT_EVERY_MS, secondOpinion } from './second-opinion.ts'
 
 type SessionOptions = {
   connection: Connection
@@ -9,9 +10,6 @@ type SessionOptions = {
   name: string
 }
 
-/** After this a second connection is tried; with its answer a caller still waits under a second. */
-const DOUBT_AFTER_MS = 450
-const SECOND_OPINION_MS_MAX = 400
 /** However alive the database is, nobody waits longer than this. */
 const PATIENCE_MS = 10_000
 
@@ -23,6 +21,8 @@ export class PgSession implements AsyncDisposable {
   readonly #options: SessionOptions
   #client: Client | null = null
   #socket: Socket | null = null
+  /** The server's process for this connection. */
+  #pid: number | null = null
 
   constructor(options: SessionOptions) {
     this.#options = options
@@ -33,17 +33,27 @@ export class PgSession implements AsyncDisposable {
    * the outcome of the work is unknown and the connection is gone.
    */
   async use<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    const doubt = setTimeout(() => void this.#tearDownUnlessReachable(), DOUBT_AFTER_MS)
+    let isOver = false
+    const tearDownIfSilent = async (): Promise<void> => {
+      // What has arrived is read first: after a pause of ours the answer may lie there.
+      await new Promise(setImmediate)
+      if (isOver || (await this.#isAtWork())) return
+      // Unless it was answered at last, in the meantime.
+      if (!isOver) this.#socket?.destroy()
+    }
+    const doubt = setInterval(() => void tearDownIfSilent(), DOUBT_EVERY_MS)
     const patience = setTimeout(() => this.#socket?.destroy(), PATIENCE_MS)
     try {
       return await work((this.#client ??= await this.#connect()))
     } finally {
-      clearTimeout(doubt)
+      isOver = true
+      clearInterval(doubt)
       clearTimeout(patience)
     }
   }
 
   async #connect(): Promise<Client> {
+    this.#pid = null
     const client = new Client({
       ...this.#options.connection,
       application_name: this.#options.name,
@@ -55,6 +65,8 @@ export class PgSession implements AsyncDisposable {
     client.on('error', () => this.#forget(client))
     client.on('end', () => this.#forget(client))
     await client.connect()
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+    this.#pid = rows[0]?.pid ?? null
     return client
   }
 
@@ -62,19 +74,21 @@ export class PgSession implements AsyncDisposable {
     if (this.#client === client) this.#client = null
   }
 
-  async #tearDownUnlessReachable(): Promise<void> {
-    const socket = this.#socket
-    const other = new Client({
-      ...this.#options.connection,
-      connectionTimeoutMillis: SECOND_OPINION_MS_MAX,
+  /**
+   * Whether the database is there and not itself waiting for us. When it is, the network between
+   * has lost what one of us said; its process is ended, as it may hold locks that others wait for.
+   */
+  async #isAtWork(): Promise<boolean> {
+    return await secondOpinion(this.#options.connection, async (client) => {
+      const { rowCount } = await client.query(
+        `select pg_terminate_backend(pid)
+           from pg_stat_activity
+          where pid = $1 and application_name = $2 and state <> 'active'
+            and state_change < clock_timestamp() - $3 * interval '1 millisecond'`,
+        [this.#pid, this.#options.name, DOUBT_EVERY_MS / 2],
+      )
+      return rowCount === 0
     })
-    other.on('error', () => {})
-    try {
-      await other.connect()
-      await other.end()
-    } catch {
-      socket?.destroy()
-    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { Pool, types as pgTypes } from 'pg'
 import { withDeadline } from './deadline.ts'
-import { GuardedPool } from './guarded-pool.ts'
+import { GuardedPool, type PoolGuard } from './guarded-pool.ts'
 import type { Logger } from './logger.ts'
+import { secondOpinion } from './second-opinion.ts'
 import type { Tables } from './tables.ts'
 
 /** Kysely, or a transaction of it: the caller decides about the transaction. */
@@ -77,8 +78,11 @@ export class Database implements AsyncDisposable {
     this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
     // One that breaks in use fails its query, and is nobody's but the borrower's to listen to.
     this.pool.on('connect', (client) => void client.on('error', () => {}))
-    this.db = onPool(this.pool, ANSWER_MS_MAX)
-    this.hasty = onPool(this.pool, REACH_MS_MAX)
+    // One question at a time: an outage must not open a connection for everyone who waits.
+    let opinion: Promise<boolean> | null = null
+    const isAlive = () => (opinion ??= secondOpinion(connection).finally(() => (opinion = null)))
+    this.db = onPool(this.pool, { answerMsMax: ANSWER_MS_MAX, isAlive })
+    this.hasty = onPool(this.pool, { answerMsMax: REACH_MS_MAX, isAlive })
   }
 
   async isReachable(): Promise<boolean> {
@@ -96,8 +100,8 @@ export class Database implements AsyncDisposable {
   }
 }
 
-function onPool(pool: Pool, answerMsMax: number): Queryable {
-  const guarded = new GuardedPool(pool, { answerMsMax })
+function onPool(pool: Pool, guard: PoolGuard): Queryable {
+  const guarded = new GuardedPool(pool, guard)
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded }) })
 }
 

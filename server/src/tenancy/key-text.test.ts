@@ -6,7 +6,7 @@ import { hashSecret, isSecretOf, makeKeyText, parseKeyText, prefixOf } from './k
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 function base62(text: string): bigint {
-  return [...text].reduce((value, digit) => value * 62n + BigInt(DIGITS.indexOf(digit)), 0n)
+  return text.split('').reduce((value, digit) => value * 62n + BigInt(DIGITS.indexOf(digit)), 0n)
 }
 
 test('a key is annals_<kid>_<secret>_<crc32> in base62 and reads back as its parts', () => {

@@ -107,7 +107,7 @@ export async function query(
   }
 }
 
-/** The postmaster and its children; empty when `pid` is not PostgreSQL's. */
+/** The living postmaster and its children; empty when `pid` is not PostgreSQL's. */
 export function processTree(pid: number): number[] {
   const table = execFileSync('ps', ['-ww', '-axo', 'pid=,ppid=,command='], { encoding: 'utf8' })
   return table
@@ -116,6 +116,7 @@ export function processTree(pid: number): number[] {
     .filter((row) => row !== null && (Number(row[1]) === pid || Number(row[2]) === pid))
     .filter((row) => row?.[3]?.includes('postgres'))
     .map((row) => Number(row?.[1]))
+    .filter(isRunning)
 }
 
 /** False for a zombie: who shall collect it is the machine's matter. */

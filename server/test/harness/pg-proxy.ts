@@ -1,17 +1,22 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
 type Mode = 'pass' | 'refuse' | 'stall'
+type Cut = 'before' | 'after' | 'silent'
 
 /**
  * A TCP proxy on loopback before the test's PostgreSQL. It can cut every connection, refuse new
- * ones, hold bytes back, and cut at the moment the client sends a given text.
+ * ones, hold bytes back, cut at the moment the client sends a given text, and alter the answers.
  */
 export class PgProxy implements AsyncDisposable {
   readonly #server: Server
   readonly #pairs = new Set<[client: Socket, upstream: Socket]>()
+  /** Connections that nobody will ever hear of again. */
+  readonly #forsaken: [client: Socket, upstream: Socket][] = []
   #mode: Mode = 'pass'
-  #cutAt: { text: string; when: 'before' | 'after' } | null = null
+  #cutAt: { text: string; when: Cut } | null = null
+  #rewrite: { from: string; to: string } | null = null
 
   private constructor(upstreamPath: string) {
     this.#server = createServer((client) => this.#join(client, connect(upstreamPath)))
@@ -40,13 +45,52 @@ export class PgProxy implements AsyncDisposable {
     }
   }
 
-  /** Cuts the connection whose client sends this text: before the server sees it, or after. */
-  cutOnceAt(text: string, when: 'before' | 'after'): void {
+  /** How an app reaches the database behind this proxy. */
+  urlTo({
+    user,
+    password,
+    database,
+  }: {
+    user: string
+    password: string
+    database: string
+  }): string {
+    return `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${this.port}/${database}`
+  }
+
+  /**
+   * Cuts the connection whose client sends this text: before the server sees it, or after. With
+   * `silent` the server sees it, and neither side ever hears of the other again.
+   */
+  cutOnceAt(text: string, when: Cut): void {
     this.#cutAt = { text, when }
   }
 
   get isArmed(): boolean {
     return this.#cutAt !== null
+  }
+
+  /** Swaps text in what the server sends. Of equal length, so that the protocol's counts hold. */
+  rewriteAnswers(from: string, to: string): void {
+    assert.equal(from.length, to.length)
+    this.#rewrite = { from, to }
+  }
+
+  /** A network that swallows packets: open connections stay open and silent, new ones work. */
+  forsakeAll(): void {
+    for (const pair of this.#pairs) this.#forsake(pair)
+  }
+
+  #forsake(pair: [Socket, Socket]): void {
+    for (const socket of pair) {
+      socket.pause()
+      // Neither side may learn from the other's end.
+      socket.removeAllListeners('close')
+      socket.removeAllListeners('error')
+      socket.on('error', () => {})
+    }
+    this.#forsaken.push(pair)
+    this.#pairs.delete(pair)
   }
 
   cutAll(): void {
@@ -68,8 +112,14 @@ export class PgProxy implements AsyncDisposable {
       })
     }
     client.on('data', (bytes) => this.#toServer(pair, bytes))
-    upstream.on('data', (bytes) => client.write(bytes))
+    upstream.on('data', (bytes) => client.write(this.#altered(bytes)))
     if (this.#mode === 'stall') client.pause()
+  }
+
+  #altered(bytes: Buffer): Buffer {
+    if (!this.#rewrite) return bytes
+    const { from, to } = this.#rewrite
+    return Buffer.from(bytes.toString('latin1').replaceAll(from, to), 'latin1')
   }
 
   #toServer(pair: [Socket, Socket], bytes: Buffer): void {
@@ -83,6 +133,11 @@ export class PgProxy implements AsyncDisposable {
       cut(pair)
       return
     }
+    if (target.when === 'silent') {
+      pair[1].write(bytes)
+      this.#forsake(pair)
+      return
+    }
     // The server works on it, and its answer reaches nobody.
     pair[1].removeAllListeners('data')
     pair[1].write(bytes)
@@ -91,6 +146,7 @@ export class PgProxy implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.cutAll()
+    for (const pair of this.#forsaken) cut(pair)
     this.#server.close()
     await once(this.#server, 'close')
   }

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { type App, startApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config.ts'
 import type { Clock } from '../../src/platform/clock.ts'
-import { createLogger, type LogLevel } from '../../src/platform/logger.ts'
+import type { Patience } from '../../src/edge/server.ts'
+import { createLogger, type Logger, type LogLevel } from '../../src/platform/logger.ts'
 import {
   type CompanyPlan,
   type FoundedCompany,
@@ -32,7 +33,13 @@ export type CallOptions = {
 export type Answer = { status: number; headers: Headers; text: string; json: any }
 
 export async function startTestApp(
-  options: { env?: Record<string, string>; clock?: Clock; databaseUrl?: string } = {},
+  options: {
+    env?: Record<string, string>
+    clock?: Clock
+    databaseUrl?: string
+    logger?: Logger
+    patience?: Patience
+  } = {},
 ): Promise<TestApp> {
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await cloneDatabase())
@@ -46,8 +53,9 @@ export async function startTestApp(
   const app = stack.use(
     await startApp({
       config,
-      logger: createLogger(level, 'stderr'),
+      logger: options.logger ?? createLogger(level, 'stderr'),
       ...(options.clock && { clock: options.clock }),
+      ...(options.patience && { patience: options.patience }),
     }),
   )
   const url = app.url ?? ''

@@ -13,8 +13,8 @@ const FRESH_MS = 1_000
 /** An older one is never served: a revocation is seen by every node within two seconds. */
 const STALE_MS_MAX = 1_800
 const KEYS_MAX = 10_000
-/** A caller learns within a second that the database is gone. */
-const READ_MS_MAX = 900
+/** A caller learns within a second that the database is gone; the rest is for a busy machine. */
+const READ_MS_MAX = 700
 
 /**
  * Keys by kid. Between fresh and stale an entry is served while one read renews it, so a busy key

@@ -5,7 +5,13 @@ import type { KeyGuard } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
 import { parseJsonItemBodies } from '../json-body.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
-import { EventBatch, EventBatchFrame, EventBatchResults, EventInput } from '../schema/event.ts'
+import {
+  EVENTS_PER_REQUEST_MAX,
+  EventBatch,
+  EventBatchFrame,
+  EventBatchResults,
+  EventInput,
+} from '../schema/event.ts'
 import { compileValidator, createParser } from '../validate.ts'
 
 const BODY_BYTES_MAX = 4 * 1_024 * 1_024
@@ -15,7 +21,7 @@ export const createEventBatch =
   (deps: AcceptDeps & { keyGuard: KeyGuard }): FastifyPluginAsyncTypebox =>
   async (app) => {
     const parseInput = createParser(EventInput)
-    parseJsonItemBodies(app, 'events')
+    parseJsonItemBodies(app, { name: 'events', itemsMax: EVENTS_PER_REQUEST_MAX })
     app.post(
       '/v1/events/batch',
       {

@@ -1,6 +1,6 @@
 import { verifyLink } from '../../ledger/chain.ts'
-import { type ChainHead, EMPTY_HEAD, headAfter } from '../../ledger/event.ts'
-import { listChainRun, readHead } from '../../ledger/event-store.ts'
+import { type ChainHead, EMPTY_HEAD, type EventFacets, headAfter } from '../../ledger/event.ts'
+import { type ChainEntry, listChainRun, readHead } from '../../ledger/event-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 
@@ -18,13 +18,19 @@ export type ChainVerdict =
 const EVENTS_PER_READ = 2_000
 
 /**
- * Walks one chain from its first event to its head and recomputes every hash from the stored
- * columns. Stops at the first event that does not hold: what follows proves nothing.
+ * Walks one chain from its first event to its head, recomputes every hash from the stored columns,
+ * and holds the columns that are not hashed against those that are. Stops at the first event that
+ * does not hold: what follows proves nothing.
  */
-export async function verifyChain(db: Queryable, workspaceId: WorkspaceId): Promise<ChainVerdict> {
+export async function verifyChain(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  { eventsPerRead = EVENTS_PER_READ }: { eventsPerRead?: number } = {},
+): Promise<ChainVerdict> {
   // Read first: events that are added meanwhile lie behind it.
   const end = await readHead(db, workspaceId)
   let head: ChainHead = EMPTY_HEAD
+  let behind: ChainHead | null = null
   const bad = (problem: string, seq: number, id: string | null): ChainVerdict => ({
     ok: false,
     workspaceId,
@@ -34,20 +40,62 @@ export async function verifyChain(db: Queryable, workspaceId: WorkspaceId): Prom
     problem,
   })
   if (!end) return bad('the workspace has no head', 0, null)
+  if (differs(head, end)) return bad('the head of an empty chain is not empty', 0, null)
   for (;;) {
-    const run = await listChainRun(db, { workspaceId, afterSeq: head.seq, limit: EVENTS_PER_READ })
-    for (const event of run) {
-      const verdict = verifyLink(head, event)
-      if (!verdict.ok) return bad(verdict.problem, event.seq, event.id)
+    const run = await listChainRun(db, { workspaceId, limit: eventsPerRead, ...runAfter(head) })
+    const isRepeated = run[0]?.event.id === head.lastId
+    for (const entry of isRepeated ? run.slice(1) : run) {
+      const { event } = entry
+      const problem = problemOf(head, entry)
+      if (problem !== null) return bad(problem, event.seq, event.id)
       head = headAfter(event)
-      if (head.seq === end.seq && head.hash !== end.hash) {
-        return bad(`the head says the hash is ${end.hash}`, event.seq, event.id)
+      if (head.seq > end.seq) behind ??= head
+      if (differs(head, end)) {
+        return bad(`the head says the hash is ${end.hash}, id ${end.lastId}`, event.seq, event.id)
       }
     }
-    if (run.length < EVENTS_PER_READ) break
+    if (run.length < eventsPerRead) break
   }
   if (head.seq < end.seq) {
     return bad(`the head says there are ${end.seq} events; this one is missing`, head.seq + 1, null)
   }
+  if (behind && ((await readHead(db, workspaceId))?.seq ?? 0) < head.seq) {
+    return bad(`the head says there are ${end.seq} events only`, behind.seq, behind.lastId)
+  }
   return { ok: true, workspaceId, events: head.seq }
+}
+
+/**
+ * The first run begins below the first seq there can be, and each further one with the last event
+ * of the run before: what was planted there would otherwise be shown to readers and never checked.
+ */
+function runAfter(head: ChainHead): { afterSeq: number } {
+  return { afterSeq: head.seq === 0 ? Number.MIN_SAFE_INTEGER : head.seq - 1 }
+}
+
+function differs(head: ChainHead, end: ChainHead): boolean {
+  return head.seq === end.seq && (head.hash !== end.hash || head.lastId !== end.lastId)
+}
+
+function problemOf(head: ChainHead, { event, facets, hasWholeMs }: ChainEntry): string | null {
+  const verdict = verifyLink(head, event)
+  if (!verdict.ok) return verdict.problem
+  if (!hasWholeMs) return 'a time is finer than the milliseconds that were hashed'
+  const truth = facetsOf(event.actor, event.resource)
+  const wrong = FACET_NAMES.find((name) => facets[name] !== truth[name])
+  return wrong ? `${wrong}, by which events are found, differs from what was hashed` : null
+}
+
+const FACET_NAMES = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const
+
+/** What the copies must be. The texts are those that were sealed, so they are JSON; erased: none. */
+function facetsOf(actor: string | null, resource: string | null): EventFacets {
+  const who: Partial<Record<string, string>> = JSON.parse(actor ?? '{}')
+  const what: Partial<Record<string, string>> = JSON.parse(resource ?? '{}')
+  return {
+    actorId: who['id'] ?? null,
+    actorEmail: who['email'] ?? null,
+    resourceType: what['type'] ?? null,
+    resourceId: what['id'] ?? null,
+  }
 }

@@ -1,0 +1,176 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { startEngine } from '../server/src/platform/embedded-postgres.ts'
+import { percentile, requestBytes, runLoad } from './lib/http-load.ts'
+import { circumstances, saveResult, table } from './lib/report.ts'
+import { sampleEvent } from './lib/sample-event.ts'
+import { annals, type Service, startAnnals } from './lib/service.ts'
+
+const LARGE = Number(process.env.BENCH_EVENTS ?? 1_000_000)
+const SMALL = 10_000
+const BATCH = 500
+const SPREAD_DAYS = 30
+const REQUESTS = 300
+const PAGES_DEEP = 1_000
+const DAY_MS = 86_400_000
+
+type Tenant = { key: string; project: string | null }
+type Row = { filter: string; size: number; p50Ms: number; p99Ms: number; rows: number }
+
+/** `npm run bench -- query`: pages with each filter, at 10,000 and at 1,000,000 events. */
+export async function benchQuery(): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'annals-bench-'))
+  const env = { ANNALS_DATA_DIR: dataDir, ANNALS_RATE_LIMITS: 'off' }
+  try {
+    await using engine = await startEngine({ dataDir, exclusive: false })
+    await using service = await startAnnals(env)
+    const rows: Row[] = []
+    const deep: { size: number; page: number; p50Ms: number; p99Ms: number }[] = []
+    for (const size of [SMALL, LARGE]) {
+      const tenant = found(env)
+      await seed(service, tenant, size)
+      await analyze(engine.connection)
+      for (const [filter, query] of filters(tenant)) {
+        rows.push({ filter, size, ...(await measurePages(service.port, tenant.key, query)) })
+      }
+      if (size === LARGE) deep.push(...(await measureDepth(service.port, tenant.key)))
+    }
+    report(rows, deep)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+function found(env: Record<string, string>): Tenant {
+  const founded = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE'))
+  return { key: founded.workspaceKey, project: founded.project.id }
+}
+
+async function seed(service: Service, { key, project }: Tenant, count: number): Promise<void> {
+  let next = 0
+  const startMs = Date.now() - SPREAD_DAYS * DAY_MS
+  const body = (): string => {
+    const events = Array.from({ length: BATCH }, () => {
+      const nth = next
+      next += 1
+      const at = new Date(startMs + Math.floor((nth / count) * SPREAD_DAYS * DAY_MS)).toISOString()
+      return { ...sampleEvent(nth, at), ...(nth % 4 === 0 && { projectId: project }) }
+    })
+    return JSON.stringify({ events })
+  }
+  while (next < count) {
+    const left = Math.ceil((count - next) / BATCH)
+    const result = await runLoad({
+      port: service.port,
+      connections: Math.min(4, left),
+      durationMs: 60_000,
+      request: () => requestBytes('POST', '/v1/events/batch', { key, body: body() }),
+      isDone: () => next >= count,
+    })
+    if (Object.keys(result.byStatus).some((status) => status !== '200')) {
+      throw new Error(`seeding was refused: ${JSON.stringify(result.byStatus)}`)
+    }
+    process.stdout.write(`seeded ${next} of ${count}\n`)
+  }
+}
+
+/** What autovacuum does by itself a minute later. */
+async function analyze(connection: object): Promise<void> {
+  const client = new Client(connection)
+  await client.connect()
+  await client.query('vacuum (analyze) event')
+  await client.query('checkpoint')
+  await client.end()
+}
+
+function filters({ project }: Tenant): [string, string][] {
+  const single: [string, string][] = [
+    ['none', ''],
+    ['category', 'category=billing'],
+    ['action', 'action=auth.deleted'],
+    ['projectId', `projectId=${project}`],
+    ['actorId', 'actorId=usr_42'],
+    ['actorEmail', 'actorEmail=person42%40acme.example'],
+    ['resourceType', 'resourceType=files'],
+    ['resourceId', 'resourceId=res_4242'],
+    ['matches nothing', 'actorId=nobody'],
+    ['category and action, contradictory', 'category=billing&action=auth.deleted'],
+  ]
+  const from = new Date(Date.now() - 20 * DAY_MS).toISOString()
+  const to = new Date(Date.now() - 19 * DAY_MS).toISOString()
+  return single.flatMap(([name, query]) => [
+    [name, query],
+    [`${name}, one day`, `${query}&from=${from}&to=${to}`],
+  ])
+}
+
+async function measurePages(port: number, key: string, query: string) {
+  let rows = 0
+  const request = requestBytes('GET', `/v1/events?limit=50&${query}`.replace(/[?&]&?$/, ''), {
+    key,
+  })
+  const load = (requests: number) => {
+    let sent = 0
+    return runLoad({
+      port,
+      connections: 1,
+      durationMs: 60_000,
+      request: () => {
+        sent += 1
+        return request
+      },
+      isDone: () => sent >= requests,
+      onAnswer: (status, body) => {
+        if (status !== 200) throw new Error(body)
+        rows = body.split('"seq":').length - 1
+      },
+    })
+  }
+  await load(20)
+  const { p50Ms, p99Ms } = await load(REQUESTS)
+  return { p50Ms, p99Ms, rows }
+}
+
+/** Walks page by page; the first and the last hundred are compared. */
+async function measureDepth(port: number, key: string) {
+  const times: number[] = []
+  let cursor: string | null = null
+  for (let page = 0; page < PAGES_DEEP; page += 1) {
+    const path: string = `/v1/events?limit=50${cursor === null ? '' : `&cursor=${cursor}`}`
+    const startedAt = performance.now()
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      headers: { authorization: `Bearer ${key}` },
+    })
+    const body: { nextCursor: string | null } = JSON.parse(await response.text())
+    times.push(performance.now() - startedAt)
+    cursor = body.nextCursor
+  }
+  return [
+    { page: 1, sample: times.slice(5, 105) },
+    { page: PAGES_DEEP, sample: times.slice(-100) },
+  ].map(({ page, sample }) => ({
+    size: LARGE,
+    page,
+    p50Ms: percentile(sample, 0.5),
+    p99Ms: percentile(sample, 0.99),
+  }))
+}
+
+function report(rows: readonly Row[], deep: readonly { p50Ms: number; p99Ms: number }[]): void {
+  const small = rows.filter(({ size }) => size === SMALL)
+  const large = rows.filter(({ size }) => size === LARGE)
+  const growth = large.map((row, index) => row.p50Ms / (small[index]?.p50Ms ?? Number.NaN))
+  const ratios = {
+    'worst p99 at the large size, ms (≤ 10)': Math.max(...large.map(({ p99Ms }) => p99Ms)),
+    'large to small, worst p50 ratio (≤ 2)': Math.max(...growth),
+    'page 1,000 to page 1, p50 (≤ 1.5)': (deep[1]?.p50Ms ?? 0) / (deep[0]?.p50Ms ?? 1),
+  }
+  process.stdout.write(`\n${table(rows)}\n\n`)
+  for (const [name, value] of Object.entries(ratios)) {
+    process.stdout.write(`${name}: ${value.toFixed(2)}\n`)
+  }
+  const path = saveResult('query', { ...circumstances({}), rows, deep, ratios })
+  process.stdout.write(`saved ${path}\n`)
+}

@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import * as fc from 'fast-check'
+import { ApiError } from '../errors.ts'
+import { Batcher, type BatcherLimits } from './batcher.ts'
+
+const LIMITS: BatcherLimits = {
+  itemsPerBatchMax: 100,
+  waitingMin: 100,
+  waitingMax: 100,
+  waitMsMax: 1_000_000,
+}
+
+/** A commit that the test ends by hand, one batch after the other. */
+function handCommit() {
+  const batches: string[][] = []
+  const ends: { resolve: (results: string[]) => void; reject: (reason: unknown) => void }[] = []
+  const started: (() => void)[] = []
+  const shout = (items: readonly string[]) => items.map((item) => `${item}!`)
+  return {
+    batches,
+    commit: (items: string[]) => {
+      batches.push(items)
+      started.shift()?.()
+      return new Promise<string[]>((resolve, reject) => ends.push({ resolve, reject }))
+    },
+    /** Call it before what makes the next batch start. */
+    nextStart: () => new Promise<void>((resolve) => started.push(resolve)),
+    finish: (index: number) => ends[index]?.resolve(shout(batches[index] ?? [])),
+    fail: (index: number, reason: unknown) => ends[index]?.reject(reason),
+  }
+}
+
+const isOverloaded = (error: unknown) => error instanceof ApiError && error.code === 'overloaded'
+
+test('a failed commit rejects its own callers and no others', async () => {
+  await using batcher = new Batcher<string, string>(
+    async (items) => {
+      if (items.includes('bad')) throw new Error('commit refused')
+      return items.map((item) => `${item}!`)
+    },
+    { ...LIMITS, itemsPerBatchMax: 1 },
+  )
+  const [first, second, third] = await Promise.allSettled(
+    ['a', 'bad', 'c'].map((item) => batcher.submit(item)),
+  )
+  assert.deepEqual(first, { status: 'fulfilled', value: 'a!' })
+  assert.equal(second?.status, 'rejected')
+  assert.deepEqual(third, { status: 'fulfilled', value: 'c!' })
+})
+
+test('every caller of a failed batch learns why', async () => {
+  const reason = new Error('commit refused')
+  await using batcher = new Batcher<string, string>(() => Promise.reject(reason), LIMITS)
+  const results = await Promise.allSettled(['a', 'b'].map((item) => batcher.submit(item)))
+  assert.deepEqual(results, [
+    { status: 'rejected', reason },
+    { status: 'rejected', reason },
+  ])
+})
+
+test('a commit that answers for too few fails its callers instead of leaving one waiting', async () => {
+  await using batcher = new Batcher<string, string>(async () => ['only one'], LIMITS)
+  const results = await Promise.allSettled(['a', 'b'].map((item) => batcher.submit(item)))
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+})
+
+test('calls of one turn share a batch, and a batch fills while one is in flight', async () => {
+  const { batches, commit, nextStart, finish } = handCommit()
+  const batcher = new Batcher<string, string>(commit, LIMITS)
+  const firstStart = nextStart()
+  const first = ['a', 'b'].map((item) => batcher.submit(item))
+  await firstStart
+  const second = ['c', 'd', 'e'].map((item) => batcher.submit(item))
+  assert.deepEqual(batches, [['a', 'b']])
+  assert.equal(batcher.waiting, 3)
+  const secondStart = nextStart()
+  finish(0)
+  assert.deepEqual(await Promise.all(first), ['a!', 'b!'])
+  await secondStart
+  finish(1)
+  assert.deepEqual(await Promise.all(second), ['c!', 'd!', 'e!'])
+  assert.deepEqual(batches, [
+    ['a', 'b'],
+    ['c', 'd', 'e'],
+  ])
+})
+
+test('no caller is answered before the commit that holds its item has returned', async () => {
+  const { commit, nextStart, finish } = handCommit()
+  await using batcher = new Batcher<string, string>(commit, { ...LIMITS, itemsPerBatchMax: 1 })
+  const answered: string[] = []
+  const firstStart = nextStart()
+  const calls = ['a', 'b'].map(async (item) => answered.push(await batcher.submit(item)))
+  await firstStart
+  assert.deepEqual(answered, [])
+  const secondStart = nextStart()
+  finish(0)
+  await secondStart
+  assert.deepEqual(answered, ['a!'])
+  finish(1)
+  await Promise.all(calls)
+})
+
+test('waiting is bounded: who comes on top is refused at once with overloaded', async () => {
+  const { commit, nextStart, finish } = handCommit()
+  await using batcher = new Batcher<string, string>(commit, {
+    ...LIMITS,
+    waitingMin: 2,
+    waitingMax: 2,
+  })
+  const firstStart = nextStart()
+  const first = batcher.submit('in flight')
+  await firstStart
+  const waiting = ['b', 'c'].map((item) => batcher.submit(item))
+  assert.equal(batcher.isFull(), true)
+  await assert.rejects(batcher.submit('d'), isOverloaded)
+  await assert.rejects(batcher.submitAll(['e']), isOverloaded)
+  assert.equal(batcher.waiting, 2)
+  const secondStart = nextStart()
+  finish(0)
+  await secondStart
+  assert.equal(batcher.isFull(), false, 'room again as soon as the next batch has begun')
+  finish(1)
+  assert.deepEqual(await Promise.all([first, ...waiting]), ['in flight!', 'b!', 'c!'])
+})
+
+test('who would wait too long, by the speed of the batches so far, is refused at once', async (t) => {
+  let nowMs = 0
+  t.mock.method(performance, 'now', () => nowMs)
+  const { commit, nextStart, finish } = handCommit()
+  await using batcher = new Batcher<string, string>(commit, {
+    ...LIMITS,
+    waitingMin: 2,
+    waitMsMax: 50,
+  })
+  assert.equal(batcher.isFull(100), false, 'nothing is known yet')
+  const firstStart = nextStart()
+  const first = batcher.submit('a')
+  await firstStart
+  nowMs += 10
+  finish(0)
+  await first
+  const secondStart = nextStart()
+  const second = batcher.submit('b')
+  await secondStart
+  // An item in 10 ms: five more are answered within 50 ms, the sixth is not.
+  const waiting = ['c', 'd', 'e', 'f', 'g'].map((item) => batcher.submit(item))
+  await assert.rejects(batcher.submit('h'), isOverloaded)
+  const thirdStart = nextStart()
+  nowMs += 10
+  finish(1)
+  await thirdStart
+  finish(2)
+  assert.equal((await Promise.all([second, ...waiting])).length, 6)
+})
+
+test('submitAll lets all in or none, and answers each by itself, in order', async () => {
+  const { batches, commit, nextStart, finish, fail } = handCommit()
+  await using batcher = new Batcher<string, string>(commit, {
+    ...LIMITS,
+    itemsPerBatchMax: 2,
+    waitingMin: 4,
+    waitingMax: 4,
+  })
+  const firstStart = nextStart()
+  const first = batcher.submit('a')
+  await firstStart
+  const second = batcher.submitAll(['b', 'c', 'd'])
+  await assert.rejects(batcher.submitAll(['e', 'f']), isOverloaded)
+  assert.equal(batcher.waiting, 3, 'not even one of the refused waits')
+  let start = nextStart()
+  finish(0)
+  await start
+  start = nextStart()
+  finish(1)
+  await start
+  const reason = new Error('commit refused')
+  fail(2, reason)
+  assert.deepEqual(await second, [
+    { status: 'fulfilled', value: 'b!' },
+    { status: 'fulfilled', value: 'c!' },
+    { status: 'rejected', reason },
+  ])
+  assert.equal(await first, 'a!')
+  assert.deepEqual(batches, [['a'], ['b', 'c'], ['d']])
+})
+
+test('an empty queue takes a call of any size, and a call of none has no answers', async () => {
+  await using batcher = new Batcher<string, string>(async (items) => items, {
+    ...LIMITS,
+    itemsPerBatchMax: 2,
+    waitingMin: 2,
+    waitingMax: 2,
+  })
+  assert.equal((await batcher.submitAll(['a', 'b', 'c', 'd', 'e'])).length, 5)
+  assert.deepEqual(await batcher.submitAll([]), [])
+})
+
+test('no wake-up is lost: whenever a call comes, it is answered', async () => {
+  const anyWave = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 12 })
+  await fc.assert(
+    fc.asyncProperty(anyWave, fc.integer({ min: 1, max: 3 }), async (wave, itemsPerBatchMax) => {
+      let committed = 0
+      await using batcher = new Batcher<string, string>(
+        async (items) => {
+          committed += items.length
+          return items
+        },
+        { ...LIMITS, itemsPerBatchMax },
+      )
+      const calls: Promise<string>[] = []
+      for (const turns of wave) {
+        // So many turns of the microtask queue later: around the end of a drain each one counts.
+        for (let turn = 0; turn < turns; turn += 1) await null
+        if (turns === 4) await new Promise(setImmediate)
+        calls.push(batcher.submit('a'))
+      }
+      await Promise.all(calls)
+      assert.equal(committed, wave.length)
+    }),
+  )
+})
+
+test('a call made by the answer to the last one starts the writer again', async () => {
+  await using batcher = new Batcher<number, number>(async (items) => items, LIMITS)
+  let last = 0
+  for (let call = 1; call <= 50; call += 1) last = await batcher.submit(call)
+  assert.equal(last, 50)
+})
+
+test('rejectWaiting fails those who wait and leaves the batch in flight alone', async () => {
+  const { batches, commit, nextStart, finish } = handCommit()
+  await using batcher = new Batcher<string, string>(commit, LIMITS)
+  const firstStart = nextStart()
+  const first = batcher.submit('a')
+  await firstStart
+  const second = batcher.submit('b')
+  batcher.rejectWaiting(new ApiError('unavailable'))
+  await assert.rejects(second, /cannot reach its database/)
+  finish(0)
+  assert.equal(await first, 'a!')
+  assert.deepEqual(batches, [['a']])
+})
+
+test('disposal answers everyone who was let in, and lets nobody else in', async () => {
+  const { commit, nextStart, finish } = handCommit()
+  const batcher = new Batcher<string, string>(commit, { ...LIMITS, itemsPerBatchMax: 1 })
+  const firstStart = nextStart()
+  const calls = ['a', 'b'].map((item) => batcher.submit(item))
+  await firstStart
+  let isOver = false
+  const disposal = batcher[Symbol.asyncDispose]().then(() => (isOver = true))
+  await assert.rejects(batcher.submit('c'), isOverloaded)
+  const secondStart = nextStart()
+  finish(0)
+  await secondStart
+  assert.equal(isOver, false, 'one is still in flight')
+  finish(1)
+  assert.deepEqual(await Promise.all(calls), ['a!', 'b!'])
+  await disposal
+})

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import * as fc from 'fast-check'
+import { CursorCodec } from './cursor.ts'
+import { Secret } from './secret.ts'
+
+const secretKey = () => new Secret(randomBytes(32))
+const cursors = new CursorCodec(secretKey())
+const anyPlace = fc.string({ minLength: 1, unit: 'grapheme' })
+const anyBinding = fc.string({ unit: 'grapheme' })
+
+test('a cursor gives back its place to the query that it was made for', () => {
+  fc.assert(
+    fc.property(anyPlace, anyBinding, (place, binding) => {
+      const cursor = cursors.encode(place, binding)
+      assert.match(cursor, /^[\w-]+$/, 'fits an address as it is')
+      assert.equal(cursors.decode(cursor, binding), place)
+    }),
+  )
+})
+
+test('a cursor is worthless for any other query', () => {
+  fc.assert(
+    fc.property(anyPlace, anyBinding, anyBinding, (place, binding, other) => {
+      fc.pre(binding !== other)
+      assert.equal(cursors.decode(cursors.encode(place, binding), other), null)
+    }),
+  )
+})
+
+test('no text can pass from the place into the binding', () => {
+  const cursor = cursors.encode('place', 'bind')
+  assert.equal(cursors.decode(cursor, 'bindplace'), null)
+  const forged = Buffer.from(cursor, 'base64url').subarray(0, 16).toString('base64url')
+  assert.equal(cursors.decode(forged, 'bindplace'), null)
+})
+
+test('altering any byte of a cursor makes it worthless', () => {
+  const bytes = Buffer.from(cursors.encode('1772366400000/019cab2f', 'events'), 'base64url')
+  for (let index = 0; index < bytes.length; index += 1) {
+    for (const flip of [0x01, 0x80, 0xff]) {
+      const altered = Buffer.from(bytes)
+      altered[index] = (altered[index] ?? 0) ^ flip
+      assert.equal(cursors.decode(altered.toString('base64url'), 'events'), null)
+    }
+  }
+})
+
+test('a cut, longer or otherwise spelled cursor is worthless', () => {
+  const cursor = cursors.encode('1772366400000/019cab2f', 'events')
+  for (let length = 0; length < cursor.length; length += 1) {
+    assert.equal(cursors.decode(cursor.slice(0, length), 'events'), null)
+  }
+  const spellings = [`${cursor}=`, `${cursor}A`, ` ${cursor}`, `${cursor}\n`, `${cursor}!`]
+  for (const text of spellings) assert.equal(cursors.decode(text, 'events'), null, text)
+})
+
+test('text that nobody signed is worthless', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), fc.base64String()), (text) => {
+      assert.equal(cursors.decode(text, 'events'), null)
+    }),
+  )
+})
+
+test('nodes with the same secret key share cursors; with another key none fits', () => {
+  const shared = secretKey()
+  const cursor = new CursorCodec(shared).encode('place', 'events')
+  assert.equal(new CursorCodec(shared).decode(cursor, 'events'), 'place')
+  assert.equal(cursors.decode(cursor, 'events'), null)
+})

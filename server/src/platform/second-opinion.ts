@@ -1,0 +1,35 @@
+import { Socket } from 'node:net'
+import { Client, DatabaseError } from 'pg'
+import { withDeadline } from './deadline.ts'
+import type { Connection } from './pg.ts'
+
+/** How long a statement stays unanswered before someone else is asked, and asked again. */
+export const DOUBT_EVERY_MS = 400
+/** With the doubt before it, a caller still hears of an outage within a second. */
+const OPINION_MS_MAX = 400
+const TOO_MANY_CONNECTIONS = '53300'
+
+/**
+ * Whether the database answers on a fresh connection, and says yes to `ask`. A slow statement and a
+ * dead network look alike to the one who waits; a second connection tells them apart.
+ */
+export async function secondOpinion(
+  connection: Connection,
+  ask: (client: Client) => Promise<boolean> = async () => true,
+): Promise<boolean> {
+  const socket = new Socket()
+  const client = new Client({ ...connection, stream: () => socket })
+  client.on('error', () => {})
+  try {
+    return await withDeadline(
+      client.connect().then(() => ask(client)),
+      { timeoutMs: OPINION_MS_MAX, late: () => new Error('no second opinion in time') },
+    )
+  } catch (error) {
+    // It has no room for us, but it is there.
+    return error instanceof DatabaseError && error.code === TOO_MANY_CONNECTIONS
+  } finally {
+    // Dropped without a goodbye, which would wait on the same silence.
+    socket.destroy()
+  }
+}

@@ -1,0 +1,30 @@
+import type { OperationCases } from '../driver.ts'
+import { bodyCases, keyedCases } from '../keyed-cases.ts'
+
+const PATH = '/v1/events/batch'
+const event = { category: 'contract', action: 'tested' }
+const body = { events: [event] }
+const REQUEST = { method: 'POST', path: PATH, body }
+
+export const createEventBatch: OperationCases = {
+  body,
+  cases: [
+    ...keyedCases(REQUEST),
+    ...bodyCases(REQUEST),
+    {
+      status: 200,
+      when: 'some events are good, one is replayed and one is bad',
+      send: ({ ask, tenants: { owner } }) => {
+        const replayed = { ...event, idempotencyKey: `batch-${process.pid}` }
+        const events = [event, replayed, replayed, { ...event, category: '' }]
+        return ask('POST', PATH, { key: owner.workspaceKey, body: { events } })
+      },
+    },
+    {
+      status: 403,
+      code: 'insufficient_scope',
+      when: 'a company key sends events',
+      send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.companyKey, body }),
+    },
+  ],
+}

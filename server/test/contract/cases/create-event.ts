@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto'
+import type { OperationCases } from '../driver.ts'
+import { bodyCases, keyedCases } from '../keyed-cases.ts'
+
+const PATH = '/v1/events'
+const body = { category: 'contract', action: 'tested' }
+const REQUEST = { method: 'POST', path: PATH, body }
+
+export const createEvent: OperationCases = {
+  body,
+  cases: [
+    ...keyedCases(REQUEST),
+    ...bodyCases(REQUEST),
+    {
+      status: 201,
+      when: 'the event is new',
+      send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.workspaceKey, body }),
+    },
+    {
+      status: 201,
+      when: 'every field is given',
+      send: ({ ask, tenants: { owner } }) =>
+        ask('POST', PATH, {
+          key: owner.workspaceKey,
+          body: {
+            ...body,
+            timestamp: '2026-03-01T12:00:00.123+01:00',
+            projectId: owner.project.id,
+            actor: { id: 'u1', email: 'u1@example.com', role: 'admin' },
+            resource: { type: 'invoice', id: 'i1' },
+            metadata: { nested: [1, { deep: true }] },
+            idempotencyKey: randomUUID(),
+          },
+        }),
+    },
+    {
+      status: 200,
+      when: 'the idempotency key names a stored event',
+      send: async ({ ask, tenants: { owner } }) => {
+        const replayed = { ...body, idempotencyKey: randomUUID() }
+        await ask('POST', PATH, { key: owner.workspaceKey, body: replayed })
+        return await ask('POST', PATH, { key: owner.workspaceKey, body: replayed })
+      },
+    },
+    {
+      status: 400,
+      code: 'unknown_project',
+      when: 'the project is another company’s',
+      send: ({ ask, tenants: { owner, stranger } }) =>
+        ask('POST', PATH, {
+          key: owner.workspaceKey,
+          body: { ...body, projectId: stranger.project.id },
+        }),
+    },
+    {
+      status: 403,
+      code: 'insufficient_scope',
+      when: 'a company key sends an event',
+      send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.companyKey, body }),
+    },
+  ],
+}

@@ -1,0 +1,15 @@
+import type { OperationCases } from '../driver.ts'
+import { keyedCases } from '../keyed-cases.ts'
+
+export const createWorkspaceKey: OperationCases = {
+  cases: [
+    ...keyedCases({ method: 'POST', path: '/v1/workspaces/any/keys' }),
+    {
+      status: 403,
+      code: 'dashboard_only',
+      when: 'a company asks for a key of its own workspace',
+      send: ({ ask, tenants: { owner } }) =>
+        ask('POST', `/v1/workspaces/${owner.workspace.id}/keys`, { key: owner.companyKey }),
+    },
+  ],
+}

@@ -1,0 +1,17 @@
+import type { OperationCases } from '../driver.ts'
+import { keyedCases } from '../keyed-cases.ts'
+
+export const rotateKey: OperationCases = {
+  cases: [
+    ...keyedCases({ method: 'POST', path: '/v1/keys/any/rotate' }),
+    {
+      status: 403,
+      code: 'dashboard_only',
+      when: 'a key asks to be rotated',
+      send: async ({ ask, tenants: { owner } }) => {
+        const { json } = await ask('GET', '/v1/keys/status', { key: owner.companyKey })
+        return await ask('POST', `/v1/keys/${json.id}/rotate`, { key: owner.companyKey })
+      },
+    },
+  ],
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, test } from 'node:test'
+import type { Answer } from '../harness/start-app.ts'
+import { createEvent } from './cases/create-event.ts'
+import { createEventBatch } from './cases/create-event-batch.ts'
+import { createWorkspaceKey } from './cases/create-workspace-key.ts'
+import { getHealth } from './cases/get-health.ts'
+import { getKeyStatus } from './cases/get-key-status.ts'
+import { getReady } from './cases/get-ready.ts'
+import { listEvents } from './cases/list-events.ts'
+import { rotateKey } from './cases/rotate-key.ts'
+import { assertDocumented, gaps, type OperationCases, readCommitted, walk } from './driver.ts'
+import { openWorld, type Tenant, type World } from './world.ts'
+
+const CASES: Readonly<Record<string, OperationCases>> = {
+  createEvent,
+  createEventBatch,
+  createWorkspaceKey,
+  getHealth,
+  getKeyStatus,
+  getReady,
+  listEvents,
+  rotateKey,
+}
+
+const world = await openWorld(process.env)
+after(() => world[Symbol.asyncDispose]())
+const committed = readCommitted()
+const operations = walk(committed)
+
+test('the served document is the committed one (else: npm run generate)', async () => {
+  assert.deepEqual((await world.ask('GET', '/openapi.json')).json, committed)
+})
+
+test('every documented status of every operation has a case, and every case is documented', () => {
+  assert.deepEqual(gaps(operations, CASES), [])
+})
+
+for (const operation of operations) {
+  for (const { status, code, when, send } of CASES[operation.operationId]?.cases ?? []) {
+    test(`${operation.operationId} answers ${status} when ${when}`, async (t) => {
+      const answer = await send(world)
+      if (answer === null) {
+        t.skip('this deployment cannot show it')
+        return
+      }
+      assert.deepEqual([answer.status, answer.json?.code], [status, code], answer.text)
+      assertDocumented(operation, answer)
+    })
+  }
+}
+
+/** How an id of each kind is had, by the name of the parameter that takes it. */
+const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {
+  workspaceId: async (_, { workspace }) => workspace.id,
+  projectId: async (_, { project }) => project.id,
+  keyId: async ({ ask }, { companyKey }) =>
+    (await ask('GET', '/v1/keys/status', { key: companyKey })).json.id,
+}
+
+for (const { operationId, method, path, parameters = [] } of operations) {
+  for (const { name, in: place } of parameters.filter((parameter) => isId(parameter))) {
+    test(`${operationId} tells nothing about another tenant’s ${name}`, async () => {
+      const { owner, stranger } = world.tenants
+      const idOf = IDS[name]
+      assert(idOf, `say in IDS how a ${name} is had`)
+      const body = CASES[operationId]?.body
+      for (const key of [stranger.companyKey, stranger.workspaceKey]) {
+        const answerFor = async (id: string) => {
+          const target = place === 'path' ? path.replace(`{${name}}`, id) : `${path}?${name}=${id}`
+          return essence(await world.ask(method, target, { key, body }))
+        }
+        const foreign = await answerFor(await idOf(world, owner))
+        assert.deepEqual(foreign, await answerFor(randomUUID()))
+        assert(foreign.status !== 400 && foreign.status < 500, JSON.stringify(foreign))
+      }
+    })
+  }
+}
+
+function isId({ name, in: place, schema }: { name: string; in: string; schema: object }): boolean {
+  return place === 'path' || ('format' in schema && schema.format === 'uuid' && name.endsWith('Id'))
+}
+
+/** What may not differ: everything but the trace id, the time and the state of the rate limit. */
+function essence({ status, headers, text, json }: Answer) {
+  const changing = /^(x-trace-id|date|ratelimit-.*|x-hot-since)$/
+  return {
+    status,
+    headers: [...headers].filter(([name]) => !changing.test(name)),
+    body: json?.traceId === undefined ? text : text.replace(json.traceId, '<trace id>'),
+  }
+}

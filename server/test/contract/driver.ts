@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Type, type Static } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { registerFormats } from '../../src/edge/schema/formats.ts'
+import type { Answer } from '../harness/start-app.ts'
+import type { World } from './world.ts'
+
+/** One way to meet a documented status. */
+export type Case = {
+  status: number
+  /** A sentence: when this answer is given. */
+  when: string
+  /** For errors: the code the answer must carry. */
+  code?: string
+  /** Null when the deployment under test cannot show it. */
+  send: (world: World) => Promise<Answer> | null
+}
+
+/** All of an operation: its cases, and a body that is good apart from whose ids it names. */
+export type OperationCases = { cases: readonly Case[]; body?: unknown }
+
+/** The part of OpenAPI that the driver walks. */
+const Operation = Type.Object({
+  operationId: Type.String(),
+  parameters: Type.Optional(
+    Type.Array(Type.Object({ name: Type.String(), in: Type.String(), schema: Type.Object({}) })),
+  ),
+  responses: Type.Record(
+    Type.String(),
+    Type.Object({
+      description: Type.String(),
+      content: Type.Optional(
+        Type.Record(Type.String(), Type.Object({ schema: Type.Optional(Type.Object({})) })),
+      ),
+    }),
+  ),
+})
+const Document = Type.Object({
+  paths: Type.Record(Type.String(), Type.Record(Type.String(), Operation)),
+})
+
+export type Walked = Static<typeof Operation> & { method: string; path: string }
+
+const COMMITTED = join(import.meta.dirname, '../../../openapi/v1.json')
+
+export function readCommitted(): unknown {
+  return JSON.parse(readFileSync(COMMITTED, 'utf8'))
+}
+
+/** Every operation of the document, in its order. */
+export function walk(document: unknown): Walked[] {
+  registerFormats()
+  const { paths } = Compile(Document).Parse(document)
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      method: method.toUpperCase(),
+      path,
+    })),
+  )
+}
+
+/** What is documented and has no case, and what has a case and is not documented. */
+export function gaps(
+  operations: readonly Walked[],
+  cases: Readonly<Record<string, OperationCases>>,
+): string[] {
+  const documented = new Set(
+    operations.flatMap(({ operationId, responses }) =>
+      Object.keys(responses).map((status) => `${operationId} ${status}`),
+    ),
+  )
+  const covered = new Set(
+    Object.entries(cases).flatMap(([operationId, { cases: own }]) =>
+      own.map(({ status }) => `${operationId} ${status}`),
+    ),
+  )
+  return [
+    ...[...documented.difference(covered)].map((name) => `${name} has no case`),
+    ...[...covered.difference(documented)].map((name) => `${name} is not documented`),
+  ]
+}
+
+/** The answer is what the document says of this operation and status, and of nothing else. */
+export function assertDocumented({ operationId, responses }: Walked, answer: Answer): void {
+  const about = `${operationId} answered ${answer.status}: ${answer.text.slice(0, 500)}`
+  const response = responses[String(answer.status)]
+  assert(response, `not documented: ${about}`)
+  const type = answer.headers.get('content-type')?.split(';', 1)[0] ?? ''
+  const { schema } = response.content?.[type] ?? {}
+  assert(schema, `${type} is not documented: ${about}`)
+  assert.deepEqual(Compile(schema).Errors(answer.json), [], about)
+  if (answer.status >= 400) {
+    assert(response.description.includes(`\`${answer.json.code}\``), `undocumented code: ${about}`)
+    assert.equal(answer.headers.get('x-trace-id'), answer.json.traceId)
+  }
+}

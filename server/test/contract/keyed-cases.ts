@@ -1,0 +1,100 @@
+import type { Answer } from '../harness/start-app.ts'
+import type { Case } from './driver.ts'
+import type { Tenant, World } from './world.ts'
+
+/** The good request of an operation, by the key that makes it. */
+export type Request = { method: string; path: string; body?: unknown }
+
+const ROUND_CALLS = 100
+const ROUNDS_MAX = 50
+
+/** What can happen to every operation that asks for a key, whatever it does. */
+export function keyedCases(
+  request: Request,
+  keyOf: (tenant: Tenant) => string = ({ workspaceKey }) => workspaceKey,
+): Case[] {
+  const { method, path, body } = request
+  return [
+    {
+      status: 401,
+      code: 'missing_api_key',
+      when: 'no key is sent',
+      send: ({ ask }) => ask(method, path, { body }),
+    },
+    {
+      status: 401,
+      code: 'invalid_api_key',
+      when: 'the key is unknown',
+      send: ({ ask, tenants }) => ask(method, path, { body, key: `${keyOf(tenants.owner)}0` }),
+    },
+    {
+      status: 403,
+      code: 'ip_not_allowed',
+      when: 'the company demands its allowlist for all calls and the caller is not on it',
+      send: ({ ask, tenants: { fenced } }) =>
+        fenced ? ask(method, path, { body, key: keyOf(fenced) }) : null,
+    },
+    {
+      status: 429,
+      code: 'rate_limited',
+      when: 'the key calls more often than its plan allows',
+      send: (world) => floodUntilLimited(world, request, keyOf(world.tenants.free)),
+    },
+    {
+      status: 503,
+      code: 'unavailable',
+      when: 'the database is out of reach',
+      send: ({ askBroken, tenants }) =>
+        askBroken && askBroken(method, path, { body, key: keyOf(tenants.owner) }),
+    },
+  ]
+}
+
+/** The first refusal, or the last answer when none came. */
+async function floodUntilLimited(
+  { ask }: World,
+  { method, path, body }: Request,
+  key: string,
+): Promise<Answer> {
+  for (let round = 1; ; round++) {
+    const answers = await Promise.all(
+      Array.from({ length: ROUND_CALLS }, () => ask(method, path, { key, body })),
+    )
+    const limited = answers.find(({ status }) => status === 429)
+    if (limited) return limited
+    const [last] = answers
+    if (round >= ROUNDS_MAX && last) return last
+  }
+}
+
+/** What can happen to every operation that reads a body. */
+export function bodyCases({ method, path }: Request): Case[] {
+  const send = (type: string, text: string) => (world: World) =>
+    world.ask(method, path, {
+      key: world.tenants.owner.workspaceKey,
+      text,
+      headers: { 'content-type': type },
+    })
+  const JSON_TYPE = 'application/json'
+  return [
+    { status: 400, code: 'invalid_json', when: 'the JSON breaks off', send: send(JSON_TYPE, '{') },
+    {
+      status: 400,
+      code: 'invalid_request',
+      when: 'a field is unknown',
+      send: send(JSON_TYPE, '{"unknown":1}'),
+    },
+    {
+      status: 413,
+      code: 'payload_too_large',
+      when: 'the body is beyond every limit',
+      send: send(JSON_TYPE, `"${'x'.repeat(5 * 1_024 * 1_024)}"`),
+    },
+    {
+      status: 415,
+      code: 'unsupported_media_type',
+      when: 'the body is not declared as JSON',
+      send: send('text/plain', '{}'),
+    },
+  ]
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { type Static, Type } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { type Answer, call, type CallOptions, startTestApp } from '../harness/start-app.ts'
+import { PgProxy } from '../harness/pg-proxy.ts'
+
+/** What `annals bootstrap --json` prints, as far as the cases use it. */
+const Tenant = Type.Object({
+  workspace: Type.Object({ id: Type.String() }),
+  project: Type.Object({ id: Type.String() }),
+  companyKey: Type.String(),
+  workspaceKey: Type.String(),
+})
+export type Tenant = Static<typeof Tenant>
+
+const Tenants = Type.Object({
+  /** On ENTERPRISE: no rate limit disturbs its cases. */
+  owner: Tenant,
+  /** On ENTERPRISE too; it never sees anything of the owner's. */
+  stranger: Tenant,
+  /** On FREE, to meet the rate limit. */
+  free: Tenant,
+  /** Its allowlist holds for all calls and does not hold ours. */
+  fenced: Type.Optional(Tenant),
+})
+
+export type Ask = (method: string, path: string, options?: CallOptions) => Promise<Answer>
+
+/** All a case may use: addresses and keys, so that it can be run against any deployment. */
+export type World = AsyncDisposable & {
+  tenants: Static<typeof Tenants>
+  ask: Ask
+  /** The same service without its database; null when the deployment offers none. */
+  askBroken: Ask | null
+}
+
+/**
+ * A world of our own, or the deployment at BASE_URL: then TENANTS holds the bootstrap JSONs by
+ * name, and BROKEN_URL may name a node whose database is out of reach.
+ */
+export async function openWorld(env: NodeJS.ProcessEnv): Promise<World> {
+  const { BASE_URL, TENANTS, BROKEN_URL } = env
+  if (BASE_URL === undefined) return await startWorld()
+  assert(TENANTS, 'TENANTS must hold {"owner":…,"stranger":…,"free":…} beside BASE_URL')
+  return {
+    tenants: Compile(Tenants).Parse(JSON.parse(TENANTS)),
+    ask: askAt(BASE_URL),
+    askBroken: BROKEN_URL === undefined ? null : askAt(BROKEN_URL),
+    [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+function askAt(baseUrl: string): Ask {
+  return (method, path, options) => call(`${baseUrl}${path}`, method, options)
+}
+
+async function startWorld(): Promise<World> {
+  await using stack = new AsyncDisposableStack()
+  const annals = stack.use(await startTestApp())
+  const { user, password, database } = annals.database.connection
+  const proxy = stack.use(await PgProxy.listen(annals.database.connection))
+  const databaseUrl = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
+  const broken = stack.use(await startTestApp({ databaseUrl }))
+  proxy.mode = 'refuse'
+  const fenced = await annals.found({ allowlist: ['192.0.2.0/24'] })
+  await annals.app.database.db
+    .updateTable('company')
+    .set({ allowlist_for_all_calls: true })
+    .where('id', '=', fenced.company.id)
+    .execute()
+  const tenants = {
+    owner: await annals.found(),
+    stranger: await annals.found(),
+    free: await annals.found({ plan: 'FREE' }),
+    fenced,
+  }
+  const kept = stack.move()
+  return {
+    tenants,
+    ask: askAt(annals.url),
+    askBroken: askAt(broken.url),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  }
+}

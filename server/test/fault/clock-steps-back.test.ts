@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { repeatFault } from '../harness/fault-rounds.ts'
+import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
+import { Load } from '../harness/load.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const HOUR_MS = 3_600_000
+
+test('a clock that steps back, or runs ahead and is set right, stops nobody and keeps ids in order', async () => {
+  let aheadMs = 0
+  await using annals = await startTestApp({ clock: () => Date.now() + aheadMs })
+  const { workspaces: targets } = await annals.found({ workspaces: ['A', 'B', 'C', 'D'] })
+  await using load = new Load({ url: () => annals.url, targets })
+  await repeatFault(async () => {
+    await load.flows()
+    for (const stepMs of [-HOUR_MS, -24 * HOUR_MS, 49 * HOUR_MS, -24 * HOUR_MS]) {
+      aheadMs += stepMs
+      await load.flows()
+    }
+  })
+  await load.stop()
+  assert.equal(load.failed, 0, load.describe())
+  await assertLedgerHolds(annals.database.connection, [load])
+})

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { eventually } from '../harness/eventually.ts'
+import { repeatFault } from '../harness/fault-rounds.ts'
+import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
+import { assertAnsweredPromptly, Load } from '../harness/load.ts'
+import { PgProxy } from '../harness/pg-proxy.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+/** The writer's one statement, by its name, which every sending of it carries. */
+const APPEND = 'append-events'
+/** The locked path's last word, as the protocol spells it. */
+const COMMIT = 'commit\0'
+const LOCK = 'lock-heads'
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const database = stack.use(await cloneDatabase())
+const proxy = stack.use(await PgProxy.listen(database.connection))
+const cutOff = stack.use(await startTestApp({ databaseUrl: proxy.urlTo(database.connection) }))
+const workspaces = ['A', 'B', 'C', 'D'] as const
+
+/** Cuts the writer of `cutOff` again and again, each time in the midst of load. */
+async function cutUnder(load: Load, text: string, when: 'before' | 'after' | 'silent') {
+  await repeatFault(async () => {
+    await load.flows()
+    const before = load.failed
+    proxy.cutOnceAt(text, when)
+    await eventually(() => assert(!proxy.isArmed))
+    await load.falters(before)
+  })
+  await load.flows()
+}
+
+test('a connection cut before the batch reaches the server stores nothing of it', async () => {
+  const { workspaces: targets } = await cutOff.found({ workspaces })
+  await using load = new Load({ url: () => cutOff.url, targets })
+  await cutUnder(load, APPEND, 'before')
+  await load.stop()
+  assertAnsweredPromptly(load)
+  await assertLedgerHolds(database.connection, [load])
+  assert(!load.attempts.some(({ status }) => status === 200), load.describe())
+})
+
+test('a connection cut while the batch commits doubles nothing: its retries find it stored', async () => {
+  const { workspaces: targets } = await cutOff.found({ workspaces })
+  await using load = new Load({ url: () => cutOff.url, targets })
+  await cutUnder(load, APPEND, 'after')
+  await load.stop()
+  assertAnsweredPromptly(load)
+  await assertLedgerHolds(database.connection, [load])
+  assert(
+    load.attempts.some(({ status }) => status === 200),
+    load.describe(),
+  )
+})
+
+for (const { text, when, moment } of [
+  { text: COMMIT, when: 'before', moment: 'before its commit' },
+  { text: COMMIT, when: 'after', moment: 'while it commits' },
+  { text: LOCK, when: 'after', moment: 'while it holds the locks' },
+  { text: LOCK, when: 'silent', moment: 'for good, without a word, while it holds the locks' },
+] as const) {
+  test(`of two nodes on the same workspaces one is cut off ${moment}: the other goes on, and nothing is lost`, async () => {
+    await using other = await startTestApp({ databaseUrl: database.url })
+    const { workspaces: targets } = await cutOff.found({ workspaces })
+    await using load = new Load({ url: () => cutOff.url, targets, clients: 12 })
+    await using otherLoad = new Load({ url: () => other.url, targets, clients: 12 })
+    await cutUnder(load, text, when)
+    await Promise.all([load.stop(), otherLoad.stop()])
+    assertAnsweredPromptly(load)
+    assert.equal(otherLoad.failed, 0, otherLoad.describe())
+    await assertLedgerHolds(database.connection, [load, otherLoad])
+  })
+}
+
+test('a node that the network cuts off while it holds the locks does not hold up the others', async () => {
+  await using other = await startTestApp({ databaseUrl: database.url })
+  const { workspaces: targets } = await cutOff.found({ workspaces })
+  await using load = new Load({ url: () => cutOff.url, targets, clients: 12 })
+  await using otherLoad = new Load({ url: () => other.url, targets, clients: 12 })
+  await repeatFault(async () => {
+    await load.flows()
+    proxy.cutOnceAt(LOCK, 'silent')
+    await eventually(() => assert(!proxy.isArmed))
+    proxy.mode = 'stall'
+    await otherLoad.flows()
+    proxy.mode = 'pass'
+    await load.flows()
+  })
+  await Promise.all([load.stop(), otherLoad.stop()])
+  assert.equal(otherLoad.failed, 0, otherLoad.describe())
+  await assertLedgerHolds(database.connection, [load, otherLoad])
+})

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { repeatFault } from '../harness/fault-rounds.ts'
+import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
+import { assertAnsweredPromptly, Load } from '../harness/load.ts'
+import { PgProxy } from '../harness/pg-proxy.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+const ANSWER_MS_MAX = 1_000
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const database = stack.use(await cloneDatabase())
+const proxy = stack.use(await PgProxy.listen(database.connection))
+const annals = stack.use(await startTestApp({ databaseUrl: proxy.urlTo(database.connection) }))
+
+/** The answer, which must come within a second. */
+async function promptly(method: string, path: string, options: { key?: string; body?: unknown }) {
+  const startedAtMs = performance.now()
+  const answer = await annals.call(method, path, options)
+  const durationMs = Math.round(performance.now() - startedAtMs)
+  assert(durationMs < ANSWER_MS_MAX, `${method} ${path}: ${answer.status} took ${durationMs} ms`)
+  return answer
+}
+
+async function assertGone(key: string) {
+  const answers = await Promise.all([
+    promptly('POST', '/v1/events', { key, body: { category: 'a', action: 'b' } }),
+    promptly('POST', '/v1/events/batch', {
+      key,
+      body: { events: [{ category: 'a', action: 'b' }] },
+    }),
+    promptly('GET', '/v1/events', { key }),
+    promptly('GET', '/ready', {}),
+  ])
+  for (const { status, json, headers } of answers) {
+    assert.deepEqual([status, json.code], [503, 'unavailable'])
+    assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  }
+  const health = await promptly('GET', '/health', {})
+  assert.deepEqual([health.status, health.json], [200, { ok: false }])
+}
+
+for (const mode of ['refuse', 'stall'] as const) {
+  test(`while the database is gone (${mode}) everyone hears 503 within a second, and it works again by itself`, async () => {
+    const { workspaces: targets, workspaceKey: key } = await annals.found({
+      workspaces: ['A', 'B', 'C', 'D'],
+    })
+    await using load = new Load({ url: () => annals.url, targets })
+    await repeatFault(async () => {
+      await load.flows()
+      const before = load.failed
+      proxy.mode = mode
+      // At once, while the key is remembered, and when the load has met it often and it is not.
+      await assertGone(key)
+      await load.falters(before + 500)
+      await assertGone(key)
+      proxy.mode = 'pass'
+      await load.flows()
+    })
+    assert.deepEqual((await promptly('GET', '/health', {})).json, { ok: true })
+    assert.equal((await promptly('GET', '/v1/events', { key })).status, 200)
+    await load.stop()
+    assertAnsweredPromptly(load)
+    await assertLedgerHolds(database.connection, [load])
+  })
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { FaultService } from '../harness/fault-service.ts'
+import { repeatFault } from '../harness/fault-rounds.ts'
+import { assertAnsweredPromptly } from '../harness/load.ts'
+
+const annals = await FaultService.start()
+after(() => annals[Symbol.asyncDispose]())
+
+test('the service outlives the kill of its PostgreSQL, answers 503 meanwhile, and loses nothing', async () => {
+  await using load = annals.load()
+  await repeatFault(async () => {
+    await load.flows()
+    const before = load.failed
+    annals.killPostmaster()
+    await load.falters(before)
+  })
+  await load.flows()
+  await load.stop()
+  assertAnsweredPromptly(load)
+  await annals.assertHolds(load)
+})
+
+test('the service outlives the kill of its writer’s backend, on which PostgreSQL starts over', async () => {
+  await using load = annals.load()
+  await repeatFault(async () => {
+    await load.flows()
+    const before = load.failed
+    process.kill(await writersBackend(annals.folder.dataDir), 'SIGKILL')
+    await load.falters(before)
+  })
+  await load.flows()
+  await load.stop()
+  assertAnsweredPromptly(load)
+  await annals.assertHolds(load)
+})
+
+async function writersBackend(dataDir: string): Promise<number> {
+  await using engine = await startEngine({ dataDir, exclusive: false })
+  const named = `select pid from pg_stat_activity where application_name = 'annals writer'`
+  return await eventually(async () => {
+    const [row] = await query(engine.connection, named)
+    assert(typeof row?.['pid'] === 'number')
+    return row['pid']
+  })
+}

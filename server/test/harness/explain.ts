@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely'
+import type { Pool } from 'pg'
+import type { Queryable } from '../../src/platform/pg.ts'
+import type { Tables } from '../../src/platform/tables.ts'
+
+/** One node of PostgreSQL's plan, as `explain (format json)` prints it. */
+export type PlanNode = {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Index Cond'?: string
+  Plans?: PlanNode[]
+}
+
+/** Something that runs SQL: a pool, or a client with settings of its own. */
+export type Runner = { query: (text: string, values: unknown[]) => Promise<{ rows: unknown[] }> }
+
+/** The nodes of the plan for every statement that `run` sends, with its own parameters. */
+export async function explain(
+  pool: Pool,
+  run: (db: Queryable) => Promise<unknown>,
+): Promise<PlanNode[]> {
+  const sent: CompiledQuery[] = []
+  const dialect = new PostgresDialect({ pool })
+  await run(new Kysely<Tables>({ dialect, log: ({ query }) => void sent.push(query) }))
+  assert(sent.length > 0, 'a statement was sent')
+  const plans = await Promise.all(
+    sent.map(({ sql, parameters }) => explainText(pool, sql, [...parameters])),
+  )
+  return plans.flat()
+}
+
+export async function explainText(
+  runner: Runner,
+  text: string,
+  values: unknown[] = [],
+): Promise<PlanNode[]> {
+  const { rows } = await runner.query(`explain (format json) ${text}`, values)
+  return flatten(rootOf(rows[0]))
+}
+
+export function relationsOf(nodes: readonly PlanNode[]): string[] {
+  return [...new Set(nodes.flatMap((node) => node['Relation Name'] ?? []))].toSorted()
+}
+
+function rootOf(row: unknown): PlanNode {
+  assert(typeof row === 'object' && row !== null && 'QUERY PLAN' in row)
+  const root: { Plan: PlanNode }[] = JSON.parse(JSON.stringify(row['QUERY PLAN']))
+  assert(root[0])
+  return root[0].Plan
+}
+
+function flatten(node: PlanNode): PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(flatten)]
+}

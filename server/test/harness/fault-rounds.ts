@@ -1,0 +1,10 @@
+const FAULT_SECONDS = Number(process.env.FAULT_SECONDS ?? 2)
+
+/**
+ * Repeats a fault until FAULT_SECONDS (2 unless told otherwise) are over, at least once. Two seconds
+ * show that the promise holds; a minute, as in `npm run fault`, looks for the rare moment.
+ */
+export async function repeatFault(round: (nth: number) => Promise<void>): Promise<void> {
+  const endsAtMs = performance.now() + FAULT_SECONDS * 1_000
+  for (let nth = 0; nth === 0 || performance.now() < endsAtMs; nth += 1) await round(nth)
+}

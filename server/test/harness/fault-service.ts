@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { AnnalsProcess, runAnnals } from './annals-process.ts'
+import { EngineFolder } from './engine.ts'
+import { assertLedgerHolds } from './ledger-oracle.ts'
+import { Load, type Target } from './load.ts'
+
+const WORKSPACES = 8
+const WORKSPACES_PER_LOAD = 4
+
+/** `bin/annals serve` with the embedded engine on a folder of its own, to be killed and restarted. */
+export class FaultService implements AsyncDisposable {
+  readonly folder = new EngineFolder()
+  readonly #env = {
+    ANNALS_DATA_DIR: this.folder.dataDir,
+    ANNALS_PORT: '0',
+    ANNALS_RATE_LIMITS: 'off',
+    ANNALS_LOG_LEVEL: 'error',
+  }
+  #process: AnnalsProcess | null = null
+  #url = ''
+  #targets: readonly Target[] = []
+
+  static async start(): Promise<FaultService> {
+    await using stack = new AsyncDisposableStack()
+    const service = stack.use(new FaultService())
+    await service.restart()
+    const names = Array.from({ length: WORKSPACES }, (_, index) => ['--workspace', `W${index}`])
+    const { code, stdout, stderr } = await runAnnals(
+      ['bootstrap', '--json', ...names.flat()],
+      service.#env,
+    )
+    assert.equal(code, 0, stderr)
+    const founded: { workspaces: Target[] } = JSON.parse(stdout)
+    service.#targets = founded.workspaces
+    stack.move()
+    return service
+  }
+
+  /** Starts the service on its folder; it must not be running. */
+  async restart(): Promise<void> {
+    this.#process = new AnnalsProcess(['serve'], this.#env)
+    const [, url = ''] = await this.#process.printed(/Annals is running at (http:\S+)/)
+    this.#url = url
+  }
+
+  /** `kill -9`; resolves when the process is gone. */
+  async kill(): Promise<void> {
+    this.#process?.signal('SIGKILL')
+    await this.#process?.exited
+  }
+
+  killPostmaster(): void {
+    process.kill(this.folder.postmasterPid(), 'SIGKILL')
+  }
+
+  /** On workspaces that no other load of this service has written to. */
+  load(): Load {
+    const targets = this.#targets.slice(0, WORKSPACES_PER_LOAD)
+    assert.equal(targets.length, WORKSPACES_PER_LOAD)
+    this.#targets = this.#targets.slice(WORKSPACES_PER_LOAD)
+    return new Load({ url: () => this.#url, targets })
+  }
+
+  /** The oracle, and beside it what an operator would run. */
+  async assertHolds(load: Load): Promise<void> {
+    await using engine = await startEngine({ dataDir: this.folder.dataDir, exclusive: false })
+    await assertLedgerHolds(engine.connection, [load])
+    const { code, stdout, stderr } = await runAnnals(['verify'], this.#env)
+    assert.equal(code, 0, stdout + stderr)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process?.[Symbol.asyncDispose]()
+    await this.folder[Symbol.asyncDispose]()
+  }
+}

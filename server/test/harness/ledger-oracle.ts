@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { Client } from 'pg'
+import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { type Connection, Database } from '../../src/platform/pg.ts'
+import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
+import { isAccepted, isAcknowledged, type Load, type SentEvent } from './load.ts'
+
+/**
+ * The one oracle of the fault tests: whatever was done to the service while the load ran,
+ *
+ * 1. every chain holds, from its first event to its head, without a gap, ids in chain order;
+ * 2. every acknowledged event is stored exactly once, under the id that was answered; every other
+ *    one at most once; and every stored event is one that was sent;
+ * 3. the service takes every unacknowledged event that is sent again with its key, by itself, and
+ *    then each is stored exactly once.
+ */
+export async function assertLedgerHolds(
+  connection: Connection,
+  loads: readonly Load[],
+): Promise<void> {
+  await Promise.all(loads.map((load) => load.stop()))
+  const events = loads.flatMap((load) => load.events)
+  await assertStored(connection, events)
+  for (const load of loads) await load.settle()
+  assert(events.every(isAcknowledged))
+  await assertStored(connection, events)
+}
+
+async function assertStored(connection: Connection, events: readonly SentEvent[]): Promise<void> {
+  await assertChainsHold(connection)
+  const rows = await readRows(connection, [...new Set(events.map((event) => event.workspaceId))])
+  assertGapless(rows)
+  const sent = new Set(events.map(({ key }) => key))
+  const idOf = new Map<string, string>()
+  for (const { id, request, keys } of rows) {
+    assert(sent.has(request), `event ${id} was sent by nobody`)
+    assert(!idOf.has(request), `${request} is stored twice: ${idOf.get(request)} and ${id}`)
+    assert.equal(keys, 1, `event ${id} has ${keys} idempotency keys`)
+    idOf.set(request, id)
+  }
+  for (const { key, attempts } of events) {
+    for (const { id, status } of attempts.filter(isAccepted)) {
+      assert.equal(idOf.get(key), id, `${key} was answered ${status} with an id not stored`)
+    }
+  }
+}
+
+async function assertChainsHold(connection: Connection): Promise<void> {
+  await using database = new Database({
+    connection,
+    role: 'annals_serving',
+    connectionsMax: 1,
+    logger: createLogger('silent'),
+  })
+  for (const workspaceId of await listAllWorkspaces(database.db)) {
+    const verdict = await verifyChain(database.db, workspaceId)
+    assert(verdict.ok, JSON.stringify(verdict))
+  }
+}
+
+type Row = { workspaceId: string; seq: number; id: string; request: string; keys: number }
+
+/** By a statement of its own, in the order of the chains, without the code that is under test. */
+async function readRows(connection: Connection, workspaceIds: readonly string[]): Promise<Row[]> {
+  const client = new Client(connection)
+  await client.connect()
+  try {
+    const { rows } = await client.query<Row>(
+      `select coalesce(e.workspace_id, k.workspace_id) as "workspaceId", e.seq::int,
+              coalesce(e.id, k.event_id) as id, e.metadata::jsonb ->> 'request' as request,
+              count(k.event_id)::int as keys
+         from event as e
+         full join idempotency_key as k on k.workspace_id = e.workspace_id and k.event_id = e.id
+        where coalesce(e.workspace_id, k.workspace_id) = any ($1::uuid[])
+        group by 1, 2, 3, 4
+        order by 1, 2`,
+      [workspaceIds],
+    )
+    return rows
+  } finally {
+    await client.end()
+  }
+}
+
+function assertGapless(rows: readonly Row[]): void {
+  rows.forEach((row, index) => {
+    const last = rows[index - 1]
+    const before = last?.workspaceId === row.workspaceId ? last : null
+    assert.equal(row.seq, (before?.seq ?? 0) + 1, `a gap before event ${row.id}`)
+    // Lower-case hex of equal length: the order of the text is the order of the id.
+    if (before) assert(row.id > before.id, `the id ${row.id} is not above ${before.id}`)
+  })
+}

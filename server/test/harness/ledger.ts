@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
+import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
+import { query } from './engine.ts'
+import type { Answer, TestApp } from './start-app.ts'
+
+type EventRecord = Answer['json']
+
+/** Every event that a query shows, page by page, as a client would ask for them. */
+export async function walkEvents(
+  annals: TestApp,
+  key: string,
+  parameters: Record<string, string> = {},
+): Promise<EventRecord[]> {
+  const events: EventRecord[] = []
+  let cursor: string | null = null
+  do {
+    const { status, json, text } = await listPage(annals, key, {
+      limit: '200',
+      ...parameters,
+      ...(cursor !== null && { cursor }),
+    })
+    assert.equal(status, 200, text)
+    events.push(...json.data)
+    cursor = json.nextCursor
+  } while (cursor !== null)
+  return events
+}
+
+export async function listPage(
+  annals: TestApp,
+  key: string,
+  parameters: Record<string, string> = {},
+): Promise<Answer> {
+  return await annals.call('GET', `/v1/events?${new URLSearchParams(parameters)}`, { key })
+}
+
+/** Every chain of the database verifies; how many events they hold in all. */
+export async function assertChainsHold({ app }: TestApp): Promise<number> {
+  let events = 0
+  for (const workspaceId of await listAllWorkspaces(app.database.db)) {
+    const verdict = await verifyChain(app.database.db, workspaceId)
+    assert(verdict.ok, JSON.stringify(verdict))
+    events += verdict.events
+  }
+  return events
+}
+
+export async function countStored(annals: TestApp): Promise<number> {
+  const [row] = await query(annals.database.connection, 'select count(*)::int as n from event')
+  return Number(row?.['n'])
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { Agent, type IncomingMessage, request as httpRequest } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
+import { eventually } from './eventually.ts'
+
+/** A workspace that the load writes to. */
+export type Target = { id: string; workspaceKey: string }
+
+/** One sending of an event. Status null: the connection broke, and nobody knows what became of it. */
+export type Attempt = {
+  status: number | null
+  id: string | null
+  retryAfter: string | null
+  durationMs: number
+}
+
+/** One event, whose idempotency key is the same in every attempt. */
+export type SentEvent = { key: string; workspaceId: string; attempts: Attempt[] }
+
+type LoadOptions = {
+  /** Asked before each request, as a service that starts again may listen elsewhere. */
+  url: (client: number) => string
+  targets: readonly Target[]
+  clients?: number
+}
+
+const CLIENTS = 24
+/** Far above what any answer may take: then the request counts as broken. */
+const REQUEST_MS_MAX = 8_000
+/** A refused client comes back soon: the outage shall be felt by many requests. */
+const PAUSE_MS = 20
+const RECOVERY_MS_MAX = 30_000
+const RESEND_MS_MAX = 20_000
+
+/**
+ * A closed loop of clients, each with one event at a time in flight and a fresh idempotency key for
+ * every event. It runs until it is stopped and remembers every attempt with its answer.
+ */
+export class Load implements AsyncDisposable {
+  readonly events: SentEvent[] = []
+  readonly #options: LoadOptions
+  readonly #keyOf: ReadonlyMap<string, string>
+  readonly #agent = new Agent({ keepAlive: true })
+  readonly #clients: Promise<void[]>
+  #isStopping = false
+  #acknowledged = 0
+  #failed = 0
+
+  constructor(options: LoadOptions) {
+    this.#options = options
+    this.#keyOf = new Map(options.targets.map(({ id, workspaceKey }) => [id, workspaceKey]))
+    const count = options.clients ?? CLIENTS
+    this.#clients = Promise.all(Array.from({ length: count }, (_, index) => this.#drive(index)))
+  }
+
+  /** Every attempt so far. */
+  get attempts(): Attempt[] {
+    return this.events.flatMap((event) => event.attempts)
+  }
+
+  /** How many attempts had another answer than 200 or 201, or none. */
+  get failed(): number {
+    return this.#failed
+  }
+
+  /** Returns in the midst of load: when this many more events have been acknowledged. */
+  async flows(count = 150): Promise<void> {
+    const enough = this.#acknowledged + count
+    await eventually(
+      () => {
+        if (this.#acknowledged < enough) throw new Error(`no flow: ${this.describe()}`)
+      },
+      { timeoutMs: RECOVERY_MS_MAX },
+    )
+  }
+
+  /** Returns when a client has met the fault since there were `before` failures. */
+  async falters(before: number): Promise<void> {
+    await eventually(() => {
+      if (this.#failed <= before) throw new Error(`nobody met the fault: ${this.describe()}`)
+    })
+  }
+
+  /** Lets every client end its request. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    await this.#clients
+  }
+
+  /** Sends every unacknowledged event again with its own key, as a client must, until it is taken. */
+  async settle(): Promise<void> {
+    const open = this.events.filter((event) => !isAcknowledged(event))
+    const resend = async (client: number): Promise<void> => {
+      for (let event = open.pop(); event; event = open.pop()) await this.#resend(event, client)
+    }
+    await Promise.all(Array.from({ length: CLIENTS }, (_, index) => resend(index)))
+  }
+
+  /** Counts by status, for a failing test to show. */
+  describe(): string {
+    const counts = new Map<string, number>()
+    for (const { status } of this.attempts) {
+      const name = status === null ? 'broken' : String(status)
+      counts.set(name, (counts.get(name) ?? 0) + 1)
+    }
+    return JSON.stringify(Object.fromEntries(counts))
+  }
+
+  async #drive(client: number): Promise<void> {
+    for (let nth = client; !this.#isStopping; nth += 1) {
+      const target = this.#options.targets[nth % this.#options.targets.length]
+      const event: SentEvent = { key: randomUUID(), workspaceId: target?.id ?? '', attempts: [] }
+      this.events.push(event)
+      await this.#send(event, client)
+      if (!isAcknowledged(event)) await delay(PAUSE_MS)
+    }
+  }
+
+  async #resend(event: SentEvent, client: number): Promise<void> {
+    await eventually(
+      async () => {
+        await this.#send(event, client)
+        const last = event.attempts.at(-1)
+        if (!isAcknowledged(event)) throw new Error(`not taken again: ${JSON.stringify(last)}`)
+      },
+      { timeoutMs: RESEND_MS_MAX },
+    )
+  }
+
+  async #send(event: SentEvent, client: number): Promise<void> {
+    const body = JSON.stringify({
+      category: 'fault',
+      action: 'fault.met',
+      actor: { id: `client_${client}` },
+      // In the body too: so a stored event tells which request it comes from.
+      metadata: { request: event.key },
+      idempotencyKey: event.key,
+    })
+    const startedAtMs = performance.now()
+    const answer = await this.#post(this.#options.url(client), event.workspaceId, body)
+    const attempt = { ...answer, durationMs: performance.now() - startedAtMs }
+    event.attempts.push(attempt)
+    if (isAccepted(attempt)) this.#acknowledged += 1
+    else this.#failed += 1
+  }
+
+  #post(
+    url: string,
+    workspaceId: string,
+    body: string,
+  ): Promise<Pick<Attempt, 'status' | 'id' | 'retryAfter'>> {
+    const broken = { status: null, id: null, retryAfter: null }
+    return new Promise((resolve) => {
+      const request = httpRequest(`${url}/v1/events`, {
+        method: 'POST',
+        agent: this.#agent,
+        signal: AbortSignal.timeout(REQUEST_MS_MAX),
+        headers: {
+          authorization: `Bearer ${this.#keyOf.get(workspaceId)}`,
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(body),
+        },
+      })
+      request.on('error', () => resolve(broken))
+      request.on('response', (response) => {
+        readAnswer(response).then(resolve, () => resolve(broken))
+      })
+      request.end(body)
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+    this.#agent.destroy()
+  }
+}
+
+/** A second, and what a busy machine with two cores adds to it. */
+const ANSWER_MS_MAX = 1_500
+
+/** The service itself never went away: each attempt has an answer, in time, with a hint. */
+export function assertAnsweredPromptly(load: Load): void {
+  for (const attempt of load.attempts) {
+    const { status, retryAfter, durationMs } = attempt
+    assert(durationMs < ANSWER_MS_MAX, `${status} took ${Math.round(durationMs)} ms`)
+    if (isAccepted(attempt)) continue
+    assert.equal(status, 503)
+    assert.match(retryAfter ?? '', /^[1-9]\d*$/)
+  }
+}
+
+export function isAccepted({ status }: Attempt): boolean {
+  return status === 200 || status === 201
+}
+
+export function isAcknowledged({ attempts }: SentEvent): boolean {
+  return attempts.some(isAccepted)
+}
+
+async function readAnswer(response: IncomingMessage) {
+  const answer: { id?: string } = JSON.parse(await text(response))
+  return {
+    status: response.statusCode ?? null,
+    id: answer.id ?? null,
+    retryAfter: response.headers['retry-after'] ?? null,
+  }
+}

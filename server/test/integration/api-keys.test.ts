@@ -1,0 +1,293 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { pino } from 'pino'
+import { crc32 } from 'node:zlib'
+import { makeKeyText, parseKeyText } from '../../src/tenancy/key-text.ts'
+import { assertErrorShape } from '../harness/error-shape.ts'
+import { eventually } from '../harness/eventually.ts'
+import { RawConnection, sendRaw } from '../harness/raw-http.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const logLines: string[] = []
+const logger = pino({ level: 'trace' }, { write: (line) => void logLines.push(line) })
+const annals = await startTestApp({ logger, env: { ANNALS_RATE_LIMITS: 'off' } })
+const second = await startTestApp({ databaseUrl: annals.database.url, logger })
+after(async () => {
+  await second[Symbol.asyncDispose]()
+  await annals[Symbol.asyncDispose]()
+})
+const { db } = annals.app.database
+
+const status = (key?: string) =>
+  annals.call('GET', '/v1/keys/status', key === undefined ? {} : { key })
+
+const kidOf = (key: string) => parseKeyText(key)?.kid ?? ''
+
+/** Behind the service's back, as another node would. */
+async function changeKey(
+  key: string,
+  change: Partial<Record<'expires_at' | 'revoked_at' | 'grace_until', Date>>,
+) {
+  await db.updateTable('api_key').set(change).where('kid', '=', kidOf(key)).execute()
+}
+
+const inMs = (ms: number) => new Date(Date.now() + ms)
+
+test('a workspace key and a company key each learn their own status', async () => {
+  const { workspaceKey, companyKey } = await annals.found()
+  for (const [key, scope] of [
+    [workspaceKey, 'WORKSPACE'],
+    [companyKey, 'COMPANY'],
+  ] as const) {
+    const { status: code, json } = await status(key)
+    assert.equal(code, 200)
+    const { id, ...rest } = json
+    assert.match(id, /^[0-9a-f-]{36}$/)
+    assert.deepEqual(rest, {
+      prefix: `annals_${kidOf(key)}`,
+      scope,
+      status: 'ACTIVE',
+      expiresAt: null,
+      lastUsedAt: null,
+      lastUsedIp: null,
+      lastUsedEndpoint: null,
+      healthScore: 90,
+    })
+  }
+})
+
+test('a call without a key is told how to send one', async () => {
+  const { status: code, json, headers } = await status()
+  assert.deepEqual([code, json.code], [401, 'missing_api_key'])
+  assert.equal(headers.get('www-authenticate'), 'Bearer')
+})
+
+test('a key that is unknown, revoked or replaced for good is invalid; one past its time is expired', async () => {
+  const hourAgo = inMs(-3_600_000)
+  const cases = [
+    [{ revoked_at: hourAgo }, 'invalid_api_key'],
+    [{ grace_until: hourAgo }, 'invalid_api_key'],
+    [{ expires_at: hourAgo }, 'expired_api_key'],
+    [{ expires_at: hourAgo, revoked_at: hourAgo }, 'invalid_api_key'],
+    [{ expires_at: hourAgo, grace_until: inMs(60_000) }, 'expired_api_key'],
+  ] as const
+  for (const [change, code] of cases) {
+    const { workspaceKey } = await annals.found()
+    await changeKey(workspaceKey, change)
+    const answer = await status(workspaceKey)
+    assert.deepEqual([answer.status, answer.json.code], [401, code], JSON.stringify(change))
+  }
+  const unknown = await status(makeKeyText().text)
+  assert.deepEqual([unknown.status, unknown.json.code], [401, 'invalid_api_key'])
+})
+
+test('a rotated key works in its grace time and says that it is rotating', async () => {
+  const { workspaceKey } = await annals.found()
+  await changeKey(workspaceKey, { grace_until: inMs(60_000), expires_at: inMs(86_400_000) })
+  const { json } = await status(workspaceKey)
+  assert.equal(json.status, 'ROTATING')
+  assert.match(json.expiresAt, /^\d{4}-\d\d-\d\dT.*Z$/)
+})
+
+test('a revocation holds on every node within two seconds, and for good', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const nodes = [annals, second]
+  for (const node of nodes)
+    assert.equal((await node.call('GET', '/v1/keys/status', { key })).status, 200)
+  await changeKey(key, { revoked_at: new Date() })
+  await Promise.all(
+    nodes.map(async (node) => {
+      const ask = async () => (await node.call('GET', '/v1/keys/status', { key })).status
+      await eventually(async () => assert.equal(await ask(), 401), { timeoutMs: 2_000 })
+      for (let times = 0; times < 5; times++) assert.equal(await ask(), 401)
+    }),
+  )
+})
+
+test('every shape of a bad Authorization header is a 401 in the error shape', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const { kid, secret } = parseKeyText(key) ?? { kid: '', secret: '' }
+  const otherSecret = makeKeyText().secret
+  const missing = [
+    '',
+    ' ',
+    'Bearer',
+    'Bearer ',
+    'Basic',
+    `Basic ${Buffer.from(`${key}:`).toString('base64')}`,
+    `Token ${key}`,
+    key,
+    `Bearer${key}`,
+    `Bearer\t${key}`,
+    `Bearer ${key} ${key}`,
+    `Bearer ${key},Bearer ${key}`.replace(',', ' , '),
+    `Bearer, ${key}`,
+    `Digest username="${key}"`,
+    `"Bearer ${key}"`,
+  ]
+  const invalid = [
+    'Bearer x',
+    'Bearer null',
+    `Bearer ${key},${key}`,
+    `Bearer <${key}>`,
+    `Bearer "${key}"`,
+    `Bearer ${key}.`,
+    `Bearer ${key.slice(0, -1)}`,
+    `Bearer ${key}0`,
+    `Bearer ${key.toLowerCase()}`,
+    `Bearer ${key.slice(0, 30)}${key[30] === 'a' ? 'b' : 'a'}${key.slice(31)}`,
+    `Bearer ${withChecksum(`annals_${kid}_${otherSecret}`)}`,
+    `Bearer ${withChecksum(`annals_${kid.toLowerCase()}0_${secret}`)}`,
+    `Bearer ${makeKeyText().text}`,
+    `Bearer annals_${kid}`,
+    `Bearer annals_${kid}_${secret}`,
+    'Bearer annals___',
+    `Bearer ${'A'.repeat(10_000)}`,
+    `Bearer ${'annals_'.repeat(1_000)}`,
+    `Bearer ключ`,
+    `Bearer \xff\xfe\xfd`,
+    `Bearer ${encodeURIComponent(`${key}\u0000`)}`,
+    `Bearer '; drop table api_key; --`.replaceAll(' ', '+').replace('Bearer+', 'Bearer '),
+    `Bearer ${'$'.repeat(100)}`,
+  ]
+  for (const [headers, code] of [
+    [missing, 'missing_api_key'],
+    [invalid, 'invalid_api_key'],
+  ] as const) {
+    for (const authorization of headers) {
+      const answer = await sendRaw(
+        annals.url,
+        `GET /v1/keys/status HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\n\r\n`,
+      )
+      assertErrorShape(answer, { status: 401, code }, authorization)
+    }
+  }
+  assert.equal((await status(key)).status, 200, 'the right key still works')
+})
+
+test('the scheme is read in any case, with any number of blanks', async () => {
+  const { workspaceKey } = await annals.found()
+  for (const prefix of ['bearer ', 'BEARER ', 'Bearer   ']) {
+    const headers = { authorization: `${prefix}${workspaceKey}` }
+    assert.equal((await annals.call('GET', '/v1/keys/status', { headers })).status, 200, prefix)
+  }
+})
+
+test('two Authorization headers are refused, whichever of them is good', async () => {
+  const { workspaceKey: key } = await annals.found()
+  for (const [first, last] of [
+    [key, 'x'],
+    ['x', key],
+    [key, key],
+  ]) {
+    const answer = await sendRaw(
+      annals.url,
+      `GET /v1/keys/status HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${first}\r\nauthorization: Bearer ${last}\r\n\r\n`,
+    )
+    assertErrorShape(answer, { status: 401, code: 'invalid_api_key' })
+  }
+})
+
+test('last use is the one before this call, and is written to the table in a batch', async () => {
+  const { companyKey } = await annals.found()
+  await annals.call('POST', '/v1/keys/any/rotate', { key: companyKey })
+  const { json } = await status(companyKey)
+  assert.equal(json.lastUsedEndpoint, 'POST /v1/keys/{keyId}/rotate')
+  assert.equal(json.lastUsedIp, '127.0.0.1')
+  assert(Date.now() - Date.parse(json.lastUsedAt) < 10_000)
+  const { json: next } = await status(companyKey)
+  assert.equal(next.lastUsedEndpoint, 'GET /v1/keys/status')
+  const row = await eventually(() => writtenUse(companyKey))
+  assert.equal(row.used_ip, '127.0.0.1')
+  assert(row.calls >= 1 && row.failures <= 1)
+})
+
+test('a use on one node is seen on another once it is written', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await annals.call('POST', '/v1/keys/any/rotate', { key })
+  await eventually(() => writtenUse(key))
+  const { json } = await second.call('GET', '/v1/keys/status', { key })
+  assert.equal(json.lastUsedEndpoint, 'POST /v1/keys/{keyId}/rotate')
+})
+
+test('creating and rotating keys is refused with 403 for any id and any body', async () => {
+  const { workspaceKey, companyKey, workspace } = await annals.found()
+  const ids = [workspace.id, 'x', '%20', '..%2f..', '%F0%9F%94%91', 'a'.repeat(2_000), '%00']
+  const bodies = ['', '{}', '{"name":', '[]', 'x'.repeat(300_000)]
+  for (const key of [workspaceKey, companyKey]) {
+    for (const id of ids) {
+      for (const path of [`/v1/workspaces/${id}/keys`, `/v1/keys/${id}/rotate`]) {
+        const { status: code, json } = await annals.call('POST', path, { key })
+        assert.deepEqual([code, json.code], [403, 'dashboard_only'], path)
+      }
+    }
+  }
+  for (const text of bodies) {
+    const options = { key: companyKey, text, headers: { 'content-type': 'text/plain' } }
+    for (const path of ['/v1/workspaces/any/keys', '/v1/keys/any/rotate']) {
+      const { status: code } = await annals.call('POST', path, options)
+      assert.equal(code, 403, `${path} with a body of ${text.length} bytes`)
+    }
+  }
+  const stranger = await annals.call('POST', '/v1/keys/any/rotate')
+  assert.equal(stranger.status, 401, 'authentication comes first')
+})
+
+test('a stranger is answered before its body is read', async () => {
+  const head = 'POST /v1/keys/any/rotate HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n'
+  const answer = await sendRaw(annals.url, `${head}\r\n`)
+  assertErrorShape(answer, { status: 401, code: 'missing_api_key' })
+  await using connection = new RawConnection(annals.url)
+  connection.send(`${head}content-type: application/json\r\nauthorization: Bearer x\r\n\r\n{"a":`)
+  assertErrorShape(await connection.answer(), { status: 401, code: 'invalid_api_key' })
+})
+
+test('the secret of a key is nowhere in the database and in no line of the log', async () => {
+  const { workspaceKey, companyKey, user } = await annals.found({ password: 'hunter2-hunter2' })
+  for (const key of [workspaceKey, companyKey]) await status(key)
+  await annals.call('GET', `/v1/keys/status?key=${workspaceKey}`, { key: workspaceKey })
+  await annals.call('GET', '/v1/keys/status', { key: `${workspaceKey}0` })
+  await eventually(() => writtenUse(workspaceKey))
+  const { rows: tables } = await sql<{ name: string }>`
+    select table_name as name from information_schema.tables where table_schema = 'public'`.execute(
+    db,
+  )
+  assert(tables.length >= 8)
+  const secrets = [workspaceKey, companyKey].map((key) => parseKeyText(key)?.secret ?? '')
+  for (const text of [...secrets, user.password].flatMap(spellings)) {
+    for (const { name } of tables) {
+      const { rows } = await sql`
+        select 1 from ${sql.table(name)} as r where strpos(r::text, ${text}) > 0`.execute(db)
+      assert.equal(rows.length, 0, `${name} holds it`)
+    }
+    assert(!logLines.some((line) => line.includes(text)), 'the log holds it')
+  }
+  assert(logLines.length > 100, 'the log was kept')
+})
+
+/** The row of the key's last use; fails while there is none. */
+async function writtenUse(key: string) {
+  return await db
+    .selectFrom('api_key_use')
+    .innerJoin('api_key', 'api_key.id', 'api_key_use.key_id')
+    .select(['used_ip', 'used_endpoint', 'calls', 'failures'])
+    .where('kid', '=', kidOf(key))
+    .executeTakeFirstOrThrow()
+}
+
+function spellings(text: string): string[] {
+  const bytes = Buffer.from(text)
+  return [text, bytes.toString('hex'), bytes.toString('base64').replace(/=+$/, '')]
+}
+
+function withChecksum(body: string): string {
+  const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  let rest = crc32(body)
+  let checksum = ''
+  while (checksum.length < 6) {
+    checksum = digits.charAt(rest % 62) + checksum
+    rest = Math.floor(rest / 62)
+  }
+  return `${body}_${checksum}`
+}

@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { existsSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { after, test } from 'node:test'
+import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
+import { EngineFolder, isRunning } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { call } from '../harness/start-app.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const KEY = /^annals_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/
+
+// One service on a folder of its own, for all tests that need a running one.
+const folder = new EngineFolder()
+const env = { ANNALS_DATA_DIR: folder.dataDir, ANNALS_PORT: '0' }
+const service = new AnnalsProcess(['serve'], env)
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  await folder[Symbol.asyncDispose]()
+})
+const [, url = ''] = await service.printed(/Annals is running at (http:\S+)/)
+
+/** One line for a person, without a stack trace. */
+function assertSentence(stderr: string, pattern: RegExp) {
+  assert.match(stderr, /^annals: [^\n]+\n$/)
+  assert.match(stderr, pattern)
+}
+
+async function keyStatus(key: string) {
+  return await call(`${url}/v1/keys/status`, 'GET', { key })
+}
+
+test('the first start prints an address, a login, both keys and a curl that answers', async () => {
+  const [text] = await service.printed(/[^]*curl [^\n]*\n/)
+  assert.match(text, /Login +demo@example\.com +\/ +\S+/)
+  const [, workspaceKey = ''] = /Workspace key +(\S+)/.exec(text) ?? []
+  const [, companyKey = ''] = /Company key +(\S+)/.exec(text) ?? []
+  assert.match(workspaceKey, KEY)
+  assert.equal((await keyStatus(companyKey)).json.scope, 'COMPANY')
+  const [, address = '', header = ''] = /curl -s (\S+) -H '([^']+)'/.exec(text) ?? []
+  const [name = '', value = ''] = header.split(': ')
+  const response = await fetch(address, { headers: { [name]: value } })
+  assert.equal(response.status, 200)
+  assert.match(await response.text(), /"scope":"WORKSPACE"/)
+})
+
+test('a second service on the same folder is refused with a sentence; the first one goes on', async () => {
+  const { code, stderr } = await runAnnals(['serve'], env)
+  assert.equal(code, 1)
+  assertSentence(stderr, /already|other|another/)
+  assert.equal((await call(`${url}/ready`, 'GET')).status, 200)
+})
+
+test('bootstrap beside a running service prints its JSON, and the keys work at once', async () => {
+  const { code, stdout } = await runAnnals(
+    ['bootstrap', '--json', '--company', 'Acme', '--plan', 'STARTER', '--workspace', 'One']
+      .concat(['--workspace', 'Two', '--project', 'Billing', '--email', 'Owner@Acme.example'])
+      .concat(['--password', 'correct horse', '--allow-ip', '192.0.2.7/24', '--allow-ip', '::1']),
+    env,
+  )
+  assert.equal(code, 0)
+  assert.equal(stdout.trimEnd().split('\n').length, 1)
+  const made = JSON.parse(stdout)
+  assert.deepEqual(blank(made), {
+    company: { id: 'uuid', name: 'Acme', plan: 'STARTER' },
+    workspace: { id: 'uuid', name: 'One' },
+    project: { id: 'uuid', name: 'Billing' },
+    companyKey: 'key',
+    workspaceKey: 'key',
+    user: { email: 'owner@acme.example', password: 'correct horse' },
+    workspaces: [
+      { id: 'uuid', name: 'One', workspaceKey: 'key' },
+      { id: 'uuid', name: 'Two', workspaceKey: 'key' },
+    ],
+  })
+  assert.equal(made.workspaces[0].id, made.workspace.id)
+  assert.equal(made.workspaces[0].workspaceKey, made.workspaceKey)
+  for (const key of [made.companyKey, made.workspaceKey, made.workspaces[1].workspaceKey]) {
+    assert.equal((await keyStatus(key)).status, 200)
+  }
+})
+
+/** Ids and keys as words, so that the shape can be compared. */
+function blank(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (_, item: unknown) => {
+    if (typeof item !== 'string') return item
+    return UUID.test(item) ? 'uuid' : KEY.test(item) ? 'key' : item
+  })
+}
+
+test('bootstrap without wishes makes a PRO company with fresh login and default names', async () => {
+  const [first, second] = await Promise.all([
+    runAnnals(['bootstrap', '--json'], env),
+    runAnnals(['bootstrap', '--json'], env),
+  ])
+  const [one, two] = [JSON.parse(first.stdout), JSON.parse(second.stdout)]
+  assert.equal(one.company.plan, 'PRO')
+  assert.notEqual(one.company.id, two.company.id)
+  assert.notEqual(one.user.email, two.user.email)
+  assert(one.user.password.length >= 12)
+})
+
+test('wishes that cannot be granted are told all at once, and nothing is made', async () => {
+  const many = await runAnnals(
+    ['bootstrap', '--json', '--plan', 'GOLD', '--allow-ip', '10.1/8', '--email', 'nobody']
+      .concat(['--password', 'short', '--company', 'x'.repeat(201)])
+      .concat(['--workspace', 'A', '--workspace', 'A']),
+    env,
+  )
+  assert.deepEqual([many.code, many.stdout], [1, ''])
+  for (const pattern of [
+    /--plan must be one of FREE, STARTER, PRO, ENTERPRISE, got "GOLD"/,
+    /--allow-ip must be an address or CIDR, got "10\.1\/8"/,
+    /--email must be an e-mail address, got "nobody"/,
+    /--password must have at least 8 characters/,
+    /names must have 1 to 200 characters/,
+    /different names/,
+  ]) {
+    assertSentence(many.stderr, pattern)
+  }
+})
+
+test('a login or a workspace name that is taken is refused with a sentence', async () => {
+  const [email, name] = await Promise.all([
+    runAnnals(['bootstrap', '--email', 'Demo@Example.com'], env),
+    runAnnals(['bootstrap', '--workspace', 'Dashboard activity'], env),
+  ])
+  assert.deepEqual([email.code, email.stdout, name.code, name.stdout], [1, '', 1, ''])
+  assertSentence(email.stderr, /There is an account for demo@example\.com already/)
+  assertSentence(name.stderr, /Dashboard activity is taken already/)
+})
+
+test('a change of plan is seen by the running service within two seconds', async () => {
+  const { stdout } = await runAnnals(['bootstrap', '--json', '--plan', 'FREE'], env)
+  const { company, workspaceKey } = JSON.parse(stdout)
+  const limit = async () => (await keyStatus(workspaceKey)).headers.get('ratelimit-limit')
+  assert.equal(await limit(), '50')
+  const change = ['company', 'set-plan', '--company', company.id, '--plan', 'STARTER']
+  assert.equal((await runAnnals(change, env)).code, 0)
+  await eventually(async () => assert.equal(await limit(), '200'), { timeoutMs: 2_000 })
+})
+
+test('a plan that does not exist, or a company that does not, is refused with a sentence', async () => {
+  const setPlan = (id: string, plan: string) =>
+    runAnnals(['company', 'set-plan', '--company', id, '--plan', plan], env)
+  const [plan, company] = await Promise.all([
+    setPlan('00000000-0000-7000-8000-000000000000', 'GOLD'),
+    setPlan('00000000-0000-7000-8000-000000000000', 'PRO'),
+  ])
+  assert.deepEqual([plan.code, company.code], [1, 1])
+  assertSentence(plan.stderr, /--plan must be one of/)
+  assertSentence(company.stderr, /there is no company 00000000-/)
+})
+
+test('an unknown variable and every bad value are named at once', async () => {
+  const { code, stderr } = await runAnnals(['serve'], {
+    ...env,
+    ANNALS_PROT: '80',
+    ANNALS_LOG_LEVEL: 'loud',
+    ANNALS_METRICS_PORT: 'x',
+  })
+  assert.equal(code, 1)
+  assert.match(stderr, /^annals: bad configuration:\n/)
+  for (const name of ['ANNALS_PROT', 'ANNALS_LOG_LEVEL', 'ANNALS_METRICS_PORT']) {
+    assert(stderr.includes(`\n  ${name} `), stderr)
+  }
+  assert.doesNotMatch(stderr, /at .*\(.*:\d+:\d+\)/)
+})
+
+for (const variable of ['ANNALS_PORT', 'ANNALS_METRICS_PORT']) {
+  test(`an occupied ${variable} is told in a sentence, and the data folder is not touched`, async () => {
+    await using untouched = new EngineFolder()
+    const squatter = createServer().listen(0, '127.0.0.1')
+    await once(squatter, 'listening')
+    const address = squatter.address()
+    assert(typeof address === 'object' && address !== null)
+    const { code, stderr } = await runAnnals(['serve'], {
+      ANNALS_DATA_DIR: untouched.dataDir,
+      ANNALS_PORT: '0',
+      [variable]: String(address.port),
+    })
+    squatter.close()
+    assert.equal(code, 1)
+    assertSentence(stderr, new RegExp(`port ${address.port} .*is taken.*set ${variable}`))
+    assert(!existsSync(untouched.dataDir))
+  })
+}
+
+test('a database that cannot be reached is told in a sentence, without its password', async () => {
+  const { code, stderr } = await runAnnals(['serve'], {
+    ANNALS_DATABASE_URL: 'postgres://annals:hunter2@127.0.0.1:1/annals',
+    ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
+    ANNALS_PORT: '0',
+  })
+  assert.equal(code, 1)
+  assertSentence(stderr, /cannot reach the database/)
+  assert(!stderr.includes('hunter2'))
+})
+
+test('a service on a given database makes no demo company and stops at a signal', async () => {
+  await using database = await cloneDatabase()
+  const given = {
+    ANNALS_DATABASE_URL: database.url,
+    ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
+    ANNALS_PORT: '0',
+  }
+  await using own = new AnnalsProcess(['serve', '--role', 'api'], given)
+  await own.printed(/Annals is running at http:\S+/)
+  own.signal('SIGINT')
+  const { code, stdout } = await own.exited
+  assert.equal(code, 0)
+  assert.doesNotMatch(stdout, /key|Login/)
+})
+
+test('commands work without a service: the engine starts for them and stops after them', async () => {
+  await using own = new EngineFolder()
+  const alone = { ANNALS_DATA_DIR: own.dataDir, ANNALS_PORT: '0' }
+  const { code, stdout } = await runAnnals(['bootstrap', '--json'], alone)
+  assert.equal(code, 0)
+  assert(!existsSync(own.path('engine/cluster/postmaster.pid')))
+  const key = JSON.parse(stdout).companyKey
+  await using later = new AnnalsProcess(['serve'], alone)
+  const [text, at = ''] = await later.printed(/[^]*running at (http:\S+)[^\n]*\n\n/)
+  assert.doesNotMatch(text, /Login/, 'a folder with a company gets no demo')
+  assert.equal((await call(`${at}/v1/keys/status`, 'GET', { key })).status, 200)
+  assert.equal(statSync(own.path('secret.key')).mode & 0o777, 0o600)
+  const postmaster = own.postmasterPid()
+  later.signal('SIGTERM')
+  assert.equal((await later.exited).code, 0)
+  assert(!isRunning(postmaster), 'no process is left')
+})
+
+test('openapi prints the document that the service serves', async () => {
+  const { code, stdout } = await runAnnals(['openapi'])
+  assert.equal(code, 0)
+  assert.deepEqual(JSON.parse(stdout), (await call(`${url}/openapi.json`, 'GET')).json)
+})
+
+test('what is no command or option is refused with the usage', async () => {
+  const wrong = [['bogus'], ['serve', '--role', 'x'], []]
+  for (const { code, stdout, stderr } of await Promise.all(wrong.map((args) => runAnnals(args)))) {
+    assert.deepEqual([code, stdout], [1, ''])
+    assert.match(stderr, /Usage: annals/)
+  }
+})

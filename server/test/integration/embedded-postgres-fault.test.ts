@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import { test } from 'node:test'
+
+import { EngineError, startEngine } from '../../src/platform/embedded-postgres.ts'
+import { EngineFolder, EngineHolder, isRunning, processTree } from '../harness/engine.ts'
+import { query, SMALL_ENGINE } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+
+const service = (dataDir: string) =>
+  startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE })
+
+test('a killed engine comes back by itself with every committed row', async () => {
+  await using folder = new EngineFolder()
+  const events: unknown[] = []
+  const note = (fields: Record<string, unknown>) => events.push(fields['event'])
+  await using engine = await startEngine({
+    dataDir: folder.dataDir,
+    exclusive: true,
+    settings: SMALL_ENGINE,
+    logger: { info: note, warn: note },
+  })
+  await query(engine.connection, 'create table kept as select generate_series(1, 1000) as n')
+  const pid = folder.postmasterPid()
+  process.kill(pid, 'SIGKILL')
+  const rows = await eventually(
+    async () => {
+      assert.notEqual(folder.postmasterPid(), pid)
+      return query(engine.connection, 'select count(*)::int as count from kept')
+    },
+    { timeoutMs: 20_000 },
+  )
+  assert.deepEqual(rows, [{ count: 1000 }])
+  await eventually(() => assert.equal(events.at(-1), 'engine.started'))
+  assert.deepEqual(events.slice(0, 2), ['engine.started', 'engine.lost'])
+  // It is a service as before: the lock against a second one was taken again.
+  await assert.rejects(service(folder.dataDir), /already running/)
+})
+
+test('a service whose engine is killed while a query runs serves again', async () => {
+  await using folder = new EngineFolder()
+  await using engine = await service(folder.dataDir)
+  const busy = query(engine.connection, 'select pg_sleep(600)').catch(() => 'broken')
+  const running = `select 1 from pg_stat_activity where query like 'select pg_sleep%'`
+  await eventually(async () => assert.equal((await query(engine.connection, running)).length, 1))
+  process.kill(folder.postmasterPid(), 'SIGKILL')
+  assert.equal(await busy, 'broken')
+  await eventually(() => query(engine.connection, 'select 1'), { timeoutMs: 20_000 })
+})
+
+test('leaving right after the engine was killed leaves no process', async () => {
+  await using folder = new EngineFolder()
+  const engine = await service(folder.dataDir)
+  const pids = processTree(folder.postmasterPid())
+  process.kill(folder.postmasterPid(), 'SIGKILL')
+  await engine[Symbol.asyncDispose]()
+  await eventually(() => assert.deepEqual(pids.filter(isRunning), []))
+  assert.deepEqual(processTree(folder.postmasterPid()), [])
+})
+
+test('the engine of a killed service is adopted, then stopped by its new user', async () => {
+  await using folder = new EngineFolder()
+  const holder = new EngineHolder(folder.dataDir, 'service')
+  await query(await holder.ready(), 'create table kept as select 1 as one')
+  const pid = folder.postmasterPid()
+  await holder.kill()
+
+  const engine = await service(folder.dataDir)
+  assert.equal(folder.postmasterPid(), pid)
+  assert.deepEqual(await query(engine.connection, 'select one from kept'), [{ one: 1 }])
+  await engine[Symbol.asyncDispose]()
+  await eventually(() => assert.equal(isRunning(pid), false))
+})
+
+test('a process killed at any moment of the first start leaves nothing in the way', async () => {
+  await using folder = new EngineFolder()
+  const steps = ['engine.password', 'engine', 'engine/cluster', 'engine/cluster/postmaster.pid']
+  for (const step of steps) {
+    const holder = new EngineHolder(folder.dataDir, 'service')
+    await eventually(() => assert(fs.existsSync(folder.path(step))))
+    await holder.kill()
+  }
+  await using engine = await service(folder.dataDir)
+  assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+  const names = fs.readdirSync(folder.path('engine')).toSorted()
+  assert.deepEqual(names, ['cluster', 'log', 'run'])
+})
+
+test('a stale pid that now belongs to another process does not keep the engine down', async () => {
+  await using folder = new EngineFolder()
+  await (await service(folder.dataDir))[Symbol.asyncDispose]()
+  const stale = `${process.pid}\n${folder.path('engine/cluster')}\n`
+  fs.writeFileSync(folder.path('engine/cluster/postmaster.pid'), stale)
+  fs.writeFileSync(folder.path('engine/run/.s.PGSQL.5432.lock'), stale)
+  await using engine = await service(folder.dataDir)
+  assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+})
+
+test('an engine that cannot start says why in one sentence and leaves no process', async () => {
+  await using folder = new EngineFolder()
+  await (await service(folder.dataDir))[Symbol.asyncDispose]()
+  const control = folder.path('engine/cluster/global/pg_control')
+  fs.writeFileSync(control, Buffer.alloc(fs.statSync(control).size))
+  await assert.rejects(service(folder.dataDir), (error) => {
+    assert(error instanceof EngineError)
+    assert.match(error.message, /ended while it started: .*database files are incompatible/)
+    assert.equal(error.message.includes('\n'), false)
+    return true
+  })
+  assert.equal(fs.existsSync(folder.path('engine/cluster/postmaster.pid')), false)
+})
+
+test('a lost password is a sentence, not a new database', async () => {
+  await using folder = new EngineFolder()
+  await (await service(folder.dataDir))[Symbol.asyncDispose]()
+  fs.rmSync(folder.path('engine.password'))
+  await assert.rejects(service(folder.dataDir), /engine\.password is missing/)
+})
+
+test('a service does not make an empty database where its own was removed', async () => {
+  await using folder = new EngineFolder()
+  const refused = Promise.withResolvers<unknown>()
+  await using engine = await startEngine({
+    dataDir: folder.dataDir,
+    exclusive: true,
+    settings: SMALL_ENGINE,
+    logger: {
+      info: () => {},
+      warn: ({ event, err }) => event === 'engine.refused' && refused.resolve(err),
+    },
+  })
+  const pids = processTree(folder.postmasterPid())
+  fs.renameSync(folder.path('engine/cluster'), folder.path('engine/elsewhere'))
+  for (const pid of pids) process.kill(pid, 'SIGKILL')
+  assert.match(String(await refused.promise), /is gone; nothing was made in its place/)
+  assert.equal(fs.existsSync(folder.path('engine/cluster')), false)
+  await assert.rejects(query(engine.connection, 'select 1'))
+})

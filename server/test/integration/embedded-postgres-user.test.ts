@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { test } from 'node:test'
+
+import { EngineError, startEngine } from '../../src/platform/embedded-postgres.ts'
+import { enclosurePlaces } from '../../src/platform/engine-enclosure.ts'
+import { engineFiles } from '../../src/platform/engine-files.ts'
+import { EngineFolder, EngineHolder, HOLDER, IS_ROOT, parseRefusal } from '../harness/engine.ts'
+import { query, SMALL_ENGINE } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+
+const service = (dataDir: string) =>
+  startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE })
+
+const NOBODY = {
+  uid: Number(execFileSync('id', ['-u', 'nobody'])),
+  gid: Number(execFileSync('id', ['-g', 'nobody'])),
+}
+
+const mayUnshare =
+  IS_ROOT && spawnSync('unshare', ['--mount', '--propagation', 'private', 'true']).status === 0
+const needsRoot = IS_ROOT ? false : 'only root can become another user'
+const needsNamespace = mayUnshare ? false : 'needs root and a mount namespace'
+const needsOpenCheckout = canNobodyRead()
+  ? false
+  : 'needs root, and a checkout that nobody can read'
+
+test(
+  'under root the engine runs as nobody, who owns only its own folder',
+  {
+    skip: needsRoot,
+  },
+  async () => {
+    await using folder = new EngineFolder()
+    await using engine = await service(folder.dataDir)
+    assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+    assert.equal(fs.statSync(`/proc/${folder.postmasterPid()}`).uid, NOBODY.uid)
+    assert.equal(fs.statSync(folder.path('engine')).uid, NOBODY.uid)
+    for (const name of ['', 'engine.password', 'engine.lock', 'engine.log']) {
+      assert.equal(fs.statSync(folder.path(name)).uid, 0, name)
+    }
+  },
+)
+
+test(
+  'under root a private home works through a mount namespace, or is refused',
+  {
+    skip: needsRoot,
+  },
+  async () => {
+    await using folder = new EngineFolder({ mode: 0o700 })
+    if (!mayUnshare) {
+      await assert.rejects(service(folder.dataDir), /set ANNALS_DATA_DIR to a place that user can/)
+      return
+    }
+    const engine = await service(folder.dataDir)
+    const pid = folder.postmasterPid()
+    assert.equal(fs.statSync(`/proc/${pid}`).uid, NOBODY.uid)
+    const namespace = fs.readlinkSync(`/proc/${pid}/ns/mnt`)
+    assert.notEqual(namespace, fs.readlinkSync('/proc/self/ns/mnt'))
+    await query(engine.connection, 'create table kept as select 1 as one')
+    process.kill(pid, 'SIGKILL')
+    const rows = await eventually(() => query(engine.connection, 'select one from kept'))
+    assert.deepEqual(rows, [{ one: 1 }])
+
+    const place = `/proc/${folder.postmasterPid()}/cwd`
+    assert.equal(fs.statSync(place).ino, fs.statSync(folder.path('engine/cluster')).ino)
+    await engine[Symbol.asyncDispose]()
+    assert.equal(fs.existsSync(folder.path('engine/cluster/postmaster.pid')), false)
+    const places = enclosurePlaces(engineFiles(folder.dataDir))
+    assert.deepEqual(places.filter(fs.existsSync), [])
+  },
+)
+
+test('a long path in a private home works', { skip: needsNamespace }, async () => {
+  await using folder = new EngineFolder({ mode: 0o700, name: 'long-'.repeat(30) })
+  await using engine = await service(folder.dataDir)
+  assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+})
+
+test(
+  'an ordinary user has an engine of its own, and root can visit it',
+  {
+    skip: needsOpenCheckout,
+  },
+  async () => {
+    await using folder = new EngineFolder()
+    folder.giveTo(NOBODY.uid, NOBODY.gid)
+    {
+      // Root first, in a folder that is the user's: nothing may lock the user out afterwards.
+      await using engine = await service(folder.dataDir)
+      assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+    }
+    await using holder = new EngineHolder(folder.dataDir, 'service', NOBODY)
+    await query(await holder.ready(), 'create table kept as select 1 as one')
+    for (const name of fs.readdirSync(folder.dataDir)) {
+      assert.equal(fs.statSync(folder.path(name)).uid, NOBODY.uid, name)
+    }
+    await using visit = await startEngine({ dataDir: folder.dataDir, exclusive: false })
+    assert.deepEqual(await query(visit.connection, 'select one from kept'), [{ one: 1 }])
+  },
+)
+
+test(
+  'an ordinary user with a stale pid of its own process starts all the same',
+  {
+    skip: needsOpenCheckout,
+  },
+  async () => {
+    await using folder = new EngineFolder()
+    folder.giveTo(NOBODY.uid, NOBODY.gid)
+    await using other = new EngineFolder()
+    other.giveTo(NOBODY.uid, NOBODY.gid)
+    await using stranger = new EngineHolder(other.dataDir, 'service', NOBODY)
+    await stranger.ready()
+    {
+      await using first = new EngineHolder(folder.dataDir, 'service', NOBODY)
+      await first.ready()
+    }
+    // PostgreSQL itself would refuse: the pid is alive, and its user may signal it.
+    fs.writeFileSync(folder.path('engine/cluster/postmaster.pid'), `${stranger.pid}\n`)
+    fs.writeFileSync(folder.path('engine/run/.s.PGSQL.5432.lock'), `${stranger.pid}\n`)
+    await using second = new EngineHolder(folder.dataDir, 'service', NOBODY)
+    await second.ready()
+  },
+)
+
+test(
+  "another user's data folder is refused with a sentence",
+  {
+    skip: needsOpenCheckout,
+  },
+  async () => {
+    await using folder = new EngineFolder()
+    await using engine = await service(folder.dataDir)
+    await using holder = new EngineHolder(folder.dataDir, 'command', NOBODY)
+    assert.match(await holder.refusal(), /may not write .*; set ANNALS_DATA_DIR/)
+    assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+  },
+)
+
+test('a copy of the data folder made by root is usable', { skip: needsRoot }, async () => {
+  await using folder = new EngineFolder()
+  await (await service(folder.dataDir))[Symbol.asyncDispose]()
+  execFileSync('chown', ['-R', '0:0', folder.dataDir])
+  await using engine = await service(folder.dataDir)
+  assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+})
+
+test(
+  'a full disk is a sentence, and room made is enough to start again',
+  {
+    skip: needsNamespace,
+  },
+  async () => {
+    await using folder = new EngineFolder()
+    fs.mkdirSync(folder.dataDir)
+    const script = [
+      'mount -t tmpfs -o size=24m,mode=711 tmpfs "$1"',
+      '"$2" "$3" "$1" service < /dev/null',
+      'ls "$1/engine"',
+      'mount -o remount,size=400m "$1"',
+      '"$2" "$3" "$1" service < /dev/null',
+    ].join(' && ')
+    const args = ['--mount', 'sh', '-c', script, 'sh', folder.dataDir, process.execPath, HOLDER]
+    const output = execFileSync('unshare', args, { encoding: 'utf8', cwd: '/' })
+    const [first = '', log, run, last = ''] = output.trim().split('\n')
+    assert.match(parseRefusal(JSON.parse(first)), /^The disk that holds .* is full; make room/)
+    assert.deepEqual([log, run], ['log', 'run'])
+    assert.match(last, /"connection"/)
+  },
+)
+
+test('a file in the place of the data folder is refused with a sentence', async () => {
+  await using folder = new EngineFolder()
+  fs.writeFileSync(folder.dataDir, '')
+  await assert.rejects(service(folder.dataDir), (error) => {
+    assert(error instanceof EngineError)
+    assert.match(error.message, /is a file where a folder is needed/)
+    return true
+  })
+})
+
+test(
+  'under root without a mount namespace a private home is refused with a sentence',
+  {
+    skip: needsNamespace,
+  },
+  async () => {
+    await using folder = new EngineFolder({ mode: 0o700 })
+    const args = [
+      '--bounding-set',
+      '-sys_admin',
+      process.execPath,
+      HOLDER,
+      folder.dataDir,
+      'service',
+    ]
+    const { stdout } = spawnSync('setpriv', args, { encoding: 'utf8', input: '' })
+    const refusal = parseRefusal(JSON.parse(stdout))
+    assert.match(
+      refusal,
+      /does not run as root, .* set ANNALS_DATA_DIR to a place that user can enter/,
+    )
+    assert.match(refusal, /or set ANNALS_DATABASE_URL/)
+    assert.equal(fs.existsSync(folder.path('engine/cluster')), false)
+    assert.deepEqual(enclosurePlaces(engineFiles(folder.dataDir)).filter(fs.existsSync), [])
+  },
+)
+
+function canNobodyRead(): boolean {
+  if (!IS_ROOT) return false
+  const script = `require('node:fs').readFileSync(${JSON.stringify(HOLDER)})`
+  return spawnSync(process.execPath, ['-e', script], { ...NOBODY, cwd: '/' }).status === 0
+}

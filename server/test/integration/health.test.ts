@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { sql } from 'kysely'
+import { eventually } from '../harness/eventually.ts'
+import { PgProxy } from '../harness/pg-proxy.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const database = stack.use(await cloneDatabase())
+const proxy = stack.use(await PgProxy.listen(database.connection))
+const databaseUrl = urlThrough(proxy)
+const annals = stack.use(
+  await startTestApp({ databaseUrl, env: { ANNALS_METRICS_PORT: '0', ANNALS_RATE_LIMITS: 'off' } }),
+)
+const { workspaceKey: key } = await annals.found()
+
+function urlThrough({ port }: PgProxy): string {
+  const { user, password, database: name } = database.connection
+  return `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${name}`
+}
+
+afterEach(async () => {
+  proxy.mode = 'pass'
+  await eventually(async () => assert.equal((await annals.call('GET', '/ready')).status, 200))
+})
+
+/** The answer, which must come within a second. */
+async function promptly(method: string, path: string) {
+  const startedAtMs = performance.now()
+  const answer = await annals.call(method, path, { key })
+  const durationMs = performance.now() - startedAtMs
+  assert(durationMs < 1_000, `${method} ${path} took ${Math.round(durationMs)} ms`)
+  return answer
+}
+
+async function assertOutOfReach() {
+  const health = await promptly('GET', '/health')
+  assert.deepEqual([health.status, health.json], [200, { ok: false }])
+  for (const path of ['/ready', '/v1/keys/status']) {
+    const { status, json, headers } = await promptly('GET', path)
+    assert.deepEqual([status, json.code], [503, 'unavailable'], path)
+    assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/, path)
+  }
+}
+
+async function assertWorks() {
+  assert.deepEqual((await promptly('GET', '/health')).json, { ok: true })
+  assert.deepEqual((await promptly('GET', '/ready')).json, { ok: true })
+  assert.equal((await promptly('GET', '/v1/keys/status')).status, 200)
+}
+
+test('with its database the service is healthy and ready', assertWorks)
+
+for (const mode of ['refuse', 'stall'] as const) {
+  test(`while the database is out of reach (${mode}) every answer comes within a second, and the service recovers by itself`, async () => {
+    await assertWorks()
+    proxy.mode = mode
+    // At once, while the key is still remembered, and later, when it is not.
+    await assertOutOfReach()
+    await eventually(async () => {
+      assert.equal((await promptly('POST', '/v1/keys/any/rotate')).status, 503)
+    })
+    await assertOutOfReach()
+    proxy.mode = 'pass'
+    await eventually(assertWorks)
+  })
+}
+
+test('connections that fall silent for good are replaced, without anyone’s help', async () => {
+  await Promise.all(Array.from({ length: 4 }, () => annals.call('GET', '/v1/keys/status', { key })))
+  proxy.forsakeAll()
+  await eventually(assertWorks, { timeoutMs: 15_000 })
+})
+
+test('a connection that breaks in the midst of a statement fails that statement and nothing else', async () => {
+  const { db } = annals.app.database
+  for (const when of ['before', 'after'] as const) {
+    proxy.cutOnceAt('select 4711', when)
+    await assert.rejects(sql`select 4711`.execute(db), /Connection terminated/)
+    await eventually(assertWorks)
+  }
+})
+
+test('many callers during an outage are all answered in time', async () => {
+  proxy.mode = 'stall'
+  await eventually(async () => {
+    assert.equal((await promptly('POST', '/v1/keys/any/rotate')).status, 503)
+  })
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => promptly('GET', '/v1/keys/status')),
+  )
+  assert(answers.every(({ status }) => status === 503))
+})
+
+test('a service whose database is gone can still be stopped', async () => {
+  await using ownProxy = await PgProxy.listen(database.connection)
+  const own = await startTestApp({ databaseUrl: urlThrough(ownProxy) })
+  await own.call('GET', '/v1/keys/status', { key })
+  ownProxy.mode = 'refuse'
+  await own[Symbol.asyncDispose]()
+})
+
+test('a node that stops takes no new connection', async () => {
+  const own = await startTestApp()
+  assert.equal((await own.call('GET', '/ready')).status, 200)
+  const stopped = own[Symbol.asyncDispose]()
+  await assert.rejects(own.call('GET', '/ready'))
+  await stopped
+})
+
+test('health and readiness are told to anyone, and nothing else is', async () => {
+  for (const path of ['/health', '/ready']) {
+    const { status, text } = await annals.call('GET', path)
+    assert.deepEqual([status, text], [200, '{"ok":true}'])
+  }
+  assert.equal((await annals.call('GET', '/v1/keys/status')).status, 401)
+})
+
+test('metrics have a port of their own and are not on the API’s', async () => {
+  await annals.call('GET', '/v1/keys/status')
+  assert.equal((await annals.call('GET', '/metrics')).status, 404)
+  const { metricsUrl } = annals.app
+  assert(metricsUrl !== null && new URL(metricsUrl).port !== new URL(annals.url).port)
+  const response = await fetch(`${metricsUrl}/metrics`)
+  assert.equal(response.status, 200)
+  assert.match(response.headers.get('content-type') ?? '', /^text\/plain/)
+  const text = await response.text()
+  assert.match(text, /^annals_request_answer_seconds_count\{.*operation="getKeyStatus".*\} \d+$/m)
+  assert.match(text, /^annals_authentication_refuse_total\{code="missing_api_key"\} \d+$/m)
+  assert.match(text, /^annals_connection_wait_count 0$/m)
+  assert(!text.includes(key))
+  for (const path of ['/', '/health', '/v1/keys/status']) {
+    assert.equal((await fetch(`${metricsUrl}${path}`)).status, 404, path)
+  }
+})

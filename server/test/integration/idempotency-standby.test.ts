@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { urlOf } from '../harness/template-db.ts'
+
+test('a replay is not answered before the standby that commits wait for has the event', async () => {
+  await using folder = new EngineFolder()
+  // An engine of its own: the setting is the whole cluster's, and would stop every other test.
+  await using engine = await startEngine({
+    dataDir: folder.dataDir,
+    exclusive: false,
+    settings: SMALL_ENGINE,
+  })
+  await using annals = await startTestApp({ databaseUrl: urlOf(engine.connection) })
+  const { workspaceKey: key } = await annals.found()
+  const body = { category: 'c', action: 'a', idempotencyKey: 'k' }
+  const send = () => annals.call('POST', '/v1/events', { key, body })
+  const first = await send()
+  assert.equal(first.status, 201)
+  assert.equal((await send()).status, 200, 'no standby, no wait')
+
+  const setStandby = async (name: string) => {
+    await query(engine.connection, `alter system set synchronous_standby_names = '${name}'`)
+    await query(engine.connection, 'select pg_reload_conf()')
+    await eventually(async () => {
+      const [row] = await query(engine.connection, 'show synchronous_standby_names')
+      assert.equal(row?.['synchronous_standby_names'], name)
+    })
+  }
+  await setStandby('ghost')
+  const waiting = await send()
+  assert.deepEqual([waiting.status, waiting.json.code], [503, 'unavailable'])
+
+  await setStandby('')
+  const last = await eventually(async () => {
+    const answer = await send()
+    assert.notEqual(answer.status, 503)
+    return answer
+  })
+  assert.deepEqual([last.status, last.json], [200, first.json])
+  const events = await annals.call('GET', '/v1/events', { key })
+  assert.equal(events.json.data.length, 1)
+})

@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { eventually } from '../harness/eventually.ts'
+import { assertChainsHold, walkEvents } from '../harness/ledger.ts'
+import { PgProxy } from '../harness/pg-proxy.ts'
+import { type Answer, startTestApp, type TestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+
+type Input = Record<string, unknown>
+
+const send = (key: string, body: Input, node: TestApp = annals) =>
+  node.call('POST', '/v1/events', { key, body })
+const sendBatch = (key: string, events: Input[], node: TestApp = annals) =>
+  node.call('POST', '/v1/events/batch', { key, body: { events } })
+
+const eventOf = (idempotencyKey: string, more: Input = {}): Input => ({
+  category: 'c',
+  action: 'a',
+  idempotencyKey,
+  ...more,
+})
+
+const flags = ({ headers }: Answer) => [
+  headers.get('x-idempotent-replay'),
+  headers.get('x-idempotency-mismatch'),
+]
+
+/** Of several answers to one key one is 201, the others 200 with the same id; one event is stored. */
+async function assertOneEvent(key: string, answers: readonly Answer[]): Promise<void> {
+  const codes = answers.map(({ status }) => status).toSorted((a, b) => b - a)
+  assert.deepEqual(codes, [201, ...answers.slice(1).map(() => 200)])
+  const ids = new Set(answers.map(({ json }) => json.id))
+  assert.deepEqual(
+    (await walkEvents(annals, key)).map(({ id }) => id),
+    [...ids],
+  )
+  for (const answer of answers) {
+    assert.equal(flags(answer)[0], answer.status === 200 ? 'true' : null)
+  }
+  await assertChainsHold(annals)
+}
+
+test('a replayed idempotency key answers 200 with the first id', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const body = eventOf('k', { actor: { id: 'a' }, metadata: { b: 1, a: [2] } })
+  const first = await send(key, body)
+  const second = await send(key, body)
+  const third = await send(key, body)
+  assert.deepEqual([first.status, second.status, third.status], [201, 200, 200])
+  assert.deepEqual(second.json, first.json)
+  assert.deepEqual(flags(first), [null, null])
+  assert.deepEqual(flags(second), ['true', null])
+  await assertOneEvent(key, [first, second, third])
+})
+
+test('another body under a stored key changes nothing, and the caller is told', async () => {
+  const { workspaceKey: key, project } = await annals.found()
+  const first = await send(key, eventOf('k', { metadata: { a: 1 } }))
+  const before = await walkEvents(annals, key)
+  const others: Input[] = [
+    eventOf('k'),
+    eventOf('k', { metadata: { a: 2 } }),
+    eventOf('k', { metadata: { a: 1 }, category: 'other' }),
+    eventOf('k', { metadata: { a: 1 }, action: 'other' }),
+    eventOf('k', { metadata: { a: 1 }, timestamp: '2020-01-01T00:00:00Z' }),
+    eventOf('k', { metadata: { a: 1 }, projectId: project.id }),
+    eventOf('k', { metadata: { a: 1 }, actor: {} }),
+    eventOf('k', { metadata: { a: 1 }, resource: { id: 'x' } }),
+    eventOf('k', { actor: { id: 'a' } }),
+  ]
+  for (const body of others) {
+    const answer = await send(key, body)
+    assert.equal(answer.status, 200, JSON.stringify(body))
+    assert.equal(answer.json.id, first.json.id)
+    assert.deepEqual(flags(answer), ['true', 'true'], JSON.stringify(body))
+  }
+  assert.deepEqual(await walkEvents(annals, key), before)
+})
+
+test('the same event in another spelling is no other body', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const text = (members: string) => `{"category":"c","action":"a","idempotencyKey":"k",${members}}`
+  const spellings = [
+    '"metadata":{"a":1,"b":[true]},"timestamp":"2026-03-01T12:00:00Z"',
+    '"timestamp":"2026-03-01T13:00:00.0004+01:00","metadata":{"b":[true],"a":1.0}',
+    '"metadata":{"\\u0061":1e0,"b":[ true ]},"timestamp":"2026-03-01t12:00:00z"',
+  ]
+  for (const [index, spelling] of spellings.entries()) {
+    const answer = await annals.call('POST', '/v1/events', { key, text: text(spelling) })
+    assert.equal(answer.status, index === 0 ? 201 : 200, answer.text)
+    assert.equal(flags(answer)[1], null, spelling)
+  }
+})
+
+test('keys are compared as they are, and the same key in two workspaces is two events', async () => {
+  const { workspaces } = await annals.found({ workspaces: ['One', 'Two'] })
+  const keys = ['k', 'K', ' k', 'k ', 'é', 'e\u0301', '🎈', '0']
+  for (const { workspaceKey } of workspaces) {
+    for (const idempotencyKey of keys) {
+      assert.equal((await send(workspaceKey, eventOf(idempotencyKey))).status, 201)
+    }
+    assert.equal((await walkEvents(annals, workspaceKey)).length, keys.length)
+  }
+})
+
+test('duplicates that arrive at once are one event', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await assertOneEvent(
+    key,
+    await Promise.all(Array.from({ length: 30 }, () => send(key, eventOf('k')))),
+  )
+})
+
+test('of different bodies that arrive at once under one key, one is stored and the others are told', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, (_, index) => send(key, eventOf('k', { action: `a${index % 3}` }))),
+  )
+  await assertOneEvent(key, answers)
+  const [stored] = await walkEvents(annals, key)
+  for (const [index, answer] of answers.entries()) {
+    const isOther = stored.action !== `a${index % 3}`
+    assert.equal(flags(answer)[1], isOther ? 'true' : null)
+  }
+})
+
+test('a replay beside another body under its key is still judged by the stored event', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await send(key, eventOf('k', { action: 'stored' }))
+  const actions = ['other', 'stored', 'third', 'stored', 'other']
+  const answers = await Promise.all(actions.map((action) => send(key, eventOf('k', { action }))))
+  assert.deepEqual(
+    answers.map((answer) => flags(answer)[1]),
+    ['true', null, 'true', null, 'true'],
+  )
+})
+
+test('a replay does not hold up new events of its workspace, in one batch or beside others', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const old = await sendBatch(key, [eventOf('k0'), eventOf('k1')])
+  const events = Array.from({ length: 40 }, (_, index) => eventOf(`k${index}`))
+  const answers = await Promise.all(events.map((event) => send(key, event)))
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    events.map((_, index) => (index < 2 ? 200 : 201)),
+  )
+  assert.deepEqual(
+    [answers[0]?.json.id, answers[1]?.json.id],
+    [old.json.results[0].id, old.json.results[1].id],
+  )
+  assert.equal((await walkEvents(annals, key)).length, 40)
+  await assertChainsHold(annals)
+})
+
+test('duplicates in a call of many are one event, also when they fall into two commits', async () => {
+  const { workspaceKey: key } = await annals.found()
+  // A commit takes 256 events, so the second half of this call is another one.
+  const events = Array.from({ length: 500 }, (_, index) => eventOf(`k${index % 100}`))
+  const [first, second] = await Promise.all([sendBatch(key, events), sendBatch(key, events)])
+  const results = [...first.json.results, ...second.json.results]
+  assert.equal(results.filter(({ status }) => status === 201).length, 100)
+  assert.equal(results.filter(({ status }) => status === 200).length, 900)
+  for (const [index, { id }] of results.entries()) assert.equal(id, results[index % 100].id)
+  assert.equal((await walkEvents(annals, key)).length, 100)
+  await assertChainsHold(annals)
+})
+
+test('duplicates on two nodes at once are one event', async () => {
+  await using other = await startTestApp({ databaseUrl: annals.database.url })
+  const { workspaces } = await annals.found({ workspaces: ['One', 'Two', 'Three'] })
+  for (let round = 0; round < 5; round += 1) {
+    const answers = await Promise.all(
+      Array.from({ length: 48 }, (_, index) => {
+        const key = workspaces[index % 3]?.workspaceKey ?? ''
+        return send(key, eventOf(`round ${round}/${index % 12}`), index % 8 < 4 ? annals : other)
+      }),
+    )
+    assert(answers.every(({ status }) => status === 200 || status === 201))
+    assert.equal(answers.filter(({ status }) => status === 201).length, 12)
+    for (const [index, { json }] of answers.entries()) {
+      assert.equal(json.id, answers[index % 12]?.json.id)
+    }
+  }
+  for (const { workspaceKey } of workspaces) {
+    assert.equal((await walkEvents(annals, workspaceKey)).length, 20)
+  }
+  await assertChainsHold(annals)
+})
+
+test('after a cut between commit and answer the retry finds its event, stored once', async () => {
+  await using proxy = await PgProxy.listen(annals.database.connection)
+  const { user, password, database } = annals.database.connection
+  const url = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
+  await using node = await startTestApp({ databaseUrl: url })
+  const { workspaceKey: key } = await annals.found()
+  assert.equal((await send(key, eventOf('before'), node)).status, 201)
+  proxy.cutOnceAt('append-events', 'after')
+  const cut = await send(key, eventOf('k'), node)
+  assert.equal(proxy.isArmed, false)
+  assert.deepEqual([cut.status, cut.json.code], [503, 'unavailable'])
+  assert.match(cut.json.error, /same idempotencyKey/)
+  assert(Number(cut.headers.get('retry-after')) >= 1)
+  assert.equal((await walkEvents(annals, key)).length, 2, 'the commit had succeeded')
+  const retry = await retryWhile503(() => send(key, eventOf('k'), node))
+  assert.equal(retry.status, 200, retry.text)
+  assert.deepEqual(flags(retry), ['true', null])
+  assert.equal((await walkEvents(annals, key)).length, 2)
+  await assertChainsHold(annals)
+})
+
+test('after a cut before the commit the retry stores the event', async () => {
+  await using proxy = await PgProxy.listen(annals.database.connection)
+  const { user, password, database } = annals.database.connection
+  const url = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
+  await using node = await startTestApp({ databaseUrl: url })
+  const { workspaceKey: key } = await annals.found()
+  assert.equal((await send(key, eventOf('before'), node)).status, 201)
+  proxy.cutOnceAt('append-events', 'before')
+  assert.equal((await send(key, eventOf('k'), node)).status, 503)
+  const retry = await retryWhile503(() => send(key, eventOf('k'), node))
+  assert.equal(retry.status, 201, retry.text)
+  assert.equal((await walkEvents(annals, key)).length, 2)
+  await assertChainsHold(annals)
+})
+
+/** As a client should: again until the service is back. Each try waits for an answer. */
+async function retryWhile503(attempt: () => Promise<Answer>): Promise<Answer> {
+  return await eventually(async () => {
+    const answer = await attempt()
+    assert.notEqual(answer.status, 503, answer.text)
+    return answer
+  })
+}

@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { handClock } from '../harness/clock.ts'
+import { query } from '../harness/engine.ts'
+import { assertChainsHold, walkEvents } from '../harness/ledger.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const NOW = '2026-03-01T12:00:00.000Z'
+const { clock, advance } = handClock(Date.parse(NOW))
+const annals = await startTestApp({ clock })
+after(() => annals[Symbol.asyncDispose]())
+
+const send = (key: string, body: unknown, headers: Record<string, string> = {}) =>
+  annals.call('POST', '/v1/events', { key, body, headers })
+
+test('a stored event is shown with everything that was sent', async () => {
+  const founded = await annals.found()
+  const event = {
+    category: 'billing',
+    action: 'invoice.paid',
+    timestamp: '2026-02-28T23:30:00.125+02:00',
+    projectId: founded.project.id,
+    actor: { id: 'u-1', email: 'ada@example.com', role: 'admin' },
+    resource: { type: 'invoice', id: 'inv-9' },
+    metadata: { amount: 12.5, tags: ['a', 'ü', '🎈'], nested: { no: null, yes: true } },
+    idempotencyKey: 'only-once',
+  }
+  const answer = await send(founded.workspaceKey, event)
+  assert.equal(answer.status, 201, answer.text)
+  assert.deepEqual(Object.keys(answer.json), ['id'])
+  assert.equal(answer.headers.get('x-idempotent-replay'), null)
+  const [stored, ...others] = await walkEvents(annals, founded.workspaceKey)
+  assert.equal(others.length, 0)
+  const { hash, ...rest } = stored
+  assert.match(hash, /^[0-9a-f]{64}$/)
+  assert.deepEqual(rest, {
+    id: answer.json.id,
+    seq: 1,
+    timestamp: '2026-02-28T21:30:00.125Z',
+    receivedAt: NOW,
+    companyId: founded.company.id,
+    workspaceId: founded.workspace.id,
+    projectId: event.projectId,
+    category: event.category,
+    action: event.action,
+    actor: event.actor,
+    resource: event.resource,
+    metadata: event.metadata,
+    traceId: answer.headers.get('x-trace-id'),
+    prevHash: '0'.repeat(64),
+  })
+})
+
+test('what was not sent is null, and the time is that of receipt', async () => {
+  const { workspaceKey } = await annals.found()
+  await send(workspaceKey, { category: 'c', action: 'a' })
+  const [stored] = await walkEvents(annals, workspaceKey)
+  const { timestamp, receivedAt, projectId, actor, resource, metadata } = stored
+  assert.deepEqual([timestamp, receivedAt], [NOW, NOW])
+  assert.deepEqual([projectId, actor, resource, metadata], [null, null, null, null])
+})
+
+test('an empty object stays one, and every part may be partial', async () => {
+  const { workspaceKey } = await annals.found()
+  const parts = { actor: {}, resource: { id: '' }, metadata: {} }
+  await send(workspaceKey, { category: 'c', action: 'a', ...parts })
+  const [{ actor, resource, metadata }] = await walkEvents(annals, workspaceKey)
+  assert.deepEqual({ actor, resource, metadata }, parts)
+})
+
+test('parts are stored as canonical text, and answered as they are stored', async () => {
+  const { workspaceKey, workspace } = await annals.found()
+  const text = `{"category":"c","action":"a","metadata":{"z":1.0,"a":{"y":1e2,"b":-0},
+    "\\u00e9":"\\u0041\\/"},"actor":{"role":"r","id":"i"}}`
+  const answer = await annals.call('POST', '/v1/events', { key: workspaceKey, text })
+  assert.equal(answer.status, 201, answer.text)
+  const [row] = await query(
+    annals.database.connection,
+    `select actor, metadata from event where workspace_id = '${workspace.id}'`,
+  )
+  assert.deepEqual(row, {
+    actor: '{"id":"i","role":"r"}',
+    metadata: '{"a":{"b":0,"y":100},"z":1,"é":"A/"}',
+  })
+  const page = await annals.call('GET', '/v1/events', { key: workspaceKey })
+  assert(page.text.includes(`"metadata":${String(row?.['metadata'])}`))
+})
+
+test('a key __proto__ is data like any other', async () => {
+  const { workspaceKey } = await annals.found()
+  for (const metadata of ['{"__proto__":1}', '{"a":{"__proto__":{"b":1}},"constructor":2}']) {
+    const text = `{"category":"c","action":"a","metadata":${metadata}}`
+    assert.equal((await annals.call('POST', '/v1/events', { key: workspaceKey, text })).status, 201)
+    const page = await annals.call('GET', '/v1/events?limit=1', { key: workspaceKey })
+    assert(page.text.includes(`"metadata":${metadata}`), page.text)
+  }
+})
+
+const TIMESTAMPS = [
+  ['2026-03-01T12:00:00Z', NOW],
+  ['2026-03-01t12:00:00z', NOW],
+  ['2026-03-01T12:00:00.123456789Z', '2026-03-01T12:00:00.123Z'],
+  ['2026-03-01T12:00:00.9999Z', '2026-03-01T12:00:00.999Z'],
+  ['2026-03-01T12:00:00.5-00:00', '2026-03-01T12:00:00.500Z'],
+  ['2026-03-01T17:45:00+05:45', NOW],
+  ['2026-03-02T12:00:00Z', '2026-03-02T12:00:00.000Z'],
+  ['2024-02-29T00:00:00Z', '2024-02-29T00:00:00.000Z'],
+  ['1969-12-31T23:59:59.999Z', '1969-12-31T23:59:59.999Z'],
+  ['1582-10-10T00:00:00Z', '1582-10-10T00:00:00.000Z'],
+  ['0000-01-01T00:00:00Z', '0000-01-01T00:00:00.000Z'],
+] as const
+
+test('a timestamp of any age and spelling is kept to the millisecond, cut and not rounded', async () => {
+  const { workspaceKey } = await annals.found()
+  for (const [timestamp] of TIMESTAMPS) {
+    const answer = await send(workspaceKey, { category: 'c', action: timestamp, timestamp })
+    assert.equal(answer.status, 201, answer.text)
+  }
+  const stored = await walkEvents(annals, workspaceKey)
+  const shown = new Map(stored.map(({ action, timestamp }) => [action, timestamp]))
+  assert.deepEqual(shown, new Map(TIMESTAMPS))
+  await assertChainsHold(annals)
+})
+
+test('texts of the greatest length are stored, counted in characters', async () => {
+  const { workspaceKey } = await annals.found()
+  const event = {
+    category: '🎈'.repeat(256),
+    action: 'a'.repeat(256),
+    actor: {
+      id: 'ü'.repeat(512),
+      email: `${'a'.repeat(64)}@${'b'.repeat(255)}`,
+      role: '界'.repeat(512),
+    },
+    resource: { type: '🎈'.repeat(512), id: '界'.repeat(512) },
+    idempotencyKey: '🎈'.repeat(255),
+  }
+  const answer = await send(workspaceKey, event)
+  assert.equal(answer.status, 201, answer.text)
+  const { idempotencyKey: _key, ...sent } = event
+  const [{ category, action, actor, resource }] = await walkEvents(annals, workspaceKey)
+  assert.deepEqual({ category, action, actor, resource }, sent)
+})
+
+test('a body of exactly 256 KiB is stored', async () => {
+  const { workspaceKey } = await annals.found()
+  const frame = JSON.stringify({ category: 'c', action: 'a', metadata: { text: '' } }).length
+  const text = 'x'.repeat(256 * 1_024 - frame)
+  const answer = await send(workspaceKey, { category: 'c', action: 'a', metadata: { text } })
+  assert.equal(answer.status, 201, answer.text)
+  const [{ metadata }] = await walkEvents(annals, workspaceKey)
+  assert.equal(metadata.text, text)
+})
+
+test('the trace id is the caller’s when it sends one, else a fresh one, and is stored', async () => {
+  const { workspaceKey } = await annals.found()
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+  const traceparent = `00-${traceId}-00f067aa0ba902b7-01`
+  const first = await send(workspaceKey, { category: 'c', action: 'a' }, { traceparent })
+  assert.equal(first.headers.get('x-trace-id'), traceId)
+  const second = await send(workspaceKey, { category: 'c', action: 'a' })
+  const fresh = second.headers.get('x-trace-id')
+  assert.match(fresh ?? '', /^[0-9a-f]{32}$/)
+  const stored = await walkEvents(annals, workspaceKey)
+  const shown = new Map(stored.map((event) => [event.id, event.traceId]))
+  assert.equal(shown.get(first.json.id), traceId)
+  assert.equal(shown.get(second.json.id), fresh)
+})
+
+test('each workspace has its own chain: seq from 1 without gaps, each event on the one before', async () => {
+  const { workspaces } = await annals.found({ workspaces: ['One', 'Two'] })
+  for (let round = 0; round < 10; round += 1) {
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        send(workspaces[index % 2]?.workspaceKey ?? '', { category: 'c', action: 'a' }),
+      ),
+    )
+    // Back and forth: the order of the chain is not the clock's.
+    advance(round % 3 === 0 ? -50 : 40)
+  }
+  for (const { workspaceKey } of workspaces) {
+    const chain = (await walkEvents(annals, workspaceKey)).toSorted((a, b) => a.seq - b.seq)
+    assert.deepEqual(
+      chain.map(({ seq }) => seq),
+      Array.from({ length: 100 }, (_, index) => index + 1),
+    )
+    for (const [index, event] of chain.entries()) {
+      assert.equal(event.prevHash, chain[index - 1]?.hash ?? '0'.repeat(64))
+      if (index > 0) assert(event.id > chain[index - 1].id, 'ids ascend along the chain')
+    }
+  }
+  await assertChainsHold(annals)
+})
+
+test('two nodes that write the same workspaces at once leave no gap and fail no caller', async () => {
+  await using other = await startTestApp({ clock, databaseUrl: annals.database.url })
+  const { workspaces } = await annals.found({ workspaces: ['One', 'Two', 'Three'] })
+  const nodes = [annals, other]
+  const callers = Array.from({ length: 24 }, async (_, caller) => {
+    const ids: string[] = []
+    for (let index = 0; index < 15; index += 1) {
+      const key = workspaces[(caller + index) % 3]?.workspaceKey ?? ''
+      const answer = await nodes[caller % 2]?.call('POST', '/v1/events', {
+        key,
+        body: { category: 'c', action: `${caller}/${index}` },
+      })
+      assert.equal(answer?.status, 201, answer?.text)
+      ids.push(answer?.json.id)
+    }
+    return ids
+  })
+  const answered = (await Promise.all(callers)).flat()
+  const stored: string[] = []
+  for (const { workspaceKey } of workspaces) {
+    const events = await walkEvents(annals, workspaceKey)
+    assert.deepEqual(
+      events.map(({ seq }) => seq).toSorted((a, b) => a - b),
+      events.map((_, index) => index + 1),
+    )
+    stored.push(...events.map(({ id }) => id))
+  }
+  assert.deepEqual(stored.toSorted(), answered.toSorted())
+  await assertChainsHold(annals)
+})
+
+test('a workspace that was made a moment ago takes events on every node at once', async () => {
+  await using other = await startTestApp({ clock, databaseUrl: annals.database.url })
+  const { workspaceKey: key } = await annals.found()
+  const body = { category: 'c', action: 'a' }
+  const answers = await Promise.all(
+    [annals, other, annals, other].map((node) => node.call('POST', '/v1/events', { key, body })),
+  )
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [201, 201, 201, 201],
+  )
+  assert.equal((await walkEvents(annals, key)).length, 4)
+  await assertChainsHold(annals)
+})
+
+test('the serving role can neither change nor remove an event or its key', async () => {
+  const { db } = annals.app.database
+  const denied = /permission denied for table/
+  const [partition] = await query(
+    annals.database.connection,
+    `select inhrelid::regclass::text as name from pg_inherits where inhparent = 'event'::regclass limit 1`,
+  )
+  for (const table of ['event', 'event_default', 'idempotency_key', String(partition?.['name'])]) {
+    const name = sql.raw(table)
+    await assert.rejects(sql`update ${name} set workspace_id = workspace_id`.execute(db), denied)
+    await assert.rejects(sql`delete from ${name}`.execute(db), denied)
+    await assert.rejects(sql`truncate ${name}`.execute(db), denied)
+  }
+})

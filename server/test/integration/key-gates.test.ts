@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { fastify, type FastifyInstance } from 'fastify'
+import { KeyCache } from '../../src/edge/auth/key-cache.ts'
+import { KeyUseRecorder } from '../../src/edge/auth/key-use-recorder.ts'
+import { type Gate, KeyGuard } from '../../src/edge/auth/require-key.ts'
+import { handleError } from '../../src/edge/error-handler.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { compileRanges } from '../../src/tenancy/allowlist.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { findKeyByKid } from '../../src/tenancy/key-store.ts'
+import { parseKeyText } from '../../src/tenancy/key-text.ts'
+import { PLANS, type Plan } from '../../src/tenancy/plans.ts'
+import { KEY_SCOPES, type KeyScope } from '../../src/tenancy/principal.ts'
+import { handClock } from '../harness/clock.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+const { db } = annals.app.database
+const { clock, advance } = handClock()
+const keyUse = new KeyUseRecorder({ db, clock, logger: createLogger('silent') })
+after(async () => {
+  await keyUse[Symbol.asyncDispose]()
+  await annals[Symbol.asyncDispose]()
+})
+
+const GATES: readonly Gate[] = [undefined, ...KEY_SCOPES].flatMap((scope) =>
+  [undefined, true as const].flatMap((allowlist) =>
+    [undefined, ...PLANS].map((plan) => ({
+      ...(scope && { scope }),
+      ...(allowlist && { allowlist }),
+      ...(plan && { plan }),
+    })),
+  ),
+)
+
+/** One small route for each gate, which tells who got through. */
+function gateServer(options: { trustedProxies?: string[]; hasRateLimits?: boolean } = {}) {
+  const guard = new KeyGuard({
+    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), clock),
+    keyUse,
+    clock,
+    trustedProxies: compileRanges(options.trustedProxies ?? []),
+    hasRateLimits: options.hasRateLimits ?? false,
+  })
+  const server = fastify()
+  server.setErrorHandler(handleError)
+  for (const [index, gate] of GATES.entries()) {
+    server.get(
+      `/${index}`,
+      { onRequest: guard.requireKey(gate) },
+      ({ principal, clientAddress }) => {
+        const { companyId, workspaceId, scope, plan } = principal
+        return { companyId, workspaceId, scope, plan, clientAddress }
+      },
+    )
+  }
+  return server
+}
+
+type Ask = { key: string; from?: string; forwardedFor?: string }
+
+async function ask(server: FastifyInstance, gate: Gate, { key, from, forwardedFor }: Ask) {
+  const response = await server.inject({
+    url: `/${GATES.findIndex((known) => JSON.stringify(known) === JSON.stringify(gate))}`,
+    remoteAddress: from ?? '127.0.0.1',
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(forwardedFor !== undefined && { 'x-forwarded-for': forwardedFor }),
+    },
+  })
+  return { status: response.statusCode, json: response.json() }
+}
+
+const LISTS = { holding: ['127.0.0.1/32'], foreign: ['192.0.2.0/24'], empty: [] } as const
+const STATES = ['ACTIVE', 'ROTATING', 'EXPIRED', 'REVOKED', 'REPLACED'] as const
+
+type Condition = {
+  scope: KeyScope
+  plan: Plan
+  list: keyof typeof LISTS
+  isForAllCalls: boolean
+  state: (typeof STATES)[number]
+}
+
+/** The order of design §5, written down a second time. */
+function expectedCode(key: Condition, gate: Gate): string | null {
+  if (key.state === 'REVOKED' || key.state === 'REPLACED') return 'invalid_api_key'
+  if (key.state === 'EXPIRED') return 'expired_api_key'
+  if (gate.scope !== undefined && gate.scope !== key.scope) return 'insufficient_scope'
+  const isAsked = gate.allowlist === true || key.isForAllCalls
+  if (isAsked && key.list !== 'holding') return 'ip_not_allowed'
+  const ladder = { FREE: 0, STARTER: 1, PRO: 2, ENTERPRISE: 3 }
+  if (gate.plan !== undefined && ladder[key.plan] < ladder[gate.plan]) return 'plan_required'
+  return null
+}
+
+type Tenant = Omit<Condition, 'scope' | 'state'> & { founded: FoundedCompany }
+const tenants: Tenant[] = []
+
+before(async () => {
+  for (const plan of PLANS) {
+    for (const list of ['holding', 'foreign', 'empty'] as const) {
+      for (const isForAllCalls of [false, true]) {
+        const founded = await annals.found({ plan, allowlist: LISTS[list] })
+        await setForAllCalls(founded, isForAllCalls)
+        tenants.push({ plan, list, isForAllCalls, founded })
+      }
+    }
+  }
+})
+
+async function setForAllCalls({ company }: FoundedCompany, isForAllCalls: boolean) {
+  await db
+    .updateTable('company')
+    .set({ allowlist_for_all_calls: isForAllCalls })
+    .where('id', '=', company.id)
+    .execute()
+}
+
+async function bringAllKeysTo(state: Condition['state']) {
+  const past = new Date(clock() - 1)
+  const future = new Date(clock() + 3_600_000)
+  await db
+    .updateTable('api_key')
+    .set({
+      revoked_at: state === 'REVOKED' ? past : null,
+      expires_at: state === 'EXPIRED' ? past : future,
+      grace_until: state === 'REPLACED' ? past : state === 'ROTATING' ? future : null,
+    })
+    .execute()
+  advance(10_000) // Whatever a node remembers of a key is older than it may be.
+}
+
+for (const state of STATES) {
+  test(`every gate answers a key that is ${state} in the order of the contract`, async () => {
+    await bringAllKeysTo(state)
+    await using server = gateServer()
+    const seen = new Set<string>()
+    for (const { founded, ...tenant } of tenants) {
+      for (const scope of KEY_SCOPES) {
+        const key = scope === 'COMPANY' ? founded.companyKey : founded.workspaceKey
+        for (const gate of GATES) {
+          const expected = expectedCode({ ...tenant, scope, state }, gate)
+          const { json } = await ask(server, gate, { key })
+          const about = JSON.stringify({ ...tenant, scope, state, gate })
+          assert.equal(json.code ?? null, expected, about)
+          seen.add(expected ?? 'let in')
+          if (expected !== null) continue
+          assert.equal(json.companyId, founded.company.id, about)
+          assert.equal(json.workspaceId, scope === 'COMPANY' ? null : founded.workspace.id, about)
+        }
+      }
+    }
+    const isAlive = state === 'ACTIVE' || state === 'ROTATING'
+    assert.equal(seen.size, isAlive ? 4 : 1, `the matrix reaches each answer: ${[...seen].join()}`)
+    await bringAllKeysTo('ACTIVE')
+  })
+}
+
+test('the rate limit is judged after the key and before everything else', async () => {
+  const founded = await annals.found({ plan: 'FREE', allowlist: [] })
+  await using server = gateServer({ hasRateLimits: true })
+  const closed: Gate = { scope: 'WORKSPACE', allowlist: true, plan: 'PRO' }
+  const key = founded.companyKey
+  await db
+    .updateTable('api_key')
+    .set({ expires_at: new Date(clock() + 5) })
+    .where('kid', '=', kidOf(key))
+    .execute()
+  for (let call = 0; call < 50; call++) {
+    assert.equal((await ask(server, closed, { key })).json.code, 'insufficient_scope')
+  }
+  assert.equal((await ask(server, closed, { key })).json.code, 'rate_limited')
+  advance(5)
+  const expired = await ask(server, closed, { key })
+  assert.equal(expired.json.code, 'expired_api_key', 'though the bucket is still empty')
+})
+
+test('an address is judged through trusted proxies only', async () => {
+  const { companyKey: key } = await annals.found({ allowlist: ['203.0.113.0/24', '2001:db8::/32'] })
+  const gate: Gate = { allowlist: true }
+  await using direct = gateServer()
+  await using proxied = gateServer({ trustedProxies: ['10.0.0.0/8'] })
+  const cases: readonly [FastifyInstance, Omit<Ask, 'key'>, number][] = [
+    [direct, { from: '203.0.113.5' }, 200],
+    [direct, { from: '::ffff:203.0.113.5' }, 200],
+    [direct, { from: '2001:db8::5' }, 200],
+    [direct, { from: '203.0.114.5' }, 403],
+    [direct, { from: '10.0.0.1', forwardedFor: '203.0.113.5' }, 403],
+    [direct, { from: '203.0.113.5', forwardedFor: '198.51.100.1' }, 200],
+    [proxied, { from: '10.0.0.1', forwardedFor: '203.0.113.5' }, 200],
+    [proxied, { from: '10.0.0.1', forwardedFor: '203.0.113.5, 10.9.9.9' }, 200],
+    [proxied, { from: '10.0.0.1', forwardedFor: '203.0.113.5, 198.51.100.1' }, 403],
+    [proxied, { from: '198.51.100.1', forwardedFor: '203.0.113.5' }, 403],
+    [proxied, { from: '10.0.0.1', forwardedFor: '203.0.113.5, nonsense' }, 403],
+    [proxied, { from: '10.0.0.1' }, 403],
+  ]
+  for (const [server, from, status] of cases) {
+    const answer = await ask(server, gate, { key, ...from })
+    assert.equal(answer.status, status, JSON.stringify(from))
+    if (status === 403) assert.equal(answer.json.code, 'ip_not_allowed')
+  }
+})
+
+test('a key never acts for another company, however many call at once', async () => {
+  await using server = gateServer()
+  const calls = Array.from({ length: 10 }, () =>
+    tenants.filter(({ isForAllCalls }) => !isForAllCalls),
+  )
+  await Promise.all(
+    calls.flat().map(async ({ founded }) => {
+      const { json } = await ask(server, {}, { key: founded.workspaceKey })
+      assert.equal(json.companyId, founded.company.id)
+      assert.equal(json.workspaceId, founded.workspace.id)
+    }),
+  )
+})
+
+test('a change of plan, allowlist or its reach is seen within two seconds', async () => {
+  const founded = await annals.found({ plan: 'FREE', allowlist: ['127.0.0.1'] })
+  const key = founded.companyKey
+  await using server = gateServer()
+  assert.equal((await ask(server, { plan: 'PRO' }, { key })).json.code, 'plan_required')
+  assert.equal((await ask(server, { allowlist: true }, { key })).status, 200)
+  await db
+    .updateTable('company')
+    .set({ plan: 'PRO', allowlist: ['192.0.2.0/24'], allowlist_for_all_calls: true })
+    .where('id', '=', founded.company.id)
+    .execute()
+  advance(2_000)
+  const answer = await ask(server, { plan: 'PRO' }, { key })
+  assert.equal(answer.json.code, 'ip_not_allowed')
+  const inside = await ask(server, { plan: 'PRO' }, { key, from: '192.0.2.7' })
+  assert.deepEqual([inside.status, inside.json.plan], [200, 'PRO'])
+})
+
+const kidOf = (key: string) => parseKeyText(key)?.kid ?? ''

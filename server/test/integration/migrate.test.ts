@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Client } from 'pg'
+import { OperatorError } from '../../src/errors.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { migrate, type Migration, readMigrations } from '../../src/platform/migrate.ts'
+import { type Connection, Database, sqlStateOf } from '../../src/platform/pg.ts'
+import { PgProxy } from '../harness/pg-proxy.ts'
+import { cloneDatabase, createEmptyDatabase } from '../harness/template-db.ts'
+
+const logger = createLogger('silent')
+
+function migration(version: number, sql: string, oldestProgram = 1): Migration {
+  return { version, name: `step_${version}`, oldestProgram, sql }
+}
+
+const FIRST = migration(1, 'create table first (id integer)')
+const SECOND = migration(2, 'create table second (id integer)')
+
+async function query(connection: Connection, text: string): Promise<unknown[]> {
+  const client = new Client(connection)
+  await client.connect()
+  try {
+    return (await client.query({ text, rowMode: 'array' })).rows.flat()
+  } finally {
+    await client.end()
+  }
+}
+
+const versionsIn = (connection: Connection) =>
+  query(connection, 'select version from schema_migration order by version')
+const tablesIn = (connection: Connection) =>
+  query(
+    connection,
+    `select table_name from information_schema.tables where table_schema = 'public' order by 1`,
+  )
+
+/** The sentence an operator is told. */
+async function refusal(work: Promise<unknown>): Promise<string> {
+  const error: unknown = await work.then(
+    () => null,
+    (reason: unknown) => reason,
+  )
+  assert(error instanceof OperatorError, String(error))
+  return error.message
+}
+
+test('twenty programs that start at once on an empty database apply each migration once', async () => {
+  await using database = await createEmptyDatabase()
+  const { connection } = database
+  const results = await Promise.all(
+    Array.from({ length: 20 }, () => migrate({ connection, logger })),
+  )
+  const known = readMigrations()
+  assert.deepEqual(
+    results.map(({ applied }) => applied).filter((applied) => applied > 0),
+    [known.length],
+  )
+  assert.deepEqual(
+    await versionsIn(connection),
+    known.map(({ version }) => version),
+  )
+  assert.deepEqual(await migrate({ connection, logger }), { applied: 0 })
+})
+
+test('migrations are numbered without a gap, and each names the oldest program it allows', () => {
+  for (const [index, { version, oldestProgram }] of readMigrations().entries()) {
+    assert.equal(version, index + 1)
+    assert(oldestProgram >= 1 && oldestProgram <= version)
+  }
+})
+
+test('a program older than a migration allows refuses to start, and changes nothing', async () => {
+  await using database = await createEmptyDatabase()
+  const { connection } = database
+  const breaking = migration(2, 'create table second (id integer)', 2)
+  await migrate({ connection, logger, migrations: [FIRST, breaking] })
+  const message = await refusal(migrate({ connection, logger, migrations: [FIRST] }))
+  assert.match(message, /migration 2 \(step_2\).*schema 2 or newer; this one has 1.*Upgrade/)
+  assert.deepEqual(await versionsIn(connection), [1, 2])
+})
+
+test('a newer schema that still allows this program is accepted', async () => {
+  await using database = await createEmptyDatabase()
+  const { connection } = database
+  await migrate({ connection, logger, migrations: [FIRST, SECOND] })
+  assert.deepEqual(await migrate({ connection, logger, migrations: [FIRST] }), { applied: 0 })
+})
+
+test('a migration whose text has changed since it was applied is refused', async () => {
+  await using database = await createEmptyDatabase()
+  const { connection } = database
+  await migrate({ connection, logger, migrations: [FIRST] })
+  const changed = migration(1, `${FIRST.sql} -- with another thought`)
+  const message = await refusal(migrate({ connection, logger, migrations: [changed, SECOND] }))
+  assert.match(message, /migration 1 \(step_1\) was applied with another text/)
+  assert.deepEqual(await versionsIn(connection), [1])
+})
+
+test('a failing migration leaves nothing half-done, and what came before it stays', async () => {
+  await using database = await createEmptyDatabase()
+  const { connection } = database
+  const failing = migration(2, 'create table half (id integer); select 1 / 0;')
+  await assert.rejects(
+    migrate({ connection, logger, migrations: [FIRST, failing, migration(3, 'select 1')] }),
+    /division by zero/,
+  )
+  assert.deepEqual(await versionsIn(connection), [1])
+  assert.deepEqual(await tablesIn(connection), ['first', 'schema_migration'])
+  assert.deepEqual(await migrate({ connection, logger, migrations: [FIRST, SECOND] }), {
+    applied: 1,
+  })
+})
+
+test('a migrator that dies in the midst of a migration leaves it to the next', async () => {
+  await using database = await createEmptyDatabase()
+  await using proxy = await PgProxy.listen(database.connection)
+  const through = { ...database.connection, host: '127.0.0.1', port: proxy.port }
+  proxy.cutOnceAt('create table second', 'before')
+  await assert.rejects(migrate({ connection: through, logger, migrations: [FIRST, SECOND] }))
+  const { connection } = database
+  assert.deepEqual(await migrate({ connection, logger, migrations: [FIRST, SECOND] }), {
+    applied: 1,
+  })
+})
+
+test('a server before PostgreSQL 15 is refused with a sentence, and nothing is made on it', async () => {
+  await using database = await createEmptyDatabase()
+  await using proxy = await PgProxy.listen(database.connection)
+  const [version] = await query(database.connection, 'show server_version_num')
+  assert(typeof version === 'string' && /^\d{6}$/.test(version))
+  proxy.rewriteAnswers(version, `14${version.slice(2)}`)
+  const connection = { ...database.connection, host: '127.0.0.1', port: proxy.port }
+  const message = await refusal(migrate({ connection, logger }))
+  assert.match(message, /the database is PostgreSQL .*; Annals needs 15 or newer/)
+  assert.deepEqual(await tablesIn(database.connection), [])
+})
+
+test('a database that cannot be reached, entered or found is told in one sentence', async () => {
+  await using database = await createEmptyDatabase()
+  await using proxy = await PgProxy.listen(database.connection)
+  const tcp = { ...database.connection, host: '127.0.0.1', port: proxy.port }
+  const refuse = (connection: Connection) => refusal(migrate({ connection, logger }))
+  assert.match(
+    await refuse({ ...tcp, password: 'wrong' }),
+    /^the database refused the login: .*\.$/,
+  )
+  assert.match(
+    await refuse({ ...tcp, database: 'none' }),
+    /^the database said: .*"none" does not exist\.$/,
+  )
+  assert.match(await refuse({ ...tcp, port: 1 }), /^cannot reach the database: .*ECONNREFUSED.*\.$/)
+  assert.match(
+    await refuse({ ...tcp, host: 'no.such.host.invalid' }),
+    /^cannot reach the database: /,
+  )
+  proxy.mode = 'refuse'
+  assert.match(await refuse(tcp), /^cannot reach the database: .*\.$/)
+  proxy.mode = 'stall'
+  assert.match(await refuse(tcp), /^cannot reach the database: .*\.$/)
+})
+
+test('the serving role cannot drop, alter, truncate or make tables', async () => {
+  await using database = await cloneDatabase()
+  await using serving = new Database({
+    connection: database.connection,
+    role: 'annals_serving',
+    connectionsMax: 1,
+    logger,
+  })
+  const tables = (await tablesIn(database.connection)).map(String)
+  assert(tables.length >= 8)
+  const statements = tables.flatMap((table) => [
+    `drop table ${table} cascade`,
+    `alter table ${table} add column extra integer`,
+    `truncate ${table} cascade`,
+    `create trigger mischief before insert on ${table} execute function suppress_redundant_updates_trigger()`,
+    `delete from ${table === 'user_workspace' ? 'schema_migration' : table}`,
+  ])
+  for (const statement of [...statements, 'create table mine (id integer)']) {
+    const error: unknown = await serving.pool.query(statement).catch((reason: unknown) => reason)
+    assert.equal(sqlStateOf(error), '42501', statement)
+  }
+  const { rows } = await serving.pool.query('select current_user as name')
+  assert.deepEqual(rows, [{ name: 'annals_serving' }])
+})

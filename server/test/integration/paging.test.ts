@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { createProject, createWorkspace } from '../../src/tenancy/workspace-store.ts'
+import { newId } from '../../src/platform/id.ts'
+import { listPage, walkEvents } from '../harness/ledger.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+
+type EventRecord = Answer['json']
+
+const START_MS = Date.now() - 3_600_000
+const at = (ms: number) => new Date(START_MS + ms).toISOString()
+
+/** Sends events with these timestamps, in this order. */
+async function seed(key: string, timestampsMs: readonly number[], category = 'c'): Promise<void> {
+  for (let start = 0; start < timestampsMs.length; start += 500) {
+    const events = timestampsMs
+      .slice(start, start + 500)
+      .map((ms) => ({ category, action: `at ${ms}`, timestamp: at(ms) }))
+    const answer = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
+    assert.equal(answer.status, 200, answer.text)
+  }
+}
+
+const isNewestFirst = (events: readonly EventRecord[]) =>
+  events.every((event, index) => {
+    const before = events[index - 1]
+    if (!before) return true
+    return before.timestamp === event.timestamp
+      ? before.id > event.id
+      : before.timestamp > event.timestamp
+  })
+
+/** Page by page; `between` runs after each page. */
+async function walkSlowly(
+  key: string,
+  parameters: Record<string, string>,
+  between: (page: number) => Promise<void> = async () => {},
+): Promise<EventRecord[]> {
+  const events: EventRecord[] = []
+  let cursor: string | null = null
+  for (let page = 1; page === 1 || cursor !== null; page += 1) {
+    const { json, status, text } = await listPage(annals, key, {
+      ...parameters,
+      ...(cursor !== null && { cursor }),
+    })
+    assert.equal(status, 200, text)
+    events.push(...json.data)
+    cursor = json.nextCursor
+    await between(page)
+  }
+  return events
+}
+
+test('events come newest first by their own time, then by id', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await seed(key, [5, 1, 3, 3, 3, -7_000_000_000, 2, 4, 3])
+  const events = await walkEvents(annals, key)
+  assert(isNewestFirst(events))
+  assert.deepEqual(
+    events.map(({ action }) => action),
+    [5, 4, 3, 3, 3, 3, 2, 1, -7_000_000_000].map((ms) => `at ${ms}`),
+  )
+})
+
+test('a walk with pages of any size shows each event once', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await seed(
+    key,
+    Array.from({ length: 37 }, (_, index) => index % 7),
+  )
+  const all = await walkEvents(annals, key)
+  assert.equal(all.length, 37)
+  for (const limit of [1, 2, 5, 36, 37, 38, 200]) {
+    const walked = await walkSlowly(key, { limit: String(limit) })
+    assert.deepEqual(walked, all, `limit ${limit}`)
+  }
+})
+
+test('events that all have one timestamp are each shown once', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await seed(
+    key,
+    Array.from({ length: 25 }, () => 0),
+  )
+  const walked = await walkSlowly(key, { limit: '4' })
+  assert.equal(new Set(walked.map(({ id }) => id)).size, 25)
+  assert.equal(walked.length, 25)
+  assert(isNewestFirst(walked))
+})
+
+test('new events during a walk neither repeat nor hide one that was there before', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await seed(
+    key,
+    Array.from({ length: 60 }, (_, index) => index * 10),
+  )
+  const before = (await walkEvents(annals, key)).map(({ id }) => id)
+  const walked = await walkSlowly(key, { limit: '7' }, async (page) => {
+    // Some in the part that was passed, some in the part to come.
+    await seed(key, [100_000 + page, 595 - page * 70, 5], 'new')
+  })
+  const ids = walked.map(({ id }) => id)
+  assert.equal(new Set(ids).size, ids.length)
+  assert.deepEqual(
+    walked.filter(({ category }) => category === 'c').map(({ id }) => id),
+    before,
+  )
+  assert(isNewestFirst(walked))
+})
+
+test('a company key walks all its workspaces as one list', async () => {
+  const names = ['One', 'Two', 'Three', 'Four', 'Five'] as const
+  const { companyKey, workspaces } = await annals.found({ workspaces: names })
+  const expected: string[] = []
+  for (const [index, { workspaceKey }] of workspaces.entries()) {
+    // The fifth stays empty; the others overlap and share timestamps.
+    const count = [30, 1, 12, 45, 0][index] ?? 0
+    await seed(
+      workspaceKey,
+      Array.from({ length: count }, (_, n) => (n * (index + 2)) % 40),
+    )
+    expected.push(...(await walkEvents(annals, workspaceKey)).map(({ id }) => id))
+  }
+  for (const limit of ['1', '7', '88', '200']) {
+    const walked = await walkSlowly(companyKey, { limit })
+    assert(isNewestFirst(walked))
+    assert.deepEqual(walked.map(({ id }) => id).toSorted(), expected.toSorted(), `limit ${limit}`)
+  }
+  const named = await walkSlowly(companyKey, { workspaceId: workspaces[2]?.id ?? '', limit: '5' })
+  assert.deepEqual(named, await walkEvents(annals, workspaces[2]?.workspaceKey ?? ''))
+})
+
+test('a company’s walk goes on when a workspace is added to it', async () => {
+  const { company, companyKey, workspaceKey } = await annals.found()
+  await seed(workspaceKey, [1, 2, 3])
+  const walked = await walkSlowly(companyKey, { limit: '1' }, async (page) => {
+    const id = newId<'workspace'>()
+    await annals.app.database.db
+      .transaction()
+      .execute((trx) =>
+        createWorkspace(trx, { id, companyId: company.id, name: `New ${page}`, kind: 'CUSTOMER' }),
+      )
+  })
+  assert.equal(walked.length, 3)
+})
+
+test('nextCursor is null exactly on the last page', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const empty = await listPage(annals, key)
+  assert.deepEqual(empty.json, { data: [], nextCursor: null })
+  await seed(key, [1, 2, 3, 4])
+  for (const [limit, hasMore] of [
+    ['3', true],
+    ['4', false],
+    ['5', false],
+  ] as const) {
+    const { json } = await listPage(annals, key, { limit })
+    assert.equal(json.nextCursor !== null, hasMore, limit)
+  }
+})
+
+test('a page holds 50 events unless asked, and 1 to 200 when asked', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await seed(
+    key,
+    Array.from({ length: 201 }, (_, index) => index),
+  )
+  const sizes = new Map([
+    ['', 50],
+    ['limit=1', 1],
+    ['limit=200', 200],
+  ])
+  for (const [search, size] of sizes) {
+    const { json } = await annals.call('GET', `/v1/events?${search}`, { key })
+    assert.equal(json.data.length, size)
+  }
+  for (const limit of [
+    '0',
+    '201',
+    '-1',
+    '1.5',
+    '1e2',
+    '01',
+    '',
+    ' 5',
+    'ten',
+    '99999999999999999',
+  ]) {
+    const { status, json } = await listPage(annals, key, { limit })
+    assert.deepEqual([status, json.code], [400, 'invalid_request'], limit)
+    assert.equal(json.details[0].path, 'limit', limit)
+  }
+})
+
+test('the page size may change on the way', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await seed(
+    key,
+    Array.from({ length: 10 }, (_, index) => index),
+  )
+  const first = await listPage(annals, key, { limit: '3' })
+  const rest = await listPage(annals, key, { limit: '50', cursor: first.json.nextCursor })
+  assert.deepEqual([first.json.data.length, rest.json.data.length], [3, 7])
+})
+
+test('a cursor fits only the query it came from', async () => {
+  const founded = await annals.found({ workspaces: ['One', 'Two'] })
+  const { workspaceKey: key, companyKey, workspace } = founded
+  const stranger = await annals.found()
+  const sibling = founded.workspaces[1]?.workspaceKey ?? ''
+  for (const owner of [key, stranger.workspaceKey, sibling]) await seed(owner, [1, 2, 3, 4])
+  const page = await listPage(annals, key, { limit: '2' })
+  const cursor = String(page.json.nextCursor)
+  const companyPage = await listPage(annals, companyKey, { limit: '2' })
+  const companyCursor = String(companyPage.json.nextCursor)
+  const filtered = await listPage(annals, key, { limit: '2', category: 'c', from: at(0) })
+  const foreign: [key: string, parameters: Record<string, string>][] = [
+    [stranger.workspaceKey, { cursor }],
+    [stranger.companyKey, { cursor }],
+    [sibling, { cursor }],
+    [companyKey, { cursor }],
+    [key, { cursor: companyCursor }],
+    [companyKey, { cursor: companyCursor, workspaceId: workspace.id }],
+    [key, { cursor, category: 'c' }],
+    [key, { cursor, action: 'c' }],
+    [key, { cursor, from: at(0) }],
+    [key, { cursor, to: at(1_000) }],
+    [key, { cursor, projectId: founded.project.id }],
+    [key, { cursor, actorId: '' }],
+    [key, { cursor: filtered.json.nextCursor }],
+    [key, { cursor: filtered.json.nextCursor, action: 'c', from: at(0) }],
+    [key, { cursor: filtered.json.nextCursor, category: 'c', to: at(0) }],
+    [key, { cursor: filtered.json.nextCursor, category: 'c', from: at(1) }],
+    [key, { cursor: '' }],
+    [key, { cursor: 'x' }],
+    [key, { cursor: `${cursor}=` }],
+    [key, { cursor: cursor.slice(0, -1) }],
+    [key, { cursor: `${cursor.slice(0, -2)}${cursor.endsWith('AA') ? 'BB' : 'AA'}` }],
+    [key, { cursor: `${cursor.startsWith('A') ? 'B' : 'A'}${cursor.slice(1)}` }],
+  ]
+  for (const [asker, parameters] of foreign) {
+    const { status, json } = await listPage(annals, asker, parameters)
+    assert.deepEqual([status, json.code], [400, 'invalid_cursor'], JSON.stringify(parameters))
+  }
+  // The same instant in another spelling is the same filter.
+  const spelled = at(0).replace('Z', '+00:00')
+  const again = { cursor: filtered.json.nextCursor, from: spelled, category: 'c' }
+  assert.equal((await listPage(annals, key, again)).status, 200)
+})
+
+test('unknown and repeated parameters are refused, and named', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const searches: [search: string, path: string][] = [
+    ['unknown=1', 'unknown'],
+    ['Limit=5', 'Limit'],
+    ['limit=5&limit=5', 'limit'],
+    ['category=a&category=a', 'category'],
+    ['category[]=a', 'category[]'],
+    ['from=yesterday', 'from'],
+    ['to=2026-03-01', 'to'],
+    ['from=2026-03-01T12:00:00', 'from'],
+    ['from=2026-03-01T12:00:00Z&to=2026-03-01T12:00:00Z', 'from'],
+    ['from=2026-03-01T12:00:01Z&to=2026-03-01T12:00:00Z', 'from'],
+    ['projectId=x', 'projectId'],
+    ['category=a%00b', 'category'],
+    ['actorId=%00', 'actorId'],
+  ]
+  for (const [search, path] of searches) {
+    const { status, json, text } = await annals.call('GET', `/v1/events?${search}`, { key })
+    assert.deepEqual([status, json.code], [400, 'invalid_request'], `${search} ${text}`)
+    assert.equal(json.details[0].path, path, `${search} ${text}`)
+  }
+})
+
+test('a query that is no percent-encoded UTF-8 is refused', async () => {
+  const { workspaceKey: key } = await annals.found()
+  for (const text of ['%ff', '%C3', '%ED%A0%80', '%', '%zz']) {
+    const { status, json } = await annals.call('GET', `/v1/events?category=${text}`, { key })
+    assert.deepEqual([status, json.code], [400, 'invalid_request'], text)
+  }
+  const fine = await annals.call('GET', '/v1/events?category=%C3%A9%F0%9F%8E%88%25', { key })
+  assert.equal(fine.status, 200)
+})
+
+test('a project that was made a moment ago is known at once', async () => {
+  const { workspaceKey: key, workspace, company } = await annals.found()
+  const id = newId<'project'>()
+  const body = { category: 'c', action: 'a', projectId: id }
+  assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 400)
+  const project = { id, companyId: company.id, workspaceId: workspace.id, name: 'New' }
+  await annals.app.database.db.transaction().execute((trx) => createProject(trx, project))
+  assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
+})

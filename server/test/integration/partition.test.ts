@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { listEvents } from '../../src/ledger/event-store.ts'
+import { ensurePartition, listStrayMonths } from '../../src/ledger/partition-store.ts'
+import { startPartitionWorker } from '../../src/ledger/partition-worker.ts'
+import { newId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database, type Queryable } from '../../src/platform/pg.ts'
+import { handClock } from '../harness/clock.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { explain, relationsOf } from '../harness/explain.ts'
+import { assertChainsHold, walkEvents } from '../harness/ledger.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const DAY_MS = 86_400_000
+const { clock, advance } = handClock()
+const annals = await startTestApp({ clock })
+after(() => annals[Symbol.asyncDispose]())
+const { connection } = annals.database
+const logger = createLogger('silent')
+
+/** The partition of the instant's month. */
+const partitionOf = (ms: number) =>
+  `event_${new Date(ms).toISOString().slice(0, 7).replace('-', '_')}`
+
+async function countIn(table: string): Promise<number> {
+  const [row] = await query(connection, `select count(*)::int as n from ${table}`)
+  return Number(row?.['n'])
+}
+
+async function listPartitions(): Promise<string[]> {
+  const rows = await query(
+    connection,
+    `select inhrelid::regclass::text as name from pg_inherits
+      where inhparent = 'event'::regclass order by name`,
+  )
+  return rows.map(({ name }) => String(name))
+}
+
+async function sendMany(key: string, count: number): Promise<void> {
+  const events = Array.from({ length: count }, (_, index) => ({
+    category: 'c',
+    action: `a${index}`,
+    idempotencyKey: newId(),
+  }))
+  const answer = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
+  assert(
+    answer.json.results.every(({ status }: { status: number }) => status === 201),
+    answer.text,
+  )
+}
+
+/** A turn of the worker, begun and ended. */
+async function runWorker(): Promise<void> {
+  await using worker = startPartitionWorker({ connection, clock, logger })
+  await worker.runNow()
+}
+
+test('an event lands in the partition of the month in which it was received', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const body = { category: 'c', action: 'a', timestamp: '1999-01-01T00:00:00Z' }
+  assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
+  assert.equal(await countIn(partitionOf(clock())), 1)
+  assert.equal(await countIn('event_default'), 0)
+})
+
+test('this month and the next three have their partitions from the start', async () => {
+  await eventually(async () => {
+    const names = await listPartitions()
+    const now = new Date(clock())
+    for (let ahead = 0; ahead <= 3; ahead += 1) {
+      const month = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + ahead, 1)
+      assert(names.includes(partitionOf(month)), partitionOf(month))
+    }
+  })
+})
+
+test('a service that runs past its partitions goes on, and the worker brings order', async () => {
+  const { workspaceKey: key, workspaces } = await annals.found()
+  await sendMany(key, 5)
+  const before = await walkEvents(annals, key)
+  // Two months nobody prepared, both a year ahead at most: all stays hot for ENTERPRISE.
+  advance(243 * DAY_MS)
+  await sendMany(key, 300)
+  const firstMs = clock()
+  advance(40 * DAY_MS)
+  await sendMany(key, 20)
+  assert.equal(await countIn('event_default'), 320)
+  const shown = await walkEvents(annals, key)
+  assert.equal(shown.length, 325)
+  await assertChainsHold(annals)
+
+  await runWorker()
+  assert.equal(await countIn('event_default'), 0)
+  assert.equal(await countIn(partitionOf(firstMs)), 300)
+  assert.equal(await countIn(partitionOf(clock())), 20)
+  assert.deepEqual(await walkEvents(annals, key), shown)
+  assert.deepEqual(shown.slice(-before.length), before)
+  await assertChainsHold(annals)
+
+  await sendMany(key, 10)
+  assert.equal(await countIn(partitionOf(clock())), 30, 'new events find the new partition')
+  await assertChainsHold(annals)
+  assert(workspaces.length > 0)
+})
+
+test('each partition refuses a second event with a seq that it has', async () => {
+  const indexes = await query(
+    connection,
+    `select indrelid::regclass::text as name from pg_index i
+      where i.indisunique and i.indisvalid
+        and pg_get_indexdef(indexrelid) like '%btree (workspace_id, seq)'`,
+  )
+  assert.deepEqual(
+    indexes.map(({ name }) => String(name)).toSorted(),
+    (await listPartitions()).toSorted(),
+  )
+})
+
+test('every partition has every index of the table', async () => {
+  const rows = await query(
+    connection,
+    `select p.inhrelid::regclass::text as name,
+            (select count(*)::int from pg_index i join pg_inherits x on x.inhrelid = i.indexrelid
+              where i.indrelid = p.inhrelid and i.indisvalid) as attached,
+            (select count(*)::int from pg_index i where i.indrelid = 'event'::regclass) as wanted
+       from pg_inherits p where p.inhparent = 'event'::regclass`,
+  )
+  for (const { name, attached, wanted } of rows) assert.equal(attached, wanted, String(name))
+})
+
+test('twenty workers at once make each partition once, while events keep coming', async () => {
+  advance(150 * DAY_MS)
+  const { workspaceKey: key } = await annals.found()
+  await sendMany(key, 100)
+  assert.equal(await countIn('event_default'), 100)
+  const workers = Array.from({ length: 20 }, () => runWorker())
+  const senders = Array.from({ length: 10 }, async (_, caller) => {
+    for (let index = 0; index < 10; index += 1) {
+      const body = { category: 'c', action: `${caller}/${index}` }
+      const answer = await annals.call('POST', '/v1/events', { key, body })
+      assert.equal(answer.status, 201, answer.text)
+    }
+  })
+  await Promise.all([...workers, ...senders])
+  assert.equal(await countIn('event_default'), 0)
+  assert.equal((await walkEvents(annals, key)).length, 200)
+  await assertChainsHold(annals)
+})
+
+test('of twenty who ask for one month at once, one makes it', async () => {
+  const monthMs = Date.UTC(new Date(clock()).getUTCFullYear() + 3, 5, 1)
+  await using owner = new Database({ connection, role: 'owner', connectionsMax: 20, logger })
+  const made = await Promise.all(
+    Array.from({ length: 20 }, () => ensurePartition(owner.db, monthMs)),
+  )
+  assert.equal(made.filter(Boolean).length, 1)
+  assert.equal(await ensurePartition(owner.db, monthMs + 20 * DAY_MS), false)
+})
+
+test('the months of stray events are told by their ids, on the edge of a month too', async () => {
+  await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+  const edges = ['2040-01-31T23:59:59.999Z', '2040-02-01T00:00:00.000Z', '2040-12-31T12:00:00.000Z']
+  class PutBack extends Error {}
+  const work = owner.db.transaction().execute(async (trx) => {
+    await copyEvents(trx, edges)
+    const months = await listStrayMonths(trx, { limit: 10 })
+    assert.deepEqual(
+      months.map((ms) => new Date(ms).toISOString().slice(0, 10)),
+      ['2040-01-01', '2040-02-01', '2040-12-01'],
+    )
+    for (const monthMs of months) assert.equal(await ensurePartition(trx, monthMs), true)
+    assert.deepEqual(await listStrayMonths(trx, { limit: 10 }), [])
+    throw new PutBack()
+  })
+  await assert.rejects(work, PutBack)
+})
+
+/** Copies of a stored event under ids of these instants, each in a workspace of nobody. */
+async function copyEvents(db: Queryable, instants: readonly string[]): Promise<void> {
+  for (const instant of instants) {
+    await sql`
+      insert into event
+      select (jsonb_populate_record(e, jsonb_build_object('workspace_id', gen_random_uuid(),
+               'id', event_id_floor(${instant}::timestamptz)))).*
+        from event e
+       limit 1`.execute(db)
+  }
+}
+
+test('a query with from reads only the partitions that can hold its events', async () => {
+  const { workspaceId } = (await walkEvents(annals, (await seeded()).workspaceKey))[0]
+  const read = async (fromMs: number | null, hotDays: number) => {
+    const plan = await explain(annals.app.database.pool, (db) =>
+      listEvents(db, {
+        workspaceId,
+        filter: { ...NO_FILTER, fromMs },
+        hotSinceMs: clock() - hotDays * DAY_MS,
+        after: null,
+        limit: 50,
+      }),
+    )
+    return relationsOf(plan)
+  }
+  await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+  for (let back = 1; back <= 12; back += 1) {
+    await ensurePartition(owner.db, clock() - back * 15 * DAY_MS)
+  }
+  const all = await listPartitions()
+  const thisMonth = new Date(clock()).setUTCDate(15)
+  const since = await read(thisMonth, 3_650)
+  assert.deepEqual(
+    since.filter((name) => name < partitionOf(thisMonth)),
+    [],
+  )
+  assert(since.includes(partitionOf(clock())))
+  // The first of a month may belong to an event that was received a day before.
+  const first = Date.UTC(new Date(clock()).getUTCFullYear(), new Date(clock()).getUTCMonth(), 1)
+  assert((await read(first, 3_650)).includes(partitionOf(first - DAY_MS)))
+  const hot = await read(null, 7)
+  assert(!hot.includes(partitionOf(clock() - 60 * DAY_MS)), 'so does what is hot')
+  assert.deepEqual(await read(null, 36_500), all.toSorted())
+})
+
+async function seeded() {
+  const founded = await annals.found()
+  await sendMany(founded.workspaceKey, 1)
+  return founded
+}

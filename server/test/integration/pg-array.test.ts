@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import * as fc from 'fast-check'
+import { Client } from 'pg'
+import {
+  hexArray,
+  int8Array,
+  textArray,
+  timestamptzArray,
+  uuidArray,
+} from '../../src/platform/pg-array.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+const database = await cloneDatabase()
+const client = new Client(database.connection)
+await client.connect()
+after(async () => {
+  await client.end()
+  await database[Symbol.asyncDispose]()
+})
+
+const same = <T>(value: T): T => value
+
+/** The elements as PostgreSQL understood them, each as its text. */
+async function echo(type: string, array: Buffer, print = 'v::text'): Promise<(string | null)[]> {
+  const { rows } = await client.query<{ text: string | null }>(
+    `select ${print} as text from unnest($1::${type}[]) with ordinality as a (v, n) order by n`,
+    [array],
+  )
+  return rows.map(({ text }) => text)
+}
+
+/** Any text that PostgreSQL can hold: whole characters, no NUL. */
+const anyChar = fc
+  .oneof(
+    fc.integer({ min: 1, max: 0x7f }),
+    fc.integer({ min: 0x80, max: 0xd7ff }),
+    fc.integer({ min: 0xe000, max: 0x10ffff }),
+  )
+  .map((point) => String.fromCodePoint(point))
+const anyText = fc.string({ unit: anyChar, maxLength: 40 })
+const RUNS = { numRuns: 40 }
+
+test('texts arrive as they were sent, whatever they are made of', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.option(anyText), { maxLength: 20 }), async (texts) => {
+      assert.deepEqual(await echo('text', textArray(texts, same)), texts)
+    }),
+    RUNS,
+  )
+  const awkward = ['', 'NULL', 'null', '{}', '{a,b}', '"', '\\', "'", ',', ' ', '\n\t', '🎈', 'é']
+  assert.deepEqual(await echo('text', textArray(awkward, same)), awkward)
+  const long = ['x'.repeat(300_000), '界'.repeat(100_000), null, '🎈'.repeat(50_000)]
+  assert.deepEqual(await echo('text', textArray(long, same)), long)
+})
+
+test('uuids arrive as they were sent, with hyphens or without', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.option(fc.uuid()), { maxLength: 20 }), async (ids) => {
+      assert.deepEqual(await echo('uuid', uuidArray(ids, same)), ids)
+      const bare = ids.map((id) => id?.replaceAll('-', '') ?? null)
+      assert.deepEqual(await echo('uuid', uuidArray(bare, same)), ids)
+    }),
+    RUNS,
+  )
+})
+
+test('counts arrive exactly, up to the largest that a double holds', async () => {
+  const edges = [0, 1, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1, 2 ** 53 - 1]
+  assert.deepEqual(await echo('bigint', int8Array(edges, same)), edges.map(String))
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.maxSafeNat()), async (counts) => {
+      assert.deepEqual(await echo('bigint', int8Array(counts, same)), counts.map(String))
+    }),
+    RUNS,
+  )
+})
+
+test('instants of all years from 0000 to 9999 arrive to the millisecond', async () => {
+  const edges = [
+    '0000-01-01T00:00:00.000Z',
+    '0000-12-31T23:59:59.999Z',
+    '0001-01-01T00:00:00.000Z',
+    '1582-10-10T00:00:00.001Z',
+    '1969-12-31T23:59:59.999Z',
+    '1970-01-01T00:00:00.000Z',
+    '1999-12-31T23:59:59.999Z',
+    '2000-01-01T00:00:00.000Z',
+    '2000-02-29T12:00:00.123Z',
+    '9999-12-31T23:59:59.999Z',
+  ].map((text) => Date.parse(text))
+  const print = '(extract(epoch from v) * 1000)::bigint::text'
+  assert.deepEqual(
+    await echo('timestamptz', timestamptzArray(edges, same), print),
+    edges.map(String),
+  )
+  const anyMs = fc.integer({ min: edges[0] ?? 0, max: edges.at(-1) ?? 0 })
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyMs, { maxLength: 20 }), async (instants) => {
+      const arrived = await echo('timestamptz', timestamptzArray(instants, same), print)
+      assert.deepEqual(arrived, instants.map(String))
+    }),
+    RUNS,
+  )
+})
+
+test('bytes arrive as their hex digits said', async () => {
+  const anyHash = fc
+    .uint8Array({ minLength: 32, maxLength: 32 })
+    .map((bytes) => Buffer.from(bytes).toString('hex'))
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyHash, { maxLength: 10 }), async (hashes) => {
+      const arrived = await echo('bytea', hexArray(hashes, same, 32), `encode(v, 'hex')`)
+      assert.deepEqual(arrived, hashes)
+    }),
+    RUNS,
+  )
+})
+
+test('an array of nothing is empty, and one of nulls has its length', async () => {
+  for (const [type, array] of [
+    ['text', textArray([], same)],
+    ['uuid', uuidArray([], same)],
+    ['bigint', int8Array([], same)],
+    ['timestamptz', timestamptzArray([], same)],
+    ['bytea', hexArray([], same, 32)],
+  ] as const) {
+    assert.deepEqual(await echo(type, array), [], type)
+  }
+  assert.deepEqual(await echo('text', textArray([null, null], same)), [null, null])
+  assert.deepEqual(await echo('uuid', uuidArray([null], same)), [null])
+})

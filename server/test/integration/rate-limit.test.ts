@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { makeKeyText } from '../../src/tenancy/key-text.ts'
+import { handClock } from '../harness/clock.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const { clock, advance } = handClock()
+// Time stands still unless a test moves it, so not one token comes back by itself.
+const annals = await startTestApp({ clock, env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
+const unlimited = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
+after(async () => {
+  await annals[Symbol.asyncDispose]()
+  await unlimited[Symbol.asyncDispose]()
+})
+
+const status = (key: string, headers: Record<string, string> = {}) =>
+  annals.call('GET', '/v1/keys/status', { key, headers })
+
+/** So many calls, a hundred at a time; how many were let in. */
+async function countAllowed(app: typeof annals, key: string, calls: number): Promise<number> {
+  let allowed = 0
+  for (let sent = 0; sent < calls; sent += 100) {
+    const answers = await Promise.all(
+      Array.from({ length: Math.min(100, calls - sent) }, () =>
+        app.call('GET', '/v1/keys/status', { key }),
+      ),
+    )
+    for (const { status: code } of answers) assert(code === 200 || code === 429, String(code))
+    allowed += answers.filter(({ status: code }) => code === 200).length
+  }
+  return allowed
+}
+
+for (const [plan, perSecond] of [
+  ['FREE', 50],
+  ['STARTER', 200],
+  ['PRO', 2_000],
+] as const) {
+  test(`a ${plan} key may call ${perSecond} times a second, and as often in the next`, async () => {
+    const { workspaceKey, companyKey } = await annals.found({ plan })
+    assert.equal(await countAllowed(annals, workspaceKey, perSecond + 20), perSecond)
+    assert.equal((await status(companyKey)).status, 200, 'each key has a bucket of its own')
+    advance(1_000)
+    const { headers } = await status(workspaceKey)
+    assert.equal(headers.get('ratelimit-remaining'), String(perSecond - 1), 'the bucket is full')
+  })
+}
+
+test('an ENTERPRISE key has no limit and no headers about one', async () => {
+  const { workspaceKey } = await annals.found({ plan: 'ENTERPRISE' })
+  assert.equal(await countAllowed(annals, workspaceKey, 500), 500)
+  const { headers } = await status(workspaceKey)
+  assert.equal(headers.get('ratelimit-limit'), null)
+})
+
+test('every answer says what is left; a refusal says when to come back', async () => {
+  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  const limits = (headers: Headers) =>
+    ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'].map((name) => headers.get(name))
+  const first = await status(key)
+  assert.deepEqual(limits(first.headers), ['50', '49', '1'])
+  const refused = await annals.call('POST', '/v1/keys/any/rotate', { key })
+  assert.deepEqual([refused.status, ...limits(refused.headers)], [403, '50', '48', '1'])
+  await countAllowed(annals, key, 48)
+  const limited = await status(key)
+  assert.deepEqual([limited.status, limited.json.code], [429, 'rate_limited'])
+  assert.deepEqual(limits(limited.headers), ['50', '0', '1'])
+  assert.equal(limited.headers.get('retry-after'), '1')
+  assert.equal(limited.json.traceId, limited.headers.get('x-trace-id'))
+  advance(20)
+  assert.equal((await status(key)).status, 200, 'one token is back after a fiftieth of a second')
+  assert.equal((await status(key)).status, 429)
+})
+
+test('the switch turns every limit off', async () => {
+  const { workspaceKey } = await unlimited.found({ plan: 'FREE' })
+  assert.equal(await countAllowed(unlimited, workspaceKey, 300), 300)
+  for (let call = 0; call < 300; call++) {
+    const { status: code } = await unlimited.call('GET', '/v1/keys/status', { key: 'wrong' })
+    assert.equal(code, 401)
+  }
+})
+
+test('failed authentications are limited by address, and a good key still works from there', async () => {
+  const { workspaceKey } = await annals.found()
+  const scanner = { 'x-forwarded-for': '198.51.100.7' }
+  const codes = new Map<string, number>()
+  for (let call = 0; call < 230; call++) {
+    const key = call % 2 === 0 ? makeKeyText().text : 'nonsense'
+    const { json, headers } = await status(key, scanner)
+    codes.set(json.code, (codes.get(json.code) ?? 0) + 1)
+    if (json.code === 'rate_limited') assert(Number(headers.get('retry-after')) >= 1)
+  }
+  assert.deepEqual(Object.fromEntries(codes), { invalid_api_key: 200, rate_limited: 30 })
+  assert.equal((await status(workspaceKey, scanner)).status, 200)
+  const neighbour = await status('nonsense', { 'x-forwarded-for': '198.51.100.8' })
+  assert.equal(neighbour.json.code, 'invalid_api_key', 'another address is not concerned')
+  advance(1_000)
+  assert.equal((await status('nonsense', scanner)).json.code, 'invalid_api_key')
+})

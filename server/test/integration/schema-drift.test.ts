@@ -1,0 +1,14 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+import { schemaText } from '../../tools/print-schema.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+test('server/schema.sql is what the migrations make (else: npm run generate)', async () => {
+  await using database = await cloneDatabase()
+  const printed = await schemaText(database.connection)
+  const committed = readFileSync(join(import.meta.dirname, '../../schema.sql'), 'utf8')
+  assert.equal(committed, printed, 'refresh it with: npm run generate')
+})

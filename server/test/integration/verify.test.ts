@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import { sql } from 'kysely'
+import { type ChainVerdict, verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
+import { newId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database, type Queryable } from '../../src/platform/pg.ts'
+import { runAnnals } from '../harness/annals-process.ts'
+import { query } from '../harness/engine.ts'
+import { assertChainsHold } from '../harness/ledger.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+
+const { connection } = annals.database
+const founded = await annals.found({ workspaces: ['Production', 'Empty'] })
+const workspaceId = founded.workspace.id
+/** The third of seven is the one that the tests tamper with. */
+const BAD_SEQ = 3
+const EVENTS = 7
+const ids: string[] = []
+const idOf = (seq: number) => ids[seq - 1] ?? ''
+
+before(async () => {
+  const events = Array.from({ length: EVENTS }, (_, index) => ({
+    category: 'c',
+    action: `a${index}`,
+    projectId: founded.project.id,
+    actor: { id: 'ada', email: 'ada@example.com', role: 'admin' },
+    resource: { type: 'invoice', id: `inv-${index}` },
+    metadata: { index },
+  }))
+  const answer = await annals.call('POST', '/v1/events/batch', {
+    key: founded.workspaceKey,
+    body: { events },
+  })
+  for (const { id } of answer.json.results) ids.push(id)
+})
+
+/** As the superuser, who may do anything to the tables. */
+const owner = new Database({
+  connection,
+  role: 'owner',
+  connectionsMax: 1,
+  logger: createLogger('silent'),
+})
+after(() => owner[Symbol.asyncDispose]())
+
+class PutBack extends Error {}
+
+/** Tampers, looks what verify says, and puts everything back. */
+async function tamper(statement: string, check: (db: Queryable) => Promise<void>): Promise<void> {
+  const work = owner.db.transaction().execute(async (trx) => {
+    await sql.raw(statement).execute(trx)
+    await check(trx)
+    throw new PutBack()
+  })
+  await assert.rejects(work, PutBack)
+}
+
+const verify = (db: Queryable, eventsPerRead: number): Promise<ChainVerdict> =>
+  verifyChain(db, workspaceId, { eventsPerRead })
+
+/** However long the runs are in which the chain is read, the same event is named. */
+async function assertFound(
+  db: Queryable,
+  expected: { seq: number; id: string | null },
+): Promise<string> {
+  const problems = new Set<string>()
+  for (const eventsPerRead of [2, 3, 4, 2_000]) {
+    const verdict = await verify(db, eventsPerRead)
+    assert(!verdict.ok, 'the tampering went unseen')
+    const { seq, id, problem } = verdict
+    assert.deepEqual({ seq, id }, expected, problem)
+    problems.add(problem)
+  }
+  assert.equal(problems.size, 1)
+  return [...problems].join()
+}
+
+async function assertHolds(db: Queryable): Promise<void> {
+  for (const eventsPerRead of [2, 3, 2_000]) {
+    const verdict = await verify(db, eventsPerRead)
+    assert.deepEqual(verdict, { ok: true, workspaceId, events: EVENTS })
+  }
+}
+
+const row = (seq: number) => `where workspace_id = '${workspaceId}' and seq = ${seq}`
+const edit = (set: string) => `update event set ${set} ${row(BAD_SEQ)}`
+
+test('a ledger that nobody touched holds', async () => {
+  await assertHolds(annals.app.database.db)
+  assert.equal(await assertChainsHold(annals), EVENTS)
+})
+
+/** For every column of the table an edit that leaves the row plausible, and whom it makes a liar. */
+const EDITS: Record<string, string[]> = {
+  seq: ['seq = 100'],
+  ts: [`ts = ts + interval '1 millisecond'`, `ts = ts + interval '1 microsecond'`],
+  received_at: [
+    `received_at = received_at - interval '1 second'`,
+    `received_at = received_at + interval '1 microsecond'`,
+  ],
+  id: [`id = overlay(id::text placing 'abcdef' from 31)::uuid`],
+  workspace_id: [`workspace_id = '${newId()}'`],
+  company_id: [`company_id = '${newId()}'`],
+  project_id: ['project_id = null', `project_id = '${newId()}'`],
+  trace_id: ['trace_id = null', `trace_id = '${newId()}'`],
+  hash: [`hash = decode(repeat('ab', 32), 'hex')`, `hash = substr(hash, 2)`],
+  prev_hash: [`prev_hash = decode(repeat('ab', 32), 'hex')`, `prev_hash = ''`],
+  category: [`category = 'C'`, `category = ''`],
+  action: [`action = 'other'`],
+  actor_id: [`actor_id = 'eve'`, 'actor_id = null'],
+  actor_email: [`actor_email = 'eve@example.com'`, 'actor_email = null'],
+  resource_type: [`resource_type = 'user'`, 'resource_type = null'],
+  resource_id: [`resource_id = 'inv-9'`, 'resource_id = null'],
+  actor: [`actor = replace(actor, 'ada', 'eve')`, 'actor = null', `actor = actor || ' '`],
+  resource: [`resource = replace(resource, 'inv', 'INV')`, 'resource = null', `resource = '{'`],
+  metadata: [`metadata = '{"index":3}'`, 'metadata = null', `metadata = '{}'`],
+  sealed: [
+    `sealed = '{}'`,
+    `sealed = replace(sealed, 'metadata', 'resource')`,
+    `sealed = sealed || ' '`,
+    `sealed = (select sealed from event ${row(BAD_SEQ + 1)})`,
+  ],
+  salts: [
+    `salts = '{}'`,
+    `salts = (select salts from event ${row(BAD_SEQ + 1)})`,
+    `salts = upper(salts)`,
+  ],
+}
+
+test('every column of the table is among those that are tampered with', async () => {
+  const columns = await query(
+    connection,
+    `select column_name as name from information_schema.columns where table_name = 'event'`,
+  )
+  assert.deepEqual(
+    columns.map(({ name }) => String(name)).toSorted(),
+    Object.keys(EDITS).toSorted(),
+  )
+})
+
+for (const [column, sets] of Object.entries(EDITS)) {
+  test(`an edit of ${column} is found, and the event is named`, async () => {
+    for (const set of sets) {
+      await tamper(edit(set), async (db) => {
+        const found = sql<{ id: string }>`select id from event ${sql.raw(row(BAD_SEQ))}`
+        const [stored] = (await found.execute(db)).rows
+        // Gone from its place, the next one is the first that does not follow.
+        await assertFound(
+          db,
+          stored ? { seq: BAD_SEQ, id: stored.id } : { seq: BAD_SEQ + 1, id: idOf(BAD_SEQ + 1) },
+        )
+      })
+    }
+  })
+}
+
+test('a removed event is found: the first, one between, the last, and all', async () => {
+  await tamper(`delete from event ${row(1)}`, async (db) => {
+    await assertFound(db, { seq: 2, id: idOf(2) })
+  })
+  await tamper(`delete from event ${row(4)}`, async (db) => {
+    await assertFound(db, { seq: 5, id: idOf(5) })
+  })
+  await tamper(`delete from event ${row(EVENTS)}`, async (db) => {
+    assert.match(await assertFound(db, { seq: EVENTS, id: null }), /missing/)
+  })
+  await tamper(`delete from event where workspace_id = '${workspaceId}'`, async (db) => {
+    assert.match(await assertFound(db, { seq: 1, id: null }), /missing/)
+  })
+})
+
+test('two events that changed places are found', async () => {
+  const move = (from: number, to: number) => `update event set seq = ${to} ${row(from)};`
+  await tamper(move(3, 99) + move(4, 3) + move(99, 4), async (db) => {
+    await assertFound(db, { seq: 3, id: idOf(4) })
+  })
+})
+
+/** Above every other id, so that it lands in the default partition, which has its own index. */
+const PLANTED = 'ffffffff-ffff-7fff-bfff-ffffffffffff'
+const plant = (seq: number, fromSeq: number) => `
+  insert into event
+  select (jsonb_populate_record(e, '{"seq":${seq},"id":"${PLANTED}"}')).*
+    from event e ${row(fromSeq)}`
+
+test('an event that was planted beside the chain is found wherever it stands', async () => {
+  for (const seq of [-5, 0]) {
+    await tamper(plant(seq, 1), async (db) => {
+      assert.match(await assertFound(db, { seq, id: PLANTED }), /where 1 follows/)
+    })
+  }
+  for (let seq = 1; seq <= EVENTS; seq += 1) {
+    await tamper(plant(seq, seq), async (db) => {
+      for (const eventsPerRead of [2, 3, 4, 2_000]) {
+        const verdict = await verify(db, eventsPerRead)
+        assert(!verdict.ok && verdict.seq === seq, `seq ${seq} in runs of ${eventsPerRead}`)
+      }
+    })
+  }
+  await tamper(plant(EVENTS + 1, EVENTS), async (db) => {
+    await assertFound(db, { seq: EVENTS + 1, id: PLANTED })
+  })
+})
+
+test('a head that was moved is found', async () => {
+  const head = (set: string, id: string = workspaceId) =>
+    `update chain_head h set ${set} where h.workspace_id = '${id}'`
+  const last = { seq: EVENTS, id: idOf(EVENTS) }
+  await tamper(head(`hash = repeat('ab', 32)`), async (db) => void (await assertFound(db, last)))
+  await tamper(head(`last_id = '${newId()}'`), async (db) => void (await assertFound(db, last)))
+  await tamper(head(`seq = ${EVENTS + 1}`), async (db) => {
+    await assertFound(db, { seq: EVENTS + 1, id: null })
+  })
+  const back = `seq = e.seq, hash = encode(e.hash, 'hex'), last_id = e.id
+                from (select * from event ${row(5)}) e`
+  await tamper(head(back), async (db) => {
+    await assertFound(db, { seq: 6, id: idOf(6) })
+  })
+  await tamper(`delete from chain_head where workspace_id = '${workspaceId}'`, async (db) => {
+    await assertFound(db, { seq: 0, id: null })
+  })
+  const empty = founded.workspaces[1]?.id
+  assert(empty)
+  await tamper(head(`hash = repeat('ab', 32)`, empty), async (db) => {
+    assert.equal((await verifyChain(db, empty)).ok, false)
+  })
+})
+
+test('an erased part leaves a chain that holds; half an erasure does not', async () => {
+  const canonical = (part: string) =>
+    `salts = replace(replace((salts::jsonb - '${part}')::text, ': ', ':'), ', ', ',')`
+  const erasures = {
+    actor: `actor = null, actor_id = null, actor_email = null, ${canonical('actor')}`,
+    resource: `resource = null, resource_type = null, resource_id = null, ${canonical('resource')}`,
+    metadata: `metadata = null, ${canonical('metadata')}`,
+  }
+  for (const erasure of Object.values(erasures)) {
+    await tamper(edit(erasure), assertHolds)
+  }
+  const halves = [
+    `actor = null, actor_id = null, actor_email = null`,
+    canonical('actor'),
+    `actor = null, ${canonical('actor')}`,
+    `metadata = null, salts = (salts::jsonb - 'metadata')::text`,
+  ]
+  for (const half of halves) {
+    await tamper(edit(half), async (db) => {
+      await assertFound(db, { seq: BAD_SEQ, id: idOf(BAD_SEQ) })
+    })
+  }
+})
+
+test('annals verify ends with 0 when all holds, else with 1 and the first bad event', async () => {
+  const env = {
+    ANNALS_DATABASE_URL: annals.database.url,
+    ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+  }
+  const clean = await runAnnals(['verify'], env)
+  assert.equal(clean.code, 0, clean.stderr)
+  assert.equal(clean.stdout, `ok: ${EVENTS} events in 3 workspaces, every chain holds\n`)
+  await query(connection, edit(`category = 'C'`))
+  const broken = await runAnnals(['verify'], env)
+  await query(connection, edit(`category = 'c'`))
+  assert.equal(broken.code, 1)
+  assert(broken.stdout.includes(`workspace ${workspaceId} at seq 3 (event ${idOf(3)})`))
+  assert.match(broken.stdout, /FAILED: 1 of 3 chains do not hold\n$/)
+})
