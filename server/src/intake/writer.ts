@@ -26,7 +26,7 @@ const RECONNECT_EVERY_MS = 100
  * Settings of the writer's connection. Its few statements always have the same good plan, which a
  * table without statistics would hide: a sequential scan of all keys for every batch.
  */
-const SETTINGS = [
+export const WRITER_SETTINGS = [
   'role=annals_serving',
   'enable_seqscan=off',
   'plan_cache_mode=force_generic_plan',
@@ -56,7 +56,7 @@ export class Writer implements AsyncDisposable {
     this.#logger = logger
     this.#metrics = metrics
     this.#heads = new HeadCache(clock)
-    this.#session = new PgSession({ connection, settings: SETTINGS, name: 'annals writer' })
+    this.#session = new PgSession({ connection, settings: WRITER_SETTINGS, name: 'annals writer' })
     this.#batcher = new Batcher((items) => this.#commit(items), LIMITS)
     this.#reconnect = new Loop({
       name: 'writer-reconnect',

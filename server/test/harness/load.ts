@@ -30,7 +30,9 @@ const CLIENTS = 24
 /** Far above what any answer may take: then the request counts as broken. */
 const REQUEST_MS_MAX = 8_000
 /** A refused client comes back soon: the outage shall be felt by many requests. */
-const PAUSE_MS = 20
+const REFUSED_PAUSE_MS = 20
+/** Nobody there: a service takes seconds to start, and every event of these is sent once more. */
+const BROKEN_PAUSE_MS = 100
 const RECOVERY_MS_MAX = 30_000
 const RESEND_MS_MAX = 20_000
 
@@ -114,7 +116,8 @@ export class Load implements AsyncDisposable {
       const event: SentEvent = { key: randomUUID(), workspaceId: target?.id ?? '', attempts: [] }
       this.events.push(event)
       await this.#send(event, client)
-      if (!isAcknowledged(event)) await delay(PAUSE_MS)
+      if (isAcknowledged(event)) continue
+      await delay(event.attempts.at(-1)?.status === null ? BROKEN_PAUSE_MS : REFUSED_PAUSE_MS)
     }
   }
 

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { whileAlive } from './deadline.ts'
+
+const dead = () => new Error('dead')
+
+test('work that is answered is returned, however often someone doubted', async () => {
+  let asked = 0
+  const work = Promise.withResolvers<string>()
+  const isAlive = async () => {
+    asked += 1
+    if (asked === 3) work.resolve('answer')
+    return true
+  }
+  assert.equal(await whileAlive(work.promise, { everyMs: 1, isAlive, dead }), 'answer')
+  assert.equal(asked, 3)
+})
+
+test('work is given up as soon as what it waits for is dead', async () => {
+  const never = new Promise<string>(() => {})
+  await assert.rejects(whileAlive(never, { everyMs: 1, isAlive: async () => false, dead }), /dead/)
+})
+
+test('work that ends while someone asks is not taken for dead', async () => {
+  const work = Promise.withResolvers<string>()
+  const verdict = Promise.withResolvers<boolean>()
+  let deaths = 0
+  const answer = whileAlive(work.promise, {
+    everyMs: 1,
+    isAlive: () => {
+      work.resolve('answer')
+      return verdict.promise
+    },
+    dead: () => {
+      deaths += 1
+      return new Error('dead')
+    },
+  })
+  assert.equal(await answer, 'answer')
+  verdict.resolve(false)
+  await new Promise(setImmediate)
+  assert.equal(deaths, 0)
+})

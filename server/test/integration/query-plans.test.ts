@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { Client } from 'pg'
+import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
+import { appendEvents, lockHeads, readHeads } from '../../src/ledger/append-store.ts'
+import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { listChainRun, listEvents, type PagePlace, readHead } from '../../src/ledger/event-store.ts'
+import { listStrayMonths } from '../../src/ledger/partition-store.ts'
+import { newId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg.ts'
+import { query } from '../harness/engine.ts'
+import { explain, explainText, type PlanNode, relationsOf } from '../harness/explain.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+const { connection } = annals.database
+const { pool } = annals.app.database
+const founded = await annals.found()
+const workspaceId = founded.workspace.id
+const PROJECT = newId<'project'>()
+const DAY_MS = 86_400_000
+const nowMs = Date.now()
+
+/** 20,000 events: three quarters in our workspace, the rest in four others. */
+await query(
+  connection,
+  `insert into event (seq, ts, received_at, id, workspace_id, company_id, project_id, hash, prev_hash,
+                      category, action, actor_id, actor_email, resource_type, resource_id, sealed, salts)
+   select n, now() - n * interval '7 seconds', now(),
+          overlay(event_id_floor(now())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid,
+          case when n % 4 < 3 then '${workspaceId}'
+               else ('00000000-0000-7000-8000-00000000000' || n % 5)::uuid end,
+          '${founded.company.id}', case when n % 3 = 0 then '${PROJECT}'::uuid end,
+          sha256(n::text::bytea), sha256((n - 1)::text::bytea),
+          'category ' || n % 20, 'action ' || n % 50, 'actor ' || n % 500,
+          case when n % 2 = 0 then 'user' || n % 200 || '@example.com' end,
+          'type ' || n % 10, 'resource ' || n % 5000, '{}', '{}'
+     from generate_series(1, 20000) as n`,
+)
+// As autovacuum does it: what has rows has statistics, what is empty has none.
+const [month] = await query(
+  connection,
+  'select tableoid::regclass::text as name from event limit 1',
+)
+const partition = String(month?.['name'])
+await query(connection, `analyze ${partition}`)
+
+const SCANS_BY_INDEX = ['Index Scan', 'Index Only Scan', 'Bitmap Heap Scan']
+
+/** What would take longer the more events there are. */
+function assertScales(nodes: readonly PlanNode[], about: string): void {
+  const shown = `${about}: ${JSON.stringify(nodes)}`
+  for (const node of nodes) {
+    const kind = node['Node Type']
+    const relation = node['Relation Name'] ?? ''
+    const isBig = relation.startsWith('event') || relation === 'idempotency_key'
+    if (isBig) assert(SCANS_BY_INDEX.includes(kind), shown)
+    if (isBig && kind === 'Index Scan') assert(node['Index Cond'] !== undefined, shown)
+  }
+}
+
+/** Read off an index in its order, with nothing sorted on the way. */
+function assertOrdered(nodes: readonly PlanNode[], about: string): void {
+  const kinds = new Set(nodes.map((node) => node['Node Type']))
+  const allowed = ['Limit', 'Merge Append', 'Append', 'Index Scan', 'Index Scan Backward', 'Result']
+  const others = [...kinds].filter((kind) => !allowed.includes(kind))
+  assert.deepEqual(others, [], `${about}: ${JSON.stringify(nodes)}`)
+}
+
+const explainPage = (filter: Partial<EventFilter>, after: PagePlace | null = null, hotDays = 365) =>
+  explain(pool, (db) =>
+    listEvents(db, {
+      workspaceId,
+      filter: { ...NO_FILTER, ...filter },
+      hotSinceMs: nowMs - hotDays * DAY_MS,
+      after,
+      limit: 51,
+    }),
+  )
+
+const SINGLES: [filter: Partial<EventFilter>, column: string][] = [
+  [{}, ''],
+  [{ category: 'category 7' }, 'category_'],
+  [{ action: 'action 7' }, 'action_'],
+  [{ projectId: PROJECT }, 'project_id_'],
+  [{ actorId: 'actor 7' }, 'actor_id_'],
+  [{ actorEmail: 'user8@example.com' }, 'actor_email_'],
+  [{ resourceType: 'type 7' }, 'resource_type_'],
+  [{ resourceId: 'resource 7' }, 'resource_id_'],
+]
+
+/** Each filter matches many, few or nothing. */
+const NOTHING: [filter: Partial<EventFilter>, column: string][] = [
+  [{ category: 'none' }, 'category_'],
+  [{ action: 'none' }, 'action_'],
+  [{ projectId: newId() }, 'project_id_'],
+  [{ actorId: 'none' }, 'actor_id_'],
+  [{ actorEmail: 'none' }, 'actor_email_'],
+  [{ resourceType: 'none' }, 'resource_type_'],
+  [{ resourceId: 'none' }, 'resource_id_'],
+]
+
+const RANGES: Partial<EventFilter>[] = [
+  {},
+  { fromMs: nowMs - DAY_MS / 2 },
+  { toMs: nowMs - DAY_MS / 2 },
+  { fromMs: nowMs - DAY_MS / 2, toMs: nowMs - DAY_MS / 4 },
+]
+
+for (const [filter, column] of [...SINGLES, ...NOTHING]) {
+  const matches = NOTHING.some(([nothing]) => nothing === filter) ? 'nothing' : 'some'
+  const name = `${Object.keys(filter).join() || 'no filter'} that matches ${matches}`
+  test(`a page with ${name} is read in order off an index, in any range and at any place`, async () => {
+    for (const range of RANGES) {
+      for (const place of [null, { timestampMs: nowMs - DAY_MS / 3, id: newId(nowMs) }]) {
+        const nodes = await explainPage({ ...filter, ...range }, place)
+        const about = JSON.stringify({ ...filter, ...range, place })
+        assertScales(nodes, about)
+        assertOrdered(nodes, about)
+        const used = nodes.find((node) => node['Relation Name'] === partition)
+        // Named after the partition and its columns by PostgreSQL itself.
+        assert.equal(used?.['Index Name'], `${partition}_workspace_id_${column}ts_id_idx`, about)
+      }
+    }
+  })
+}
+
+test('a page with two filters never reads the whole table', async () => {
+  for (const [first] of SINGLES) {
+    for (const [second] of SINGLES) {
+      for (const range of RANGES) {
+        const filter = { ...first, ...second, ...range }
+        assertScales(await explainPage(filter), JSON.stringify(filter))
+      }
+    }
+  }
+})
+
+test('what is not hot is not looked at', async () => {
+  const future = await explain(pool, (db) =>
+    listEvents(db, {
+      workspaceId,
+      filter: NO_FILTER,
+      hotSinceMs: nowMs + 62 * DAY_MS,
+      after: null,
+      limit: 51,
+    }),
+  )
+  assert(!relationsOf(future).includes(partition))
+})
+
+test('a walk along a chain reads the run it asks for, in order', async () => {
+  for (const afterSeq of [Number.MIN_SAFE_INTEGER, 0, 15_000]) {
+    const nodes = await explain(pool, (db) =>
+      listChainRun(db, { workspaceId, afterSeq, limit: 2_000 }),
+    )
+    assertScales(nodes, `after ${afterSeq}`)
+    assertOrdered(nodes, `after ${afterSeq}`)
+  }
+  assertScales(await explain(pool, (db) => readHead(db, workspaceId)), 'head')
+})
+
+test('looking for strays reads the default partition alone', async () => {
+  const logger = createLogger('silent')
+  await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+  const nodes = await explain(owner.pool, (db) => listStrayMonths(db, { limit: 24 }))
+  assert.deepEqual(relationsOf(nodes), ['event_default'])
+})
+
+test('the writer finds keys and heads by index, on tables without statistics', async () => {
+  const client = new Client({
+    ...connection,
+    options: WRITER_SETTINGS.map((setting) => `-c ${setting}`).join(' '),
+  })
+  await client.connect()
+  try {
+    // Many keys, and nobody has counted them: the planner would guess that there are few.
+    await query(
+      connection,
+      `insert into idempotency_key
+       select '${workspaceId}', gen_random_uuid(), gen_random_uuid(), n
+         from generate_series(1, 20000) as n`,
+    )
+    await appendEvents(client, { moves: [], rows: [], keys: [] })
+    await readHeads(client, [workspaceId])
+    await lockHeads(client, [workspaceId])
+    const { rows: prepared } = await client.query<{ name: string; count: number }>(
+      `select name, cardinality(parameter_types) as count from pg_prepared_statements`,
+    )
+    assert.deepEqual(prepared.map(({ name }) => name).toSorted(), [
+      'append-events',
+      'lock-heads',
+      'read-heads',
+    ])
+    for (const { name, count } of prepared) {
+      const values = Array.from({ length: count }, () => `'{}'`).join(', ')
+      const nodes = await explainText(client, `execute "${name}" (${values})`)
+      const tables = nodes.filter((node) => node['Relation Name'] !== undefined)
+      for (const node of tables.filter((table) => table['Node Type'] !== 'ModifyTable')) {
+        assert(SCANS_BY_INDEX.includes(node['Node Type']), `${name}: ${JSON.stringify(node)}`)
+      }
+      if (name === 'append-events') {
+        assert(tables.some((node) => node['Index Name'] === 'idempotency_key_pkey'))
+        assert(tables.some((node) => node['Index Name'] === 'chain_head_pkey'))
+      }
+    }
+  } finally {
+    await client.end()
+  }
+})
