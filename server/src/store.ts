@@ -1,6 +1,5 @@
 import type { Config } from './config.ts'
-import { OperatorError } from './errors.ts'
-import { EngineError, startEngine } from './platform/embedded-postgres.ts'
+import { startEngine } from './platform/embedded-postgres.ts'
 import type { Logger } from './platform/logger.ts'
 import { migrate } from './platform/migrate.ts'
 import type { Connection } from './platform/pg.ts'
@@ -35,9 +34,7 @@ export async function openStore(
     }
   }
   await using stack = new AsyncDisposableStack()
-  const engine = stack.use(
-    await startEngine({ dataDir: config.dataDir, exclusive, logger }).catch(tellOperator),
-  )
+  const engine = stack.use(await startEngine({ dataDir: config.dataDir, exclusive, logger }))
   await migrate({ connection: engine.connection, logger })
   const kept = stack.move()
   return {
@@ -46,9 +43,4 @@ export async function openStore(
     isEmbedded: true,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
-}
-
-/** The platform's sentence for a person at a terminal becomes the program's. */
-function tellOperator(error: unknown): never {
-  throw error instanceof EngineError ? new OperatorError(error.message, { cause: error }) : error
 }

@@ -215,7 +215,7 @@ test('no wake-up is lost: whenever a call comes, it is answered', async () => {
       const calls: Promise<string>[] = []
       for (const turns of wave) {
         // So many turns of the microtask queue later: around the end of a drain each one counts.
-        for (let turn = 0; turn < turns; turn += 1) await null
+        for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
         if (turns === 4) await new Promise(setImmediate)
         calls.push(batcher.submit('a'))
       }

@@ -32,7 +32,12 @@ export async function listPage(
   key: string,
   parameters: Record<string, string> = {},
 ): Promise<Answer> {
-  return await annals.call('GET', `/v1/events?${new URLSearchParams(parameters)}`, { key })
+  const search = new URLSearchParams(parameters).toString()
+  return await annals.call('GET', `/v1/events?${search}`, { key })
+}
+
+export function idsOf(events: readonly EventRecord[]): string[] {
+  return events.map(({ id }) => String(id))
 }
 
 /** Every chain of the database verifies; how many events they hold in all. */

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
 import { handClock } from '../harness/clock.ts'
 import { query } from '../harness/engine.ts'
-import { assertChainsHold, countStored, walkEvents } from '../harness/ledger.ts'
+import { assertChainsHold, countStored, idsOf, walkEvents } from '../harness/ledger.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const { clock } = handClock(Date.parse('2026-03-01T12:00:00.000Z'))
@@ -231,11 +231,8 @@ test('a row that only the database refuses fails its own caller and no other', a
     workspaces.map(({ workspaceKey }) => walkEvents(annals, workspaceKey)),
   )
   assert.deepEqual(
-    shown
-      .flat()
-      .map(({ id }) => id)
-      .toSorted(),
-    answers.flatMap(({ json, status }) => (status === 201 ? [json.id] : [])).toSorted(),
+    idsOf(shown.flat()).toSorted(),
+    idsOf(answers.filter(({ status }) => status === 201).map(({ json }) => json)).toSorted(),
   )
   await assertChainsHold(annals)
   await query(connection, 'alter table event drop constraint planted')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createProject, createWorkspace } from '../../src/tenancy/workspace-store.ts'
 import { newId } from '../../src/platform/id.ts'
-import { listPage, walkEvents } from '../harness/ledger.ts'
+import { idsOf, listPage, walkEvents } from '../harness/ledger.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
@@ -122,12 +122,12 @@ test('a company key walks all its workspaces as one list', async () => {
       workspaceKey,
       Array.from({ length: count }, (_, n) => (n * (index + 2)) % 40),
     )
-    expected.push(...(await walkEvents(annals, workspaceKey)).map(({ id }) => id))
+    expected.push(...idsOf(await walkEvents(annals, workspaceKey)))
   }
   for (const limit of ['1', '7', '88', '200']) {
     const walked = await walkSlowly(companyKey, { limit })
     assert(isNewestFirst(walked))
-    assert.deepEqual(walked.map(({ id }) => id).toSorted(), expected.toSorted(), `limit ${limit}`)
+    assert.deepEqual(idsOf(walked).toSorted(), expected.toSorted(), `limit ${limit}`)
   }
   const named = await walkSlowly(companyKey, { workspaceId: workspaces[2]?.id ?? '', limit: '5' })
   assert.deepEqual(named, await walkEvents(annals, workspaces[2]?.workspaceKey ?? ''))
