@@ -8,13 +8,16 @@ import {
   readHeads,
 } from '../ledger/append-store.ts'
 import type { WorkspaceId } from '../platform/id.ts'
-import { SQLSTATE, sqlStateOf } from '../platform/pg.ts'
+import { isReroute, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
+import type { BindWriter } from '../platform/pg-bind.ts'
 import type { HeadCache } from './head-cache.ts'
 import type { Outcome, PendingItem } from './pending-item.ts'
 import { sealBatch, type SealedBatch, type SealSources } from './seal-batch.ts'
 
 export type CommitDeps = {
   heads: HeadCache
+  /** Of the lane alone: it holds one statement at a time. */
+  writer: BindWriter
   sources: () => SealSources
   /** Told of every try, for the metrics. */
   onTry?: (tries: number) => void
@@ -105,7 +108,7 @@ async function commitOnce(
       : await commitOnKnownHeads(client, items, outcomes, deps)
   } catch (error) {
     const code = sqlStateOf(error)
-    if (code !== null && RETRIED.has(code)) {
+    if (code !== null && (RETRIED.has(code) || isReroute(error))) {
       for (const item of items) deps.heads.noteMiss(item.event.workspaceId)
       return items
     }
@@ -145,7 +148,7 @@ async function commitOnKnownHeads(
   client: Client,
   items: readonly PendingItem[],
   outcomes: Map<PendingItem, Outcome>,
-  { heads, sources }: CommitDeps,
+  { heads, sources, writer }: CommitDeps,
 ): Promise<readonly PendingItem[]> {
   const unknown = new Set(
     items.map((item) => item.event.workspaceId).filter((id) => !heads.get(id)),
@@ -154,7 +157,7 @@ async function commitOnKnownHeads(
     for (const [id, head] of await readHeads(client, [...unknown])) heads.set(id, head)
   }
   const batch = sealBatch(items, heads.view(), sources())
-  const result = await appendEvents(client, batch)
+  const result = await appendEvents(client, batch, writer)
   if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
   return settle(batch, result, outcomes, heads)
 }
@@ -164,14 +167,14 @@ async function commitLocked(
   client: Client,
   items: readonly PendingItem[],
   outcomes: Map<PendingItem, Outcome>,
-  { heads, sources }: CommitDeps,
+  { heads, sources, writer }: CommitDeps,
 ): Promise<readonly PendingItem[]> {
   const workspaceIds = [...new Set(items.map((item) => item.event.workspaceId))].toSorted()
   await client.query('begin')
   try {
     const locked = await lockHeads(client, workspaceIds)
     const batch = sealBatch(items, locked, sources())
-    const result = await appendEvents(client, batch)
+    const result = await appendEvents(client, batch, writer)
     await client.query('commit')
     if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
     return settle(batch, result, outcomes, heads)

@@ -6,6 +6,7 @@ import type { Logger } from '../platform/logger.ts'
 import { Loop } from '../platform/loop.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { Connection } from '../platform/pg.ts'
+import { BindWriter } from '../platform/pg-bind.ts'
 import { PgSession } from '../platform/pg-session.ts'
 import { Batcher } from './batcher.ts'
 import { commitBatch } from './commit-batch.ts'
@@ -48,6 +49,7 @@ export class Writer implements AsyncDisposable {
   readonly #logger: Logger
   readonly #metrics: Metrics
   readonly #drawSalts = createSaltSource()
+  readonly #bindWriter = new BindWriter()
   readonly #reconnect: Loop
   #isDown = false
 
@@ -89,6 +91,7 @@ export class Writer implements AsyncDisposable {
       const outcomes = await this.#session.use((client) =>
         commitBatch(client, items, {
           heads: this.#heads,
+          writer: this.#bindWriter,
           sources: () => ({
             nowMs: this.#clock(),
             random: randomFraction,

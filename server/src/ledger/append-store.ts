@@ -1,12 +1,7 @@
 import type { Client } from 'pg'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
-import {
-  hexArray,
-  int8Array,
-  textArray,
-  timestamptzArray,
-  uuidArray,
-} from '../platform/pg-array.ts'
+import { BindWriter } from '../platform/pg-bind.ts'
+import { runStatement, type Statement } from '../platform/pg-statement.ts'
 import type { ChainHead, EventFacets, EventId, SealedEvent } from './event.ts'
 
 const HASH_BYTES = 32
@@ -49,7 +44,9 @@ export type AppendResult = {
  * One statement is one round trip and one commit; begin, lock, insert and commit apart cost a
  * quarter more.
  */
-const APPEND = `
+const APPEND: Statement = {
+  name: 'append-events',
+  text: `
 with replay as materialized (
   select k.ordinal, k.workspace_id, i.event_id, i.body_check
     from unnest($1::uuid[], $2::uuid[]) with ordinality as k (workspace_id, key_digest, ordinal)
@@ -85,63 +82,72 @@ with replay as materialized (
 )
 select workspace_id, null, null, null, current_setting('synchronous_standby_names') <> '' from moved
 union all
-select workspace_id, ordinal, event_id, body_check, current_setting('synchronous_standby_names') <> '' from replay`
-
-/** Inside a transaction it stores with it; by itself it is a transaction of its own. */
-export async function appendEvents(client: Client, append: Append): Promise<AppendResult> {
-  const { rows } = await client.query<
-    [string, string | null, string | null, string | null, boolean]
-  >({ name: 'append-events', text: APPEND, values: parametersOf(append), rowMode: 'array' })
-  const moved = new Set<WorkspaceId>()
-  const replays = new Map<number, { eventId: EventId; bodyCheck: number }>()
-  for (const [workspaceId, ordinal, eventId, bodyCheck] of rows) {
-    if (ordinal === null || eventId === null || bodyCheck === null) {
-      moved.add(assertId(workspaceId))
-    } else {
-      replays.set(Number(ordinal) - 1, {
-        eventId: assertId(eventId),
-        bodyCheck: Number(bodyCheck),
-      })
-    }
-  }
-  return { moved, replays, isSynchronous: rows.some(([, , , , isSynchronous]) => isSynchronous) }
+select workspace_id, ordinal, event_id, body_check, current_setting('synchronous_standby_names') <> '' from replay`,
 }
 
-/** In the order of the statement's parameters. */
-function parametersOf({ moves, rows, keys }: Append): Buffer[] {
-  return [
-    uuidArray(keys, (key) => key.workspaceId),
-    uuidArray(keys, (key) => key.keyDigest),
-    uuidArray(keys, (key) => key.eventId),
-    int8Array(keys, (key) => key.bodyCheck),
-    uuidArray(moves, (move) => move.workspaceId),
-    int8Array(moves, (move) => move.from.seq),
-    textArray(moves, (move) => move.from.hash),
-    int8Array(moves, (move) => move.to.seq),
-    textArray(moves, (move) => move.to.hash),
-    uuidArray(moves, (move) => move.to.lastId),
-    uuidArray(rows, ({ event }) => event.workspaceId),
-    uuidArray(rows, ({ event }) => event.id),
-    int8Array(rows, ({ event }) => event.seq),
-    timestamptzArray(rows, ({ event }) => event.timestampMs),
-    timestamptzArray(rows, ({ event }) => event.receivedAtMs),
-    uuidArray(rows, ({ event }) => event.companyId),
-    uuidArray(rows, ({ event }) => event.projectId),
-    uuidArray(rows, ({ event }) => event.traceId),
-    hexArray(rows, ({ event }) => event.hash, HASH_BYTES),
-    hexArray(rows, ({ event }) => event.prevHash, HASH_BYTES),
-    textArray(rows, ({ event }) => event.category),
-    textArray(rows, ({ event }) => event.action),
-    textArray(rows, ({ facets }) => facets.actorId),
-    textArray(rows, ({ facets }) => facets.actorEmail),
-    textArray(rows, ({ facets }) => facets.resourceType),
-    textArray(rows, ({ facets }) => facets.resourceId),
-    textArray(rows, ({ event }) => event.actor),
-    textArray(rows, ({ event }) => event.resource),
-    textArray(rows, ({ event }) => event.metadata),
-    textArray(rows, ({ event }) => event.sealed),
-    textArray(rows, ({ event }) => event.salts),
-  ]
+/**
+ * Inside a transaction it stores with it; by itself it is a transaction of its own. The writer's
+ * memory holds the message until the answer is there, so it serves one call at a time.
+ */
+export async function appendEvents(
+  client: Client,
+  append: Append,
+  writer: BindWriter = new BindWriter(),
+): Promise<AppendResult> {
+  const rows = await runStatement(client, APPEND, messagesOf(append, writer))
+  const moved = new Set<WorkspaceId>()
+  const replays = new Map<number, { eventId: EventId; bodyCheck: number }>()
+  for (const [workspaceId = null, ordinal, eventId, bodyCheck] of rows) {
+    if (workspaceId === null) continue
+    if (ordinal && eventId && bodyCheck) {
+      replays.set(Number(ordinal) - 1, { eventId: assertId(eventId), bodyCheck: Number(bodyCheck) })
+    } else {
+      moved.add(assertId(workspaceId))
+    }
+  }
+  return {
+    moved,
+    replays,
+    isSynchronous: rows.some(([, , , , isSynchronous]) => isSynchronous === 't'),
+  }
+}
+
+/** The columns in the order of the statement's parameters. */
+function messagesOf({ moves, rows, keys }: Append, writer: BindWriter): Buffer {
+  return writer
+    .begin(APPEND.name)
+    .uuids(keys, (key) => key.workspaceId)
+    .uuids(keys, (key) => key.keyDigest)
+    .uuids(keys, (key) => key.eventId)
+    .int8s(keys, (key) => key.bodyCheck)
+    .uuids(moves, (move) => move.workspaceId)
+    .int8s(moves, (move) => move.from.seq)
+    .texts(moves, (move) => move.from.hash)
+    .int8s(moves, (move) => move.to.seq)
+    .texts(moves, (move) => move.to.hash)
+    .uuids(moves, (move) => move.to.lastId)
+    .uuids(rows, ({ event }) => event.workspaceId)
+    .uuids(rows, ({ event }) => event.id)
+    .int8s(rows, ({ event }) => event.seq)
+    .timestamptzs(rows, ({ event }) => event.timestampMs)
+    .timestamptzs(rows, ({ event }) => event.receivedAtMs)
+    .uuids(rows, ({ event }) => event.companyId)
+    .uuids(rows, ({ event }) => event.projectId)
+    .uuids(rows, ({ event }) => event.traceId)
+    .hexes(rows, ({ event }) => event.hash, HASH_BYTES)
+    .hexes(rows, ({ event }) => event.prevHash, HASH_BYTES)
+    .texts(rows, ({ event }) => event.category)
+    .texts(rows, ({ event }) => event.action)
+    .texts(rows, ({ facets }) => facets.actorId)
+    .texts(rows, ({ facets }) => facets.actorEmail)
+    .texts(rows, ({ facets }) => facets.resourceType)
+    .texts(rows, ({ facets }) => facets.resourceId)
+    .texts(rows, ({ event }) => event.actor)
+    .texts(rows, ({ event }) => event.resource)
+    .texts(rows, ({ event }) => event.metadata)
+    .texts(rows, ({ event }) => event.sealed)
+    .texts(rows, ({ event }) => event.salts)
+    .finish()
 }
 
 type HeadRow = { workspaceId: string; seq: string; hash: string; lastId: string | null }
@@ -154,7 +160,7 @@ export async function readHeads(
     name: 'read-heads',
     text: `select workspace_id as "workspaceId", seq, hash, last_id as "lastId"
              from chain_head where workspace_id = any ($1::uuid[])`,
-    values: [uuidArray(workspaceIds, (id) => id)],
+    values: [workspaceIds],
   })
   return headsOf(rows)
 }
@@ -168,7 +174,7 @@ export async function lockHeads(
     name: 'lock-heads',
     text: `select workspace_id as "workspaceId", seq, hash, last_id as "lastId"
              from lock_chain_heads($1::uuid[])`,
-    values: [uuidArray(workspaceIds, (id) => id)],
+    values: [workspaceIds],
   })
   return headsOf(rows)
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Kysely, PostgresDialect, sql } from 'kysely'
-import { Pool, types as pgTypes } from 'pg'
+import { DatabaseError, Pool, types as pgTypes } from 'pg'
 import { withDeadline } from './deadline.ts'
 import { GuardedPool, type PoolGuard } from './guarded-pool.ts'
 import type { Logger } from './logger.ts'
@@ -24,6 +24,7 @@ export type DatabaseRole = 'annals_serving' | 'annals_keeper' | 'owner'
 /** SQLSTATE by name, as far as the program tells them apart. */
 export const SQLSTATE = {
   UNIQUE_VIOLATION: '23505',
+  CHECK_VIOLATION: '23514',
   UNDEFINED_TABLE: '42P01',
   SERIALIZATION_FAILURE: '40001',
   DEADLOCK_DETECTED: '40P01',
@@ -116,6 +117,15 @@ const REACH_MS_MAX = 900
 export function sqlStateOf(error: unknown): string | null {
   if (typeof error !== 'object' || error === null || !('code' in error)) return null
   return typeof error.code === 'string' ? error.code : null
+}
+
+/**
+ * True when a partition was made for a row that was on its way into the default one: sent again, it
+ * finds its place. The same code as a broken check of ours, which would name its constraint.
+ */
+export function isReroute(error: unknown): boolean {
+  const isCheck = error instanceof DatabaseError && error.code === SQLSTATE.CHECK_VIOLATION
+  return isCheck && error.constraint === undefined
 }
 
 const OUTAGE_CODES: readonly string[] = [

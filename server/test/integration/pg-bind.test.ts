@@ -2,13 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import { Client } from 'pg'
-import {
-  hexArray,
-  int8Array,
-  textArray,
-  timestamptzArray,
-  uuidArray,
-} from '../../src/platform/pg-array.ts'
+import { BindWriter } from '../../src/platform/pg-bind.ts'
+import { runStatement } from '../../src/platform/pg-statement.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
 const database = await cloneDatabase()
@@ -21,13 +16,18 @@ after(async () => {
 
 const same = <T>(value: T): T => value
 
+const writer = new BindWriter()
+
 /** The elements as PostgreSQL understood them, each as its text. */
-async function echo(type: string, array: Buffer, print = 'v::text'): Promise<(string | null)[]> {
-  const { rows } = await client.query<{ text: string | null }>(
-    `select ${print} as text from unnest($1::${type}[]) with ordinality as a (v, n) order by n`,
-    [array],
-  )
-  return rows.map(({ text }) => text)
+async function echo(
+  type: string,
+  write: (writer: BindWriter) => BindWriter,
+  print = 'v::text',
+): Promise<(string | null)[]> {
+  const name = `echo ${type}`
+  const text = `select ${print} as text from unnest($1::${type}[]) with ordinality as a (v, n) order by n`
+  const rows = await runStatement(client, { name, text }, write(writer.begin(name)).finish())
+  return rows.map(([value = null]) => value)
 }
 
 /** Any text that PostgreSQL can hold: whole characters, no NUL. */
@@ -44,22 +44,22 @@ const RUNS = { numRuns: 40 }
 test('texts arrive as they were sent, whatever they are made of', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(anyText), { maxLength: 20 }), async (texts) => {
-      assert.deepEqual(await echo('text', textArray(texts, same)), texts)
+      assert.deepEqual(await echo('text', (w: BindWriter) => w.texts(texts, same)), texts)
     }),
     RUNS,
   )
   const awkward = ['', 'NULL', 'null', '{}', '{a,b}', '"', '\\', "'", ',', ' ', '\n\t', '🎈', 'é']
-  assert.deepEqual(await echo('text', textArray(awkward, same)), awkward)
+  assert.deepEqual(await echo('text', (w: BindWriter) => w.texts(awkward, same)), awkward)
   const long = ['x'.repeat(300_000), '界'.repeat(100_000), null, '🎈'.repeat(50_000)]
-  assert.deepEqual(await echo('text', textArray(long, same)), long)
+  assert.deepEqual(await echo('text', (w: BindWriter) => w.texts(long, same)), long)
 })
 
 test('uuids arrive as they were sent, with hyphens or without', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(fc.uuid()), { maxLength: 20 }), async (ids) => {
-      assert.deepEqual(await echo('uuid', uuidArray(ids, same)), ids)
+      assert.deepEqual(await echo('uuid', (w: BindWriter) => w.uuids(ids, same)), ids)
       const bare = ids.map((id) => id?.replaceAll('-', '') ?? null)
-      assert.deepEqual(await echo('uuid', uuidArray(bare, same)), ids)
+      assert.deepEqual(await echo('uuid', (w: BindWriter) => w.uuids(bare, same)), ids)
     }),
     RUNS,
   )
@@ -67,10 +67,13 @@ test('uuids arrive as they were sent, with hyphens or without', async () => {
 
 test('counts arrive exactly, up to the largest that a double holds', async () => {
   const edges = [0, 1, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1, 2 ** 53 - 1]
-  assert.deepEqual(await echo('bigint', int8Array(edges, same)), edges.map(String))
+  assert.deepEqual(await echo('bigint', (w: BindWriter) => w.int8s(edges, same)), edges.map(String))
   await fc.assert(
     fc.asyncProperty(fc.array(fc.maxSafeNat()), async (counts) => {
-      assert.deepEqual(await echo('bigint', int8Array(counts, same)), counts.map(String))
+      assert.deepEqual(
+        await echo('bigint', (w: BindWriter) => w.int8s(counts, same)),
+        counts.map(String),
+      )
     }),
     RUNS,
   )
@@ -91,13 +94,17 @@ test('instants of all years from 0000 to 9999 arrive to the millisecond', async 
   ].map((text) => Date.parse(text))
   const print = '(extract(epoch from v) * 1000)::bigint::text'
   assert.deepEqual(
-    await echo('timestamptz', timestamptzArray(edges, same), print),
+    await echo('timestamptz', (w: BindWriter) => w.timestamptzs(edges, same), print),
     edges.map(String),
   )
   const anyMs = fc.integer({ min: edges[0] ?? 0, max: edges.at(-1) ?? 0 })
   await fc.assert(
     fc.asyncProperty(fc.array(anyMs, { maxLength: 20 }), async (instants) => {
-      const arrived = await echo('timestamptz', timestamptzArray(instants, same), print)
+      const arrived = await echo(
+        'timestamptz',
+        (w: BindWriter) => w.timestamptzs(instants, same),
+        print,
+      )
       assert.deepEqual(arrived, instants.map(String))
     }),
     RUNS,
@@ -110,7 +117,11 @@ test('bytes arrive as their hex digits said', async () => {
     .map((bytes) => Buffer.from(bytes).toString('hex'))
   await fc.assert(
     fc.asyncProperty(fc.array(anyHash, { maxLength: 10 }), async (hashes) => {
-      const arrived = await echo('bytea', hexArray(hashes, same, 32), `encode(v, 'hex')`)
+      const arrived = await echo(
+        'bytea',
+        (w: BindWriter) => w.hexes(hashes, same, 32),
+        `encode(v, 'hex')`,
+      )
       assert.deepEqual(arrived, hashes)
     }),
     RUNS,
@@ -119,14 +130,14 @@ test('bytes arrive as their hex digits said', async () => {
 
 test('an array of nothing is empty, and one of nulls has its length', async () => {
   for (const [type, array] of [
-    ['text', textArray([], same)],
-    ['uuid', uuidArray([], same)],
-    ['bigint', int8Array([], same)],
-    ['timestamptz', timestamptzArray([], same)],
-    ['bytea', hexArray([], same, 32)],
+    ['text', (w: BindWriter) => w.texts([], same)],
+    ['uuid', (w: BindWriter) => w.uuids([], same)],
+    ['bigint', (w: BindWriter) => w.int8s([], same)],
+    ['timestamptz', (w: BindWriter) => w.timestamptzs([], same)],
+    ['bytea', (w: BindWriter) => w.hexes([], same, 32)],
   ] as const) {
     assert.deepEqual(await echo(type, array), [], type)
   }
-  assert.deepEqual(await echo('text', textArray([null, null], same)), [null, null])
-  assert.deepEqual(await echo('uuid', uuidArray([null], same)), [null])
+  assert.deepEqual(await echo('text', (w: BindWriter) => w.texts([null, null], same)), [null, null])
+  assert.deepEqual(await echo('uuid', (w: BindWriter) => w.uuids([null], same)), [null])
 })

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { Client } from 'pg'
+import type { PendingItem } from '../../src/intake/pending-item.ts'
+import { sealBatch } from '../../src/intake/seal-batch.ts'
+import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
+import { appendEvents, readHeads } from '../../src/ledger/append-store.ts'
+import { createSaltSource } from '../../src/ledger/commitment.ts'
+import type { ChainHead } from '../../src/ledger/event.ts'
+import { randomHex, type WorkspaceId } from '../../src/platform/id.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { assertChainsHold, countStored } from '../harness/ledger.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+const client = new Client({
+  ...annals.database.connection,
+  options: WRITER_SETTINGS.map((setting) => `-c ${setting}`).join(' '),
+})
+await client.connect()
+after(async () => {
+  await client.end()
+  await annals[Symbol.asyncDispose]()
+})
+
+const drawSalts = createSaltSource()
+
+function itemOf({ company }: FoundedCompany, workspaceId: WorkspaceId, keyDigest: string | null) {
+  const nowMs = Date.now()
+  const item: PendingItem = {
+    event: {
+      companyId: company.id,
+      workspaceId,
+      projectId: null,
+      timestampMs: nowMs,
+      receivedAtMs: nowMs,
+      category: 'c',
+      action: 'a',
+      traceId: null,
+      actor: null,
+      metadata: null,
+      resource: null,
+    },
+    facets: { actorId: null, actorEmail: null, resourceType: null, resourceId: null },
+    key: keyDigest === null ? null : { keyDigest, bodyCheck: 1 },
+  }
+  return item
+}
+
+/** What the writer would send if these were the heads it knew. */
+const seal = (items: PendingItem[], heads: ReadonlyMap<WorkspaceId, ChainHead>) =>
+  sealBatch(items, heads, { nowMs: Date.now(), random: () => 0.5, drawSalts })
+
+async function twoWorkspaces() {
+  const founded = await annals.found({ workspaces: ['One', 'Two'] })
+  const [first, second] = founded.workspaces
+  assert(first && second)
+  return { founded, first: first.id, second: second.id }
+}
+
+test('a workspace whose head is elsewhere stores nothing, and the others store theirs', async () => {
+  const { founded, first, second } = await twoWorkspaces()
+  const items = [first, second].map((id) => itemOf(founded, id, randomHex(16)))
+  const heads = await readHeads(client, [first, second])
+  const early = seal(items, heads)
+  assert.deepEqual((await appendEvents(client, early)).moved, new Set([first, second]))
+  const before = await countStored(annals)
+
+  const now = await readHeads(client, [first])
+  const known = now.get(first)
+  const stale = heads.get(first)
+  assert(known && stale)
+  const wrongHeads: ChainHead[] = [
+    stale,
+    { ...known, seq: known.seq + 1 },
+    { ...known, hash: 'ab'.repeat(32) },
+  ]
+  for (const [index, head] of wrongHeads.entries()) {
+    const fresh = [first, second].map((id) => itemOf(founded, id, randomHex(16)))
+    const latest = await readHeads(client, [second])
+    const batch = seal(fresh, new Map([[first, head], ...latest]))
+    const { moved, replays } = await appendEvents(client, batch)
+    assert.deepEqual(moved, new Set([second]))
+    assert.equal(replays.size, 0)
+    assert.equal(await countStored(annals), before + index + 1)
+  }
+  await assertChainsHold(annals)
+})
+
+test('a key that is stored holds back its own workspace, and names the event it belongs to', async () => {
+  const { founded, first, second } = await twoWorkspaces()
+  const key = randomHex(16)
+  const original = seal([itemOf(founded, first, key)], await readHeads(client, [first]))
+  await appendEvents(client, original)
+  const items = [
+    itemOf(founded, first, null),
+    itemOf(founded, second, key),
+    itemOf(founded, first, key),
+  ]
+  const batch = seal(items, await readHeads(client, [first, second]))
+  const { moved, replays, isSynchronous } = await appendEvents(client, batch)
+  assert.deepEqual(moved, new Set([second]))
+  assert.deepEqual(replays, new Map([[1, { eventId: original.rows[0]?.event.id, bodyCheck: 1 }]]))
+  assert.equal(isSynchronous, false)
+  await assertChainsHold(annals)
+})
+
+test('inside a transaction that is rolled back nothing is stored', async () => {
+  const { founded, first } = await twoWorkspaces()
+  const before = await countStored(annals)
+  const heads = await readHeads(client, [first])
+  await client.query('begin')
+  await appendEvents(client, seal([itemOf(founded, first, randomHex(16))], heads))
+  await client.query('rollback')
+  assert.equal(await countStored(annals), before)
+  assert.deepEqual(await readHeads(client, [first]), heads)
+})
