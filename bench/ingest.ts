@@ -83,11 +83,11 @@ export async function benchIngest(only: string | undefined): Promise<void> {
 
     await warmUp(engine.connection)
     {
-      await using echo = await startProgram('bench/reference/echo.ts', [], {})
+      await using echo = await startProgram('bench/reference/echo.ts', {})
       await measure('echo', [echo], { connections: 64, credential: 'workspaceId' })
     }
     for (const chain of ['', '1']) {
-      const naive = await startProgram('bench/reference/naive.ts', [], {
+      const naive = await startProgram('bench/reference/naive.ts', {
         CONNECTION: JSON.stringify({ ...engine.connection, database: 'naive' }),
         CHAIN: chain,
       })

@@ -8,12 +8,16 @@ export const ROOT = join(import.meta.dirname, '../..')
 export type Service = AsyncDisposable & { pid: number; port: number }
 
 /** A program of the project in its own process; ready when it prints the address it listens on. */
-export async function startProgram(
-  file: string,
+export function startProgram(file: string, env: Record<string, string>): Promise<Service> {
+  return start(join(ROOT, 'bin/node'), [join(ROOT, file)], env)
+}
+
+async function start(
+  command: string,
   options: readonly string[],
   env: Record<string, string>,
 ): Promise<Service> {
-  const child = spawn(join(ROOT, 'bin/node'), [join(ROOT, file), ...options], {
+  const child = spawn(command, options, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -43,11 +47,7 @@ function readPort(child: ChildProcess): Promise<number> {
 }
 
 export function startAnnals(env: Record<string, string>, role = 'all'): Promise<Service> {
-  return startProgram('server/src/main.ts', ['serve', '--role', role], {
-    ANNALS_PORT: '0',
-    ANNALS_LOG_LEVEL: 'info',
-    ...env,
-  })
+  return start(join(ROOT, 'bin/annals'), ['serve', '--role', role], { ANNALS_PORT: '0', ...env })
 }
 
 /** Runs an `annals` command and returns what it prints. */

@@ -58,7 +58,7 @@ export async function buildServer(
   await app.register(dashboardOnlyRoutes(deps))
   await app.register(getKeyStatus(deps))
 
-  await serveOpenapi(app)
+  serveOpenapi(app)
   await app.ready()
   return app
 }

@@ -151,6 +151,29 @@ test('twenty workers at once make each partition once, while events keep coming'
   await assertChainsHold(annals)
 })
 
+test('an event that is on its way into the default partition when its month is made is stored', async () => {
+  advance(150 * DAY_MS)
+  const { workspaceKey: key } = await annals.found()
+  await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+  const body = { category: 'c', action: 'a' }
+  const sent = await owner.db.transaction().execute(async (trx) => {
+    await ensurePartition(trx, clock())
+    const answer = annals.call('POST', '/v1/events', { key, body })
+    await eventually(async () => {
+      const waiting = await query(
+        connection,
+        `select 1 from pg_locks where relation = 'event_default'::regclass and not granted`,
+      )
+      assert.equal(waiting.length, 1)
+    })
+    return { answer }
+  })
+  const { status, text } = await sent.answer
+  assert.equal(status, 201, text)
+  assert.equal(await countIn(partitionOf(clock())), 1)
+  await assertChainsHold(annals)
+})
+
 test('of twenty who ask for one month at once, one makes it', async () => {
   const monthMs = Date.UTC(new Date(clock()).getUTCFullYear() + 3, 5, 1)
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 20, logger })
