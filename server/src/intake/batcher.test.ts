@@ -263,3 +263,20 @@ test('disposal answers everyone who was let in, and lets nobody else in', async 
   assert.deepEqual(await Promise.all(calls), ['a!', 'b!'])
   await disposal
 })
+
+test('heavy items go in batches of their own, and too many bytes are refused', async () => {
+  const batches: string[][] = []
+  await using batcher = new Batcher<string, string>(
+    async (items) => {
+      batches.push(items)
+      return items
+    },
+    LIMITS,
+    { bytesOf: (item) => item.length, bytesPerBatchMax: 4, waitingBytesMax: 12 },
+  )
+  const letIn = ['aaaaaaaa', 'b', 'cc', 'dd'].map((item) => batcher.submit(item))
+  await assert.rejects(batcher.submit('e'), { code: 'overloaded' })
+  await Promise.all(letIn)
+  assert.deepEqual(batches, [['aaaaaaaa'], ['b', 'cc'], ['dd']])
+  assert.equal(await batcher.submit('f'), 'f')
+})

@@ -15,6 +15,19 @@ export type BatcherLimits = {
   waitMsMax: number
 }
 
+/** What items weigh, and how much may be held: a few items can be as large as many. */
+export type BatcherWeights<In> = {
+  bytesOf: (item: In) => number
+  bytesPerBatchMax: number
+  waitingBytesMax: number
+}
+
+const WEIGHTLESS: BatcherWeights<unknown> = {
+  bytesOf: () => 0,
+  bytesPerBatchMax: 0,
+  waitingBytesMax: 0,
+}
+
 /** How much of the newest batch's speed goes into the estimate. */
 const NEWEST_SHARE = 0.2
 
@@ -30,15 +43,22 @@ const NEWEST_SHARE = 0.2
 export class Batcher<In, Out> implements AsyncDisposable {
   readonly #commit: (items: In[]) => Promise<Out[]>
   readonly #limits: BatcherLimits
+  readonly #weights: BatcherWeights<In>
+  #waitingBytes = 0
   #waiting: Waiter<In, Out>[] = []
   #writer: Promise<void> | null = null
   #closed = false
   /** Infinite until the first batch tells. */
   #itemsPerMs = Number.POSITIVE_INFINITY
 
-  constructor(commit: (items: In[]) => Promise<Out[]>, limits: BatcherLimits) {
+  constructor(
+    commit: (items: In[]) => Promise<Out[]>,
+    limits: BatcherLimits,
+    weights: BatcherWeights<In> = WEIGHTLESS,
+  ) {
     this.#commit = commit
     this.#limits = limits
+    this.#weights = weights
   }
 
   get waiting(): number {
@@ -49,7 +69,8 @@ export class Batcher<In, Out> implements AsyncDisposable {
   isFull(count = 1): boolean {
     const { waitingMin, waitingMax, waitMsMax } = this.#limits
     const inTime = Math.min(waitingMax, Math.max(waitingMin, this.#itemsPerMs * waitMsMax))
-    return this.#closed || this.#waiting.length + count > Math.max(count, inTime)
+    const isHeavy = this.#waitingBytes > this.#weights.waitingBytesMax
+    return this.#closed || isHeavy || this.#waiting.length + count > Math.max(count, inTime)
   }
 
   submit(item: In): Promise<Out> {
@@ -65,12 +86,14 @@ export class Batcher<In, Out> implements AsyncDisposable {
 
   /** Fails everyone who waits: what stopped the writer would only stop them later. */
   rejectWaiting(reason: unknown): void {
+    this.#waitingBytes = 0
     for (const waiter of this.#waiting.splice(0)) waiter.reject(reason)
   }
 
   #enqueue(item: In): Promise<Out> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject })
+      this.#waitingBytes += this.#weights.bytesOf(item)
       this.#writer ??= this.#drain()
     })
   }
@@ -79,7 +102,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
     // Let every request that arrived in this turn of the event loop join the first batch.
     await new Promise(setImmediate)
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, this.#limits.itemsPerBatchMax)
+      const batch = this.#takeBatch()
       const startedAtMs = performance.now()
       try {
         const results = await this.#commit(batch.map((waiter) => waiter.item))
@@ -94,6 +117,22 @@ export class Batcher<In, Out> implements AsyncDisposable {
     }
     // Same turn as the emptiness check above, so a submit between the two cannot be lost.
     this.#writer = null
+  }
+
+  /** As many as fit, and one at least: an item that is too heavy for company goes alone. */
+  #takeBatch(): Waiter<In, Out>[] {
+    const { bytesOf, bytesPerBatchMax } = this.#weights
+    let bytes = 0
+    let count = 0
+    for (const { item } of this.#waiting) {
+      const weight = bytesOf(item)
+      if (count === this.#limits.itemsPerBatchMax) break
+      if (count > 0 && bytes + weight > bytesPerBatchMax) break
+      bytes += weight
+      count += 1
+    }
+    this.#waitingBytes -= bytes
+    return this.#waiting.splice(0, count)
   }
 
   #learnSpeed(itemsPerMs: number): void {

@@ -11,6 +11,14 @@ export type PendingItem = {
   key: { keyDigest: string; bodyCheck: number } | null
 }
 
+/** About what an item takes in memory and in a statement. */
+export function bytesOf({ event }: PendingItem): number {
+  const texts = (event.actor?.length ?? 0) + (event.resource?.length ?? 0)
+  return ITEM_BYTES + texts + (event.metadata?.length ?? 0)
+}
+
+const ITEM_BYTES = 1_024
+
 /**
  * What became of it. `refused`: the database does not take this row, whoever brings it.
  * `crowded`: other writers were always first; it is certain that nothing was stored.

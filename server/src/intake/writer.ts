@@ -11,7 +11,7 @@ import { PgSession } from '../platform/pg-session.ts'
 import { Batcher } from './batcher.ts'
 import { commitBatch } from './commit-batch.ts'
 import { HeadCache } from './head-cache.ts'
-import type { Outcome, PendingItem } from './pending-item.ts'
+import { bytesOf, type Outcome, type PendingItem } from './pending-item.ts'
 
 type WriterOptions = { connection: Connection; clock: Clock; logger: Logger; metrics: Metrics }
 
@@ -20,6 +20,11 @@ const LIMITS = {
   waitingMin: 2_048,
   waitingMax: 16_384,
   waitMsMax: 500,
+} as const
+const WEIGHTS = {
+  bytesOf,
+  bytesPerBatchMax: 4 * 1_024 * 1_024,
+  waitingBytesMax: 64 * 1_024 * 1_024,
 } as const
 const RECONNECT_EVERY_MS = 100
 
@@ -59,7 +64,7 @@ export class Writer implements AsyncDisposable {
     this.#metrics = metrics
     this.#heads = new HeadCache(clock)
     this.#session = new PgSession({ connection, settings: WRITER_SETTINGS, name: 'annals writer' })
-    this.#batcher = new Batcher((items) => this.#commit(items), LIMITS)
+    this.#batcher = new Batcher((items) => this.#commit(items), LIMITS, WEIGHTS)
     this.#reconnect = new Loop({
       name: 'writer-reconnect',
       everyMs: RECONNECT_EVERY_MS,
