@@ -43,8 +43,8 @@ export function serveOpenapi(app: FastifyInstance): void {
   const servePage = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.hijack()
     page ??= loadPage()
-    const { routing } = await page
-    routing(request.raw, reply.raw)
+    const loaded = await page
+    loaded.routing(request.raw, reply.raw)
   }
   const hidden = { schema: { hide: true } }
   app.get('/', hidden, (_request, reply) => reply.redirect('/docs'))
