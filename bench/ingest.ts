@@ -7,7 +7,15 @@ import { type LoadResult, requestBytes, runLoad } from './lib/http-load.ts'
 import { cpuUsOf, postgresCpuUs, rssBytesOf } from './lib/processes.ts'
 import { circumstances, saveResult, table } from './lib/report.ts'
 import { sampleEvent } from './lib/sample-event.ts'
-import { annals, postmasterPid, type Service, startAnnals, startProgram } from './lib/service.ts'
+import {
+  annals,
+  postmasterPid,
+  readHistogram,
+  readTriesMax,
+  type Service,
+  startAnnals,
+  startProgram,
+} from './lib/service.ts'
 import { verifyWritten } from './lib/verify-written.ts'
 
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 8)
@@ -17,7 +25,7 @@ const BATCH_EVENTS = 200
 const WRITERS = 4
 
 type Tenant = { key: string; workspaceId: string }
-type Row = { name: string; connections: number } & Measured
+type Row = { name: string; connections: number; batchEvents: number; triesMax: number } & Measured
 type Measured = {
   perSecond: number
   p50Ms: number
@@ -71,12 +79,18 @@ export async function benchIngest(only: string | undefined): Promise<void> {
         )
       // The compiler needs some thousand requests of each process before the numbers are its own.
       await load(WARM_UP_SECONDS * services.length)
+      const batchesBefore = await readBatches(services)
       const before = readCpu(services, postmaster)
       const results = await load(SECONDS)
+      const after = readCpu(services, postmaster)
+      const batches = await readBatches(services)
+      const count = batches.count - batchesBefore.count
       rows.push({
         name,
         connections,
-        ...measured(results, services, before, readCpu(services, postmaster), batch),
+        ...measured(results, services, before, after, batch),
+        batchEvents: count === 0 ? 0 : (batches.sum - batchesBefore.sum) / count,
+        triesMax: batches.triesMax,
       })
       process.stdout.write(`${table(rows.slice(-1))}\n`)
     }
@@ -165,6 +179,19 @@ async function loadEvents(
       for (const [, id] of body.matchAll(/"id":"([^"]+)"/g)) options.onId(id ?? '')
     },
   })
+}
+
+/** How large commits were, and the most tries one took, over all nodes. */
+async function readBatches(services: readonly Service[]) {
+  const sizes = await Promise.all(
+    services.map((s) => readHistogram(s, 'annals_batch_commit_events')),
+  )
+  const tries = await Promise.all(services.map((s) => readTriesMax(s)))
+  return {
+    sum: sizes.reduce((total, { sum }) => total + sum, 0),
+    count: sizes.reduce((total, { count }) => total + count, 0),
+    triesMax: Math.max(...tries),
+  }
 }
 
 function readCpu(services: readonly Service[], postmaster: number) {

@@ -121,7 +121,7 @@ create table idempotency_key (
   workspace_id uuid not null,
   key_digest uuid not null,
   event_id uuid not null,
-  body_digest uuid not null,
+  body_check bigint not null,
   constraint idempotency_key_pkey PRIMARY KEY (workspace_id, key_digest)
 );
 grant insert, select on idempotency_key to annals_serving;

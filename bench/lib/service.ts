@@ -5,7 +5,12 @@ import { join } from 'node:path'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
-export type Service = AsyncDisposable & { pid: number; port: number }
+export type Service = AsyncDisposable & {
+  pid: number
+  port: number
+  /** Of `/metrics`; null where there is none. */
+  metricsPort: number | null
+}
 
 /** A program of the project in its own process; ready when it prints the address it listens on. */
 export function startProgram(file: string, env: Record<string, string>): Promise<Service> {
@@ -21,10 +26,11 @@ async function start(
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const port = await readPort(child)
+  const { port, metricsPort } = await readPorts(child)
   return {
     pid: child.pid ?? 0,
     port,
+    metricsPort,
     [Symbol.asyncDispose]: async () => {
       child.kill('SIGTERM')
       if (child.exitCode === null) await once(child, 'exit')
@@ -32,13 +38,16 @@ async function start(
   }
 }
 
-function readPort(child: ChildProcess): Promise<number> {
+function readPorts(child: ChildProcess): Promise<{ port: number; metricsPort: number | null }> {
   return new Promise((resolve, reject) => {
     let text = ''
     child.stdout?.on('data', (chunk: Buffer) => {
       text += chunk.toString()
-      const port = /127\.0\.0\.1:(\d+)/.exec(text)?.[1]
-      if (port) resolve(Number(port))
+      // Annals names both in its line service.started; the references print one address.
+      const port = /(?:"url":"|^)http:\/\/127\.0\.0\.1:(\d+)/m.exec(text)?.[1]
+      const metricsPort = /"metricsUrl":"http:\/\/127\.0\.0\.1:(\d+)/.exec(text)?.[1]
+      if (port)
+        resolve({ port: Number(port), metricsPort: metricsPort ? Number(metricsPort) : null })
     })
     child.once('exit', (code) =>
       reject(new Error(`${child.spawnargs.join(' ')} ended with ${code}: ${text}`)),
@@ -46,8 +55,39 @@ function readPort(child: ChildProcess): Promise<number> {
   })
 }
 
+/** Sum and count of a histogram so far. */
+export async function readHistogram(
+  service: Service,
+  name: string,
+): Promise<{ sum: number; count: number }> {
+  if (service.metricsPort === null) return { sum: 0, count: 0 }
+  const response = await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)
+  const text = await response.text()
+  const read = (part: string) =>
+    Number(new RegExp(`^${name}_${part} (\\S+)$`, 'm').exec(text)?.[1] ?? 0)
+  return { sum: read('sum'), count: read('count') }
+}
+
+/** The highest bucket of the tries that anything fell into. */
+export async function readTriesMax(service: Service): Promise<number> {
+  if (service.metricsPort === null) return 0
+  const response = await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)
+  const buckets = [
+    ...(await response.text()).matchAll(/^annals_batch_try_count_bucket\{le="(\d+)"\} (\d+)$/gm),
+  ]
+  const total = Math.max(0, ...buckets.map(([, , count]) => Number(count)))
+  return Math.min(
+    ...buckets.filter(([, , count]) => Number(count) === total).map(([, le]) => Number(le)),
+    Number.MAX_SAFE_INTEGER,
+  )
+}
+
 export function startAnnals(env: Record<string, string>, role = 'all'): Promise<Service> {
-  return start(join(ROOT, 'bin/annals'), ['serve', '--role', role], { ANNALS_PORT: '0', ...env })
+  return start(join(ROOT, 'bin/annals'), ['serve', '--role', role], {
+    ANNALS_PORT: '0',
+    ANNALS_METRICS_PORT: '0',
+    ...env,
+  })
 }
 
 /** Runs an `annals` command and returns what it prints. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../errors.ts'
 
 type Waiter<In, Out> = {
@@ -13,6 +14,8 @@ export type BatcherLimits = {
   waitingMin: number
   waitingMax: number
   waitMsMax: number
+  /** How long to wait for company, beyond the turn; asked before each batch. */
+  lingerMs?: () => number
 }
 
 /** What items weigh, and how much may be held: a few items can be as large as many. */
@@ -30,6 +33,7 @@ const WEIGHTLESS: BatcherWeights<unknown> = {
 
 /** How much of the newest batch's speed goes into the estimate. */
 const NEWEST_SHARE = 0.2
+const TURNS_MAX = 20
 
 /**
  * Group commit. Callers submit one item and wait; a single writer commits all waiting items in
@@ -99,9 +103,8 @@ export class Batcher<In, Out> implements AsyncDisposable {
   }
 
   async #drain(): Promise<void> {
-    // Let every request that arrived in this turn of the event loop join the first batch.
-    await new Promise(setImmediate)
     while (this.#waiting.length > 0) {
+      await this.#gather()
       const batch = this.#takeBatch()
       const startedAtMs = performance.now()
       try {
@@ -117,6 +120,22 @@ export class Batcher<In, Out> implements AsyncDisposable {
     }
     // Same turn as the emptiness check above, so a submit between the two cannot be lost.
     this.#writer = null
+  }
+
+  /**
+   * Lets requests that are just arriving join, for as long as every turn of the event loop brings
+   * more. The callers of the last batch come back in such a wave: without this half of them miss
+   * the next batch, and batches stay half as large for good. An idle service waits one turn.
+   */
+  async #gather(): Promise<void> {
+    const lingerMs = this.#limits.lingerMs?.() ?? 0
+    if (lingerMs > 0) await delay(lingerMs)
+    for (let turn = 0; turn < TURNS_MAX; turn += 1) {
+      const before = this.#waiting.length
+      await new Promise(setImmediate)
+      const after = this.#waiting.length
+      if (after === before || after >= this.#limits.itemsPerBatchMax) return
+    }
   }
 
   /** As many as fit, and one at least: an item that is too heavy for company goes alone. */

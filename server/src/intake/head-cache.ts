@@ -4,7 +4,7 @@ import type { WorkspaceId } from '../platform/id.ts'
 
 const WORKSPACES_MAX = 20_000
 /** How long a workspace counts as contended after another node moved its head. */
-const CONTENDED_MS = 1_000
+const CONTENDED_MS = 5_000
 
 /**
  * The heads as this writer last saw them. They are a guess that the database checks, so a wrong
@@ -13,6 +13,7 @@ const CONTENDED_MS = 1_000
 export class HeadCache {
   readonly #heads = new Map<WorkspaceId, ChainHead>()
   readonly #missedAtMs = new Map<WorkspaceId, number>()
+  #lastMissAtMs = Number.NEGATIVE_INFINITY
   readonly #clock: Clock
 
   constructor(clock: Clock) {
@@ -39,7 +40,8 @@ export class HeadCache {
   /** Another writer was there: forget the head, and go straight for the lock for a while. */
   noteMiss(workspaceId: WorkspaceId): void {
     this.#heads.delete(workspaceId)
-    this.#missedAtMs.set(workspaceId, this.#clock())
+    this.#lastMissAtMs = this.#clock()
+    this.#missedAtMs.set(workspaceId, this.#lastMissAtMs)
   }
 
   isContended(workspaceId: WorkspaceId): boolean {
@@ -48,6 +50,11 @@ export class HeadCache {
     if (Math.abs(this.#clock() - missedAtMs) < CONTENDED_MS) return true
     this.#missedAtMs.delete(workspaceId)
     return false
+  }
+
+  /** True for a while after any miss: other nodes write the same workspaces. */
+  isCrowded(): boolean {
+    return Math.abs(this.#clock() - this.#lastMissAtMs) < CONTENDED_MS
   }
 
   /** After a commit whose outcome nobody knows. */

@@ -26,6 +26,8 @@ const WEIGHTS = {
   bytesPerBatchMax: 4 * 1_024 * 1_024,
   waitingBytesMax: 64 * 1_024 * 1_024,
 } as const
+/** With four nodes on the same workspaces this doubled the batches, and with them the rate. */
+const CROWDED_LINGER_MS = 4
 const RECONNECT_EVERY_MS = 100
 
 /**
@@ -64,7 +66,11 @@ export class Writer implements AsyncDisposable {
     this.#metrics = metrics
     this.#heads = new HeadCache(clock)
     this.#session = new PgSession({ connection, settings: WRITER_SETTINGS, name: 'annals writer' })
-    this.#batcher = new Batcher((items) => this.#commit(items), LIMITS, WEIGHTS)
+    this.#batcher = new Batcher(
+      (items) => this.#commit(items),
+      { ...LIMITS, lingerMs: () => (this.#heads.isCrowded() ? CROWDED_LINGER_MS : 0) },
+      WEIGHTS,
+    )
     this.#reconnect = new Loop({
       name: 'writer-reconnect',
       everyMs: RECONNECT_EVERY_MS,
