@@ -49,8 +49,7 @@ export function serveOpenapi(app: FastifyInstance): void {
   const hidden = { schema: { hide: true } }
   app.get('/', hidden, (_request, reply) => reply.redirect('/docs'))
   app.get('/openapi.json', hidden, () => app.swagger())
-  app.get('/docs', hidden, servePage)
-  app.get('/docs/*', hidden, servePage)
+  for (const path of ['/docs', '/docs/', '/docs/js/scalar.js']) app.get(path, hidden, servePage)
 }
 
 /**
