@@ -66,7 +66,8 @@ A demo company was made for you. This is printed once; keys cannot be shown agai
 
 Try it:
 
-  curl -s ${url}/v1/keys/status -H 'authorization: Bearer ${demo.workspaceKey}'
+  curl -s ${url}/v1/events -H 'authorization: Bearer ${demo.workspaceKey}' -H 'content-type: application/json' -d '{"category":"auth","action":"user.login","actor":{"id":"u-17"}}'
+  curl -s ${url}/v1/events -H 'authorization: Bearer ${demo.workspaceKey}'
 
 `)
 }

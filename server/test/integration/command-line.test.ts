@@ -32,19 +32,32 @@ async function keyStatus(key: string) {
   return await call(`${url}/v1/keys/status`, 'GET', { key })
 }
 
-test('the first start prints an address, a login, both keys and a curl that answers', async () => {
-  const [text] = await service.printed(/[^]*curl [^\n]*\n/)
+test('the first start prints an address, a login, both keys and curls that answer', async () => {
+  const [text] = await service.printed(/[^]*curl [^\n]*\n[^]*curl [^\n]*\n/)
   assert.match(text, /Login +demo@example\.com +\/ +\S+/)
   const [, workspaceKey = ''] = /Workspace key +(\S+)/.exec(text) ?? []
   const [, companyKey = ''] = /Company key +(\S+)/.exec(text) ?? []
   assert.match(workspaceKey, KEY)
   assert.equal((await keyStatus(companyKey)).json.scope, 'COMPANY')
-  const [, address = '', header = ''] = /curl -s (\S+) -H '([^']+)'/.exec(text) ?? []
-  const [name = '', value = ''] = header.split(': ')
-  const response = await fetch(address, { headers: { [name]: value } })
-  assert.equal(response.status, 200)
-  assert.match(await response.text(), /"scope":"WORKSPACE"/)
+  const [send, find] = await Promise.all([...text.matchAll(/curl -s (.*)/g)].map(runCurl))
+  assert.match(send ?? '', /^\{"id":"[0-9a-f-]{36}"\}$/)
+  assert.match(find ?? '', /^\{"data":\[.*"nextCursor":null\}$/)
 })
+
+/** What the printed line would do in a shell: an address, headers, and a body that makes it a POST. */
+async function runCurl([, line = '']: RegExpMatchArray): Promise<string> {
+  const address = line.split(' ', 1)[0] ?? ''
+  const headers = [...line.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name = '', value = '']) => [
+    name,
+    value,
+  ])
+  const body = /-d '([^']+)'/.exec(line)?.[1]
+  const response = await fetch(address, {
+    headers: Object.fromEntries(headers),
+    ...(body !== undefined && { method: 'POST', body }),
+  })
+  return await response.text()
+}
 
 test('a second service on the same folder is refused with a sentence; the first one goes on', async () => {
   const { code, stderr } = await runAnnals(['serve'], env)
