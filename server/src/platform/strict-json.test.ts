@@ -252,3 +252,35 @@ suite('whatever the bytes are', () => {
     )
   })
 })
+
+test('a key with an escape is never taken for a key that was read before', () => {
+  const read = (text: string) => JSON.stringify(parseStrictJson(Buffer.from(text)))
+  for (const [before, after] of [
+    ['{"a":1,"\\\\":2}', '{"a":1,"\\"":2}'],
+    ['{"a":1,"x\\\\":2}', '{"a":1,"x\\"":2}'],
+    ['{"":[],"\\\\":{}}', '{"":[],"\\"":{},"\\"\\"":0}'],
+  ] as const) {
+    // Twice, so that the engine has learnt the shape.
+    for (const text of [before, before, after]) assert.equal(read(text), text)
+  }
+})
+
+test('what is read key by key is what was written', () => {
+  const anyText = fc.string({ unit: fc.constantFrom('"', '\\', '\n', 'a', 'é', ' ', '{', ',') })
+  const { value: anyValue } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.constantFrom(null, true, false, 0, -1, 1.5, 100),
+      anyText,
+      fc.array(tie('value'), { maxLength: 3 }),
+      fc.dictionary(anyText, tie('value'), { maxKeys: 3 }),
+    ),
+  }))
+  fc.assert(
+    fc.property(anyValue, fc.constantFrom('', ' ', '\t'), (value, indent) => {
+      const text = JSON.stringify([value, '\\'], null, indent)
+      const parsed = parseStrictJson(Buffer.from(text))
+      assert.equal(JSON.stringify(parsed), JSON.stringify([value, '\\']))
+    }),
+  )
+})
