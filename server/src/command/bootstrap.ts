@@ -1,11 +1,9 @@
 import type { Config } from '../config.ts'
 import { ApiError, OperatorError } from '../errors.ts'
-import { createLogger } from '../platform/logger.ts'
-import { Database } from '../platform/pg.ts'
-import { openStore } from '../store.ts'
 import { ALLOWLIST_ENTRIES_MAX, parseCidr } from '../tenancy/allowlist.ts'
 import { type CompanyPlan, type FoundedCompany, foundCompany } from '../tenancy/found-company.ts'
 import { COMPANY_BOUNDS, isPlan, PLANS } from '../tenancy/plans.ts'
+import { openDatabase } from './open-database.ts'
 
 export const DEFAULT_ALLOWLIST = ['127.0.0.1/32', '::1/128'] as const
 
@@ -27,14 +25,7 @@ const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,255}$/
 /** `annals bootstrap`: a new company each time, also while a service runs. */
 export async function bootstrap(config: Config, options: BootstrapOptions): Promise<void> {
   const wish = readWish(options)
-  const logger = createLogger('warn', 'stderr')
-  await using store = await openStore(config, { logger, exclusive: false })
-  await using database = new Database({
-    connection: store.connection,
-    role: 'annals_serving',
-    connectionsMax: 1,
-    logger,
-  })
+  await using database = await openDatabase(config)
   try {
     const founded = await foundCompany(database.db, wish)
     process.stdout.write(options.json ? `${JSON.stringify(founded)}\n` : describe(founded))

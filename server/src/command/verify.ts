@@ -1,20 +1,11 @@
 import type { Config } from '../config.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
-import { createLogger } from '../platform/logger.ts'
-import { Database } from '../platform/pg.ts'
-import { openStore } from '../store.ts'
 import { listAllWorkspaces } from '../tenancy/workspace-store.ts'
+import { openDatabase } from './open-database.ts'
 
 /** `annals verify`: exit code 1, and the first bad event of each chain, when the ledger does not hold. */
 export async function verify(config: Config): Promise<void> {
-  const logger = createLogger('warn', 'stderr')
-  await using store = await openStore(config, { logger, exclusive: false })
-  await using database = new Database({
-    connection: store.connection,
-    role: 'annals_serving',
-    connectionsMax: 1,
-    logger,
-  })
+  await using database = await openDatabase(config)
   let events = 0
   let broken = 0
   const workspaceIds = await listAllWorkspaces(database.db)
