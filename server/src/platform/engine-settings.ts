@@ -37,7 +37,7 @@ export function engineSettings(memoryBytes: number, overrides: EngineSettings): 
     min_wal_size: '1GB',
     // Each checkpoint makes the next change of every page log the whole page, so they come seldom.
     max_wal_size: '2GB',
-    // The packages are built without lz4 and zstd, and pglz takes 150 µs for a page.
+    // The packages are built without lz4 and zstd, and pglz costs more than the bytes.
     wal_compression: 'off',
     checkpoint_timeout: '15min',
     random_page_cost: '1.1',

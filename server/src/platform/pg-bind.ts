@@ -18,9 +18,8 @@ type Write<T> = (target: Buffer, value: T, at: number) => void
  * PostgreSQL's binary form and made straight from the rows, then Execute and Sync.
  *
  * `pg` can send the same, but quotes and escapes every element of an array, or copies a finished
- * one several times: 12 KB of garbage an event, which made the collector the largest single cost
- * of a busy writer. This one writes into memory it keeps, so a message is valid only until the
- * next `begin`.
+ * one again and again while its buffer grows. This one writes into memory it keeps, so a message
+ * is valid only until the next `begin`.
  */
 export class BindWriter {
   #bytes = Buffer.allocUnsafeSlow(BYTES_MIN)
