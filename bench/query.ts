@@ -39,7 +39,7 @@ export async function benchQuery(): Promise<void> {
       }
       if (size === LARGE) deep.push(...(await measureDepth(service.port, tenant.key)))
     }
-    report(rows, deep)
+    report(rows, deep, annals(env, 'verify').trim())
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
@@ -157,7 +157,11 @@ async function measureDepth(port: number, key: string) {
   }))
 }
 
-function report(rows: readonly Row[], deep: readonly { p50Ms: number; p99Ms: number }[]): void {
+function report(
+  rows: readonly Row[],
+  deep: readonly { p50Ms: number; p99Ms: number }[],
+  verified: string,
+): void {
   const small = rows.filter(({ size }) => size === SMALL)
   const large = rows.filter(({ size }) => size === LARGE)
   const growth = large.map((row, index) => row.p50Ms / (small[index]?.p50Ms ?? Number.NaN))
@@ -170,6 +174,7 @@ function report(rows: readonly Row[], deep: readonly { p50Ms: number; p99Ms: num
   for (const [name, value] of Object.entries(ratios)) {
     process.stdout.write(`${name}: ${value.toFixed(2)}\n`)
   }
-  const path = saveResult('query', { ...circumstances({}), rows, deep, ratios })
+  process.stdout.write(`${verified}\n`)
+  const path = saveResult('query', { ...circumstances({}), rows, deep, ratios, verified })
   process.stdout.write(`saved ${path}\n`)
 }
