@@ -9,8 +9,7 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
       info: {
         title: 'Annals',
         version: '1.0.0',
-        description:
-          'Audit events: ingestion into a tamper-evident ledger, queries, signed webhooks, exports.',
+        description: 'Audit events: ingestion into a tamper-evident ledger, and queries.',
       },
       tags: [
         { name: 'Events', description: 'Send and find audit events.' },
@@ -72,6 +71,10 @@ async function loadPage(): Promise<FastifyInstance> {
       withDefaultFonts: false,
       telemetry: false,
       hideClientButton: true,
+      // The maker's own services, which the policy above would block anyway.
+      showDeveloperTools: 'never',
+      agent: { disabled: true },
+      mcp: { disabled: true },
     },
   })
   await page.ready()
