@@ -43,7 +43,8 @@ export async function acceptEvent(
   origin: EventOrigin,
   deps: AcceptDeps,
 ): Promise<Receipt> {
-  const item = await readInput(input, origin, deps)
+  const item = readInput(input, origin, deps.clock)
+  await refuseForeignProject(item, deps)
   return receiptOf(await deps.writer.submit(item))
 }
 
@@ -53,11 +54,10 @@ export async function acceptEvents(
   origin: EventOrigin,
   deps: AcceptDeps,
 ): Promise<(Receipt | ApiError)[]> {
-  const items = await Promise.all(
-    inputs.map(async (input) =>
-      input instanceof ApiError ? input : await readInput(input, origin, deps).catch(refusal),
-    ),
+  const read = inputs.map((input) =>
+    input instanceof ApiError ? input : readOrRefuse(input, origin, deps.clock),
   )
+  const items = await withoutForeignProjects(read, deps)
   const readable = items.flatMap((item) => (item instanceof ApiError ? [] : [item]))
   const outcomes = await deps.writer.submitAll(readable)
   let next = 0
@@ -72,6 +72,34 @@ export async function acceptEvents(
       return refusal(error)
     }
   })
+}
+
+function readOrRefuse(
+  input: EventInput,
+  origin: EventOrigin,
+  clock: Clock,
+): PendingItem | ApiError {
+  try {
+    return readInput(input, origin, clock)
+  } catch (error) {
+    return refusal(error)
+  }
+}
+
+async function withoutForeignProjects(
+  items: readonly (PendingItem | ApiError)[],
+  deps: AcceptDeps,
+): Promise<readonly (PendingItem | ApiError)[]> {
+  const isFree = (item: PendingItem | ApiError) =>
+    item instanceof ApiError || item.event.projectId === null
+  // Five hundred promises for a batch without projects would cost more than reading it.
+  if (items.every(isFree)) return items
+  return await Promise.all(
+    items.map(async (item) => {
+      if (item instanceof ApiError) return item
+      return await refuseForeignProject(item, deps).then(() => item, refusal)
+    }),
+  )
 }
 
 /** What is wrong with one item is its own answer; anything else fails the whole call. */
@@ -95,19 +123,24 @@ function receiptOf(outcome: Outcome): Receipt {
   }
 }
 
-async function readInput(
+async function refuseForeignProject(
+  { event: { projectId, workspaceId } }: PendingItem,
+  { hasProject }: AcceptDeps,
+): Promise<void> {
+  if (projectId === null || (await hasProject(workspaceId, projectId))) return
+  throw new ApiError('unknown_project', {
+    details: [{ path: '/projectId', message: 'is no project of this workspace' }],
+  })
+}
+
+function readInput(
   input: EventInput,
   { companyId, workspaceId, traceId }: EventOrigin,
-  { clock, hasProject }: AcceptDeps,
-): Promise<PendingItem> {
+  clock: Clock,
+): PendingItem {
   const receivedAtMs = clock()
   const timestampMs = readTimestamp(input.timestamp, receivedAtMs)
   const projectId = input.projectId === undefined ? null : parseId<'project'>(input.projectId)
-  if (projectId !== null && !(await hasProject(workspaceId, projectId))) {
-    throw new ApiError('unknown_project', {
-      details: [{ path: '/projectId', message: 'is no project of this workspace' }],
-    })
-  }
   const event = {
     companyId,
     workspaceId,

@@ -280,3 +280,55 @@ test('heavy items go in batches of their own, and too many bytes are refused', a
   assert.deepEqual(batches, [['aaaaaaaa'], ['b', 'cc'], ['dd']])
   assert.equal(await batcher.submit('f'), 'f')
 })
+
+test('a full batch that waits is got ready while another is in flight, once, and then goes', async () => {
+  const { batches, commit, nextStart, finish } = handCommit()
+  const prepared: string[][] = []
+  await using batcher = new Batcher<string, string>(
+    commit,
+    { ...LIMITS, itemsPerBatchMax: 2 },
+    undefined,
+    (items) => void prepared.push(items),
+  )
+  const firstStarts = nextStart()
+  const answers = ['a', 'b'].map((item) => batcher.submit(item))
+  await firstStarts
+  answers.push(batcher.submit('c'))
+  assert.deepEqual(prepared, [], 'a batch with room waits for company')
+  answers.push(...['d', 'e', 'f', 'g'].map((item) => batcher.submit(item)))
+  assert.deepEqual(prepared, [['c', 'd']])
+  assert.equal(batcher.waiting, 5)
+  const secondStarts = nextStart()
+  finish(0)
+  await secondStarts
+  assert.equal(batches[1], prepared[0], 'the very array that was prepared')
+  assert.deepEqual(prepared[1], ['e', 'f'])
+  const thirdStarts = nextStart()
+  finish(1)
+  await thirdStarts
+  const fourthStarts = nextStart()
+  finish(2)
+  await fourthStarts
+  finish(3)
+  assert.deepEqual(await Promise.all(answers), ['a!', 'b!', 'c!', 'd!', 'e!', 'f!', 'g!'])
+  assert.deepEqual(batches, [['a', 'b'], ['c', 'd'], ['e', 'f'], ['g']])
+})
+
+test('rejectWaiting fails also those whose batch was got ready', async () => {
+  const { commit, nextStart, finish } = handCommit()
+  const batcher = new Batcher<string, string>(commit, { ...LIMITS, itemsPerBatchMax: 1 })
+  const starts = nextStart()
+  const first = batcher.submit('a')
+  await starts
+  const others = Promise.allSettled(['b', 'c'].map((item) => batcher.submit(item)))
+  const reason = new Error('gone')
+  batcher.rejectWaiting(reason)
+  assert.deepEqual(await others, [
+    { status: 'rejected', reason },
+    { status: 'rejected', reason },
+  ])
+  assert.equal(batcher.waiting, 0)
+  finish(0)
+  assert.equal(await first, 'a!')
+  await batcher[Symbol.asyncDispose]()
+})

@@ -8,6 +8,8 @@ type Waiter<In, Out> = {
   reject: (reason: unknown) => void
 }
 
+type Batch<In, Out> = { items: In[]; waiters: Waiter<In, Out>[] }
+
 export type BatcherLimits = {
   itemsPerBatchMax: number
   /** So many may wait however slow the batches go: a cold start is no overload. */
@@ -17,6 +19,9 @@ export type BatcherLimits = {
   /** How long to wait for company, beyond the turn; asked before each batch. */
   lingerMs?: () => number
 }
+
+/** Gets to work on a batch that goes next, while another is in flight. The commit gets the same array. */
+export type PrepareBatch<In> = (items: In[]) => void
 
 /** What items weigh, and how much may be held: a few items can be as large as many. */
 export type BatcherWeights<In> = {
@@ -50,6 +55,10 @@ export class Batcher<In, Out> implements AsyncDisposable {
   readonly #weights: BatcherWeights<In>
   #waitingBytes = 0
   #waiting: Waiter<In, Out>[] = []
+  readonly #prepare: PrepareBatch<In>
+  #isCommitting = false
+  /** The batch that goes next, when a full one waited while another was in flight. */
+  #ahead: Batch<In, Out> | null = null
   #writer: Promise<void> | null = null
   #closed = false
   /** Infinite until the first batch tells. */
@@ -59,14 +68,16 @@ export class Batcher<In, Out> implements AsyncDisposable {
     commit: (items: In[]) => Promise<Out[]>,
     limits: BatcherLimits,
     weights: BatcherWeights<In> = WEIGHTLESS,
+    prepare: PrepareBatch<In> = () => {},
   ) {
     this.#commit = commit
+    this.#prepare = prepare
     this.#limits = limits
     this.#weights = weights
   }
 
   get waiting(): number {
-    return this.#waiting.length
+    return this.#waiting.length + (this.#ahead?.waiters.length ?? 0)
   }
 
   /** True when `count` more items would wait too long. An empty queue takes any one call. */
@@ -74,52 +85,87 @@ export class Batcher<In, Out> implements AsyncDisposable {
     const { waitingMin, waitingMax, waitMsMax } = this.#limits
     const inTime = Math.min(waitingMax, Math.max(waitingMin, this.#itemsPerMs * waitMsMax))
     const isHeavy = this.#waitingBytes > this.#weights.waitingBytesMax
-    return this.#closed || isHeavy || this.#waiting.length + count > Math.max(count, inTime)
+    return this.#closed || isHeavy || this.waiting + count > Math.max(count, inTime)
   }
 
   submit(item: In): Promise<Out> {
     if (this.isFull()) return Promise.reject(new ApiError('overloaded'))
-    return this.#enqueue(item)
+    return new Promise((resolve, reject) => this.#enqueue({ item, resolve, reject }))
   }
 
   /** All or none are let in; each is answered by itself. */
   submitAll(items: readonly In[]): Promise<PromiseSettledResult<Out>[]> {
     if (this.isFull(items.length)) return Promise.reject(new ApiError('overloaded'))
-    return Promise.allSettled(items.map((item) => this.#enqueue(item)))
+    if (items.length === 0) return Promise.resolve([])
+    return new Promise((resolveAll) => {
+      const results: PromiseSettledResult<Out>[] = Array.from({ length: items.length })
+      let left = items.length
+      const settle = (place: number, result: PromiseSettledResult<Out>) => {
+        results[place] = result
+        left -= 1
+        if (left === 0) resolveAll(results)
+      }
+      items.forEach((item, place) =>
+        this.#enqueue({
+          item,
+          resolve: (value) => settle(place, { status: 'fulfilled', value }),
+          reject: (reason) => settle(place, { status: 'rejected', reason }),
+        }),
+      )
+    })
   }
 
   /** Fails everyone who waits: what stopped the writer would only stop them later. */
   rejectWaiting(reason: unknown): void {
     this.#waitingBytes = 0
-    for (const waiter of this.#waiting.splice(0)) waiter.reject(reason)
+    const ahead = this.#ahead?.waiters ?? []
+    this.#ahead = null
+    for (const waiter of [...ahead, ...this.#waiting.splice(0)]) waiter.reject(reason)
   }
 
-  #enqueue(item: In): Promise<Out> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, resolve, reject })
-      this.#waitingBytes += this.#weights.bytesOf(item)
-      this.#writer ??= this.#drain()
-    })
+  #enqueue(waiter: Waiter<In, Out>): void {
+    this.#waiting.push(waiter)
+    this.#waitingBytes += this.#weights.bytesOf(waiter.item)
+    this.#writer ??= this.#drain()
+    this.#prepareNext()
   }
 
   async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      await this.#gather()
-      const batch = this.#takeBatch()
-      const startedAtMs = performance.now()
-      try {
-        const results = await this.#commit(batch.map((waiter) => waiter.item))
-        assert.equal(results.length, batch.length)
-        // The assertion above: there is a result for every waiter.
-        batch.forEach((waiter, index) => waiter.resolve(results[index]!))
-      } catch (cause) {
-        // One failed batch fails its own callers only (the commit itself isolates a bad row).
-        for (const waiter of batch) waiter.reject(cause)
-      }
-      this.#learnSpeed(batch.length / (performance.now() - startedAtMs))
+    while (this.waiting > 0) {
+      if (!this.#ahead) await this.#gather()
+      const batch = this.#ahead ?? this.#takeBatch()
+      this.#ahead = null
+      await this.#run(batch)
     }
     // Same turn as the emptiness check above, so a submit between the two cannot be lost.
     this.#writer = null
+  }
+
+  async #run({ items, waiters }: Batch<In, Out>): Promise<void> {
+    const startedAtMs = performance.now()
+    try {
+      this.#isCommitting = true
+      const committing = this.#commit(items)
+      this.#prepareNext()
+      const results = await committing
+      assert.equal(results.length, waiters.length)
+      // The assertion above: there is a result for every waiter.
+      waiters.forEach((waiter, index) => waiter.resolve(results[index]!))
+    } catch (cause) {
+      // One failed batch fails its own callers only (the commit itself isolates a bad row).
+      for (const waiter of waiters) waiter.reject(cause)
+    } finally {
+      this.#isCommitting = false
+    }
+    this.#learnSpeed(waiters.length / (performance.now() - startedAtMs))
+  }
+
+  /** A batch that is full gains nothing by waiting, so it is got ready while another is in flight. */
+  #prepareNext(): void {
+    if (!this.#isCommitting || this.#ahead) return
+    if (this.#waiting.length < this.#limits.itemsPerBatchMax) return
+    this.#ahead = this.#takeBatch()
+    this.#prepare(this.#ahead.items)
   }
 
   /**
@@ -139,7 +185,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
   }
 
   /** As many as fit, and one at least: an item that is too heavy for company goes alone. */
-  #takeBatch(): Waiter<In, Out>[] {
+  #takeBatch(): Batch<In, Out> {
     const { bytesOf, bytesPerBatchMax } = this.#weights
     let bytes = 0
     let count = 0
@@ -151,7 +197,8 @@ export class Batcher<In, Out> implements AsyncDisposable {
       count += 1
     }
     this.#waitingBytes -= bytes
-    return this.#waiting.splice(0, count)
+    const waiters = this.#waiting.splice(0, count)
+    return { waiters, items: waiters.map(({ item }) => item) }
   }
 
   #learnSpeed(itemsPerMs: number): void {

@@ -4,8 +4,10 @@ import {
   type AppendResult,
   appendEvents,
   awaitStandby,
+  encodeAppend,
   lockHeads,
   readHeads,
+  sendAppend,
 } from '../ledger/append-store.ts'
 import type { WorkspaceId } from '../platform/id.ts'
 import { isReroute, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
@@ -16,11 +18,29 @@ import { sealBatch, type SealedBatch, type SealSources } from './seal-batch.ts'
 
 export type CommitDeps = {
   heads: HeadCache
-  /** Of the lane alone: it holds one statement at a time. */
+  /** Of this batch alone, until its outcome is known. */
   writer: BindWriter
   sources: () => SealSources
   /** Told of every try, for the metrics. */
   onTry?: (tries: number) => void
+}
+
+/** A batch that is sealed and encoded before its turn, on the heads as the one before leaves them. */
+export type SealedAhead = { batch: SealedBatch; messages: Buffer }
+
+/**
+ * Seals and encodes while the batch before is at the database, which is time that nobody waits for.
+ * Null when it takes more than that: a head is not known, or a key stands twice in the batch.
+ */
+export function sealAhead(
+  items: readonly PendingItem[],
+  { heads, sources, writer }: CommitDeps,
+): SealedAhead | null {
+  if (splitRepeats(items).followers.size > 0) return null
+  const expected = heads.expectedOf(new Set(items.map((item) => item.event.workspaceId)))
+  if (!expected) return null
+  const batch = sealBatch(items, expected, sources())
+  return { batch, messages: encodeAppend(batch, writer) }
 }
 
 /** With the heads locked the second try succeeds; the rest is for what nobody planned. */
@@ -30,7 +50,7 @@ const TRIES_MAX = 5
  * Commits a batch and says what became of each item, in their order. It throws only when the
  * database did not answer: then nobody knows the outcome, and the writer reads the heads again.
  *
- *   known heads ──seal──▶ append ──▶ stored
+ *   known heads ──seal, or sealed ahead──▶ append ──▶ stored
  *                           ├─ key is stored already ──▶ replayed; its workspace's others go again
  *                           └─ another node moved the head ──▶ again, under a lock
  */
@@ -38,13 +58,14 @@ export async function commitBatch(
   client: Client,
   items: readonly PendingItem[],
   deps: CommitDeps,
+  ahead: SealedAhead | null = null,
 ): Promise<Outcome[]> {
   const outcomes = new Map<PendingItem, Outcome>()
   const { leaders, followers } = splitRepeats(items)
   let rest: readonly PendingItem[] = leaders
   for (let tries = 1; rest.length > 0 && tries <= TRIES_MAX; tries += 1) {
     deps.onTry?.(tries)
-    rest = await commitOnce(client, rest, outcomes, deps)
+    rest = await commitOnce(client, rest, outcomes, deps, tries === 1 ? ahead : null)
   }
   for (const item of rest) outcomes.set(item, { kind: 'crowded' })
   const orphans: PendingItem[] = []
@@ -100,12 +121,13 @@ async function commitOnce(
   items: readonly PendingItem[],
   outcomes: Map<PendingItem, Outcome>,
   deps: CommitDeps,
+  ahead: SealedAhead | null = null,
 ): Promise<readonly PendingItem[]> {
   const isContended = items.some((item) => deps.heads.isContended(item.event.workspaceId))
   try {
     return isContended
       ? await commitLocked(client, items, outcomes, deps)
-      : await commitOnKnownHeads(client, items, outcomes, deps)
+      : await commitOnKnownHeads(client, items, outcomes, deps, ahead)
   } catch (error) {
     const code = sqlStateOf(error)
     if (code !== null && (RETRIED.has(code) || isReroute(error))) {
@@ -149,6 +171,7 @@ async function commitOnKnownHeads(
   items: readonly PendingItem[],
   outcomes: Map<PendingItem, Outcome>,
   { heads, sources, writer }: CommitDeps,
+  ahead: SealedAhead | null,
 ): Promise<readonly PendingItem[]> {
   const unknown = new Set(
     items.map((item) => item.event.workspaceId).filter((id) => !heads.get(id)),
@@ -156,10 +179,29 @@ async function commitOnKnownHeads(
   if (unknown.size > 0) {
     for (const [id, head] of await readHeads(client, [...unknown])) heads.set(id, head)
   }
+  const { batch, messages } =
+    ahead && isOnHeads(ahead.batch, heads) ? ahead : sealNow(items, { heads, sources, writer })
+  heads.expect(new Map(batch.moves.map(({ workspaceId, to }) => [workspaceId, to])))
+  try {
+    const result = await sendAppend(client, messages)
+    if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
+    return settle(batch, result, outcomes, heads)
+  } finally {
+    heads.expect(new Map())
+  }
+}
+
+/** Whether the batch before ended as it was expected to. If not, the seals are thrown away. */
+function isOnHeads({ moves }: SealedBatch, heads: HeadCache): boolean {
+  return moves.every(({ workspaceId, from }) => heads.get(workspaceId)?.hash === from.hash)
+}
+
+function sealNow(
+  items: readonly PendingItem[],
+  { heads, sources, writer }: CommitDeps,
+): SealedAhead {
   const batch = sealBatch(items, heads.view(), sources())
-  const result = await appendEvents(client, batch, writer)
-  if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
-  return settle(batch, result, outcomes, heads)
+  return { batch, messages: encodeAppend(batch, writer) }
 }
 
 /** The same under locks, for workspaces that several writers write at once. */

@@ -12,6 +12,8 @@ const CONTENDED_MS = 5_000
  */
 export class HeadCache {
   readonly #heads = new Map<WorkspaceId, ChainHead>()
+  /** Where a batch on its way to the database will leave them, if it goes well. */
+  #expected: ReadonlyMap<WorkspaceId, ChainHead> = new Map()
   readonly #missedAtMs = new Map<WorkspaceId, number>()
   #lastMissAtMs = Number.NEGATIVE_INFINITY
   readonly #clock: Clock
@@ -22,6 +24,21 @@ export class HeadCache {
 
   get(workspaceId: WorkspaceId): ChainHead | undefined {
     return this.#heads.get(workspaceId)
+  }
+
+  /** The heads of these workspaces after the batch under way, or null when one is not known. */
+  expectedOf(workspaceIds: Iterable<WorkspaceId>): Map<WorkspaceId, ChainHead> | null {
+    const heads = new Map<WorkspaceId, ChainHead>()
+    for (const id of workspaceIds) {
+      const head = this.#expected.get(id) ?? this.#heads.get(id)
+      if (!head || this.isContended(id)) return null
+      heads.set(id, head)
+    }
+    return heads
+  }
+
+  expect(heads: ReadonlyMap<WorkspaceId, ChainHead>): void {
+    this.#expected = heads
   }
 
   view(): ReadonlyMap<WorkspaceId, ChainHead> {
@@ -60,5 +77,6 @@ export class HeadCache {
   /** After a commit whose outcome nobody knows. */
   forgetAll(): void {
     this.#heads.clear()
+    this.#expected = new Map()
   }
 }

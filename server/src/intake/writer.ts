@@ -9,7 +9,7 @@ import type { Connection } from '../platform/pg.ts'
 import { BindWriter } from '../platform/pg-bind.ts'
 import { PgSession } from '../platform/pg-session.ts'
 import { Batcher } from './batcher.ts'
-import { commitBatch } from './commit-batch.ts'
+import { commitBatch, type CommitDeps, sealAhead, type SealedAhead } from './commit-batch.ts'
 import { HeadCache } from './head-cache.ts'
 import { bytesOf, type Outcome, type PendingItem } from './pending-item.ts'
 
@@ -56,7 +56,10 @@ export class Writer implements AsyncDisposable {
   readonly #logger: Logger
   readonly #metrics: Metrics
   readonly #drawSalts = createSaltSource()
-  readonly #bindWriter = new BindWriter()
+  /** Two: one holds the batch that is at the database, the other the one that goes next. */
+  readonly #bindWriters = [new BindWriter(), new BindWriter()] as const
+  #bindWriterInUse: BindWriter = this.#bindWriters[0]
+  #ahead: { items: PendingItem[]; writer: BindWriter; sealed: SealedAhead | null } | null = null
   readonly #reconnect: Loop
   #isDown = false
 
@@ -70,6 +73,7 @@ export class Writer implements AsyncDisposable {
       (items) => this.#commit(items),
       { ...LIMITS, lingerMs: () => (this.#heads.isCrowded() ? CROWDED_LINGER_MS : 0) },
       WEIGHTS,
+      (items) => this.#prepare(items),
     )
     this.#reconnect = new Loop({
       name: 'writer-reconnect',
@@ -98,24 +102,37 @@ export class Writer implements AsyncDisposable {
 
   async #commit(items: PendingItem[]): Promise<Outcome[]> {
     const startedAtMs = performance.now()
+    const ahead = this.#ahead?.items === items ? this.#ahead : null
+    this.#ahead = null
+    this.#bindWriterInUse = ahead?.writer ?? this.#bindWriters[0]
     try {
       const outcomes = await this.#session.use((client) =>
-        commitBatch(client, items, {
-          heads: this.#heads,
-          writer: this.#bindWriter,
-          sources: () => ({
-            nowMs: this.#clock(),
-            random: randomFraction,
-            drawSalts: this.#drawSalts,
-          }),
-          onTry: (tries) => this.#metrics.batchTries.observe(tries),
-        }),
+        commitBatch(client, items, this.#depsWith(this.#bindWriterInUse), ahead?.sealed),
       )
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
       this.#metrics.batchEvents.observe(items.length)
       return outcomes
     } catch (error) {
       throw this.#fail(error, items.length)
+    }
+  }
+
+  #prepare(items: PendingItem[]): void {
+    const [first, second] = this.#bindWriters
+    const writer = this.#bindWriterInUse === first ? second : first
+    this.#ahead = { items, writer, sealed: sealAhead(items, this.#depsWith(writer)) }
+  }
+
+  #depsWith(writer: BindWriter): CommitDeps {
+    return {
+      heads: this.#heads,
+      writer,
+      sources: () => ({
+        nowMs: this.#clock(),
+        random: randomFraction,
+        drawSalts: this.#drawSalts,
+      }),
+      onTry: (tries) => this.#metrics.batchTries.observe(tries),
     }
   }
 

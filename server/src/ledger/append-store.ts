@@ -85,16 +85,18 @@ union all
 select workspace_id, ordinal, event_id, body_check, current_setting('synchronous_standby_names') <> '' from replay`,
 }
 
-/**
- * Inside a transaction it stores with it; by itself it is a transaction of its own. The writer's
- * memory holds the message until the answer is there, so it serves one call at a time.
- */
+/** Inside a transaction it stores with it; by itself it is a transaction of its own. */
 export async function appendEvents(
   client: Client,
   append: Append,
   writer: BindWriter = new BindWriter(),
 ): Promise<AppendResult> {
-  const rows = await runStatement(client, APPEND, messagesOf(append, writer))
+  return await sendAppend(client, encodeAppend(append, writer))
+}
+
+/** The same with messages that were made before. */
+export async function sendAppend(client: Client, messages: Buffer): Promise<AppendResult> {
+  const rows = await runStatement(client, APPEND, messages)
   const moved = new Set<WorkspaceId>()
   const replays = new Map<number, { eventId: EventId; bodyCheck: number }>()
   for (const [workspaceId = null, ordinal, eventId, bodyCheck] of rows) {
@@ -112,8 +114,11 @@ export async function appendEvents(
   }
 }
 
-/** The columns in the order of the statement's parameters. */
-function messagesOf({ moves, rows, keys }: Append, writer: BindWriter): Buffer {
+/**
+ * The columns in the order of the statement's parameters. The writer's memory holds the messages
+ * until the answer is there, so it serves one append at a time.
+ */
+export function encodeAppend({ moves, rows, keys }: Append, writer: BindWriter): Buffer {
   return writer
     .begin(APPEND.name)
     .uuids(keys, (key) => key.workspaceId)

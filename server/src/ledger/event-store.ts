@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
+import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { ChainHead, EventFacets, SealedEvent } from './event.ts'
-import type { EventFilter } from './event-filter.ts'
+import { EQUALITY_FIELDS, type EventFilter } from './event-filter.ts'
 
 /** A place in the order of a page: newest first by timestamp, then id. */
 export type PagePlace = { timestampMs: number; id: string }
@@ -63,12 +64,34 @@ export async function listEvents(
     sql`received_at >= ${new Date(query.hotSinceMs)}`,
   ]
   const { rows } = await sql<EventRow>`
+    ${isPlanKept(query.filter, query.after) ? KEEP_PLAN : sql``}
     select ${COLUMNS}
       from event
      where ${sql.join(conditions, sql` and `)}
      order by ts desc, id desc
-     limit ${query.limit}`.execute(db)
-  return rows.map(toEvent)
+     limit ${sql.lit(roundedLimit(query.limit))}`.execute(db)
+  return rows.slice(0, query.limit).map(toEvent)
+}
+
+/**
+ * With one filter at most, one index is the right one whatever the values are, so its plan can be
+ * kept. Not for a range with two ends: a plan that does not know them takes it for a sliver, and
+ * sorts what it finds by any index.
+ */
+function isPlanKept(filter: EventFilter, after: PagePlace | null): boolean {
+  const hasTwoEnds = filter.fromMs !== null && (filter.toMs !== null || after !== null)
+  const count = EQUALITY_FIELDS.filter((name) => filter[name] !== null).length
+  return count <= 1 && !hasTwoEnds
+}
+
+const ROUNDED_LIMITS = [51, 201] as const
+
+/**
+ * A plan knows that few rows are wanted only when the limit is in its text, and few texts are few
+ * plans to keep: so a page reads one of two sizes, which are those of the default and the largest.
+ */
+function roundedLimit(limit: number): number {
+  return ROUNDED_LIMITS.find((rounded) => rounded >= limit) ?? limit
 }
 
 /** A stored event with what is not part of it: the copies, and whether its times are exact. */

@@ -1,5 +1,6 @@
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
 import { whileAlive, withDeadline } from './deadline.ts'
+import { keptPlanName } from './kept-plan.ts'
 import { DOUBT_EVERY_MS } from './second-opinion.ts'
 
 export type PoolGuard = {
@@ -8,6 +9,13 @@ export type PoolGuard = {
   isAlive: () => Promise<boolean>
 }
 
+/** Kysely's view of `pg`, with what it leaves out: a statement can have a name. */
+type NamedStatement = { name?: string; text: string; values: unknown[] }
+type NamingClient = PostgresPoolClient & {
+  query<R>(statement: NamedStatement): Promise<PostgresQueryResult<R>>
+}
+type NamingPool = Omit<PostgresPool, 'connect'> & { connect(): Promise<NamingClient> }
+
 /**
  * A pool in which a statement that stays unanswered costs its connection. A network that swallows
  * packets breaks no socket for a quarter of an hour; without this every connection that waits on
@@ -15,10 +23,10 @@ export type PoolGuard = {
  */
 export class GuardedPool implements PostgresPool {
   readonly options: object
-  readonly #pool: PostgresPool
+  readonly #pool: NamingPool
   readonly #guard: PoolGuard
 
-  constructor(pool: PostgresPool, guard: PoolGuard) {
+  constructor(pool: NamingPool, guard: PoolGuard) {
     this.options = pool.options
     this.#pool = pool
     this.#guard = guard
@@ -48,11 +56,11 @@ export class GuardedPool implements PostgresPool {
 }
 
 class GuardedClient implements PostgresPoolClient {
-  readonly #client: PostgresPoolClient
+  readonly #client: NamingClient
   readonly #guard: PoolGuard
   #isStuck = false
 
-  constructor(client: PostgresPoolClient, guard: PoolGuard) {
+  constructor(client: NamingClient, guard: PoolGuard) {
     this.#client = client
     this.#guard = guard
   }
@@ -71,11 +79,17 @@ class GuardedClient implements PostgresPoolClient {
       return this.#stuckError()
     }
     const { answerMsMax, isAlive } = this.#guard
-    const answer = withDeadline(this.#client.query<R>(statement, parameters), {
+    const answer = withDeadline(this.#send<R>(statement, parameters), {
       timeoutMs: answerMsMax,
       late: stuck,
     })
     return whileAlive(answer, { everyMs: DOUBT_EVERY_MS, isAlive, dead: stuck })
+  }
+
+  #send<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>> {
+    const name = keptPlanName(text)
+    // A name makes the driver prepare the statement once on each connection.
+    return this.#client.query({ ...(name !== null && { name }), text, values: [...parameters] })
   }
 
   release(destroy?: boolean): void {

@@ -10,6 +10,7 @@ import { crc32 } from 'node:zlib'
 export type KeyText = { kid: string; secret: string }
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const PREFIX = 'annals_'
 const KID_LENGTH = 12
 /** 62^43 is the first power above 2^256. */
 const SECRET_LENGTH = 43
@@ -37,6 +38,11 @@ export function parseKeyText(text: string): KeyText | null {
   if (!kid || !secret || !checksum) return null
   if (fromBase62(checksum) !== crc32(text.slice(0, -CHECKSUM_LENGTH - 1))) return null
   return { kid, secret }
+}
+
+/** Where the kid stands in a key; of any other text, some part of it. */
+export function kidOf(text: string): string {
+  return text.slice(PREFIX.length, PREFIX.length + KID_LENGTH)
 }
 
 export function prefixOf(kid: string): string {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely'
 import type { Pool } from 'pg'
+import { keptPlanName } from '../../src/platform/kept-plan.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
 import type { Tables } from '../../src/platform/tables.ts'
 
@@ -21,14 +22,38 @@ export async function explain(
   pool: Pool,
   run: (db: Queryable) => Promise<unknown>,
 ): Promise<PlanNode[]> {
-  const sent: CompiledQuery[] = []
-  const dialect = new PostgresDialect({ pool })
-  await run(new Kysely<Tables>({ dialect, log: ({ query }) => void sent.push(query) }))
-  assert(sent.length > 0, 'a statement was sent')
+  const sent = await listSent(pool, run)
   const plans = await Promise.all(
     sent.map(({ sql, parameters }) => explainText(pool, sql, [...parameters])),
   )
   return plans.flat()
+}
+
+/** The same for the plan that is kept: it is made for any parameters. */
+export async function explainKept(
+  pool: Pool,
+  run: (db: Queryable) => Promise<unknown>,
+): Promise<PlanNode[]> {
+  const sent = await listSent(pool, run)
+  const plans = await Promise.all(
+    sent.map(async ({ sql }) => {
+      assert(keptPlanName(sql), 'a statement whose plan is kept')
+      const { rows } = await pool.query(`explain (generic_plan, format json) ${sql}`)
+      return flatten(rootOf(rows[0]))
+    }),
+  )
+  return plans.flat()
+}
+
+async function listSent(
+  pool: Pool,
+  run: (db: Queryable) => Promise<unknown>,
+): Promise<CompiledQuery[]> {
+  const sent: CompiledQuery[] = []
+  const dialect = new PostgresDialect({ pool })
+  await run(new Kysely<Tables>({ dialect, log: ({ query }) => void sent.push(query) }))
+  assert(sent.length > 0, 'a statement was sent')
+  return sent
 }
 
 export async function explainText(

@@ -105,6 +105,21 @@ test('a revocation holds on every node within two seconds, and for good', async 
   )
 })
 
+test('a key that was just proven opens nothing for another secret with its name', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const forged = [
+    withChecksum(`annals_${kidOf(key)}_${makeKeyText().secret}`),
+    key.replace(/_[^_]{6}$/, '_AAAAAA'),
+    key.slice(0, -1),
+    key.slice(0, -1) + String.fromCharCode(key.charCodeAt(key.length - 1) ^ 1),
+  ]
+  assert(parseKeyText(forged[0] ?? ''), 'the first is well-formed')
+  for (const text of [...forged, ...forged]) {
+    assert.equal((await status(key)).status, 200)
+    assert.equal((await status(text)).status, 401, text)
+  }
+})
+
 test('every shape of a bad Authorization header is a 401 in the error shape', async () => {
   const { workspaceKey: key } = await annals.found()
   const { kid, secret } = parseKeyText(key) ?? { kid: '', secret: '' }

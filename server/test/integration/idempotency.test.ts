@@ -167,6 +167,29 @@ test('duplicates in a call of many are one event, also when they fall into two c
   await assertChainsHold(annals)
 })
 
+test('batches sealed ahead of one that ends otherwise than expected are stored once, in one chain', async () => {
+  const { workspaceKey: key } = await annals.found()
+  assert.equal((await send(key, eventOf('old'))).status, 201)
+  const fresh = (call: number) =>
+    Array.from({ length: 500 }, (_, nth) => eventOf(`call ${call}, event ${nth}`))
+  // The replay keeps the head of its commit where it was, while the next full ones are made ready.
+  const answers = await Promise.all(
+    [0, 1, 2, 3].map((call) => sendBatch(key, [...fresh(call).slice(1), eventOf('old')])),
+  )
+  for (const { status, json } of answers) {
+    assert.equal(status, 200)
+    const codes = json.results.map((result: Answer['json']) => result.status)
+    assert.deepEqual(codes, [...Array(499).fill(201), 200])
+  }
+  const stored = await walkEvents(annals, key)
+  assert.equal(stored.length, 1 + 4 * 499)
+  const answered = new Set(
+    answers.flatMap(({ json }) => json.results.map((result: Answer['json']) => result.id)),
+  )
+  assert.deepEqual(new Set(stored.map(({ id }) => id)), answered)
+  await assertChainsHold(annals)
+})
+
 test('duplicates on two nodes at once are one event', async () => {
   await using other = await startTestApp({ databaseUrl: annals.database.url })
   const { workspaces } = await annals.found({ workspaces: ['One', 'Two', 'Three'] })

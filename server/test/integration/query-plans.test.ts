@@ -8,9 +8,9 @@ import { listChainRun, listEvents, type PagePlace, readHead } from '../../src/le
 import { listStrayMonths } from '../../src/ledger/partition-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { Database } from '../../src/platform/pg.ts'
+import { Database, type Queryable } from '../../src/platform/pg.ts'
 import { query } from '../harness/engine.ts'
-import { explain, explainText, type PlanNode, relationsOf } from '../harness/explain.ts'
+import { explain, explainKept, explainText, type PlanNode, relationsOf } from '../harness/explain.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
@@ -69,16 +69,14 @@ function assertOrdered(nodes: readonly PlanNode[], about: string): void {
   assert.deepEqual(others, [], `${about}: ${JSON.stringify(nodes)}`)
 }
 
-const explainPage = (filter: Partial<EventFilter>, after: PagePlace | null = null, hotDays = 365) =>
-  explain(pool, (db) =>
-    listEvents(db, {
-      workspaceId,
-      filter: { ...NO_FILTER, ...filter },
-      hotSinceMs: nowMs - hotDays * DAY_MS,
-      after,
-      limit: 51,
-    }),
-  )
+const readPage = (filter: Partial<EventFilter>, after: PagePlace | null, limit: number) => {
+  const hotSinceMs = nowMs - 365 * DAY_MS
+  return (db: Queryable) =>
+    listEvents(db, { workspaceId, filter: { ...NO_FILTER, ...filter }, hotSinceMs, after, limit })
+}
+
+const explainPage = (filter: Partial<EventFilter>, after: PagePlace | null = null) =>
+  explain(pool, readPage(filter, after, 51))
 
 const SINGLES: [filter: Partial<EventFilter>, column: string][] = [
   [{}, ''],
@@ -115,13 +113,23 @@ for (const [filter, column] of [...SINGLES, ...NOTHING]) {
   test(`a page with ${name} is read in order off an index, in any range and at any place`, async () => {
     for (const range of RANGES) {
       for (const place of [null, { timestampMs: nowMs - DAY_MS / 3, id: newId(nowMs) }]) {
-        const nodes = await explainPage({ ...filter, ...range }, place)
         const about = JSON.stringify({ ...filter, ...range, place })
-        assertScales(nodes, about)
-        assertOrdered(nodes, about)
-        const used = nodes.find((node) => node['Relation Name'] === partition)
-        // Named after the partition and its columns by PostgreSQL itself.
-        assert.equal(used?.['Index Name'], `${partition}_workspace_id_${column}ts_id_idx`, about)
+        const hasTwoEnds = 'fromMs' in range && ('toMs' in range || place !== null)
+        const keptLimits = hasTwoEnds ? [] : [2, 201]
+        for (const nodes of [
+          await explainPage({ ...filter, ...range }, place),
+          ...(await Promise.all(
+            keptLimits.map((limit) =>
+              explainKept(pool, readPage({ ...filter, ...range }, place, limit)),
+            ),
+          )),
+        ]) {
+          assertScales(nodes, about)
+          assertOrdered(nodes, about)
+          const used = nodes.find((node) => node['Relation Name'] === partition)
+          // Named after the partition and its columns by PostgreSQL itself.
+          assert.equal(used?.['Index Name'], `${partition}_workspace_id_${column}ts_id_idx`, about)
+        }
       }
     }
   })

@@ -4,7 +4,11 @@ import { withDeadline } from '../../platform/deadline.ts'
 import { type AddressRanges, compileRanges } from '../../tenancy/allowlist.ts'
 import type { StoredKey } from '../../tenancy/key-store.ts'
 
-export type CachedKey = StoredKey & { ranges: AddressRanges }
+export type CachedKey = StoredKey & {
+  ranges: AddressRanges
+  /** The key's text as a caller last proved to know it. It lives as long as the entry. */
+  provenText: Buffer | null
+}
 
 type Entry = { key: CachedKey | null; readAtMs: number; refresh: Promise<Entry> | null }
 
@@ -28,6 +32,11 @@ export class KeyCache {
   constructor(read: (kid: string) => Promise<StoredKey | null>, clock: Clock) {
     this.#read = read
     this.#clock = clock
+  }
+
+  /** What is there, however old. */
+  peek(kid: string): CachedKey | null {
+    return this.#entries.get(kid)?.key ?? null
   }
 
   async find(kid: string): Promise<CachedKey | null> {
@@ -63,7 +72,7 @@ export class KeyCache {
     const startedAtMs = this.#clock()
     try {
       const key = await this.#read(kid)
-      entry.key = key && { ...key, ranges: compileRanges(key.allowlist) }
+      entry.key = key && { ...key, ranges: compileRanges(key.allowlist), provenText: null }
       entry.readAtMs = startedAtMs
       return entry
     } finally {
