@@ -159,6 +159,69 @@ create table user_workspace (
 );
 grant delete, insert, select on user_workspace to annals_serving;
 
+create table webhook (
+  workspace_id uuid not null,
+  id uuid not null,
+  company_id uuid not null,
+  project_id uuid,
+  url text not null,
+  status text not null,
+  disabled_reason text,
+  events text[] not null,
+  secret bytea not null,
+  secret_label text,
+  next_secret bytea,
+  next_secret_at timestamp with time zone,
+  seen_seq bigint not null,
+  last_sequence bigint default 0 not null,
+  open_count bigint default 0 not null,
+  failure_count bigint default 0 not null,
+  failing_since timestamp with time zone,
+  resting_until timestamp with time zone,
+  last_success_at timestamp with time zone,
+  last_failure_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  deleted_at timestamp with time zone,
+  constraint webhook_pkey PRIMARY KEY (workspace_id, id),
+  constraint webhook_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace(id),
+  constraint webhook_check CHECK (((next_secret IS NULL) = (next_secret_at IS NULL))),
+  constraint webhook_status_check CHECK ((status = ANY (ARRAY['ENABLED'::text, 'DISABLED'::text])))
+) with (fillfactor=50);
+CREATE INDEX webhook__company_id ON public.webhook USING btree (company_id);
+CREATE INDEX webhook__id ON public.webhook USING btree (id);
+grant select on webhook to annals_keeper;
+grant delete, insert, select, update on webhook to annals_serving;
+
+create table webhook_delivery (
+  workspace_id uuid not null,
+  webhook_id uuid not null,
+  id uuid not null,
+  sequence bigint not null,
+  event_seq bigint,
+  event_id uuid not null,
+  status text collate "C" not null,
+  attempt integer not null,
+  schedule_from integer default 0 not null,
+  due_at timestamp with time zone not null,
+  lease uuid,
+  response_status integer,
+  duration_ms integer,
+  error_class text,
+  failure_reason text,
+  attempts jsonb default '[]'::jsonb not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint webhook_delivery_pkey PRIMARY KEY (workspace_id, id),
+  constraint webhook_delivery_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'SENDING'::text, 'SUCCEEDED'::text, 'FAILED'::text, 'RETRY_SCHEDULED'::text])))
+);
+CREATE INDEX webhook_delivery__due ON public.webhook_delivery USING btree (workspace_id, webhook_id, due_at) WHERE (status = ANY (ARRAY['PENDING'::text, 'SENDING'::text, 'RETRY_SCHEDULED'::text]));
+CREATE UNIQUE INDEX webhook_delivery__event ON public.webhook_delivery USING btree (workspace_id, event_seq, webhook_id) WHERE (event_seq IS NOT NULL);
+CREATE INDEX webhook_delivery__failed ON public.webhook_delivery USING btree (workspace_id, webhook_id, sequence) WHERE (status = 'FAILED'::text);
+CREATE UNIQUE INDEX webhook_delivery__sequence ON public.webhook_delivery USING btree (workspace_id, webhook_id, sequence);
+grant select on webhook_delivery to annals_keeper;
+grant delete, insert, select, update on webhook_delivery to annals_serving;
+
 create table workspace (
   id uuid not null,
   company_id uuid not null,

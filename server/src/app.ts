@@ -9,12 +9,20 @@ import { buildServer, type Patience, type ServerDeps } from './edge/server.ts'
 import { OperatorError } from './errors.ts'
 import { Writer } from './intake/writer.ts'
 import { startPartitionWorker } from './ledger/partition-worker.ts'
+import type { DestinationRules } from './outlet/webhook/destination.ts'
+import { createDialler } from './outlet/webhook/dialler.ts'
+import { DISPATCH_LIMITS, Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatcher.ts'
+import { readRetryAfter } from './outlet/webhook/retry-schedule.ts'
+import { Sender } from './outlet/webhook/sender.ts'
+import { startSweepWorker } from './outlet/webhook/sweep-worker.ts'
 import { type Clock, systemClock } from './platform/clock.ts'
 import { CursorCodec } from './platform/cursor.ts'
+import { randomFraction } from './platform/id.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
 import { Database } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
+import { SecretBox } from './platform/secret-box.ts'
 import { type Store, openStore } from './store.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
@@ -67,7 +75,12 @@ export async function startApp({
   const { connection, secretKey } = store
   stack.use(startPartitionWorker({ connection, clock, logger }))
   const keyUse = stack.use(new KeyUseRecorder({ db: database.hasty, clock, logger }))
-  const writer = stack.use(new Writer({ connection, clock, logger, metrics }))
+  const box = new SecretBox(secretKey, 'webhook')
+  const rules = { mode: config.webhookDestinations, ports: config.webhookPorts }
+  const dispatcher =
+    role === 'api' ? null : startDispatcher(stack, { database, rules, box, clock, logger, metrics })
+  const onCommit = () => dispatcher?.wake()
+  const writer = stack.use(new Writer({ connection, clock, logger, metrics, onCommit }))
   const url =
     role === 'worker'
       ? null
@@ -91,6 +104,29 @@ export async function startApp({
     store,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
+}
+
+function startDispatcher(
+  stack: AsyncDisposableStack,
+  {
+    database,
+    rules,
+    ...deps
+  }: Omit<DispatcherOptions, 'db' | 'sender' | 'random'> & {
+    database: Database
+    rules: DestinationRules
+  },
+): Dispatcher {
+  const sender = stack.use(
+    new Sender({
+      connect: createDialler({ rules }),
+      readRetryAfter,
+      // The lanes bound what is on its way; several of them may lead to one host.
+      connectionsPerOriginMax: DISPATCH_LIMITS.heldPerCompanyMax,
+    }),
+  )
+  stack.use(startSweepWorker({ db: database.db, clock: deps.clock, logger: deps.logger }))
+  return stack.use(new Dispatcher({ db: database.db, sender, random: randomFraction, ...deps }))
 }
 
 type Parts = Pick<ServerDeps, 'logger' | 'clock' | 'metrics' | 'keyUse' | 'writer'> & {

@@ -13,7 +13,14 @@ import { commitBatch, type CommitDeps, sealAhead, type SealedAhead } from './com
 import { HeadCache } from './head-cache.ts'
 import { bytesOf, type Outcome, type PendingItem } from './pending-item.ts'
 
-type WriterOptions = { connection: Connection; clock: Clock; logger: Logger; metrics: Metrics }
+type WriterOptions = {
+  connection: Connection
+  clock: Clock
+  logger: Logger
+  metrics: Metrics
+  /** Told after every commit, for whoever follows the chains. */
+  onCommit?: () => void
+}
 
 const LIMITS = {
   itemsPerBatchMax: 256,
@@ -55,6 +62,7 @@ export class Writer implements AsyncDisposable {
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #metrics: Metrics
+  readonly #onCommit: () => void
   readonly #drawSalts = createSaltSource()
   /** Two: one holds the batch that is at the database, the other the one that goes next. */
   readonly #bindWriters = [new BindWriter(), new BindWriter()] as const
@@ -63,7 +71,8 @@ export class Writer implements AsyncDisposable {
   readonly #reconnect: Loop
   #isDown = false
 
-  constructor({ connection, clock, logger, metrics }: WriterOptions) {
+  constructor({ connection, clock, logger, metrics, onCommit = () => {} }: WriterOptions) {
+    this.#onCommit = onCommit
     this.#clock = clock
     this.#logger = logger
     this.#metrics = metrics
@@ -111,6 +120,7 @@ export class Writer implements AsyncDisposable {
       )
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
       this.#metrics.batchEvents.observe(items.length)
+      this.#onCommit()
       return outcomes
     } catch (error) {
       throw this.#fail(error, items.length)

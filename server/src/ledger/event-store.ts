@@ -12,7 +12,8 @@ const DAY_MS = 86_400_000
 /** Ids carry the clock of the node that sealed; nodes may differ by this much. */
 const CLOCK_SKEW_MS_MAX = 3_600_000
 
-type EventRow = {
+/** A row as `EVENT_COLUMNS` reads it. */
+export type EventRow = {
   id: string
   seq: number
   timestampMs: number
@@ -32,7 +33,8 @@ type EventRow = {
   salts: string
 }
 
-const COLUMNS = sql`
+/** For a `select … from event`; the row becomes an event by `toEvent`. */
+export const EVENT_COLUMNS = sql`
   id, seq,
   (extract(epoch from ts) * 1000)::bigint as "timestampMs",
   (extract(epoch from received_at) * 1000)::bigint as "receivedAtMs",
@@ -65,7 +67,7 @@ export async function listEvents(
   ]
   const { rows } = await sql<EventRow>`
     ${isPlanKept(query.filter, query.after) ? KEEP_PLAN : sql``}
-    select ${COLUMNS}
+    select ${EVENT_COLUMNS}
       from event
      where ${sql.join(conditions, sql` and `)}
      order by ts desc, id desc
@@ -103,7 +105,7 @@ export async function listChainRun(
   { workspaceId, afterSeq, limit }: { workspaceId: WorkspaceId; afterSeq: number; limit: number },
 ): Promise<ChainEntry[]> {
   const { rows } = await sql<EventRow & EventFacets & { hasWholeMs: boolean }>`
-    select ${COLUMNS},
+    select ${EVENT_COLUMNS},
            actor_id as "actorId", actor_email as "actorEmail",
            resource_type as "resourceType", resource_id as "resourceId",
            ts = date_trunc('milliseconds', ts)
@@ -150,7 +152,7 @@ function idFloor(ms: number): string {
   return `${digits.slice(0, 8)}-${digits.slice(8)}-0000-0000-000000000000`
 }
 
-function toEvent(row: EventRow): SealedEvent {
+export function toEvent(row: EventRow): SealedEvent {
   return {
     ...row,
     id: assertId(row.id),

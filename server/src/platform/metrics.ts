@@ -38,6 +38,18 @@ export function createMetrics(countWaiting: () => number = () => 0) {
       buckets: [1, 2, 3, 4, 5],
       registers,
     }),
+    deliveryAttempts: new Counter({
+      name: 'annals_delivery_attempt_total',
+      help: 'Attempts to deliver to a webhook: accepted, or why not.',
+      labelNames: ['result'],
+      registers,
+    }),
+    deliverySeconds: new Histogram({
+      name: 'annals_delivery_attempt_seconds',
+      help: 'Time of an attempt, to the end of what is read of the answer.',
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15],
+      registers,
+    }),
     connectionsWaiting: new Gauge({
       name: 'annals_connection_wait_count',
       help: 'Queries that wait for a database connection.',

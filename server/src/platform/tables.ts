@@ -10,6 +10,8 @@ export type Tables = {
   api_key: ApiKeyTable
   api_key_use: ApiKeyUseTable
   chain_head: ChainHeadTable
+  webhook: WebhookTable
+  webhook_delivery: WebhookDeliveryTable
 }
 
 /** Set by the database, never changed. */
@@ -83,4 +85,52 @@ type ChainHeadTable = {
   seq: number
   hash: string
   last_id: string | null
+}
+
+type WebhookTable = {
+  workspace_id: string
+  id: string
+  company_id: string
+  project_id: string | null
+  url: string
+  status: string
+  disabled_reason: string | null
+  events: string[]
+  secret: Buffer
+  secret_label: string | null
+  next_secret: Buffer | null
+  next_secret_at: Date | null
+  seen_seq: number
+  last_sequence: Generated<number>
+  open_count: Generated<number>
+  failure_count: Generated<number>
+  failing_since: Date | null
+  resting_until: Date | null
+  last_success_at: Date | null
+  last_failure_at: Date | null
+  created_at: Date
+  updated_at: Date
+  deleted_at: Date | null
+}
+
+type WebhookDeliveryTable = {
+  workspace_id: string
+  webhook_id: string
+  id: string
+  sequence: number
+  event_seq: number | null
+  event_id: string
+  status: string
+  attempt: number
+  schedule_from: Generated<number>
+  due_at: Date
+  lease: string | null
+  response_status: number | null
+  duration_ms: number | null
+  error_class: string | null
+  failure_reason: string | null
+  /** JSON. */
+  attempts: Generated<unknown>
+  created_at: Date
+  updated_at: Date
 }

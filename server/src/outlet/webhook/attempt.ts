@@ -1,0 +1,169 @@
+import type { Clock } from '../../platform/clock.ts'
+import type { SecretBox } from '../../platform/secret-box.ts'
+import { statusAfter } from './attempt-result.ts'
+import type { AttemptOutcome, LeasedDelivery } from './delivery.ts'
+import type { Lease, LeasedWork, WebhookWork } from './delivery-queue-store.ts'
+import { ATTEMPTS_MAX, nextAttemptAtMs } from './retry-schedule.ts'
+import type { Sender } from './sender.ts'
+import type { AttemptRecord, Settlement } from './settle-store.ts'
+import { createSigner, type Signer } from './signature.ts'
+import { testBody, webhookBody } from './webhook-body.ts'
+import type { SealedSecrets } from './webhook.ts'
+
+/** A delivery with all that is sent of it. The body is empty when its event is gone. */
+export type ReadyDelivery = {
+  delivery: LeasedDelivery
+  body: string
+  traceId: string | null
+  signer: Signer | null
+}
+
+export type AttemptDeps = {
+  sender: Pick<Sender, 'send'>
+  clock: Clock
+  /** From 0 up to 1. */
+  random: () => number
+}
+
+/** The same bytes at every attempt: they are made from what is stored. */
+export function readyDelivery(
+  { delivery, event }: LeasedWork,
+  work: WebhookWork,
+  signer: Signer | null,
+): ReadyDelivery {
+  if (event) return { delivery, body: webhookBody(event), traceId: event.traceId, signer }
+  if (delivery.eventSeq !== null) return { delivery, body: '', traceId: null, signer }
+  const { companyId, workspaceId, projectId } = work
+  const createdAtMs = delivery.createdAt.getTime()
+  const body = testBody({ deliveryId: delivery.id, companyId, workspaceId, projectId, createdAtMs })
+  return { delivery, body, traceId: null, signer }
+}
+
+/** The signer of a webhook now; null when its secret cannot be opened with this service's key. */
+export function openSigner(
+  secrets: SealedSecrets,
+  webhookId: string,
+  { box, nowMs }: { box: SecretBox; nowMs: number },
+): Signer | null {
+  const isOver = secrets.nextAt !== null && secrets.nextAt.getTime() <= nowMs
+  const current = box.open(isOver && secrets.next ? secrets.next : secrets.current, webhookId)
+  const next = isOver || !secrets.next ? null : box.open(secrets.next, webhookId)
+  return current === null ? null : createSigner({ current, next })
+}
+
+/** Sends once and says how to write it down. No outcome: nothing could be sent. */
+export async function makeAttempt(
+  {
+    delivery,
+    body,
+    traceId,
+    signer,
+    work,
+    lease,
+  }: ReadyDelivery & { work: WebhookWork; lease: Lease },
+  { sender, clock, random }: AttemptDeps,
+): Promise<{ settlement: Settlement; outcome: AttemptOutcome | null }> {
+  const startedAtMs = clock()
+  const base = { delivery, work, lease, startedAtMs }
+  if (body === '') {
+    return unsendable(base, 'The event is no longer in hot storage, so it cannot be sent again.')
+  }
+  if (!signer) return unsendable(base, 'The secret cannot be read with the key of this service.')
+  const headers = signer({
+    body,
+    deliveryId: delivery.id,
+    attempt: delivery.attempt,
+    sequence: delivery.sequence,
+    timestampSeconds: Math.floor(startedAtMs / 1_000),
+    traceId,
+    isTest: delivery.eventSeq === null,
+  })
+  const { outcome, durationMs } = await sender.send({ url: work.url, headers, body })
+  const record = recordOf(outcome, {
+    attempt: delivery.attempt,
+    url: work.url,
+    startedAtMs,
+    durationMs,
+  })
+  const attempt = delivery.attempt - delivery.scheduleFrom
+  const status = statusAfter(outcome, { attemptsLeft: ATTEMPTS_MAX - attempt })
+  const endedAtMs = clock()
+  const retryAfterMs = outcome.kind === 'refused' ? outcome.retryAfterMs : null
+  const retryAtMs =
+    status === 'RETRY_SCHEDULED'
+      ? nextAttemptAtMs({ attempt, failedAtMs: endedAtMs, retryAfterMs, jitter: random })
+      : null
+  return { settlement: settlementOf(base, { status, record, endedAtMs, retryAtMs }), outcome }
+}
+
+type Base = { delivery: LeasedDelivery; work: WebhookWork; lease: Lease; startedAtMs: number }
+
+function unsendable(base: Base, message: string) {
+  const record: AttemptRecord = {
+    attempt: base.delivery.attempt,
+    url: base.work.url,
+    startedAt: new Date(base.startedAtMs).toISOString(),
+    durationMs: 0,
+    responseStatus: null,
+    errorClass: null,
+    message,
+    excerpt: null,
+  }
+  const end = { status: 'FAILED', record, endedAtMs: base.startedAtMs, retryAtMs: null } as const
+  return { settlement: settlementOf(base, end), outcome: null }
+}
+
+function settlementOf(
+  { delivery, work, lease }: Base,
+  {
+    status,
+    record,
+    endedAtMs,
+    retryAtMs,
+  }: {
+    status: Settlement['status']
+    record: AttemptRecord
+    endedAtMs: number
+    retryAtMs: number | null
+  },
+): Settlement {
+  return {
+    workspaceId: work.workspaceId,
+    webhookId: work.webhookId,
+    deliveryId: delivery.id,
+    lease: lease.token,
+    status,
+    dueAt: new Date(retryAtMs ?? endedAtMs),
+    endedAt: new Date(endedAtMs),
+    record,
+  }
+}
+
+function recordOf(
+  outcome: AttemptOutcome,
+  about: { attempt: number; url: string; startedAtMs: number; durationMs: number },
+): AttemptRecord {
+  const common = {
+    attempt: about.attempt,
+    url: about.url,
+    startedAt: new Date(about.startedAtMs).toISOString(),
+    durationMs: Math.round(about.durationMs),
+  }
+  switch (outcome.kind) {
+    case 'accepted': {
+      const { responseStatus, excerpt } = outcome
+      return { ...common, responseStatus, errorClass: null, message: null, excerpt }
+    }
+    case 'refused': {
+      const { responseStatus, errorClass, excerpt } = outcome
+      const message = `The receiver answered ${responseStatus}.`
+      return { ...common, responseStatus, errorClass, message, excerpt }
+    }
+    case 'unreachable': {
+      const { errorClass, message } = outcome
+      return { ...common, responseStatus: null, errorClass, message, excerpt: null }
+    }
+    default:
+      return outcome satisfies never
+  }
+}

@@ -1,0 +1,281 @@
+import { sql } from 'kysely'
+import type { SealedEvent } from '../../ledger/event.ts'
+import { EVENT_COLUMNS, type EventRow, toEvent } from '../../ledger/event-store.ts'
+import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
+import { KEEP_PLAN } from '../../platform/kept-plan.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { DeliveryId, LeasedDelivery, WebhookId } from './delivery.ts'
+import type { SealedSecrets } from './webhook.ts'
+
+/** A webhook that something has to be done for. */
+export type WebhookWork = {
+  workspaceId: WorkspaceId
+  webhookId: WebhookId
+  companyId: CompanyId
+  projectId: ProjectId | null
+  url: string
+  isEnabled: boolean
+  disabledReason: string | null
+  secrets: SealedSecrets
+  seenSeq: number
+  headSeq: number
+  openCount: number
+  failureCount: number
+  hasDue: boolean
+}
+
+/** What goes out: a delivery whose lease is ours, and its event; null when there is none (any more). */
+export type LeasedWork = { delivery: LeasedDelivery; event: SealedEvent | null }
+
+/** Who may send, and until when. */
+export type Lease = { token: string; until: Date }
+
+type WorkRow = Omit<
+  WebhookWork,
+  'workspaceId' | 'webhookId' | 'companyId' | 'projectId' | 'secrets'
+> & {
+  workspaceId: string
+  webhookId: string
+  companyId: string
+  projectId: string | null
+  secret: Buffer
+  nextSecret: Buffer | null
+  nextSecretAt: Date | null
+}
+
+/**
+ * Webhooks with events to make deliveries for, with deliveries that are due, or, disabled, with
+ * deliveries to end. A resting one has no work. Those that wait longest come first.
+ */
+export async function listWork(
+  db: Queryable,
+  { now, openMax, limit }: { now: Date; openMax: number; limit: number },
+): Promise<WebhookWork[]> {
+  const { rows } = await sql<WorkRow>`
+    ${KEEP_PLAN}
+    select * from (
+      select w.workspace_id as "workspaceId", w.id as "webhookId", w.company_id as "companyId",
+             w.project_id as "projectId", w.url, w.status = 'ENABLED' as "isEnabled",
+             w.disabled_reason as "disabledReason", w.secret, w.next_secret as "nextSecret",
+             w.next_secret_at as "nextSecretAt", w.seen_seq as "seenSeq", h.seq as "headSeq",
+             w.open_count as "openCount", w.failure_count as "failureCount",
+             w.open_count > 0 and exists (
+               select from webhook_delivery d
+                where d.workspace_id = w.workspace_id and d.webhook_id = w.id
+                  and d.status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED')
+                  and d.due_at <= ${now}) as "hasDue"
+        from webhook w
+        join chain_head h on h.workspace_id = w.workspace_id
+       where (w.open_count > 0 or h.seq > w.seen_seq)
+         and (w.status = 'DISABLED' or w.resting_until is null or w.resting_until <= ${now})) as work
+     where case when "isEnabled" then "hasDue" or ("headSeq" > "seenSeq" and "openCount" < ${openMax})
+                else "openCount" > 0 end
+     limit ${sql.lit(limit)}`.execute(db)
+  return rows.map(({ secret, nextSecret, nextSecretAt, ...row }) => ({
+    ...row,
+    workspaceId: assertId(row.workspaceId),
+    webhookId: assertId(row.webhookId),
+    companyId: assertId(row.companyId),
+    projectId: row.projectId === null ? null : assertId(row.projectId),
+    secrets: { current: secret, next: nextSecret, nextAt: nextSecretAt },
+  }))
+}
+
+type LeasedRow = {
+  deliveryId: string
+  webhookId: string
+  sequence: number
+  attempt: number
+  scheduleFrom: number
+  eventSeq: number | null
+  eventId: string
+  createdAt: Date
+}
+type EventColumns = { [Name in keyof EventRow]: EventRow[Name] | null }
+
+/**
+ * Makes the deliveries of the webhook's next events, up to `toSeq`, each exactly once: they come into
+ * being in the statement that moves `seen_seq` from where the caller saw it. The first `room` of them
+ * are leased to the caller and returned, the others wait. Null when another node was first.
+ */
+export async function fanOut(
+  db: Queryable,
+  {
+    webhook,
+    toSeq,
+    room,
+    lease,
+    now,
+  }: { webhook: WebhookWork; toSeq: number; room: number; lease: Lease; now: Date },
+): Promise<LeasedWork[] | null> {
+  const { workspaceId, webhookId, projectId, seenSeq } = webhook
+  const { rows } = await sql<EventColumns & LeasedRow & { isMoved: boolean }>`
+    ${KEEP_PLAN}
+    with fresh as materialized (
+      select ${EVENT_COLUMNS}
+        from event
+       where workspace_id = ${workspaceId} and seq > ${seenSeq} and seq <= ${toSeq}
+         and (${projectId}::uuid is null or project_id = ${projectId}::uuid)
+    ), moved as (
+      update webhook
+         set seen_seq = ${toSeq},
+             last_sequence = last_sequence + (select count(*) from fresh),
+             open_count = open_count + (select count(*) from fresh)
+       where workspace_id = ${workspaceId} and id = ${webhookId} and seen_seq = ${seenSeq}
+         and status = 'ENABLED'
+      returning last_sequence - (select count(*) from fresh) as before
+    ), numbered as (
+      select id, seq, row_number() over (order by seq) as place from fresh
+    ), made as (
+      insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_seq, event_id,
+                                    status, attempt, due_at, lease, created_at, updated_at)
+      select ${workspaceId}, ${webhookId}, gen_random_uuid(), before + place, seq, id,
+             case when place <= ${room} then 'SENDING' else 'PENDING' end,
+             case when place <= ${room} then 1 else 0 end,
+             case when place <= ${room} then ${lease.until}::timestamptz else ${now}::timestamptz end,
+             case when place <= ${room} then ${lease.token}::uuid end, ${now}, ${now}
+        from numbered, moved
+      returning id, sequence, event_seq, status
+    )
+    select true as "isMoved", made.id as "deliveryId", made.sequence, fresh.*
+      from moved
+      left join made on made.status = 'SENDING'
+      left join fresh on fresh.seq = made.event_seq
+     order by made.sequence`.execute(db)
+  if (rows.length === 0) return null
+  return rows.flatMap((row) =>
+    row.deliveryId === null
+      ? []
+      : leasedWorkOf({
+          ...row,
+          webhookId,
+          attempt: 1,
+          scheduleFrom: 0,
+          eventSeq: row.seq,
+          eventId: row.id ?? '',
+          createdAt: now,
+        }),
+  )
+}
+
+/** Leases deliveries of a webhook that are due, oldest first; those of a lapsed lease among them. */
+export async function claimDue(
+  db: Queryable,
+  {
+    workspaceId,
+    webhookId,
+    limit,
+    lease,
+    now,
+  }: { workspaceId: WorkspaceId; webhookId: WebhookId; limit: number; lease: Lease; now: Date },
+): Promise<LeasedWork[]> {
+  const { rows } = await sql<EventColumns & LeasedRow>`
+    ${KEEP_PLAN}
+    with due as (
+      select id
+        from webhook_delivery
+       where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
+         and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and due_at <= ${now}
+       order by due_at
+       limit ${sql.lit(roundDown(limit))}
+         for update skip locked
+    ), leased as (
+      update webhook_delivery d
+         set status = 'SENDING', attempt = d.attempt + 1, lease = ${lease.token}::uuid,
+             due_at = ${lease.until}, updated_at = ${now}
+        from due
+       where d.workspace_id = ${workspaceId} and d.id = due.id
+      returning d.id as "deliveryId", d.webhook_id as "webhookId", d.sequence, d.attempt,
+                d.schedule_from as "scheduleFrom", d.event_seq as "eventSeq",
+                d.event_id as "eventId", d.created_at as "createdAt"
+    )
+    select leased.*, e.*
+      from leased
+      left join lateral (
+        select ${EVENT_COLUMNS} from event
+         where event.workspace_id = ${workspaceId} and event.seq = leased."eventSeq") as e on true
+     order by leased.sequence`.execute(db)
+  return rows.map(leasedWorkOf)
+}
+
+/** To a power of two: a kept plan must know the limit, and there is one plan for each. */
+function roundDown(limit: number): number {
+  return 2 ** Math.floor(Math.log2(limit))
+}
+
+function leasedWorkOf(row: EventColumns & LeasedRow): LeasedWork {
+  const { deliveryId, webhookId, sequence, attempt, scheduleFrom, eventSeq, eventId, createdAt } =
+    row
+  return {
+    delivery: {
+      id: assertId(deliveryId),
+      webhookId: assertId(webhookId),
+      sequence,
+      attempt,
+      scheduleFrom,
+      eventSeq,
+      eventId: assertId(eventId),
+      createdAt,
+    },
+    event: isWhole(row) ? toEvent(row) : null,
+  }
+}
+
+/** An outer join gives all of an event or nothing of it. */
+function isWhole(row: EventColumns): row is EventRow {
+  return row.seq !== null
+}
+
+/** Ends deliveries of a disabled webhook that wait, some at a time. Returns how many. */
+export async function endWaiting(
+  db: Queryable,
+  {
+    workspaceId,
+    webhookId,
+    reason,
+    limit,
+    now,
+  }: { workspaceId: WorkspaceId; webhookId: WebhookId; reason: string; limit: number; now: Date },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    with waiting as (
+      select id
+        from webhook_delivery
+       where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
+         and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED')
+         and (status <> 'SENDING' or due_at <= ${now})
+       order by due_at
+       limit ${limit}
+         for update skip locked
+    ), ended as (
+      update webhook_delivery d
+         set status = 'FAILED', failure_reason = ${reason}, lease = null, updated_at = ${now}
+        from waiting
+       where d.workspace_id = ${workspaceId} and d.id = waiting.id
+      returning d.id
+    ), counted as (
+      update webhook
+         set open_count = open_count - (select count(*) from ended)
+       where workspace_id = ${workspaceId} and id = ${webhookId}
+         and exists (select from ended)
+    )
+    select count(*) as count from ended`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
+/** Gives back what was leased and not sent, or not to its end: another sender may have it at once. */
+export async function releaseLeases(
+  db: Queryable,
+  leased: readonly { workspaceId: WorkspaceId; deliveryId: DeliveryId; lease: string }[],
+  now: Date,
+): Promise<void> {
+  await sql`
+    update webhook_delivery d
+       set status = 'PENDING', attempt = d.attempt - 1, lease = null, due_at = ${now},
+           updated_at = ${now}
+      from unnest(${leased.map((one) => one.workspaceId)}::uuid[],
+                  ${leased.map((one) => one.deliveryId)}::uuid[],
+                  ${leased.map((one) => one.lease)}::uuid[]) as l (workspace_id, id, lease)
+     where d.workspace_id = l.workspace_id and d.id = l.id and d.lease = l.lease
+       and d.status = 'SENDING'`.execute(db)
+}

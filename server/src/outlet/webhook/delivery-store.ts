@@ -1,0 +1,262 @@
+import { type RawBuilder, sql } from 'kysely'
+import { assertId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import {
+  DELIVERY_STATUSES,
+  type DeliveryId,
+  type DeliveryStatus,
+  ERROR_CLASSES,
+  type ErrorClass,
+  type WebhookId,
+} from './delivery.ts'
+import type { AttemptRecord } from './settle-store.ts'
+
+/** A delivery as its webhook's owner sees it. */
+export type Delivery = {
+  id: DeliveryId
+  webhookId: WebhookId
+  eventId: string
+  isTest: boolean
+  status: DeliveryStatus
+  attempt: number
+  sequence: number
+  url: string
+  responseStatus: number | null
+  durationMs: number | null
+  errorClass: ErrorClass | null
+  failureReason: string | null
+  /** When it is sent next; null when it is final or on its way. */
+  nextAttemptAt: Date | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+type WebhookPlace = { workspaceId: WorkspaceId; webhookId: WebhookId }
+
+type DeliveryRow = Omit<Delivery, 'id' | 'webhookId' | 'status' | 'errorClass'> & {
+  id: string
+  webhookId: string
+  status: string
+  errorClass: string | null
+}
+
+/** The address is that of the last attempt, or where the first will go. */
+const COLUMNS = sql`
+  d.id, d.webhook_id as "webhookId", d.event_id as "eventId", d.event_seq is null as "isTest",
+  d.status, d.attempt, d.sequence, coalesce(d.attempts -> -1 ->> 'url', w.url) as url,
+  d.response_status as "responseStatus", d.duration_ms as "durationMs",
+  d.error_class as "errorClass", d.failure_reason as "failureReason",
+  case when d.status in ('PENDING', 'RETRY_SCHEDULED') then d.due_at end as "nextAttemptAt",
+  d.created_at as "createdAt", d.updated_at as "updatedAt"`
+
+const FROM = sql`
+  webhook_delivery d
+  join webhook w on w.workspace_id = d.workspace_id and w.id = d.webhook_id`
+
+/** Newest first below `before`, or oldest first above `after`: the order of the sequence. */
+export async function listDeliveries(
+  db: Queryable,
+  {
+    workspaceId,
+    webhookId,
+    status,
+    place,
+    limit,
+  }: WebhookPlace & {
+    status: DeliveryStatus | null
+    place: { before: number | null } | { after: number }
+    limit: number
+  },
+): Promise<Delivery[]> {
+  const isAscending = 'after' in place
+  const bound = isAscending ? place.after : place.before
+  const conditions: RawBuilder<unknown>[] = [
+    sql`d.workspace_id = ${workspaceId}`,
+    sql`d.webhook_id = ${webhookId}`,
+    // In the text, so that the index of the failed ones is seen to fit.
+    ...(status === null ? [] : [sql`d.status = ${sql.lit(status)}`]),
+    ...(bound === null ? [] : [sql`d.sequence ${isAscending ? sql`>` : sql`<`} ${bound}`]),
+  ]
+  const { rows } = await sql<DeliveryRow>`
+    select ${COLUMNS}
+      from ${FROM}
+     where ${sql.join(conditions, sql` and `)}
+     order by d.sequence ${isAscending ? sql`asc` : sql`desc`}
+     limit ${limit}`.execute(db)
+  return rows.map(toDelivery)
+}
+
+export async function findDelivery(
+  db: Queryable,
+  { workspaceId, webhookId, deliveryId }: WebhookPlace & { deliveryId: DeliveryId },
+): Promise<(Delivery & { attempts: AttemptRecord[] }) | null> {
+  const { rows } = await sql<DeliveryRow & { attempts: AttemptRecord[] }>`
+    select ${COLUMNS}, d.attempts
+      from ${FROM}
+     where d.workspace_id = ${workspaceId} and d.id = ${deliveryId} and d.webhook_id = ${webhookId}`.execute(
+    db,
+  )
+  const [row] = rows
+  return row ? { ...toDelivery(row), attempts: row.attempts } : null
+}
+
+/** A delivery without an event, due at once. False when the webhook is gone. */
+export async function insertTest(
+  db: Queryable,
+  { workspaceId, webhookId, id, now }: WebhookPlace & { id: DeliveryId; now: Date },
+): Promise<boolean> {
+  const { rows } = await sql`
+    with numbered as (
+      update webhook
+         set last_sequence = last_sequence + 1, open_count = open_count + 1
+       where workspace_id = ${workspaceId} and id = ${webhookId} and deleted_at is null
+      returning last_sequence
+    )
+    insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_id, status, attempt,
+                                  due_at, created_at, updated_at)
+    select ${workspaceId}, ${webhookId}, ${id}, last_sequence, ${id}, 'PENDING', 0, ${now}, ${now}, ${now}
+      from numbered
+    returning id`.execute(db)
+  return rows.length === 1
+}
+
+/** Sends one again, with a schedule of its own. False when it is pending or on its way already. */
+export async function redeliver(
+  db: Queryable,
+  { workspaceId, webhookId, deliveryId, now }: WebhookPlace & { deliveryId: DeliveryId; now: Date },
+): Promise<boolean> {
+  const chosen = sql`
+    select id, status from webhook_delivery
+     where workspace_id = ${workspaceId} and id = ${deliveryId} and webhook_id = ${webhookId}
+       and status in ('SUCCEEDED', 'FAILED', 'RETRY_SCHEDULED')
+       for update`
+  return (await sendAgain(db, { workspaceId, webhookId, now }, chosen)) === 1
+}
+
+/** Sends failed ones again whose events came in the window, oldest first. Returns how many. */
+export async function redeliverFailed(
+  db: Queryable,
+  {
+    workspaceId,
+    webhookId,
+    seqs,
+    limit,
+    now,
+  }: WebhookPlace & { seqs: { from: number; to: number }; limit: number; now: Date },
+): Promise<number> {
+  const chosen = sql`
+    select id, status from webhook_delivery
+     where workspace_id = ${workspaceId} and webhook_id = ${webhookId} and status = 'FAILED'
+       and event_seq >= ${seqs.from} and event_seq <= ${seqs.to}
+     order by sequence
+     limit ${limit}
+       for update skip locked`
+  return await sendAgain(db, { workspaceId, webhookId, now }, chosen)
+}
+
+async function sendAgain(
+  db: Queryable,
+  { workspaceId, webhookId, now }: WebhookPlace & { now: Date },
+  chosen: RawBuilder<unknown>,
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    with chosen as (${chosen}), again as (
+      update webhook_delivery d
+         set status = 'PENDING', due_at = ${now}, schedule_from = d.attempt, failure_reason = null,
+             updated_at = ${now}
+        from chosen
+       where d.workspace_id = ${workspaceId} and d.id = chosen.id
+      returning chosen.status
+    ), counted as (
+      update webhook
+         set open_count = open_count + (select count(*) from again where status <> 'RETRY_SCHEDULED')
+       where workspace_id = ${workspaceId} and id = ${webhookId} and exists (select from again)
+    )
+    select count(*) as count from again`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
+/**
+ * Makes deliveries for events that never had one, because the webhook was disabled when they came.
+ * Looks at the events of a range of seqs that fan-out has passed. Returns how many were made.
+ */
+export async function insertMissing(
+  db: Queryable,
+  {
+    workspaceId,
+    webhookId,
+    projectId,
+    seqs,
+    now,
+  }: WebhookPlace & {
+    projectId: ProjectId | null
+    seqs: { from: number; to: number }
+    now: Date
+  },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    with held as materialized (
+      select last_sequence, seen_seq
+        from webhook
+       where workspace_id = ${workspaceId} and id = ${webhookId}
+         for update
+    ), missing as materialized (
+      select e.id, e.seq, row_number() over (order by e.seq) as place
+        from event e, held
+       where e.workspace_id = ${workspaceId} and e.seq >= ${seqs.from} and e.seq <= ${seqs.to}
+         and e.seq <= held.seen_seq
+         and (${projectId}::uuid is null or e.project_id = ${projectId}::uuid)
+         and not exists (
+           select from webhook_delivery d
+            where d.workspace_id = ${workspaceId} and d.event_seq = e.seq
+              and d.webhook_id = ${webhookId})
+    ), made as (
+      insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_seq, event_id,
+                                    status, attempt, due_at, created_at, updated_at)
+      select ${workspaceId}, ${webhookId}, gen_random_uuid(), last_sequence + place, seq, missing.id,
+             'PENDING', 0, ${now}, ${now}, ${now}
+        from missing, held
+      returning id
+    ), counted as (
+      update webhook
+         set last_sequence = last_sequence + (select count(*) from missing),
+             open_count = open_count + (select count(*) from missing)
+       where workspace_id = ${workspaceId} and id = ${webhookId} and exists (select from missing)
+    )
+    select count(*) as count from made`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
+/**
+ * The lowest seq of an event that was received at this time or later, or one above the last. By
+ * halving: in a chain, seq and time of receipt rise together.
+ */
+export async function findSeqAt(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  { atMs, headSeq }: { atMs: number; headSeq: number },
+): Promise<number> {
+  let low = 1
+  let high = headSeq + 1
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    const { rows } = await sql<{ isLater: boolean }>`
+      select received_at >= ${new Date(atMs)} as "isLater"
+        from event
+       where workspace_id = ${workspaceId} and seq = ${middle}`.execute(db)
+    // One that is gone was archived, which happens to the oldest first.
+    if (rows[0]?.isLater === true) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+function toDelivery(row: DeliveryRow): Delivery {
+  return {
+    ...row,
+    id: assertId(row.id),
+    webhookId: assertId(row.webhookId),
+    status: DELIVERY_STATUSES.find((status) => status === row.status) ?? 'FAILED',
+    errorClass: ERROR_CLASSES.find((name) => name === row.errorClass) ?? null,
+  }
+}

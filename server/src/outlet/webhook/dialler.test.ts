@@ -1,0 +1,399 @@
+import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
+import { mock, test } from 'node:test'
+import fc from 'fast-check'
+import type { DestinationRules } from './destination.ts'
+import { CONNECT_TIMEOUT_MS, createDialler, DialError, type DialTarget } from './dialler.ts'
+
+const PUBLIC: DestinationRules = { mode: 'public', ports: [] }
+const ANY: DestinationRules = { mode: 'any', ports: [] }
+
+/** What the network does to a socket: here sockets are never connected. */
+type Network = (socket: Socket, target: DialTarget) => void
+
+const accept: Network = (socket, { address, tls }) => {
+  meet(socket, address)
+  if (tls) socket.emit('secureConnect')
+}
+const refuse: Network = (socket) =>
+  socket.destroy(Object.assign(new Error('connect 192.0.2.1:443'), { code: 'ECONNREFUSED' }))
+const silence: Network = () => {}
+
+/** The TCP connection stands, with this peer. */
+function meet(socket: Socket, peer: string | undefined): void {
+  Object.defineProperty(socket, 'remoteAddress', { value: peer })
+  socket.emit('connect')
+}
+
+/** A dialler on a network of our own. Each lookup takes the next answers; the last ones stay. */
+function dialler({
+  rules = PUBLIC,
+  answers = [['8.8.8.8']],
+  network = accept,
+  resolve,
+}: {
+  rules?: DestinationRules
+  answers?: string[][]
+  network?: Network
+  resolve?: () => Promise<never>
+}) {
+  const dialled: DialTarget[] = []
+  const sockets: Socket[] = []
+  const looked: string[] = []
+  const connect = createDialler({
+    rules,
+    resolve: (hostname) => {
+      looked.push(hostname)
+      const addresses = (answers.length > 1 ? answers.shift() : answers[0]) ?? []
+      return resolve?.() ?? Promise.resolve(addresses.map((address) => ({ address, family: 0 })))
+    },
+    dial: (target) => {
+      const socket = new Socket()
+      dialled.push(target)
+      sockets.push(socket)
+      setImmediate(() => network(socket, target))
+      return socket
+    },
+  })
+  const open = (origin: string): Promise<Socket> => {
+    const { protocol, hostname, port } = new URL(origin)
+    const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+    connect({ protocol, hostname: hostname.replace(/[[\]]/g, ''), port }, (error, socket) =>
+      error ? reject(error) : resolve(socket),
+    )
+    return promise
+  }
+  return { open, dialled, sockets, looked, addresses: () => dialled.map(({ address }) => address) }
+}
+
+async function failure(opening: Promise<Socket>): Promise<DialError> {
+  const error = await opening.then(
+    () => null,
+    (error: unknown) => error,
+  )
+  assert(error instanceof DialError, String(error))
+  return error
+}
+
+test('a name is resolved once, and the judged address is dialled under the name', async () => {
+  const { open, dialled, sockets, looked } = dialler({})
+  assert.equal(await open('https://example.com'), sockets[0])
+  const tls = { servername: 'example.com', ca: undefined }
+  assert.deepEqual(dialled, [{ address: '8.8.8.8', port: 443, tls }])
+  assert.deepEqual(looked, ['example.com'])
+})
+
+test('a dot at the end of a name stays for the lookup and goes for TLS', async () => {
+  const { open, dialled, looked } = dialler({})
+  await open('https://example.com.')
+  assert.deepEqual(looked, ['example.com.'])
+  assert.equal(dialled[0]?.tls?.servername, 'example.com')
+})
+
+test('an address in the URL is dialled without a lookup and without a server name', async () => {
+  const { open, dialled, looked } = dialler({})
+  await open('https://[2606:4700::1111]')
+  await open('https://8.8.8.8')
+  assert.deepEqual(looked, [])
+  assert.deepEqual(
+    dialled.map(({ address, tls }) => [address, tls?.servername]),
+    [
+      ['2606:4700::1111', null],
+      ['8.8.8.8', null],
+    ],
+  )
+})
+
+test('a name that is rebound to a private address is refused at the next connection', async () => {
+  const { open, addresses } = dialler({ answers: [['8.8.8.8'], ['127.0.0.1']] })
+  await open('https://rebind.example.com')
+  const error = await failure(open('https://rebind.example.com'))
+  assert.equal(error.errorClass, 'blocked_address')
+  assert.deepEqual(addresses(), ['8.8.8.8'])
+})
+
+for (const answers of [
+  ['10.0.0.1'],
+  ['8.8.8.8', '10.0.0.1'],
+  ['10.0.0.1', '8.8.8.8'],
+  ['8.8.8.8', '1.1.1.1', '9.9.9.9', '8.8.4.4', '1.0.0.1', '169.254.169.254'],
+  ['::1'],
+  ['::ffff:127.0.0.1'],
+  ['::ffff:7f00:1'],
+  ['::7f00:1'],
+  ['64:ff9b::a00:1'],
+  ['2606:4700::1111', 'fd00:ec2::254'],
+  ['fe80::1%eth0'],
+  ['not an address'],
+]) {
+  test(`a name that resolves to ${answers.join(' and ')} is refused, and nothing is dialled`, async () => {
+    const { open, dialled } = dialler({ answers: [answers] })
+    const error = await failure(open('https://example.com'))
+    assert.equal(error.errorClass, 'blocked_address')
+    assert.equal(error.message, 'example.com resolves to an address that is not public')
+    assert.match(String(error.cause), /example\.com has the address /)
+    assert.deepEqual(dialled, [])
+  })
+}
+
+test('one private address among any public ones refuses the name', async () => {
+  const addresses = fc.array(fc.constantFrom<string>('8.8.8.8', '2606:4700::1111'), {
+    maxLength: 8,
+  })
+  await fc.assert(
+    fc.asyncProperty(addresses, fc.nat(8), async (answers, at) => {
+      const { open, dialled } = dialler({ answers: [answers.toSpliced(at, 0, '192.168.0.1')] })
+      assert.equal((await failure(open('https://example.com'))).errorClass, 'blocked_address')
+      assert.deepEqual(dialled, [])
+    }),
+  )
+})
+
+for (const origin of [
+  'https://127.0.0.1',
+  'https://0x7f.1',
+  'https://[::1]',
+  'https://[::ffff:7f00:1]',
+  'https://localhost',
+  'https://metadata.google.internal',
+  'https://example.com:8443',
+  'http://example.com',
+]) {
+  test(`${origin} is refused at sending too, without a lookup`, async () => {
+    const { open, dialled, looked } = dialler({})
+    const error = await failure(open(origin))
+    assert.equal(error.errorClass, 'blocked_address')
+    assert.match(error.message, /^(\S+) is refused: it (is|uses|must) /)
+    assert.deepEqual([...dialled, ...looked], [])
+  })
+}
+
+for (const peer of ['127.0.0.1', '::ffff:10.0.0.1', '::1']) {
+  test(`a connection whose peer is ${peer} after all is destroyed`, async () => {
+    const network: Network = (socket) => meet(socket, peer)
+    const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+    const error = await failure(open('https://example.com'))
+    assert.equal(error.errorClass, 'blocked_address')
+    assert.equal(error.message, 'example.com led to an address that is not public')
+    assert.deepEqual(
+      sockets.map(({ destroyed }) => destroyed),
+      [true],
+    )
+  })
+}
+
+test('for development a private address is dialled, by http too, at any port', async () => {
+  const { open, dialled } = dialler({ rules: ANY, answers: [['127.0.0.1']] })
+  await open('http://localhost')
+  await open('http://10.0.0.1:8080')
+  await open('https://[::1]:8443')
+  assert.deepEqual(
+    dialled.map(({ address, port, tls }) => [address, port, tls !== null]),
+    [
+      ['127.0.0.1', 80, false],
+      ['10.0.0.1', 8080, false],
+      ['::1', 8443, true],
+    ],
+  )
+})
+
+test('a name without an address, and one that is unknown, are failures of dns', async () => {
+  const none = await failure(dialler({ answers: [[]] }).open('https://example.com'))
+  assert.equal(none.errorClass, 'dns')
+  assert.equal(none.message, 'example.com has no address')
+  const cause = Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' })
+  const resolve = (): Promise<never> => Promise.reject(cause)
+  const unknown = await failure(dialler({ resolve }).open('https://example.com'))
+  assert.equal(unknown.errorClass, 'dns')
+  assert.equal(unknown.message, 'example.com could not be resolved: ENOTFOUND')
+  assert.equal(unknown.cause, cause)
+})
+
+test('addresses are tried in order until one answers', async () => {
+  const network: Network = (socket, target) =>
+    (target.address === '1.1.1.1' ? accept : refuse)(socket, target)
+  const answers = [['8.8.8.8', '8.8.4.4', '1.1.1.1', '9.9.9.9']]
+  const { open, sockets, addresses } = dialler({ answers, network })
+  assert.equal(await open('https://example.com'), sockets[2])
+  assert.deepEqual(addresses(), ['8.8.8.8', '8.8.4.4', '1.1.1.1'])
+})
+
+test('no more than four addresses are tried, and the message names no address', async () => {
+  const answers = [['8.8.8.8', '8.8.4.4', '1.1.1.1', '9.9.9.9', '1.0.0.1']]
+  const { open, addresses } = dialler({ answers, network: refuse })
+  const error = await failure(open('https://example.com'))
+  assert.equal(error.errorClass, 'connect')
+  assert.equal(error.message, 'The connection to example.com failed: ECONNREFUSED')
+  assert.equal(addresses().length, 4)
+})
+
+test('when no address answers, the failure of the first is told', async () => {
+  const network: Network = (socket, target) => {
+    if (target.address === '8.8.8.8') return refuse(socket, target)
+    socket.destroy(Object.assign(new Error('no route'), { code: 'ENETUNREACH' }))
+  }
+  const { open, dialled } = dialler({ answers: [['8.8.8.8', '2606:4700::1111']], network })
+  const error = await failure(open('https://example.com'))
+  assert.equal(error.message, 'The connection to example.com failed: ECONNREFUSED')
+  assert.equal(dialled.length, 2)
+})
+
+test('a peer that is gone when we look is a failed connection', async () => {
+  const network: Network = (socket) => meet(socket, undefined)
+  const error = await failure(dialler({ network }).open('https://example.com'))
+  assert.equal(error.errorClass, 'connect')
+})
+
+test('a failed handshake is final: the receiver was reached', async () => {
+  const network: Network = (socket, { address }) => {
+    meet(socket, address)
+    const text = 'a text that the receiver chose'
+    socket.destroy(Object.assign(new Error(text), { code: 'CERT_HAS_EXPIRED' }))
+  }
+  const { open, dialled } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+  const error = await failure(open('https://example.com'))
+  assert.equal(error.errorClass, 'tls')
+  assert.equal(error.message, 'The TLS handshake with example.com failed: CERT_HAS_EXPIRED')
+  assert.equal(dialled.length, 1)
+})
+
+test('a connection that closes without an error during the handshake is a failure of tls', async () => {
+  const network: Network = (socket, { address }) => {
+    meet(socket, address)
+    socket.destroy()
+  }
+  const error = await failure(dialler({ network }).open('https://example.com'))
+  assert.equal(error.errorClass, 'tls')
+})
+
+test('a dialler that throws is a failed connection', async () => {
+  const connect = createDialler({
+    rules: PUBLIC,
+    dial: () => {
+      throw new RangeError('no such port')
+    },
+  })
+  const { promise, resolve } = Promise.withResolvers<Error | null>()
+  connect({ protocol: 'https:', hostname: '8.8.8.8', port: '' }, (error, _socket) => resolve(error))
+  const error = await promise
+  assert(error instanceof DialError && error.cause instanceof RangeError)
+  assert.equal(error.message, 'The connection to 8.8.8.8 failed')
+})
+
+/** Lets everything happen that happens without time passing. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+}
+
+test('a lookup that hangs ends with the time-out, and its late answer is nobody’s', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const late = Promise.withResolvers<never>()
+  const { open, dialled } = dialler({ resolve: () => late.promise })
+  const opening = failure(open('https://example.com'))
+  t.mock.timers.tick(CONNECT_TIMEOUT_MS)
+  const error = await opening
+  assert.equal(error.errorClass, 'timeout')
+  assert.equal(error.message, 'example.com did not answer in time')
+  late.reject(new Error('late'))
+  await settle()
+  assert.deepEqual(dialled, [])
+})
+
+test('one time-out spans lookup, connection and handshake', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const network: Network = (socket, { address }) => meet(socket, address)
+  const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+  const opening = failure(open('https://example.com'))
+  await settle()
+  t.mock.timers.tick(CONNECT_TIMEOUT_MS - 1)
+  await settle()
+  assert.deepEqual(
+    sockets.map(({ destroyed }) => destroyed),
+    [false],
+  )
+  t.mock.timers.tick(1)
+  assert.equal((await opening).errorClass, 'timeout')
+  assert.deepEqual(
+    sockets.map(({ destroyed }) => destroyed),
+    [true],
+  )
+})
+
+test('a silent address leaves time for the next, whose handshake may use all that is left', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const network: Network = (socket, { address }) => {
+    if (address === '1.1.1.1') meet(socket, address)
+  }
+  const { open, sockets, addresses } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+  const opening = open('https://example.com')
+  await settle()
+  assert.deepEqual(addresses(), ['8.8.8.8'])
+  t.mock.timers.tick(CONNECT_TIMEOUT_MS / 2)
+  await settle()
+  assert.deepEqual(addresses(), ['8.8.8.8', '1.1.1.1'])
+  assert.equal(sockets[0]?.destroyed, true)
+  t.mock.timers.tick(CONNECT_TIMEOUT_MS / 2 - 1)
+  await settle()
+  sockets[1]?.emit('secureConnect')
+  assert.equal(await opening, sockets[1])
+})
+
+test('when all addresses are silent the whole takes no longer than the time-out', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network: silence })
+  const opening = failure(open('https://example.com'))
+  for (const _half of [1, 2]) {
+    await settle()
+    t.mock.timers.tick(CONNECT_TIMEOUT_MS / 2)
+  }
+  assert.equal((await opening).errorClass, 'timeout')
+  assert(sockets.every(({ destroyed }) => destroyed))
+})
+
+test('sockets are kept alive and do not wait to fill a packet', async () => {
+  const noDelay = mock.method(Socket.prototype, 'setNoDelay')
+  const keepAlive = mock.method(Socket.prototype, 'setKeepAlive')
+  try {
+    await dialler({}).open('https://example.com')
+    assert.deepEqual(noDelay.mock.calls[0]?.arguments, [true])
+    assert.deepEqual(keepAlive.mock.calls[0]?.arguments, [true, 60_000])
+  } finally {
+    mock.restoreAll()
+  }
+})
+
+test('neither success nor failure leaves a timer or a listener of ours behind', async () => {
+  const before = timers()
+  const bare = listeners(new Socket())
+  for (const network of [accept, refuse, (socket: Socket) => meet(socket, '10.0.0.1')]) {
+    const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+    const [opened] = await Promise.allSettled([open('https://example.com')])
+    await settle()
+    assert.equal(timers(), before)
+    for (const socket of sockets) {
+      assert.equal(socket.destroyed, opened.status === 'rejected')
+      // A dead socket keeps the one that takes what it may still say.
+      const own = socket.destroyed ? { ...bare, error: 1 } : bare
+      assert.deepEqual(listeners(socket), own)
+    }
+  }
+})
+
+function timers(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+}
+
+function listeners(socket: Socket): Record<string, number> {
+  const names = socket.eventNames().map(String)
+  return Object.fromEntries(names.map((name) => [name, socket.listenerCount(name)]))
+}
+
+test('an error between connecting and the handover does not end the process', async () => {
+  const network: Network = (socket, target) => {
+    accept(socket, target)
+    socket.destroy(new Error('reset at once'))
+  }
+  const { open, sockets } = dialler({ network })
+  assert.equal(await open('https://example.com'), sockets[0])
+  await settle()
+})

@@ -1,0 +1,257 @@
+import { lookup } from 'node:dns/promises'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { buildConnector } from 'undici'
+import type { ErrorClass } from './delivery.ts'
+import { type DestinationRules, destinationFault } from './destination.ts'
+import { isPublicAddress } from './public-address.ts'
+
+export const CONNECT_TIMEOUT_MS = 5_000
+
+/** All addresses of a name are judged; no more than these are tried. */
+const ADDRESSES_DIALLED_MAX = 4
+const KEEP_ALIVE_DELAY_MS = 60_000
+
+export type ResolvedAddress = { address: string; family: number }
+
+/** One address to connect to. `tls` is null for http; `servername` is null where no name is known. */
+export type DialTarget = {
+  address: string
+  port: number
+  tls: { servername: string | null; ca: string | undefined } | null
+}
+
+export type DiallerOptions = {
+  rules: DestinationRules
+  resolve?: (hostname: string) => Promise<readonly ResolvedAddress[]>
+  dial?: (target: DialTarget) => Socket
+  /** For the whole: resolving, connecting and the TLS handshake. */
+  connectTimeoutMs?: number
+  /** Trusted instead of the certificate authorities that Node knows. */
+  ca?: string
+}
+
+/** Why there is no connection. The message is for people: it names the host, no address of it. */
+export class DialError extends Error {
+  override name = 'DialError'
+  readonly errorClass: Extract<
+    ErrorClass,
+    'dns' | 'connect' | 'tls' | 'timeout' | 'blocked_address'
+  >
+
+  constructor(errorClass: DialError['errorClass'], message: string, cause?: unknown) {
+    super(message, { cause })
+    this.errorClass = errorClass
+  }
+}
+
+type Dialler = Required<Omit<DiallerOptions, 'ca'>> & { ca: string | undefined }
+
+/**
+ * The `connect` of the undici agent that sends webhooks. A name is resolved here, once a connection,
+ * and what was judged is what is dialled: no second lookup can answer differently. One address that
+ * is not public refuses the whole name. The rules of creation are asked again, so that a rule that
+ * was tightened since holds for webhooks that exist.
+ *
+ * Of undici's options only protocol, host and port count: a socket path, a foreign socket or a server
+ * name taken from a header would lead past the judgement.
+ */
+export function createDialler(options: DiallerOptions): buildConnector.connector {
+  const dialler: Dialler = {
+    resolve: resolveName,
+    dial: dialAddress,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    ca: undefined,
+    ...options,
+  }
+  return (destination, callback) => {
+    void connectAndTell(dialler, destination, callback)
+  }
+}
+
+async function connectAndTell(
+  dialler: Dialler,
+  destination: buildConnector.Options,
+  callback: buildConnector.Callback,
+): Promise<void> {
+  let socket
+  try {
+    socket = await connect(dialler, destination)
+  } catch (error) {
+    return callback(asDialError(error, destination.hostname), null)
+  }
+  callback(null, socket)
+  // Not earlier: until undici listens, an error of the socket would end the process.
+  socket.off('error', ignoreError)
+}
+
+async function connect(dialler: Dialler, destination: buildConnector.Options): Promise<Socket> {
+  const { hostname, protocol, port } = destination
+  const host = isIP(hostname) === 6 ? `[${hostname}]` : hostname
+  const fault = destinationFault(`${protocol}//${host}${port ? `:${port}` : ''}`, dialler.rules)
+  if (fault) throw new DialError('blocked_address', `${hostname} is refused: it ${fault}`)
+
+  const deadline = new AbortController()
+  const onTimeout = (): void => deadline.abort(timeoutError(hostname))
+  const timer = setTimeout(onTimeout, dialler.connectTimeoutMs)
+  try {
+    const addresses = await beforeDeadline(judgedAddresses(dialler, hostname), deadline.signal)
+    return await dialInOrder(dialler, addresses, destination, deadline.signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function judgedAddresses(dialler: Dialler, hostname: string): Promise<string[]> {
+  const addresses = isIP(hostname) === 0 ? await resolveWith(dialler, hostname) : [hostname]
+  const refused = addresses.find((address) => !mayReach(dialler, address))
+  if (refused !== undefined) {
+    // The address stays in the cause: what a name means inside our network is not for its owner.
+    const cause = new Error(`${hostname} has the address ${refused}`)
+    const message = `${hostname} resolves to an address that is not public`
+    throw new DialError('blocked_address', message, cause)
+  }
+  return addresses
+}
+
+async function resolveWith({ resolve }: Dialler, hostname: string): Promise<string[]> {
+  const answers = await resolve(hostname).catch((error: unknown) => {
+    throw new DialError('dns', `${hostname} could not be resolved${codeOf(error)}`, error)
+  })
+  if (answers.length === 0) throw new DialError('dns', `${hostname} has no address`)
+  return answers.map(({ address }) => address)
+}
+
+function mayReach({ rules }: Dialler, address: string): boolean {
+  return rules.mode === 'any' || isPublicAddress(address)
+}
+
+/**
+ * The first address that answers. A refused or silent one is followed by the next; a failed handshake
+ * is not, because the receiver was reached. When none answers, the first failure tells most: the
+ * system sorts addresses it has no route to behind the others.
+ */
+async function dialInOrder(
+  dialler: Dialler,
+  addresses: readonly string[],
+  { hostname, protocol, port }: buildConnector.Options,
+  deadline: AbortSignal,
+): Promise<Socket> {
+  const servername = isIP(hostname) === 0 ? hostname.replace(/\.$/, '') : null
+  const tls = protocol === 'https:' ? { servername, ca: dialler.ca } : null
+  const dialled = addresses.slice(0, ADDRESSES_DIALLED_MAX)
+  // An address that swallows our packets must leave time for the next. What is left after the
+  // connection stands belongs to its handshake.
+  const connectMsMax = dialler.connectTimeoutMs / dialled.length
+  let first: unknown
+  for (const address of dialled) {
+    const target = { address, port: Number(port || (tls ? 443 : 80)), tls }
+    try {
+      return await openSocket(dialler, { target, hostname, connectMsMax, deadline })
+    } catch (error) {
+      const { errorClass } = asDialError(error, hostname)
+      const isFinal = errorClass === 'tls' || errorClass === 'blocked_address'
+      if (isFinal || deadline.aborted) throw error
+      first ??= error
+    }
+  }
+  throw first
+}
+
+type Attempt = {
+  target: DialTarget
+  hostname: string
+  connectMsMax: number
+  deadline: AbortSignal
+}
+
+/** A socket whose peer may be reached and whose handshake is done. Any other is destroyed. */
+function openSocket(
+  dialler: Dialler,
+  { target, hostname, connectMsMax, deadline }: Attempt,
+): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    let stage: 'connect' | 'tls' = 'connect'
+    const socket = dialler.dial(target)
+    socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS).on('error', ignoreError)
+
+    const onConnect = (): void => {
+      clearTimeout(timer)
+      const peer = socket.remoteAddress
+      // Gone again already.
+      if (peer === undefined) onFailure()
+      else if (!mayReach(dialler, peer)) {
+        const message = `${hostname} led to an address that is not public`
+        settle(new DialError('blocked_address', message, new Error(`connected to ${peer}`)))
+      } else if (target.tls) stage = 'tls'
+      else settle()
+    }
+    const onSecure = (): void => settle()
+    const onFailure = (error?: unknown): void =>
+      settle(new DialError(stage, `${FAILURES[stage]} ${hostname} failed${codeOf(error)}`, error))
+    const onClose = (): void => onFailure()
+    const onTimeout = (): void => settle(timeoutError(hostname))
+    const timer = setTimeout(onTimeout, connectMsMax)
+
+    function settle(failure?: DialError): void {
+      clearTimeout(timer)
+      deadline.removeEventListener('abort', onTimeout)
+      socket.off('connect', onConnect).off('secureConnect', onSecure)
+      socket.off('error', onFailure).off('close', onClose)
+      if (!failure) return resolve(socket)
+      socket.destroy()
+      reject(failure)
+    }
+
+    deadline.addEventListener('abort', onTimeout)
+    socket.on('connect', onConnect).on('secureConnect', onSecure)
+    socket.on('error', onFailure).on('close', onClose)
+  })
+}
+
+const FAILURES = { connect: 'The connection to', tls: 'The TLS handshake with' } as const
+
+/** What the work comes to, unless the deadline is earlier; then its answer is nobody's. */
+async function beforeDeadline<T>(work: Promise<T>, deadline: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(deadline.reason)
+  deadline.addEventListener('abort', onAbort)
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    deadline.removeEventListener('abort', onAbort)
+  }
+}
+
+function timeoutError(hostname: string): DialError {
+  return new DialError('timeout', `${hostname} did not answer in time`)
+}
+
+function asDialError(error: unknown, hostname: string): DialError {
+  if (error instanceof DialError) return error
+  return new DialError('connect', `${FAILURES.connect} ${hostname} failed`, error)
+}
+
+/** Only the code: the texts of Node name addresses, and those of TLS what the receiver wrote. */
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? `: ${String(error.code)}` : ''
+}
+
+function ignoreError(): void {}
+
+function resolveName(hostname: string): Promise<ResolvedAddress[]> {
+  return lookup(hostname, { all: true, order: 'verbatim' })
+}
+
+function dialAddress({ address, port, tls }: DialTarget): Socket {
+  if (!tls) return connectTcp({ host: address, port })
+  return connectTls({
+    host: address,
+    port,
+    ALPNProtocols: ['http/1.1'],
+    // Node's default, said aloud: NODE_TLS_REJECT_UNAUTHORIZED cannot switch it off.
+    rejectUnauthorized: true,
+    ...(tls.servername === null ? {} : { servername: tls.servername }),
+    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+  })
+}

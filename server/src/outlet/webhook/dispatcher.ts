@@ -1,0 +1,360 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '../../platform/clock.ts'
+import { type CompanyId, newId } from '../../platform/id.ts'
+import type { Logger } from '../../platform/logger.ts'
+import type { Metrics } from '../../platform/metrics.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { SecretBox } from '../../platform/secret-box.ts'
+import {
+  type AttemptDeps,
+  makeAttempt,
+  openSigner,
+  type ReadyDelivery,
+  readyDelivery,
+} from './attempt.ts'
+import { disablesWebhook } from './attempt-result.ts'
+import type { WebhookId } from './delivery.ts'
+import {
+  claimDue,
+  endWaiting,
+  fanOut,
+  type Lease,
+  type LeasedWork,
+  listWork,
+  releaseLeases,
+  type WebhookWork,
+} from './delivery-queue-store.ts'
+import { Lane } from './lane.ts'
+import type { Sender } from './sender.ts'
+import { SettleQueue } from './settle-queue.ts'
+import { settleAttempts, type SettledWebhook, type Settlement } from './settle-store.ts'
+import { disableWebhook } from './webhook-store.ts'
+
+const DAY_MS = 86_400_000
+
+export const DISPATCH_LIMITS = {
+  /** So long after its last look the dispatcher looks again by itself. */
+  pollMs: 150,
+  /** Events of this time share a statement. */
+  gatherMs: 5,
+  /** Longer than an attempt may take, with the wait before it and the write after it. */
+  leaseMs: 60_000,
+  /** A delivery that was ready for so long is left to its lease. */
+  readyMsMax: 30_000,
+  webhooksPerTurnMax: 1_000,
+  statementsAtOnceMax: 4,
+  eventsPerFanOutMax: 256,
+  /** While a receiver has no room, its deliveries are made so seldom: until then the ledger has them. */
+  idleFanOutMs: 1_000,
+  /** Deliveries that may wait for one webhook; what is beyond waits in the ledger. */
+  openPerWebhookMax: 100_000,
+  /** On this node, on their way or ready; of one company, at most a quarter. */
+  heldMax: 2_048,
+  heldPerCompanyMax: 512,
+  heldBytesMax: 32 * 1_024 * 1_024,
+  endedPerStatementMax: 1_000,
+  /** No success for so long, while attempts failed, disables a webhook. */
+  failingMsMax: 5 * DAY_MS,
+  /** What is on its way when the service stops gets so long. */
+  stopMsMax: 3_000,
+} as const
+
+export type DispatcherOptions = Omit<AttemptDeps, 'sender'> & {
+  db: Queryable
+  sender: Sender
+  box: SecretBox
+  clock: Clock
+  logger: Logger
+  metrics: Metrics
+  limits?: Partial<Record<keyof typeof DISPATCH_LIMITS, number>>
+}
+
+type Held = ReadyDelivery & { work: WebhookWork; lease: Lease; readyAtMs: number }
+type Hold = { lane: Lane<Held>; companyId: CompanyId; usedAtMs: number; fannedOutAtMs: number }
+
+/**
+ * Turns events into deliveries and sends them.
+ *
+ *   ledger ──fan out──▶ PENDING or leased ──lane──▶ receiver ──settle queue──▶ database
+ *
+ * No transaction is open while a receiver is spoken to: a lease says who sends, and when it lapses
+ * another node does. Each webhook has a lane of its own, so a bad receiver holds up nobody else.
+ */
+export class Dispatcher implements AsyncDisposable {
+  readonly #options: DispatcherOptions
+  readonly #limits: Record<keyof typeof DISPATCH_LIMITS, number>
+  readonly #holds = new Map<WebhookId, Hold>()
+  readonly #settleQueue: SettleQueue
+  readonly #stop = new AbortController()
+  /** On their way, as long as nobody wrote down how they ended. */
+  readonly #sending = new Set<Held>()
+  #heldBytes = 0
+  /** After disposal nothing is written any more. */
+  #isOver = false
+  #wake: (() => void) | null = null
+  #isWoken = false
+  readonly #loop: Promise<void>
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options
+    this.#limits = { ...DISPATCH_LIMITS, ...options.limits }
+    this.#settleQueue = new SettleQueue({
+      write: (settlements) => settleAttempts(options.db, settlements),
+      onSettled: (webhooks) => this.#onSettled(webhooks),
+      logger: options.logger,
+    })
+    this.#loop = this.#run()
+  }
+
+  /** A hint that there may be work: it comes sooner than by itself. */
+  wake(): void {
+    this.#isWoken = true
+    this.#wake?.()
+  }
+
+  get held(): number {
+    return [...this.#holds.values()].reduce((sum, { lane }) => sum + lane.held, 0)
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      this.#isWoken = false
+      try {
+        await this.#turn()
+      } catch (error) {
+        this.#options.logger.warn({ event: 'dispatch.failed', err: error })
+      }
+      await this.#rest()
+    }
+  }
+
+  /** Until the next look is due, or somebody says that there is work. */
+  async #rest(): Promise<void> {
+    const { pollMs, gatherMs } = this.#limits
+    const { signal } = this.#stop
+    await delay(gatherMs, undefined, { signal }).catch(() => {})
+    if (this.#isWoken || signal.aborted) return
+    const timer = new AbortController()
+    await Promise.race([
+      new Promise<void>((resolve) => (this.#wake = resolve)),
+      delay(pollMs - gatherMs, undefined, { signal: timer.signal }).catch(() => {}),
+    ])
+    this.#wake = null
+    timer.abort()
+  }
+
+  async #turn(): Promise<void> {
+    const { webhooksPerTurnMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
+    const works = await listWork(this.#options.db, {
+      now: this.#now(),
+      openMax: openPerWebhookMax,
+      limit: webhooksPerTurnMax,
+    })
+    const next = works.values()
+    await Promise.all(
+      Array.from({ length: statementsAtOnceMax }, async () => {
+        for (const work of next) await this.#serve(work)
+      }),
+    )
+    this.#forgetIdle()
+  }
+
+  async #serve(work: WebhookWork): Promise<void> {
+    if (this.#stop.signal.aborted) return
+    if (!work.isEnabled) return await this.#endWaiting(work)
+    const hold = this.#holdOf(work)
+    hold.lane.noteFailureCount(work.failureCount)
+    if (work.hasDue) await this.#claim(work, hold)
+    if (work.headSeq > work.seenSeq) await this.#fanOut(work, hold)
+  }
+
+  async #claim(work: WebhookWork, hold: Hold): Promise<void> {
+    const limit = this.#roomFor(hold)
+    if (limit === 0) return
+    const { workspaceId, webhookId } = work
+    const lease = this.#newLease()
+    const { db } = this.#options
+    const leased = await claimDue(db, { workspaceId, webhookId, limit, lease, now: this.#now() })
+    this.#accept(leased, work, hold, lease)
+  }
+
+  /**
+   * Makes as many deliveries as can be sent now: one that waits in the ledger costs nothing, one that
+   * waits here is written twice. Only from time to time the next ones are made all the same, so that
+   * people see what waits.
+   */
+  async #fanOut(work: WebhookWork, hold: Hold): Promise<void> {
+    const { eventsPerFanOutMax, openPerWebhookMax, idleFanOutMs } = this.#limits
+    const room = this.#roomFor(hold)
+    const nowMs = this.#options.clock()
+    if (room === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < idleFanOutMs) return
+    hold.fannedOutAtMs = nowMs
+    const count = Math.min(
+      room === 0 ? eventsPerFanOutMax : room,
+      openPerWebhookMax - work.openCount,
+      work.headSeq - work.seenSeq,
+    )
+    if (count <= 0) return
+    const lease = this.#newLease()
+    const leased = await fanOut(this.#options.db, {
+      webhook: work,
+      toSeq: work.seenSeq + count,
+      room,
+      lease,
+      now: this.#now(),
+    })
+    if (leased === null) return
+    this.#accept(leased, work, hold, lease)
+    if (work.headSeq > work.seenSeq + count && hold.lane.room() > 0) this.wake()
+  }
+
+  #accept(leased: readonly LeasedWork[], work: WebhookWork, hold: Hold, lease: Lease): void {
+    if (leased.length === 0) return
+    const { box, clock } = this.#options
+    const nowMs = clock()
+    const signer = openSigner(work.secrets, work.webhookId, { box, nowMs })
+    const ready = leased.map((one) => ({
+      ...readyDelivery(one, work, signer),
+      work,
+      lease,
+      readyAtMs: nowMs,
+    }))
+    for (const { body } of ready) this.#heldBytes += body.length
+    hold.lane.add(ready)
+  }
+
+  #holdOf({ webhookId, companyId }: WebhookWork): Hold {
+    const known = this.#holds.get(webhookId)
+    const usedAtMs = this.#options.clock()
+    if (known) return Object.assign(known, { usedAtMs })
+    const lane = new Lane<Held>((held) => void this.#send(held, lane))
+    const hold = { lane, companyId, usedAtMs, fannedOutAtMs: Number.NEGATIVE_INFINITY }
+    this.#holds.set(webhookId, hold)
+    return hold
+  }
+
+  /** The smallest of what the receiver, its company and this node have room for. */
+  #roomFor({ lane, companyId }: Hold): number {
+    const { heldMax, heldPerCompanyMax, heldBytesMax } = this.#limits
+    if (this.#heldBytes >= heldBytesMax) return 0
+    let held = 0
+    let heldOfCompany = 0
+    for (const other of this.#holds.values()) {
+      held += other.lane.held
+      if (other.companyId === companyId) heldOfCompany += other.lane.held
+    }
+    return Math.max(0, Math.min(lane.room(), heldMax - held, heldPerCompanyMax - heldOfCompany))
+  }
+
+  async #send(held: Held, lane: Lane<Held>): Promise<void> {
+    if (this.#options.clock() - held.readyAtMs > this.#limits.readyMsMax) {
+      this.#release(held, lane, { isGood: false, durationMs: 0 })
+      return
+    }
+    this.#sending.add(held)
+    const { settlement, outcome } = await makeAttempt(held, this.#options)
+    if (this.#isOver) return
+    this.#report(settlement)
+    if (outcome && disablesWebhook(outcome)) {
+      await this.#disable(held.work, 'The receiver answered 410: it is gone for good.')
+    }
+    this.#settleQueue.add(settlement)
+    this.#sending.delete(held)
+    const isGood = settlement.status === 'SUCCEEDED'
+    this.#release(held, lane, { isGood, durationMs: settlement.record.durationMs })
+  }
+
+  #report({ webhookId, deliveryId, status, record }: Settlement): void {
+    const { metrics, logger } = this.#options
+    const { attempt, errorClass, responseStatus, durationMs } = record
+    metrics.deliveryAttempts.inc({
+      result: status === 'SUCCEEDED' ? 'accepted' : (errorClass ?? 'none'),
+    })
+    metrics.deliverySeconds.observe(durationMs / 1_000)
+    const line = { webhookId, deliveryId, attempt, responseStatus, errorClass, durationMs }
+    if (status === 'SUCCEEDED') logger.debug({ event: 'delivery.accepted', ...line })
+    else logger.info({ event: 'delivery.refused', ...line })
+  }
+
+  #release(held: Held, lane: Lane<Held>, end: { isGood: boolean; durationMs: number }): void {
+    this.#heldBytes -= held.body.length
+    lane.noteEnd(end)
+    if (lane.room() > 0) this.wake()
+  }
+
+  #onSettled(webhooks: readonly SettledWebhook[]): void {
+    const failingBeforeMs = this.#options.clock() - this.#limits.failingMsMax
+    for (const { workspaceId, webhookId, failingSince, failureCount } of webhooks) {
+      this.#holds.get(webhookId)?.lane.noteFailureCount(failureCount)
+      if (failingSince === null || failingSince.getTime() > failingBeforeMs) continue
+      void this.#disable({ workspaceId, webhookId }, 'No delivery succeeded for five days.')
+    }
+  }
+
+  async #disable(
+    { workspaceId, webhookId }: Pick<WebhookWork, 'workspaceId' | 'webhookId'>,
+    reason: string,
+  ): Promise<void> {
+    const { db, logger } = this.#options
+    try {
+      const webhook = { workspaceId, id: webhookId }
+      const wasEnabled = await disableWebhook(db, webhook, { reason, now: this.#now() })
+      if (wasEnabled) logger.info({ event: 'webhook.disabled', webhookId, reason })
+      this.wake()
+    } catch (error) {
+      logger.warn({ event: 'webhook.not-disabled', webhookId, err: error })
+    }
+  }
+
+  async #endWaiting({ workspaceId, webhookId, disabledReason }: WebhookWork): Promise<void> {
+    const limit = this.#limits.endedPerStatementMax
+    const reason = disabledReason ?? 'The webhook was disabled.'
+    const where = { workspaceId, webhookId, reason, limit, now: this.#now() }
+    if ((await endWaiting(this.#options.db, where)) === limit) this.wake()
+  }
+
+  #forgetIdle(): void {
+    const idleBeforeMs = this.#options.clock() - this.#limits.leaseMs
+    for (const [webhookId, { lane, usedAtMs }] of this.#holds) {
+      if (lane.held === 0 && usedAtMs < idleBeforeMs) this.#holds.delete(webhookId)
+    }
+  }
+
+  #newLease(): Lease {
+    return { token: newId(), until: new Date(this.#options.clock() + this.#limits.leaseMs) }
+  }
+
+  #now(): Date {
+    return new Date(this.#options.clock())
+  }
+
+  /** What is on its way may end, within limits; the leases of the rest are given back. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort()
+    this.wake()
+    await this.#loop
+    const ready = [...this.#holds.values()].flatMap(({ lane }) => lane.takeReady())
+    const endsAtMs = performance.now() + this.#limits.stopMsMax
+    while (this.#sending.size > 0 && performance.now() < endsAtMs) {
+      await delay(this.#limits.gatherMs)
+    }
+    this.#isOver = true
+    await this.#settleQueue[Symbol.asyncDispose]()
+    await this.#giveBack([...ready, ...this.#sending])
+  }
+
+  async #giveBack(unsent: readonly Held[]): Promise<void> {
+    if (unsent.length === 0) return
+    const { db, logger } = this.#options
+    const leased = unsent.map(({ work, delivery, lease }) => ({
+      workspaceId: work.workspaceId,
+      deliveryId: delivery.id,
+      lease: lease.token,
+    }))
+    try {
+      await releaseLeases(db, leased, this.#now())
+    } catch (error) {
+      logger.warn({ event: 'lease.kept', deliveries: unsent.length, err: error })
+    }
+  }
+}

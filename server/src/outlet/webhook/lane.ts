@@ -1,0 +1,79 @@
+import { PROBE_AFTER_FAILURES } from './settle-store.ts'
+
+const LIMIT_START = 8
+const LIMIT_MAX = 64
+/** So many quick answers raise the limit by one. */
+const ANSWERS_PER_STEP = 4
+/** A receiver that takes longer has enough to do. */
+const QUICK_MS_MAX = 2_000
+
+/**
+ * How many deliveries of one webhook may be on their way at once, on this node. It grows while the
+ * receiver answers well and is halved when it does not; after many straight failures it is one, the
+ * probe. As many again are held ready, so that the receiver never waits for our database.
+ */
+export class Lane<Work> {
+  readonly #send: (work: Work) => void
+  #limit = LIMIT_START
+  #goodAnswers = 0
+  #isProbing = false
+  #inFlight = 0
+  readonly #ready: Work[] = []
+
+  constructor(send: (work: Work) => void) {
+    this.#send = send
+  }
+
+  get held(): number {
+    return this.#inFlight + this.#ready.length
+  }
+
+  get limit(): number {
+    return this.#isProbing ? 1 : Math.floor(this.#limit)
+  }
+
+  /** As the database counts it: other nodes send to the same receiver. */
+  noteFailureCount(failureCount: number): void {
+    this.#isProbing = failureCount >= PROBE_AFTER_FAILURES
+  }
+
+  /** How many more to fetch. None while enough are ready: many small fetches cost more than few. */
+  room(): number {
+    if (this.#isProbing) return this.held === 0 ? 1 : 0
+    return this.held > this.limit ? 0 : 2 * this.limit - this.held
+  }
+
+  add(works: readonly Work[]): void {
+    this.#ready.push(...works)
+    this.#pump()
+  }
+
+  /** An attempt has ended. */
+  noteEnd({ isGood, durationMs }: { isGood: boolean; durationMs: number }): void {
+    this.#inFlight -= 1
+    if (!isGood) {
+      this.#limit = Math.max(1, this.#limit / 2)
+      this.#goodAnswers = 0
+    } else if (durationMs <= QUICK_MS_MAX) {
+      this.#goodAnswers += 1
+      if (this.#goodAnswers % ANSWERS_PER_STEP === 0) {
+        this.#limit = Math.min(LIMIT_MAX, this.#limit + 1)
+      }
+    }
+    this.#pump()
+  }
+
+  /** What was not sent yet; nothing of it is held afterwards. */
+  takeReady(): Work[] {
+    return this.#ready.splice(0)
+  }
+
+  #pump(): void {
+    while (this.#inFlight < this.limit) {
+      const work = this.#ready.shift()
+      if (work === undefined) return
+      this.#inFlight += 1
+      this.#send(work)
+    }
+  }
+}

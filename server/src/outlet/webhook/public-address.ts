@@ -1,0 +1,54 @@
+import { compileRanges, isInRanges, parseAddress } from '../../tenancy/allowlist.ts'
+
+/**
+ * What no webhook may reach: the IANA special-purpose registry of IPv4 whole, even the few ranges in
+ * it that are routed, because none of them holds a receiver; multicast; and addresses at which a
+ * cloud answers its own machines. Those of other clouds (169.254.169.254, 100.100.100.200,
+ * 192.0.0.192, fd00:ec2::254, fd20:ce::254) lie in ranges that are refused anyway.
+ */
+const REFUSED_IPV4 = {
+  '0.0.0.0/8': 'this network; Linux takes 0.0.0.0 for itself',
+  '10.0.0.0/8': 'private use',
+  '100.64.0.0/10': 'shared by carriers; clouds use it inside',
+  '127.0.0.0/8': 'loopback',
+  '168.63.129.16/32': 'what Azure serves to its machines',
+  '169.254.0.0/16': 'link-local; cloud metadata',
+  '172.16.0.0/12': 'private use',
+  '192.0.0.0/24': 'IETF protocol assignments',
+  '192.0.2.0/24': 'documentation',
+  '192.31.196.0/24': 'AS112, which answers for private names',
+  '192.52.193.0/24': 'multicast relays',
+  '192.88.99.0/24': '6to4 relays',
+  '192.168.0.0/16': 'private use',
+  '192.175.48.0/24': 'AS112, which answers for private names',
+  '198.18.0.0/15': 'benchmarks',
+  '198.51.100.0/24': 'documentation',
+  '203.0.113.0/24': 'documentation',
+  '224.0.0.0/4': 'multicast',
+  '240.0.0.0/4': 'reserved, and broadcast',
+} as const
+
+/**
+ * IPv6 is the other way round: one eighth of it is in use, and all else is refused unseen. Outside
+ * are loopback, IPv4-compatible (`::7f00:1`, unicast to ipaddr.js), translated, both NAT64 prefixes,
+ * unique local, link-local, multicast. IPv4-mapped addresses are judged by the IPv4 inside.
+ */
+const GLOBAL_IPV6 = '2000::/3'
+
+const REFUSED_IPV6 = {
+  '2001::/23': 'IETF protocol assignments, among them Teredo, which holds an IPv4 address',
+  '2001:db8::/32': 'documentation',
+  '2002::/16': '6to4, which holds an IPv4 address',
+  '2620:4f:8000::/48': 'AS112, which answers for private names',
+  '3fff::/20': 'documentation',
+} as const
+
+const refused = compileRanges([...Object.keys(REFUSED_IPV4), ...Object.keys(REFUSED_IPV6)])
+const globalIpv6 = compileRanges([GLOBAL_IPV6])
+
+/** Whether a webhook may reach this address. A text that is no plain address, or has a zone: no. */
+export function isPublicAddress(address: string): boolean {
+  const parsed = parseAddress(address)
+  if (!parsed || isInRanges(address, refused)) return false
+  return parsed.kind() === 'ipv4' || isInRanges(address, globalIpv6)
+}

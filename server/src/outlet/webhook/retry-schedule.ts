@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+
+/** Waits between attempts. Eight attempts span about 28 hours; then the delivery is FAILED. */
+const WAIT_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000] as const
+
+export const ATTEMPTS_MAX = WAIT_SECONDS.length + 1
+
+/** The deliveries of one bad minute must not all come back in one later second. */
+const JITTER_MAX = 0.2
+
+/** A receiver may ask for a longer pause, but not put a delivery off for ever. */
+const RETRY_AFTER_WAITS_MAX = 2
+
+/** No schedule honours more, so a longer wish is read as this one. */
+const RETRY_AFTER_MS_MAX = RETRY_AFTER_WAITS_MAX * Math.max(...WAIT_SECONDS) * 1_000
+
+/**
+ * When to try again after `attempt` failed, or null when attempts are spent.
+ *
+ * Jitter only ever adds time, to the receiver's own wish as well: a pause is never shorter than
+ * planned nor than asked for (within bounds), and those who got the same wish do not come together.
+ */
+export function nextAttemptAtMs({
+  attempt,
+  failedAtMs,
+  retryAfterMs,
+  jitter,
+}: {
+  /** The attempt that failed, from 1 since the schedule began: a redelivery begins it anew. */
+  attempt: number
+  failedAtMs: number
+  /** What the receiver asked for; null when it did not. */
+  retryAfterMs: number | null
+  /** From 0 up to 1. */
+  jitter: () => number
+}): number | null {
+  assert(Number.isInteger(attempt) && attempt >= 1, 'attempts count from 1')
+  const waitSeconds = WAIT_SECONDS[attempt - 1]
+  if (waitSeconds === undefined) return null
+  const plannedMs = waitSeconds * 1_000
+  const askedMs = Math.min(retryAfterMs ?? 0, RETRY_AFTER_WAITS_MAX * plannedMs)
+  return failedAtMs + Math.round(Math.max(plannedMs, askedMs) * (1 + JITTER_MAX * jitter()))
+}
+
+/**
+ * The pause that a `Retry-After` asks for, in seconds or as an HTTP date; null when it asks for none
+ * that can be understood or that lies ahead. Of the three forms of a date only the one that senders
+ * must use is read; the planned wait serves for the others.
+ */
+export function readRetryAfter(header: string | undefined, nowMs: number): number | null {
+  const text = header?.trim() ?? ''
+  const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : readHttpDateMs(text) - nowMs
+  return waitMs >= 0 ? Math.min(waitMs, RETRY_AFTER_MS_MAX) : null
+}
+
+/** `Sun, 06 Nov 1994 08:49:37 GMT`, else NaN: `Date.parse` alone takes almost anything for a date. */
+function readHttpDateMs(text: string): number {
+  const ms = Date.parse(text)
+  return !Number.isNaN(ms) && new Date(ms).toUTCString() === text ? ms : Number.NaN
+}

@@ -1,0 +1,332 @@
+import assert from 'node:assert/strict'
+import { StringDecoder } from 'node:string_decoder'
+import { type buildConnector, type Dispatcher, Pool } from 'undici'
+import { type Clock, systemClock } from '../../platform/clock.ts'
+import { type AttemptOutcome, ERROR_CLASSES } from './delivery.ts'
+
+/** So much of an answer is read to its end, because then the connection can be used again. */
+const RESPONSE_BYTES_MAX = 64 * 1_024
+const MESSAGE_LENGTH_MAX = 200
+const CAUSES_MAX = 5
+
+export type SenderOptions = {
+  /** Opens the connections. It offers HTTP/1.1 only, and names its failures with `errorClass`. */
+  connect: buildConnector.connector
+  /** How long the receiver asks us to wait, from its Retry-After; null when that says nothing. */
+  readRetryAfter: (header: string, nowMs: number) => number | null
+  /** For the whole attempt: waiting for a connection, opening it, and the head of the answer. */
+  timeoutMs?: number
+  /** For the rest of the answer, once its head is here; never beyond `timeoutMs`. */
+  bodyGraceMs?: number
+  excerptBytesMax?: number
+  connectionsPerOriginMax?: number
+  /** How long a connection without work stays open, whatever longer time the receiver offers. */
+  connectionIdleMs?: number
+  /** More origins are served, but then the connections of the longest unused one are closed. */
+  originsMax?: number
+  clock?: Clock
+}
+
+export type Sending = { url: string; headers: Record<string, string>; body: Buffer | string }
+export type Sent = { outcome: AttemptOutcome; durationMs: number }
+
+/**
+ * The one client for requests to receivers. A send never rejects: whatever becomes of it is an
+ * `AttemptOutcome`. Nothing is repeated and no redirect is followed; the schedule decides on the
+ * next attempt.
+ *
+ * The pools are ours and not undici's Agent. That one forgets an origin only on a disconnect with
+ * nothing pending, and a request that was aborted still is: each receiver that timed out would stay
+ * for ever, and once `maxOrigins` of them are there every new one is refused.
+ */
+export class Sender implements AsyncDisposable {
+  readonly #limits: AttemptLimits
+  readonly #poolOptions: Pool.Options
+  readonly #originsMax: number
+  /** By origin, the longest unused first. */
+  readonly #pools = new Map<string, Pool>()
+  /** They take no new sends, and end with the ones they have. */
+  readonly #retiredPools = new Set<Pool>()
+  #isStopped = false
+
+  constructor({
+    connect,
+    readRetryAfter,
+    timeoutMs = 15_000,
+    bodyGraceMs = 1_000,
+    excerptBytesMax = 16 * 1_024,
+    connectionsPerOriginMax = 64,
+    connectionIdleMs = 4_000,
+    originsMax = 1_000,
+    clock = systemClock,
+  }: SenderOptions) {
+    assert(excerptBytesMax <= RESPONSE_BYTES_MAX, 'an excerpt is a part of what is read')
+    this.#limits = { readRetryAfter, timeoutMs, bodyGraceMs, excerptBytesMax, clock }
+    this.#originsMax = originsMax
+    this.#poolOptions = {
+      connect,
+      connections: connectionsPerOriginMax,
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: connectionIdleMs,
+      keepAliveMaxTimeout: connectionIdleMs,
+      // One deadline of our own is over everything: undici's have a resolution of half a second,
+      // and a body that drips renews them.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    }
+  }
+
+  /** Those that have connections, or sends that wait for one. */
+  get originCount(): number {
+    return this.#pools.size
+  }
+
+  send({ url, headers, body }: Sending): Promise<Sent> {
+    if (this.#isStopped) return Promise.resolve(unsent(STOPPED))
+    const target = URL.parse(url)
+    if (target === null || !/^https?:$/.test(target.protocol)) {
+      return Promise.resolve(unsent({ errorClass: 'connect', message: 'The URL is not valid.' }))
+    }
+    const refusedName = findRefusedHeader(headers)
+    if (refusedName !== null) {
+      const message = oneLine(`The header ${JSON.stringify(refusedName)} cannot be sent.`)
+      return Promise.resolve(unsent({ errorClass: 'connect', message }))
+    }
+    const path = target.pathname + target.search
+    return new Promise((resolve) => {
+      const attempt = new Attempt(this.#limits, resolve)
+      this.#poolOf(target.origin).dispatch({ method: 'POST', path, headers, body }, attempt)
+    })
+  }
+
+  #poolOf(origin: string): Pool {
+    const pool = this.#pools.get(origin) ?? this.#openPool(origin)
+    this.#pools.delete(origin)
+    this.#pools.set(origin, pool)
+    if (this.#pools.size > this.#originsMax) {
+      for (const [unusedOrigin, unusedPool] of this.#pools) {
+        this.#retire(unusedOrigin, unusedPool)
+        break
+      }
+    }
+    return pool
+  }
+
+  #openPool(origin: string): Pool {
+    const pool = new Pool(origin, this.#poolOptions)
+    const retireIfUnused = () => {
+      // After the event the client still takes the request that was aborted out of its queue.
+      queueMicrotask(() => {
+        const { connected, size } = pool.stats
+        if (connected === 0 && size === 0) this.#retire(origin, pool)
+      })
+    }
+    return pool.on('disconnect', retireIfUnused).on('connectionError', retireIfUnused)
+  }
+
+  #retire(origin: string, pool: Pool): void {
+    if (pool.closed || pool.destroyed) return
+    this.#pools.delete(origin)
+    this.#retiredPools.add(pool)
+    void pool.close().then(() => this.#retiredPools.delete(pool))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopped = true
+    const stopped = Object.assign(new Error(STOPPED.message), { errorClass: STOPPED.errorClass })
+    const pools = [...this.#pools.values(), ...this.#retiredPools]
+    await Promise.all(pools.map((pool) => pool.destroy(stopped)))
+  }
+}
+
+type AttemptLimits = Required<
+  Pick<SenderOptions, 'readRetryAfter' | 'timeoutMs' | 'bodyGraceMs' | 'excerptBytesMax' | 'clock'>
+>
+type Unreachable = Extract<AttemptOutcome, { kind: 'unreachable' }>
+type Failure = Omit<Unreachable, 'kind'>
+type Head = { responseStatus: number; retryAfterMs: number | null }
+
+const STOPPED: Failure = {
+  errorClass: 'reset',
+  message: 'We stopped before the receiver answered; this says nothing about the receiver.',
+}
+
+/**
+ * One request. The head of the answer decides: the receiver has said by then whether it took the
+ * event, and a body that drips, is endless, breaks off or has a wrong length cannot unsay it. Were
+ * it otherwise, a receiver with a broken body would get an event that it took once more, again and
+ * again. The body is for people who look for a reason, so it gets a short time and little room.
+ */
+class Attempt implements Dispatcher.DispatchHandler {
+  readonly #limits: AttemptLimits
+  readonly #startedAtMs = performance.now()
+  readonly #decoder = new StringDecoder('utf8')
+  /** Null once the outcome is told. The connection may then still read the answer to its end. */
+  #resolve: ((sent: Sent) => void) | null
+  /** The deadline of the attempt, and from the head on the grace of the body. */
+  #timer: NodeJS.Timeout
+  /** Null until the request is being written, so nothing was sent before. */
+  #controller: Dispatcher.DispatchController | null = null
+  #head: Head | null = null
+  #responseBytes = 0
+  #excerpt = ''
+
+  constructor(limits: AttemptLimits, resolve: (sent: Sent) => void) {
+    this.#limits = limits
+    this.#resolve = resolve
+    this.#timer = setTimeout(endInTime, limits.timeoutMs, this)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // The deadline passed while the request waited for a connection. An error withdraws it before
+    // a byte is written; an abort would close the connection, which others can use.
+    if (this.#resolve === null) throw new Error('The attempt is over.')
+    this.#controller = controller
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    responseStatus: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (responseStatus < 200) return
+    const { readRetryAfter, timeoutMs, bodyGraceMs, clock } = this.#limits
+    const retryAfter = headers['retry-after']
+    const retryAfterMs = typeof retryAfter === 'string' ? readRetryAfter(retryAfter, clock()) : null
+    this.#head = { responseStatus, retryAfterMs }
+    clearTimeout(this.#timer)
+    const leftMs = timeoutMs - (performance.now() - this.#startedAtMs)
+    this.#timer = setTimeout(endInTime, Math.min(bodyGraceMs, leftMs), this)
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, bytes: Buffer): void {
+    const { excerptBytesMax } = this.#limits
+    const room = excerptBytesMax - this.#responseBytes
+    this.#responseBytes += bytes.length
+    if (room > 0) this.#excerpt += this.#decoder.write(bytes.subarray(0, room))
+    if (this.#responseBytes >= excerptBytesMax) this.#settle()
+    if (this.#responseBytes > RESPONSE_BYTES_MAX) this.end()
+  }
+
+  onResponseEnd(): void {
+    clearTimeout(this.#timer)
+    if (this.#resolve !== null) this.#excerpt += this.#decoder.end()
+    this.#settle()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    clearTimeout(this.#timer)
+    // It is `reset` too when the receiver closed a connection from before just as we wrote: when
+    // that is noticed earlier undici opens a new one by itself, and later nobody knows what the
+    // receiver has read.
+    this.#settle(failureOf(error, { isSent: this.#controller !== null }))
+  }
+
+  /** Tells what is known by now, and closes the connection. */
+  end(): void {
+    clearTimeout(this.#timer)
+    this.#settle()
+    this.#controller?.abort(new Error('The attempt is over.'))
+  }
+
+  #settle(failure?: Failure): void {
+    const resolve = this.#resolve
+    if (resolve === null) return
+    this.#resolve = null
+    const outcome: AttemptOutcome =
+      this.#head === null
+        ? { kind: 'unreachable', ...(failure ?? this.#timeout()) }
+        : outcomeOf(this.#head, storable(this.#excerpt, this.#limits.excerptBytesMax))
+    resolve({ outcome, durationMs: Math.round(performance.now() - this.#startedAtMs) })
+  }
+
+  #timeout(): Failure {
+    const missing = this.#controller === null ? 'There was no connection' : 'There was no answer'
+    const message = `${missing} within ${this.#limits.timeoutMs / 1_000} seconds.`
+    return { errorClass: 'timeout', message }
+  }
+}
+
+function endInTime(attempt: Attempt): void {
+  attempt.end()
+}
+
+function outcomeOf({ responseStatus, retryAfterMs }: Head, excerpt: string): AttemptOutcome {
+  if (responseStatus < 300) return { kind: 'accepted', responseStatus, excerpt }
+  const errorClass = responseStatus < 400 ? 'redirect' : 'http'
+  return { kind: 'refused', responseStatus, errorClass, retryAfterMs, excerpt }
+}
+
+/** PostgreSQL refuses NUL. What replaces a byte has three, so the text can outgrow its limit. */
+function storable(text: string, bytesMax: number): string {
+  const withoutNul = text.replaceAll('\0', '\uFFFD')
+  if (withoutNul.length * 3 <= bytesMax) return withoutNul
+  return new StringDecoder('utf8').write(Buffer.from(withoutNul).subarray(0, bytesMax))
+}
+
+/**
+ * Headers that undici would refuse are found here: its pool never uses a client again that refused
+ * a request, so a few dozen of them would block the origin for everybody. Those about the
+ * connection and the length are undici's to write, and `host` is the URL's.
+ */
+function findRefusedHeader(headers: Record<string, string>): string | null {
+  for (const name in headers) {
+    if (RESERVED_HEADERS.has(name.toLowerCase()) || !HEADER_NAME.test(name)) return name
+    if (!HEADER_VALUE.test(headers[name] ?? '')) return name
+  }
+  return null
+}
+
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+const RESERVED_HEADERS = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** The connector names its failures itself; the rest happens on an open connection. */
+function failureOf(error: Error, { isSent }: { isSent: boolean }): Failure {
+  let cause: unknown = error
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+    const errorClass = 'errorClass' in cause ? readErrorClass(cause.errorClass) : null
+    if (errorClass !== null) return { errorClass, message: oneLine(cause.message) }
+    cause = cause.cause
+  }
+  if (!isSent) return { errorClass: 'connect', message: 'No connection could be opened.' }
+  const code = 'code' in error ? String(error.code) : ''
+  if (/^(ERR_SSL_|EPROTO$)/.test(code)) {
+    return { errorClass: 'tls', message: 'The receiver broke off the TLS session.' }
+  }
+  if (code === 'ETIMEDOUT') {
+    return { errorClass: 'timeout', message: 'The connection to the receiver was lost.' }
+  }
+  return { errorClass: 'reset', message: resetMessage(error, code) }
+}
+
+function readErrorClass(value: unknown): Failure['errorClass'] | null {
+  const errorClass = ERROR_CLASSES.find((known) => known === value)
+  return errorClass && errorClass !== 'http' && errorClass !== 'redirect' ? errorClass : null
+}
+
+function resetMessage({ name, message }: Error, code: string): string {
+  if (name === 'HTTPParserError') return 'The answer of the receiver is not HTTP/1.1.'
+  if (code === 'UND_ERR_HEADERS_OVERFLOW') return 'The headers of the answer are too large.'
+  // undici's words for a 100 and a 101 that nobody asked for; it skips the other 1xx.
+  if (/^bad (response|upgrade)$/.test(message)) return 'The receiver answered out of turn.'
+  return 'The receiver closed the connection before it answered.'
+}
+
+function oneLine(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim()
+  return line.length <= MESSAGE_LENGTH_MAX ? line : `${line.slice(0, MESSAGE_LENGTH_MAX - 1)}…`
+}
+
+function unsent(failure: Failure): Sent {
+  return { outcome: { kind: 'unreachable', ...failure }, durationMs: 0 }
+}

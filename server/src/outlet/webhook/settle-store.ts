@@ -1,0 +1,162 @@
+import { sql } from 'kysely'
+import { assertId, type WorkspaceId } from '../../platform/id.ts'
+import { KEEP_PLAN } from '../../platform/kept-plan.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { StatusAfterAttempt } from './attempt-result.ts'
+import type { DeliveryId, ErrorClass, WebhookId } from './delivery.ts'
+
+/** One attempt as it is kept with its delivery. */
+export type AttemptRecord = {
+  attempt: number
+  url: string
+  startedAt: string
+  durationMs: number
+  responseStatus: number | null
+  errorClass: ErrorClass | null
+  /** What went wrong, in a sentence; null after success. */
+  message: string | null
+  /** The beginning of the answer; null when there was none. */
+  excerpt: string | null
+}
+
+/** The end of an attempt, to be written down. It counts only while the lease is still ours. */
+export type Settlement = {
+  workspaceId: WorkspaceId
+  webhookId: WebhookId
+  deliveryId: DeliveryId
+  lease: string
+  status: StatusAfterAttempt
+  /** When to try again; for a final status, when it ended. */
+  dueAt: Date
+  endedAt: Date
+  record: AttemptRecord
+}
+
+/** A webhook after its attempts were counted. */
+export type SettledWebhook = {
+  workspaceId: WorkspaceId
+  webhookId: WebhookId
+  failureCount: number
+  failingSince: Date | null
+}
+
+type SettledRow = Omit<SettledWebhook, 'workspaceId' | 'webhookId'> & {
+  workspaceId: string
+  webhookId: string
+}
+
+/** Straight failures after which a webhook is probed instead of sent to. */
+export const PROBE_AFTER_FAILURES = 10
+const REST_SECONDS_MAX = 60
+const ATTEMPTS_KEPT_MAX = 20
+
+/**
+ * Writes many ends of attempts in one statement, and counts them on their webhooks. An attempt whose
+ * lease has passed to another sender changes nothing of its delivery: it will be sent again.
+ */
+export async function settleAttempts(
+  db: Queryable,
+  settlements: readonly Settlement[],
+): Promise<SettledWebhook[]> {
+  const counts = countByWebhook(settlements)
+  const { rows } = await sql<SettledRow>`
+    ${KEEP_PLAN}
+    with settled as (
+      update webhook_delivery d
+         set status = s.status, due_at = s.due_at, lease = null, updated_at = s.ended_at,
+             response_status = s.response_status, duration_ms = s.duration_ms,
+             error_class = s.error_class,
+             failure_reason = case when s.status = 'FAILED' then s.record ->> 'message' end,
+             attempts = case when jsonb_array_length(d.attempts) >= ${sql.lit(ATTEMPTS_KEPT_MAX)}
+                             then d.attempts - 0 else d.attempts end || s.record
+        from unnest(${settlements.map((s) => s.workspaceId)}::uuid[],
+                    ${settlements.map((s) => s.deliveryId)}::uuid[],
+                    ${settlements.map((s) => s.lease)}::uuid[],
+                    ${settlements.map((s) => s.status)}::text[],
+                    ${settlements.map((s) => s.dueAt)}::timestamptz[],
+                    ${settlements.map((s) => s.endedAt)}::timestamptz[],
+                    ${settlements.map((s) => s.record.responseStatus)}::integer[],
+                    ${settlements.map((s) => s.record.durationMs)}::integer[],
+                    ${settlements.map((s) => s.record.errorClass)}::text[],
+                    ${settlements.map((s) => JSON.stringify(s.record))}::jsonb[])
+          as s (workspace_id, id, lease, status, due_at, ended_at, response_status, duration_ms,
+                error_class, record)
+       where d.workspace_id = s.workspace_id and d.id = s.id and d.lease = s.lease
+         and d.status = 'SENDING'
+      returning d.workspace_id, d.webhook_id, d.status
+    ), ended as (
+      select workspace_id, webhook_id, count(*) as count
+        from settled
+       where status in ('SUCCEEDED', 'FAILED')
+       group by workspace_id, webhook_id
+    )
+    update webhook w
+       set open_count = w.open_count - coalesce(e.count, 0),
+           failure_count = n.failures + case when n.success_at is null then w.failure_count else 0 end,
+           failing_since = case when n.success_at is null then coalesce(w.failing_since, n.failing_since)
+                                else n.failing_since end,
+           resting_until = case
+             when n.failures + case when n.success_at is null then w.failure_count else 0 end
+                  >= ${sql.lit(PROBE_AFTER_FAILURES)}
+             then n.failure_at + interval '1 second' * least(${sql.lit(REST_SECONDS_MAX)},
+                    power(2, least(10, n.failures + w.failure_count - ${sql.lit(PROBE_AFTER_FAILURES)})))
+           end,
+           last_success_at = greatest(w.last_success_at, n.success_at),
+           last_failure_at = greatest(w.last_failure_at, n.failure_at)
+      from unnest(${counts.map((c) => c.workspaceId)}::uuid[],
+                  ${counts.map((c) => c.webhookId)}::uuid[],
+                  ${counts.map((c) => c.failures)}::bigint[],
+                  ${counts.map((c) => c.failingSince)}::timestamptz[],
+                  ${counts.map((c) => c.successAt)}::timestamptz[],
+                  ${counts.map((c) => c.failureAt)}::timestamptz[])
+        as n (workspace_id, id, failures, failing_since, success_at, failure_at)
+      left join ended e on e.workspace_id = n.workspace_id and e.webhook_id = n.id
+     where w.workspace_id = n.workspace_id and w.id = n.id
+    returning w.workspace_id as "workspaceId", w.id as "webhookId",
+              w.failure_count as "failureCount", w.failing_since as "failingSince"`.execute(db)
+  return rows.map(toSettledWebhook)
+}
+
+function toSettledWebhook(row: SettledRow): SettledWebhook {
+  return {
+    ...row,
+    workspaceId: assertId(row.workspaceId),
+    webhookId: assertId(row.webhookId),
+  }
+}
+
+type WebhookCount = {
+  workspaceId: WorkspaceId
+  webhookId: WebhookId
+  /** Since the last success among them. */
+  failures: number
+  /** The first of these failures. */
+  failingSince: Date | null
+  successAt: Date | null
+  failureAt: Date | null
+}
+
+/** In the order they ended, because failures count from the last success. Sorted, as locks are taken. */
+export function countByWebhook(settlements: readonly Settlement[]): WebhookCount[] {
+  const counts = new Map<WebhookId, WebhookCount>()
+  for (const settlement of settlements.toSorted((a, b) => +a.endedAt - +b.endedAt)) {
+    const { workspaceId, webhookId, endedAt } = settlement
+    const count = counts.get(webhookId) ?? {
+      workspaceId,
+      webhookId,
+      failures: 0,
+      failingSince: null,
+      successAt: null,
+      failureAt: null,
+    }
+    counts.set(webhookId, count)
+    if (settlement.status === 'SUCCEEDED') {
+      Object.assign(count, { failures: 0, failingSince: null, successAt: endedAt })
+    } else {
+      count.failures += 1
+      count.failingSince ??= endedAt
+      count.failureAt = endedAt
+    }
+  }
+  return [...counts.values()].toSorted((a, b) => (a.webhookId < b.webhookId ? -1 : 1))
+}

@@ -1,0 +1,61 @@
+import { sql } from 'kysely'
+import { assertId, type WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { WebhookId } from './delivery.ts'
+
+export type SweptWebhook = { workspaceId: WorkspaceId; webhookId: WebhookId; isDeleted: boolean }
+
+/** Every webhook there is, page by page in the order of its key. */
+export async function listSweptWebhooks(
+  db: Queryable,
+  { after, limit }: { after: SweptWebhook | null; limit: number },
+): Promise<SweptWebhook[]> {
+  const { rows } = await sql<{ workspaceId: string; webhookId: string; isDeleted: boolean }>`
+    select workspace_id as "workspaceId", id as "webhookId", deleted_at is not null as "isDeleted"
+      from webhook
+     where ${after === null ? sql`true` : sql`(workspace_id, id) > (${after.workspaceId}::uuid, ${after.webhookId}::uuid)`}
+     order by workspace_id, id
+     limit ${limit}`.execute(db)
+  return rows.map((row) => ({
+    ...row,
+    workspaceId: assertId(row.workspaceId),
+    webhookId: assertId(row.webhookId),
+  }))
+}
+
+/**
+ * Removes deliveries of a webhook that ended before the given time, some at a time; of a deleted one,
+ * all. The oldest stand first in the order of the sequence, so only the beginning is looked at.
+ * Returns how many were removed.
+ */
+export async function deleteEnded(
+  db: Queryable,
+  { workspaceId, webhookId, isDeleted }: SweptWebhook,
+  { before, limit }: { before: Date; limit: number },
+): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from webhook_delivery d
+     using (select id, status, updated_at
+              from webhook_delivery
+             where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
+             order by sequence
+             limit ${limit}) as oldest
+     where d.workspace_id = ${workspaceId} and d.id = oldest.id
+       and (${isDeleted} or (d.status in ('SUCCEEDED', 'FAILED') and d.updated_at < ${before}))`.execute(
+    db,
+  )
+  return Number(numAffectedRows ?? 0n)
+}
+
+/** The row of a deleted webhook, once nothing hangs on it. */
+export async function deleteEmptied(
+  db: Queryable,
+  { workspaceId, webhookId }: SweptWebhook,
+): Promise<void> {
+  await sql`
+    delete from webhook w
+     where w.workspace_id = ${workspaceId} and w.id = ${webhookId} and w.deleted_at is not null
+       and not exists (
+         select from webhook_delivery d
+          where d.workspace_id = w.workspace_id and d.webhook_id = w.id)`.execute(db)
+}

@@ -1,0 +1,48 @@
+import type { Clock } from '../../platform/clock.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { Loop } from '../../platform/loop.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import { deleteEmptied, deleteEnded, listSweptWebhooks, type SweptWebhook } from './sweep-store.ts'
+
+const TURN_MS = 60_000
+const KEPT_MS = 30 * 86_400_000
+const WEBHOOKS_PER_PAGE = 100
+const DELIVERIES_PER_STATEMENT_MAX = 1_000
+/** The rest of a webhook's old deliveries goes in the next turns. */
+const STATEMENTS_PER_WEBHOOK_MAX = 20
+
+type SweepWorker = AsyncDisposable & { runNow: () => Promise<void> }
+
+/** Removes deliveries 30 days after their end, and what a deleted webhook left behind. */
+export function startSweepWorker({
+  db,
+  clock,
+  logger,
+}: {
+  db: Queryable
+  clock: Clock
+  logger: Logger
+}): SweepWorker {
+  const run = async (signal: AbortSignal): Promise<void> => {
+    const before = new Date(clock() - KEPT_MS)
+    let after: SweptWebhook | null = null
+    do {
+      const page: SweptWebhook[] = await listSweptWebhooks(db, { after, limit: WEBHOOKS_PER_PAGE })
+      for (const webhook of page) {
+        if (signal.aborted) return
+        await sweep(db, webhook, before)
+      }
+      after = page.at(-1) ?? null
+    } while (after !== null)
+  }
+  const loop = new Loop({ name: 'webhook-sweep', everyMs: TURN_MS, logger, run })
+  return { runNow: () => loop.runNow(), [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
+}
+
+async function sweep(db: Queryable, webhook: SweptWebhook, before: Date): Promise<void> {
+  const limit = DELIVERIES_PER_STATEMENT_MAX
+  for (let times = 0; times < STATEMENTS_PER_WEBHOOK_MAX; times += 1) {
+    if ((await deleteEnded(db, webhook, { before, limit })) < limit) break
+  }
+  if (webhook.isDeleted) await deleteEmptied(db, webhook)
+}

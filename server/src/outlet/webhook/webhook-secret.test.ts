@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import * as fc from 'fast-check'
+import { Webhook } from 'standardwebhooks'
+import { contractKey, newWebhookSecret, standardKey } from './webhook-secret.ts'
+
+/** The base64 of nothing is nothing, and an HMAC key has at least a byte. */
+const anyBytes = fc.uint8Array({ minLength: 1, maxLength: 64 }).map((bytes) => Buffer.from(bytes))
+
+test('a generated secret is the prefix and 32 random bytes in base64', () => {
+  const secret = newWebhookSecret((bytes) => Buffer.alloc(bytes, 0xfb))
+  assert.equal(secret, `whsec_${Buffer.alloc(32, 0xfb).toString('base64')}`)
+  assert.match(newWebhookSecret(), /^whsec_[A-Za-z0-9+/]{43}=$/)
+  assert.notEqual(newWebhookSecret(), newWebhookSecret())
+})
+
+test('the key of the contract is the whole secret, prefix included, in UTF-8', () => {
+  const text = 'whsec_c2VjcmV0'
+  assert.deepEqual(contractKey(text), Buffer.from(text))
+  assert.deepEqual(contractKey('sésame 🗝'), Buffer.from('sésame 🗝', 'utf8'))
+})
+
+test('the standard key is what stands in base64 after the prefix, padded or not', () => {
+  fc.assert(
+    fc.property(anyBytes, (bytes) => {
+      const encoded = bytes.toString('base64')
+      assert.deepEqual(standardKey(`whsec_${encoded}`), bytes)
+      assert.deepEqual(standardKey(`whsec_${encoded.replaceAll('=', '')}`), bytes)
+    }),
+  )
+})
+
+test('a secret without the prefix is taken as it is, also when it could be base64', () => {
+  for (const secret of [
+    'password',
+    'c2VjcmV0',
+    'WHSEC_c2VjcmV0',
+    ' whsec_c2VjcmV0',
+    'whsec-c2Vj',
+  ]) {
+    assert.deepEqual(standardKey(secret), Buffer.from(secret))
+  }
+})
+
+test('a secret with the prefix that is no base64 is taken as it is', () => {
+  const afterPrefix = [
+    '',
+    '==',
+    'a',
+    'abcde',
+    'ab=',
+    'abc==',
+    'abcd=',
+    'ab==cd',
+    'ab-_',
+    'ab cd',
+    'abcd\n',
+    'é123',
+    'not base64!',
+  ]
+  for (const text of afterPrefix) {
+    assert.deepEqual(standardKey(`whsec_${text}`), Buffer.from(`whsec_${text}`), text)
+  }
+})
+
+test('no secret that a customer may choose throws or makes an empty key', () => {
+  const tail = fc.oneof(fc.string({ unit: 'grapheme' }), fc.base64String())
+  fc.assert(
+    fc.property(fc.constantFrom('', 'whsec_'), tail, (prefix, text) => {
+      fc.pre(prefix + text !== '')
+      assert(standardKey(prefix + text).length > 0)
+      assert(contractKey(prefix + text).length > 0)
+    }),
+  )
+})
+
+test('wherever the standardwebhooks package and base64 agree on a secret, so do we', () => {
+  const at = new Date(1_772_366_400_000)
+  fc.assert(
+    fc.property(anyBytes, (bytes) => {
+      const secret = `whsec_${bytes.toString('base64')}`
+      const theirs = new Webhook(secret).sign('id', at, 'body')
+      assert.equal(
+        new Webhook(standardKey(secret), { format: 'raw' }).sign('id', at, 'body'),
+        theirs,
+      )
+    }),
+  )
+})
+
+test('what the comment says of the standardwebhooks package is so', () => {
+  const at = new Date(1_772_366_400_000)
+  const sign = (secret: string): string => new Webhook(secret).sign('id', at, 'body')
+  assert.equal(sign('c2VjcmV0'), sign('whsec_c2VjcmV0'), 'decodes without the prefix')
+  assert.equal(sign('whsec_c2VjcmU'), sign('whsec_c2VjcmU='), 'takes one without padding')
+  assert.equal(sign('whsec_c2VjcmV0x'), sign('whsec_c2VjcmV0'), 'drops what is left over')
+  assert.throws(() => sign('whsec_not base64!'), /incorrect characters/)
+  assert.throws(() => sign('whsec_=='), Error)
+})

@@ -1,0 +1,243 @@
+import { type Selectable, sql } from 'kysely'
+import { ApiError } from '../../errors.ts'
+import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { Tables } from '../../platform/tables.ts'
+import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
+import { lockCompany } from '../../tenancy/company-store.ts'
+import type { WebhookId } from './delivery.ts'
+import {
+  type SealedSecrets,
+  type Webhook,
+  WEBHOOK_EVENTS,
+  WEBHOOK_STATUSES,
+  type WebhookEvent,
+} from './webhook.ts'
+
+export type NewWebhook = {
+  id: WebhookId
+  companyId: CompanyId
+  workspaceId: WorkspaceId
+  projectId: ProjectId | null
+  url: string
+  events: readonly WebhookEvent[]
+  secret: Buffer
+  secretLabel: string | null
+  now: Date
+}
+
+/** Call it inside a transaction. The webhook sees events from the workspace's present head on. */
+export async function insertWebhook(db: Queryable, webhook: NewWebhook): Promise<Webhook> {
+  await lockCompany(db, webhook.companyId)
+  const { count } = await db
+    .selectFrom('webhook')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('workspace_id', '=', webhook.workspaceId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  if (count >= COMPANY_BOUNDS.webhooksPerWorkspaceMax) {
+    throw new ApiError('conflict', {
+      message: `A workspace may have ${COMPANY_BOUNDS.webhooksPerWorkspaceMax} webhooks; this one has them all.`,
+    })
+  }
+  const row = await db
+    .insertInto('webhook')
+    .values({
+      workspace_id: webhook.workspaceId,
+      id: webhook.id,
+      company_id: webhook.companyId,
+      project_id: webhook.projectId,
+      url: webhook.url,
+      status: 'ENABLED',
+      events: [...webhook.events],
+      secret: webhook.secret,
+      secret_label: webhook.secretLabel,
+      seen_seq: headSeq(webhook.workspaceId),
+      created_at: webhook.now,
+      updated_at: webhook.now,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  return toWebhook(row)
+}
+
+export async function listWebhooks(
+  db: Queryable,
+  { companyId, workspaceId }: { companyId: CompanyId; workspaceId: WorkspaceId },
+): Promise<Webhook[]> {
+  const rows = await db
+    .selectFrom('webhook')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('company_id', '=', companyId)
+    .where('deleted_at', 'is', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(COMPANY_BOUNDS.webhooksPerWorkspaceMax)
+    .execute()
+  return rows.map(toWebhook)
+}
+
+/** Null for another company's as for one that does not exist. */
+export async function findWebhook(
+  db: Queryable,
+  { companyId, webhookId }: { companyId: CompanyId; webhookId: WebhookId },
+): Promise<(Webhook & { secrets: SealedSecrets }) | null> {
+  const row = await db
+    .selectFrom('webhook')
+    .selectAll()
+    .where('id', '=', webhookId)
+    .where('company_id', '=', companyId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst()
+  if (!row) return null
+  return {
+    ...toWebhook(row),
+    secrets: { current: row.secret, next: row.next_secret, nextAt: row.next_secret_at },
+  }
+}
+
+/** Fields that are left out stay. A project that is changed counts for events from now on. */
+export async function updateWebhook(
+  db: Queryable,
+  { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
+  change: {
+    url?: string
+    events?: readonly WebhookEvent[]
+    projectId?: ProjectId | null
+    now: Date
+  },
+): Promise<Webhook | null> {
+  const row = await db
+    .updateTable('webhook')
+    .set({
+      ...(change.url !== undefined && { url: change.url }),
+      ...(change.events !== undefined && { events: [...change.events] }),
+      ...(change.projectId !== undefined && { project_id: change.projectId }),
+      updated_at: change.now,
+    })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .returningAll()
+    .executeTakeFirst()
+  return row ? toWebhook(row) : null
+}
+
+/** Sets the pair of secrets. With `next`, a rotation's overlap begins. */
+export async function updateSecrets(
+  db: Queryable,
+  { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
+  { current, next, nextAt, now }: SealedSecrets & { now: Date },
+): Promise<void> {
+  await db
+    .updateTable('webhook')
+    .set({ secret: current, next_secret: next, next_secret_at: nextAt, updated_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
+}
+
+/** True when it was enabled before. Its waiting deliveries are ended by the dispatcher. */
+export async function disableWebhook(
+  db: Queryable,
+  { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
+  { reason, now }: { reason: string; now: Date },
+): Promise<boolean> {
+  const result = await db
+    .updateTable('webhook')
+    .set({ status: 'DISABLED', disabled_reason: reason, updated_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('status', '=', 'ENABLED')
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** A downgrade. Returns how many there were. */
+export async function disableCompanyWebhooks(
+  db: Queryable,
+  companyId: CompanyId,
+  { reason, now }: { reason: string; now: Date },
+): Promise<number> {
+  const result = await db
+    .updateTable('webhook')
+    .set({ status: 'DISABLED', disabled_reason: reason, updated_at: now })
+    .where('company_id', '=', companyId)
+    .where('status', '=', 'ENABLED')
+    .executeTakeFirst()
+  return Number(result.numUpdatedRows)
+}
+
+/** True when it was disabled before. Events that came meanwhile get no delivery by themselves. */
+export async function enableWebhook(
+  db: Queryable,
+  { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
+  now: Date,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('webhook')
+    .set({
+      status: 'ENABLED',
+      disabled_reason: null,
+      seen_seq: headSeq(workspaceId),
+      failure_count: 0,
+      failing_since: null,
+      resting_until: null,
+      updated_at: now,
+    })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('status', '=', 'DISABLED')
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** True when it was there. It is gone at once; its deliveries are removed by the sweeper. */
+export async function deleteWebhook(
+  db: Queryable,
+  { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
+  now: Date,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('webhook')
+    .set({
+      status: 'DISABLED',
+      disabled_reason: 'The webhook was deleted.',
+      secret: Buffer.alloc(0),
+      next_secret: null,
+      next_secret_at: null,
+      updated_at: now,
+      deleted_at: now,
+    })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+function headSeq(workspaceId: WorkspaceId) {
+  return sql<number>`(select seq from chain_head where workspace_id = ${workspaceId})`
+}
+
+function toWebhook(row: Selectable<Tables['webhook']>): Webhook {
+  return {
+    id: assertId(row.id),
+    companyId: assertId(row.company_id),
+    workspaceId: assertId(row.workspace_id),
+    projectId: row.project_id === null ? null : assertId(row.project_id),
+    url: row.url,
+    status: WEBHOOK_STATUSES.find((status) => status === row.status) ?? 'DISABLED',
+    disabledReason: row.disabled_reason,
+    events: WEBHOOK_EVENTS.filter((event) => row.events.includes(event)),
+    secretLabel: row.secret_label,
+    nextSecretAt: row.next_secret_at,
+    lastSuccessAt: row.last_success_at,
+    lastFailureAt: row.last_failure_at,
+    failureCount: row.failure_count,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  }
+}

@@ -1,0 +1,33 @@
+import type { CompanyId, ProjectId, WorkspaceId } from '../../platform/id.ts'
+import type { WebhookId } from './delivery.ts'
+
+export const WEBHOOK_STATUSES = ['ENABLED', 'DISABLED'] as const
+export type WebhookStatus = (typeof WEBHOOK_STATUSES)[number]
+
+export const WEBHOOK_EVENTS = ['AUDIT_EVENT_CREATED'] as const
+export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
+
+/** A webhook as its owner sees it. */
+export type Webhook = {
+  id: WebhookId
+  companyId: CompanyId
+  workspaceId: WorkspaceId
+  /** Null: the whole workspace. */
+  projectId: ProjectId | null
+  url: string
+  status: WebhookStatus
+  disabledReason: string | null
+  events: WebhookEvent[]
+  secretLabel: string | null
+  /** While a rotation's overlap lasts: when the new secret becomes the only one. */
+  nextSecretAt: Date | null
+  lastSuccessAt: Date | null
+  lastFailureAt: Date | null
+  /** Failed attempts since the last success. */
+  failureCount: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** Encrypted. From `nextAt` on, `next` is the only one. */
+export type SealedSecrets = { current: Buffer; next: Buffer | null; nextAt: Date | null }

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import * as fc from 'fast-check'
+import { SecretBox } from './secret-box.ts'
+import { Secret } from './secret.ts'
+
+const secretKey = new Secret(randomBytes(32))
+const box = new SecretBox(secretKey, 'webhook')
+const WEBHOOK_ID = '019cab2f-0000-7000-8000-000000000001'
+const anyText = fc.string({ unit: 'grapheme' })
+
+test('a sealed text is opened with what it was sealed for, on every node of the same key', () => {
+  const other = new SecretBox(secretKey, 'webhook')
+  fc.assert(
+    fc.property(anyText, anyText, (plain, associated) => {
+      assert.equal(other.open(box.seal(plain, associated), associated), plain)
+    }),
+  )
+})
+
+test('a sealed text stays shut for anything else than it was sealed for', () => {
+  fc.assert(
+    fc.property(anyText, anyText, anyText, (plain, associated, other) => {
+      fc.pre(associated !== other)
+      assert.equal(box.open(box.seal(plain, associated), other), null)
+    }),
+  )
+})
+
+test('another secret key or another purpose opens nothing', () => {
+  const sealed = box.seal('whsec_x', WEBHOOK_ID)
+  const otherKey = new SecretBox(new Secret(randomBytes(32)), 'webhook')
+  assert.equal(otherKey.open(sealed, WEBHOOK_ID), null)
+  assert.equal(new SecretBox(secretKey, 'session').open(sealed, WEBHOOK_ID), null)
+})
+
+test('altering any byte keeps a sealed text shut', () => {
+  const sealed = box.seal('whsec_x', WEBHOOK_ID)
+  for (let index = 0; index < sealed.length; index += 1) {
+    for (const flip of [0x01, 0x80, 0xff]) {
+      const altered = Buffer.from(sealed)
+      altered[index] = (altered[index] ?? 0) ^ flip
+      assert.equal(box.open(altered, WEBHOOK_ID), null, `byte ${index}`)
+    }
+  }
+})
+
+test('a cut or longer text stays shut', () => {
+  const sealed = box.seal('whsec_x', WEBHOOK_ID)
+  for (let length = 0; length < sealed.length; length += 1) {
+    assert.equal(box.open(sealed.subarray(0, length), WEBHOOK_ID), null, `${length} bytes`)
+  }
+  assert.equal(box.open(Buffer.concat([sealed, Buffer.of(0)]), WEBHOOK_ID), null)
+})
+
+test('the same text is sealed differently each time and shows nothing of itself', () => {
+  const first = box.seal('a plain text to look for', WEBHOOK_ID)
+  const second = box.seal('a plain text to look for', WEBHOOK_ID)
+  assert.notDeepEqual(first.subarray(1, 13), second.subarray(1, 13), 'a nonce is never used twice')
+  assert.notDeepEqual(first.subarray(29), second.subarray(29))
+  assert.equal(first.includes('plain text'), false)
+  assert.equal(first[0], 1, 'the version stands first')
+})
+
+test('text that UTF-8 cannot hold is our mistake and is not sealed', () => {
+  assert.throws(() => box.seal('\ud800', WEBHOOK_ID), assert.AssertionError)
+})

@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
+import { eventually } from './eventually.ts'
+
+export type ReceivedRequest = {
+  method: string
+  path: string
+  /** Names in lower case; of a repeated header the last. */
+  headers: Record<string, string>
+  body: Buffer
+  /** Everything up to the empty line, as it came. */
+  head: string
+  receivedAtMs: number
+  /** The connection that brought it, from 1. */
+  connection: number
+}
+
+/** A well-formed answer; without anything 200 and `ok`. */
+export type Answer = {
+  status?: number
+  headers?: Record<string, string>
+  body?: string | Buffer
+  /** In chunks, without a length. */
+  isChunked?: boolean
+  afterMs?: number
+}
+/** Writes, or does not write, what it likes. The connection takes the next request after it. */
+export type Misbehaviour = { misbehave: (socket: Socket) => unknown }
+export type Reply = Answer | Misbehaviour
+export type Script = Reply | ((request: ReceivedRequest) => Reply | Promise<Reply>)
+
+const PIECE = Buffer.alloc(64 * 1_024, 'x')
+const REQUEST_BYTES_MAX = 8 * 1_024 * 1_024
+
+/** Takes the request and never answers. */
+export const hang: Misbehaviour = { misbehave: () => {} }
+/** Tears the connection down instead of an answer. */
+export const reset: Misbehaviour = { misbehave: (socket) => socket.destroy() }
+/** Bytes as they are; the connection stays open. */
+export const raw = (text: string): Misbehaviour => ({ misbehave: (socket) => socket.write(text) })
+/** Bytes as they are, then the end of the connection. */
+export const rawThenClose = (text: string): Misbehaviour => ({
+  misbehave: (socket) => socket.end(text),
+})
+export const malformed = raw('HTTP/1.1 banana\r\n\r\n')
+export const longerThanSent = rawThenClose('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nshort')
+export const shorterThanSent = raw('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok and more')
+export const hangUpInBody = (status = 200): Misbehaviour =>
+  rawThenClose(`HTTP/1.1 ${status} X\r\ntransfer-encoding: chunked\r\n\r\n64\r\nhalf`)
+export const redirectTo = (location: string, status = 302): Answer => ({
+  status,
+  headers: { location },
+})
+
+/** A body of one byte at a time, which never ends; or already the head, when nothing goes before. */
+export const drip = ({
+  everyMs = 1_000,
+  before = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n',
+} = {}): Misbehaviour => ({
+  misbehave: (socket) => {
+    socket.write(before)
+    const timer = setInterval(() => socket.write('x'), everyMs)
+    socket.once('close', () => clearInterval(timer))
+  },
+})
+
+/** A body of so many bytes, as fast as the other side takes them. */
+export const large = (bodyBytes: number, status = 200): Misbehaviour => ({
+  misbehave: async (socket) => {
+    const length = Number.isFinite(bodyBytes) ? `content-length: ${bodyBytes}\r\n` : ''
+    socket.write(`HTTP/1.1 ${status} X\r\n${length}\r\n`)
+    for (let leftBytes = bodyBytes; leftBytes > 0 && !socket.destroyed; leftBytes -= PIECE.length) {
+      if (socket.write(PIECE.subarray(0, leftBytes))) continue
+      await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => {})
+    }
+  },
+})
+export const endless = (status = 200): Misbehaviour => large(Infinity, status)
+
+export type ReceiverOptions = {
+  /** With a key and a certificate the receiver speaks TLS. */
+  tls?: TlsOptions
+  /** The name in `url`, for a certificate that wants one. The receiver listens on 127.0.0.1. */
+  host?: string
+  /** Later ones are counted but not kept. */
+  requestsKeptMax?: number
+}
+
+/**
+ * A scripted receiver of webhooks on loopback. It speaks HTTP by hand, since most of what it is for
+ * is what an HTTP server takes care not to do.
+ */
+export async function startReceiver(
+  script: Script = {},
+  options: ReceiverOptions = {},
+): Promise<Receiver> {
+  const receiver = new Receiver(script, options)
+  await receiver.listen()
+  return receiver
+}
+
+export class Receiver implements AsyncDisposable {
+  readonly requests: ReceivedRequest[] = []
+  /** All that ever came, also those that are not kept. */
+  requestCount = 0
+  /** All connections ever made. */
+  connectionCount = 0
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  readonly #scheme: 'http' | 'https'
+  readonly #host: string
+  readonly #requestsKeptMax: number
+  #script: Script
+
+  constructor(
+    script: Script,
+    { tls, host = '127.0.0.1', requestsKeptMax = 10_000 }: ReceiverOptions,
+  ) {
+    this.#script = script
+    this.#scheme = tls ? 'https' : 'http'
+    this.#host = host
+    this.#requestsKeptMax = requestsKeptMax
+    const serve = (socket: Socket) => void this.#serve(socket)
+    this.#server = tls ? createTlsServer(tls, serve) : createServer(serve)
+    // Below TLS, so that a client that goes away in the handshake is counted and closed as well.
+    this.#server.on('connection', (socket: Socket) => {
+      this.connectionCount += 1
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+  }
+
+  async listen(): Promise<void> {
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+  }
+
+  get url(): string {
+    const address = this.#server.address()
+    assert(typeof address === 'object' && address !== null, 'the receiver listens')
+    return `${this.#scheme}://${this.#host}:${address.port}/hook`
+  }
+
+  get openConnectionCount(): number {
+    return this.#sockets.size
+  }
+
+  /** From the next request on. */
+  answer(script: Script): void {
+    this.#script = script
+  }
+
+  /** The kept requests, once so many have come in all. */
+  async waitFor(count: number, limits?: { timeoutMs?: number }): Promise<ReceivedRequest[]> {
+    return await eventually(() => {
+      assert(this.requestCount >= count, `${this.requestCount} of ${count} requests came`)
+      return this.requests
+    }, limits)
+  }
+
+  /** Closes what is open, as a receiver does that restarts. */
+  cutAll(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    const connection = this.connectionCount
+    // A sender that hangs up is what many of these tests are about.
+    socket.on('error', () => {})
+    socket.setNoDelay(true)
+    let received = Buffer.alloc(0)
+    try {
+      for await (const bytes of socket) {
+        received = Buffer.concat([received, bytes])
+        assert(received.length <= REQUEST_BYTES_MAX, 'the request is too large for a test')
+        for (let next = takeRequest(received); next; next = takeRequest(received)) {
+          received = next.rest
+          await this.#reply(socket, { ...next.request, connection })
+        }
+      }
+    } catch {
+      socket.destroy()
+    }
+  }
+
+  async #reply(socket: Socket, request: ReceivedRequest): Promise<void> {
+    this.requestCount += 1
+    if (this.requests.length < this.#requestsKeptMax) this.requests.push(request)
+    const script = this.#script
+    const reply = typeof script === 'function' ? await script(request) : script
+    if ('misbehave' in reply) {
+      await reply.misbehave(socket)
+      return
+    }
+    // The open socket keeps the process alive, not the delay: nothing waits for it after the test.
+    if (reply.afterMs !== undefined) await delay(reply.afterMs, undefined, { ref: false })
+    if (!socket.destroyed) socket.write(formatAnswer(reply))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    this.cutAll()
+    await closed
+  }
+}
+
+type ParsedRequest = Omit<ReceivedRequest, 'connection'>
+
+function takeRequest(
+  received: Buffer,
+): { request: ParsedRequest; rest: Buffer<ArrayBuffer> } | null {
+  const headEnd = received.indexOf('\r\n\r\n')
+  if (headEnd === -1) return null
+  const head = received.subarray(0, headEnd).toString('latin1')
+  const [requestLine = '', ...lines] = head.split('\r\n')
+  const [method = '', path = ''] = requestLine.split(' ')
+  const headers = Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(':')
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+    }),
+  )
+  assert(!('transfer-encoding' in headers), 'a request of ours says its length')
+  const bodyEnd = headEnd + 4 + Number(headers['content-length'] ?? 0)
+  if (received.length < bodyEnd) return null
+  const body = Buffer.from(received.subarray(headEnd + 4, bodyEnd))
+  const request = { method, path, headers, body, head, receivedAtMs: Date.now() }
+  return { request, rest: Buffer.from(received.subarray(bodyEnd)) }
+}
+
+function formatAnswer({ status = 200, headers = {}, body = 'ok', isChunked }: Answer): Buffer {
+  const isEmpty = status === 204 || status === 304
+  const bytes = isEmpty ? Buffer.alloc(0) : Buffer.from(body)
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  if (isChunked) lines.push('transfer-encoding: chunked')
+  else if (!isEmpty) lines.push(`content-length: ${bytes.length}`)
+  const head = Buffer.from([`HTTP/1.1 ${status} X`, ...lines, '', ''].join('\r\n'), 'latin1')
+  return Buffer.concat([head, isChunked ? inChunks(bytes) : bytes])
+}
+
+function inChunks(bytes: Buffer): Buffer {
+  const middle = Math.ceil(bytes.length / 2)
+  const pieces = [bytes.subarray(0, middle), bytes.subarray(middle)].filter(({ length }) => length)
+  const chunks = pieces.flatMap((piece) => [
+    Buffer.from(`${piece.length.toString(16)}\r\n`),
+    piece,
+    Buffer.from('\r\n'),
+  ])
+  return Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')])
+}

@@ -1,0 +1,64 @@
+import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import { insertWebhook } from '../../src/outlet/webhook/webhook-store.ts'
+import { newId, type ProjectId } from '../../src/platform/id.ts'
+import { SecretBox } from '../../src/platform/secret-box.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { query } from './engine.ts'
+import type { TestApp } from './start-app.ts'
+
+/** For `startTestApp`: receivers of tests listen on loopback and speak plain HTTP. */
+export const ANY_DESTINATION = { ANNALS_WEBHOOK_DESTINATIONS: 'any' }
+
+export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+
+/** A webhook of the company's first workspace, past the routes and their gates. */
+export async function makeWebhook(
+  { app }: TestApp,
+  { company, workspace }: FoundedCompany,
+  {
+    url,
+    projectId = null,
+    secret = SECRET,
+  }: { url: string; projectId?: ProjectId | null; secret?: string },
+): Promise<WebhookId> {
+  const id = newId<'webhook'>()
+  const box = new SecretBox(app.store.secretKey, 'webhook')
+  await app.database.db.transaction().execute((db) =>
+    insertWebhook(db, {
+      id,
+      companyId: company.id,
+      workspaceId: workspace.id,
+      projectId,
+      url,
+      events: ['AUDIT_EVENT_CREATED'],
+      secret: box.seal(secret, id),
+      secretLabel: null,
+      now: new Date(),
+    }),
+  )
+  return id
+}
+
+export type DeliveryRow = {
+  id: string
+  sequence: number
+  eventId: string
+  status: string
+  attempt: number
+  errorClass: string | null
+  failureReason: string | null
+}
+
+/** Every delivery of a webhook as the table has it, in the order of the sequence. */
+export async function readDeliveries(
+  { database }: TestApp,
+  webhookId: WebhookId,
+): Promise<DeliveryRow[]> {
+  const rows = await query(
+    database.connection,
+    `select id, sequence::int as sequence, event_id as "eventId", status, attempt,
+            error_class as "errorClass", failure_reason as "failureReason"
+       from webhook_delivery where webhook_id = '${webhookId}' order by sequence`,
+  )
+  return JSON.parse(JSON.stringify(rows))
+}

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer as createHttpServer, type RequestListener } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { connect, createServer, type Server } from 'node:net'
+import { test } from 'node:test'
+import { connect as connectTls, TLSSocket } from 'node:tls'
+import { Agent, request } from 'undici'
+
+import { createDialler, DialError, type DiallerOptions } from '../../src/outlet/webhook/dialler.ts'
+import { TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
+
+const ANY = { mode: 'any', ports: [] } as const
+const CERTIFIED = { cert: TLS_CERTIFICATE, key: TLS_KEY }
+/** Any name is this machine. Tests here never leave it, also when the guard is broken. */
+const resolve = () => Promise.resolve([{ address: '127.0.0.1', family: 4 }])
+
+/** Says which name and protocol were asked for in the handshake. */
+const answer: RequestListener = ({ socket }, response) => {
+  const isTls = socket instanceof TLSSocket
+  const asked = isTls ? { servername: socket.servername, alpn: socket.alpnProtocol } : null
+  response.end(JSON.stringify(asked))
+}
+
+/** The server on a free port of this machine, and how many connections it has seen. */
+async function listening(server: Server) {
+  let connections = 0
+  server.on('connection', () => connections++)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const address = server.address()
+  assert(typeof address === 'object' && address !== null)
+  return {
+    port: address.port,
+    seen: () => connections,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  }
+}
+
+async function ask(url: string, options: Partial<DiallerOptions> = {}): Promise<unknown> {
+  const agent = new Agent({ connect: createDialler({ rules: ANY, ...options }) })
+  try {
+    const { body } = await request(url, { dispatcher: agent })
+    return await body.json()
+  } finally {
+    await agent.destroy()
+  }
+}
+
+async function failure(asking: Promise<unknown>): Promise<DialError> {
+  const error = await asking.then(
+    () => null,
+    (error: unknown) => error,
+  )
+  assert(error instanceof DialError, String(error))
+  return error
+}
+
+test('for development a receiver on this machine is reached by http, by name and by address', async () => {
+  await using server = await listening(createHttpServer(answer))
+  assert.deepEqual(await ask(`http://localhost:${server.port}`), null)
+  assert.deepEqual(await ask(`http://127.0.0.1:${server.port}`), null)
+  assert.deepEqual(await ask(`http://receiver.test:${server.port}`, { resolve }), null)
+})
+
+test('a trusted certificate is checked against the name, or against the address', async () => {
+  await using server = await listening(createHttpsServer(CERTIFIED, answer))
+  const ca = TLS_CERTIFICATE
+  const byName = await ask(`https://localhost:${server.port}`, { ca })
+  assert.deepEqual(byName, { servername: 'localhost', alpn: 'http/1.1' })
+  const byAddress = await ask(`https://127.0.0.1:${server.port}`, { ca })
+  assert.deepEqual(byAddress, { servername: false, alpn: 'http/1.1' })
+  const other = await failure(ask(`https://receiver.test:${server.port}`, { ca, resolve }))
+  assert.equal(other.errorClass, 'tls')
+  assert.equal(
+    other.message,
+    'The TLS handshake with receiver.test failed: ERR_TLS_CERT_ALTNAME_INVALID',
+  )
+})
+
+test('the server name is that of the URL, whatever the Host header says', async () => {
+  await using server = await listening(createHttpsServer(CERTIFIED, answer))
+  const connect = createDialler({ rules: ANY, ca: TLS_CERTIFICATE })
+  const agent = new Agent({ connect })
+  try {
+    const url = `https://localhost:${server.port}`
+    const headers = { host: 'elsewhere.test' }
+    const { body } = await request(url, { dispatcher: agent, headers })
+    assert.deepEqual(await body.json(), { servername: 'localhost', alpn: 'http/1.1' })
+  } finally {
+    await agent.destroy()
+  }
+})
+
+test('a self-signed certificate is refused, also when the environment asks for no checks', async (t) => {
+  await using server = await listening(createHttpsServer(CERTIFIED, answer))
+  const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED
+  t.after(() => {
+    if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
+    else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before
+  })
+  for (const setting of ['1', '0']) {
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = setting
+    const error = await failure(ask(`https://localhost:${server.port}`))
+    assert.equal(error.errorClass, 'tls')
+    assert.equal(
+      error.message,
+      'The TLS handshake with localhost failed: DEPTH_ZERO_SELF_SIGNED_CERT',
+    )
+    assert(error.cause instanceof Error)
+  }
+})
+
+test('a receiver that speaks no TLS, or hangs up on it, is a failure of tls', async () => {
+  await using plain = await listening(createHttpServer(answer))
+  await using rude = await listening(
+    createServer((socket) => socket.once('data', () => socket.destroy())),
+  )
+  for (const { port } of [plain, rude]) {
+    const error = await failure(ask(`https://localhost:${port}`))
+    assert.equal(error.errorClass, 'tls')
+  }
+})
+
+test('a receiver that is silent in the handshake is left after the time-out', async () => {
+  const { promise: left, resolve: leave } = Promise.withResolvers<void>()
+  await using server = await listening(
+    createServer((socket) =>
+      socket
+        .resume()
+        .on('error', () => {})
+        .on('close', () => leave()),
+    ),
+  )
+  const error = await failure(ask(`https://127.0.0.1:${server.port}`, { connectTimeoutMs: 50 }))
+  assert.equal(error.errorClass, 'timeout')
+  assert.equal(error.message, '127.0.0.1 did not answer in time')
+  await left
+})
+
+test('a port at which nobody listens is a failed connection', async () => {
+  const server = await listening(createServer())
+  await server[Symbol.asyncDispose]()
+  const error = await failure(ask(`http://127.0.0.1:${server.port}`))
+  assert.equal(error.errorClass, 'connect')
+  assert.equal(error.message, 'The connection to 127.0.0.1 failed: ECONNREFUSED')
+})
+
+test('the second address is dialled when the first does not answer', async () => {
+  await using server = await listening(createHttpServer(answer))
+  const resolve = () =>
+    Promise.resolve([
+      { address: '::1', family: 6 },
+      { address: '127.0.0.1', family: 4 },
+    ])
+  assert.deepEqual(await ask(`http://receiver.test:${server.port}`, { resolve }), null)
+})
+
+test('in public mode this machine is not connected to, by any name or spelling', async () => {
+  await using server = await listening(createHttpsServer(CERTIFIED, answer))
+  const rules = { mode: 'public', ports: [server.port] } as const
+  for (const host of [
+    'receiver.example.com',
+    'localhost',
+    '127.0.0.1',
+    '2130706433',
+    '0x7f.1',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+  ]) {
+    const options = { rules, resolve, ca: TLS_CERTIFICATE }
+    const error = await failure(ask(`https://${host}:${server.port}`, options))
+    assert.equal(error.errorClass, 'blocked_address', host)
+  }
+  assert.equal(server.seen(), 0)
+})
+
+test('in public mode a connection that ends on this machine after all gets no request', async () => {
+  let requests = 0
+  await using server = await listening(createHttpsServer(CERTIFIED, () => requests++))
+  const rules = { mode: 'public', ports: [] } as const
+  const target = { host: '127.0.0.1', port: server.port }
+  for (const dial of [
+    () => connect(target),
+    () => connectTls({ ...target, servername: 'localhost', ca: TLS_CERTIFICATE }),
+  ]) {
+    const error = await failure(ask('https://8.8.8.8', { rules, dial }))
+    assert.equal(error.errorClass, 'blocked_address')
+    assert.equal(error.message, '8.8.8.8 led to an address that is not public')
+  }
+  assert.equal(requests, 0)
+})
+
+test('a connection serves several requests', async () => {
+  await using server = await listening(createHttpServer(answer))
+  const agent = new Agent({ connect: createDialler({ rules: ANY }), connections: 1 })
+  try {
+    for (const _request of [1, 2, 3]) {
+      const { body } = await request(`http://127.0.0.1:${server.port}`, { dispatcher: agent })
+      await body.json()
+    }
+    assert.equal(server.seen(), 1)
+  } finally {
+    await agent.destroy()
+  }
+})

@@ -1,0 +1,492 @@
+import assert from 'node:assert/strict'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { test } from 'node:test'
+import { buildConnector } from 'undici'
+import type { AttemptOutcome, ErrorClass } from '../../src/outlet/webhook/delivery.ts'
+import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
+import { Sender, type SenderOptions } from '../../src/outlet/webhook/sender.ts'
+import { handClock } from '../harness/clock.ts'
+import { eventually } from '../harness/eventually.ts'
+import {
+  drip,
+  endless,
+  hang,
+  hangUpInBody,
+  large,
+  longerThanSent,
+  malformed,
+  raw,
+  rawThenClose,
+  redirectTo,
+  type Reply,
+  reset,
+  type Script,
+  shorterThanSent,
+  startReceiver,
+} from '../harness/receiver.ts'
+import { TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
+
+const KIB = 1_024
+/** Long enough for loopback on a busy machine, short enough to wait for. */
+const TIMEOUT_MS = 400
+const GRACE_MS = 100
+/** What a slow machine may add to a timer. */
+const SLACK_MS = 2_000
+const NOW_MS = Date.parse('2026-03-01T12:00:00Z')
+
+/** A sender that remembers the sockets it opened. */
+function startSender(options: Partial<SenderOptions> = {}): { sender: Sender; sockets: Socket[] } {
+  const sockets: Socket[] = []
+  const dial = options.connect ?? buildConnector({ allowH2: false })
+  const sender = new Sender({
+    readRetryAfter,
+    timeoutMs: TIMEOUT_MS,
+    bodyGraceMs: GRACE_MS,
+    clock: handClock(NOW_MS).clock,
+    ...options,
+    connect: (target, callback) =>
+      dial(target, (...result) => {
+        if (result[1]) sockets.push(result[1])
+        callback(...result)
+      }),
+  })
+  return { sender, sockets }
+}
+
+const sending = (url: string, headers: Record<string, string> = {}) => ({
+  url,
+  headers: { 'content-type': 'application/json', ...headers },
+  body: Buffer.from('{"id":"é"}'),
+})
+
+/** Every name leads to this port. */
+function connectTo(port: number): SenderOptions['connect'] {
+  return (_, callback) => {
+    const socket = connectTcp(port, '127.0.0.1', () => callback(null, socket))
+  }
+}
+
+/** One send to a receiver with this script. */
+async function outcomeWith(
+  script: Script,
+  options?: Partial<SenderOptions>,
+): Promise<{ outcome: AttemptOutcome; durationMs: number; requests: number }> {
+  await using receiver = await startReceiver(script)
+  await using sender = startSender(options).sender
+  const sent = await sender.send(sending(receiver.url))
+  return { ...sent, requests: receiver.requestCount }
+}
+
+function assertUnreachable(outcome: AttemptOutcome, errorClass: ErrorClass, says: RegExp): void {
+  assert(outcome.kind === 'unreachable', JSON.stringify(outcome))
+  assert.equal(outcome.errorClass, errorClass)
+  assert.match(outcome.message, says)
+  assert.match(outcome.message, /^[^\n]{1,200}$/)
+}
+
+test('the receiver gets a POST with our headers, the path with its query, and the body', async () => {
+  await using receiver = await startReceiver()
+  await using sender = startSender().sender
+  await sender.send(sending(`${receiver.url}/a%20b?c=d&e#f`, { 'x-service-attempt': '1' }))
+  assert(!process.getActiveResourcesInfo().includes('Timeout'), 'no timer outlives its send')
+
+  const [request] = receiver.requests
+  assert(request)
+  assert.equal(request.method, 'POST')
+  assert.equal(request.path, '/hook/a%20b?c=d&e')
+  assert.equal(request.body.toString(), '{"id":"é"}')
+  assert.deepEqual(request.headers, {
+    host: new URL(receiver.url).host,
+    connection: 'keep-alive',
+    'content-type': 'application/json',
+    'x-service-attempt': '1',
+    'content-length': '11',
+  })
+})
+
+const ANSWERS: Record<string, { answer: Reply; outcome: AttemptOutcome }> = {
+  'a 200 with a body': {
+    answer: { body: 'thanks' },
+    outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'thanks' },
+  },
+  'a 204 without a body': {
+    answer: { status: 204 },
+    outcome: { kind: 'accepted', responseStatus: 204, excerpt: '' },
+  },
+  'a 200 in chunks': {
+    answer: { isChunked: true, body: 'piece by piece' },
+    outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'piece by piece' },
+  },
+  'a body that the end of the connection ends': {
+    answer: rawThenClose('HTTP/1.1 200 OK\r\n\r\nto the end'),
+    outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'to the end' },
+  },
+  'an answer of HTTP/1.0': {
+    answer: rawThenClose('HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\nold'),
+    outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'old' },
+  },
+  'an answer after informational ones': {
+    answer: raw(
+      'HTTP/1.1 103 X\r\n\r\nHTTP/1.1 102 X\r\n\r\nHTTP/1.1 202 X\r\ncontent-length: 0\r\n\r\n',
+    ),
+    outcome: { kind: 'accepted', responseStatus: 202, excerpt: '' },
+  },
+  'a slow answer within the time': {
+    answer: { afterMs: 50, body: 'late' },
+    outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'late' },
+  },
+  'a redirect': {
+    answer: redirectTo('http://127.0.0.1:1/elsewhere'),
+    outcome: { ...refused(302, null, 'ok'), errorClass: 'redirect' },
+  },
+  'a 410': { answer: { status: 410, body: 'gone' }, outcome: refused(410, null, 'gone') },
+  'a 503 that asks for seconds': {
+    answer: { status: 503, headers: { 'retry-after': '120' }, body: '' },
+    outcome: refused(503, 120_000),
+  },
+  'a 503 that asks for a date': {
+    answer: { status: 503, headers: { 'retry-after': 'Sun, 01 Mar 2026 12:05:00 GMT' }, body: '' },
+    outcome: refused(503, 300_000),
+  },
+  'an unknown status': { answer: { status: 799 }, outcome: refused(799, null, 'ok') },
+}
+
+type Refused = Extract<AttemptOutcome, { kind: 'refused' }>
+
+function refused(responseStatus: number, retryAfterMs: number | null, excerpt = ''): Refused {
+  return { kind: 'refused', responseStatus, errorClass: 'http', retryAfterMs, excerpt }
+}
+
+for (const [name, { answer, outcome: expected }] of Object.entries(ANSWERS)) {
+  test(`${name}: ${expected.kind}, by its status line alone`, async () => {
+    const { outcome, requests } = await outcomeWith(answer)
+    assert.deepEqual(outcome, expected)
+    assert.equal(requests, 1)
+  })
+}
+
+const tls = { key: TLS_KEY, cert: TLS_CERTIFICATE }
+
+test('an https receiver is sent to over TLS, and its connection is used again', async () => {
+  await using receiver = await startReceiver({}, { tls })
+  const connect = buildConnector({ allowH2: false, ca: TLS_CERTIFICATE })
+  await using sender = startSender({ connect, connectionsPerOriginMax: 1 }).sender
+  for (let count = 0; count < 3; count += 1) {
+    assert.equal((await sender.send(sending(receiver.url))).outcome.kind, 'accepted')
+  }
+  assert.equal(receiver.connectionCount, 1)
+})
+
+const BROKEN_BODIES: Record<string, { reply: Reply; excerpt: RegExp }> = {
+  'a hang-up in mid-body': { reply: hangUpInBody(), excerpt: /^half$/ },
+  'a body shorter than its length': { reply: longerThanSent, excerpt: /^short$/ },
+  'a body longer than its length': { reply: shorterThanSent, excerpt: /^ok$/ },
+  'a broken chunk': {
+    reply: raw('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nokZZ\r\n'),
+    excerpt: /^ok$/,
+  },
+  'a head and then nothing': {
+    reply: raw('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n'),
+    excerpt: /^$/,
+  },
+  'a body that drips': { reply: drip({ everyMs: 20 }), excerpt: /^x+$/ },
+  'a body without end': { reply: endless(), excerpt: /^x{16384}$/ },
+}
+
+for (const [name, { reply, excerpt }] of Object.entries(BROKEN_BODIES)) {
+  test(`${name} does not undo a 200`, async () => {
+    const { outcome, durationMs } = await outcomeWith(reply)
+    assert(outcome.kind === 'accepted', JSON.stringify(outcome))
+    assert.equal(outcome.responseStatus, 200)
+    assert.match(outcome.excerpt, excerpt)
+    assert(durationMs < TIMEOUT_MS + SLACK_MS)
+  })
+}
+
+test('the deadline holds for a body that drips, even where the grace is longer', async () => {
+  const { outcome, durationMs } = await outcomeWith(drip({ everyMs: 20 }), { bodyGraceMs: 60_000 })
+  assert.equal(outcome.kind, 'accepted')
+  assert(durationMs >= TIMEOUT_MS - 5 && durationMs < TIMEOUT_MS + SLACK_MS, `${durationMs} ms`)
+})
+
+test('a broken body does not hide a refusal', async () => {
+  const { outcome } = await outcomeWith(hangUpInBody(500))
+  assert.deepEqual(outcome, refused(500, null, 'half'))
+})
+
+const UNANSWERED: Record<string, { reply: Reply; errorClass: ErrorClass; says: RegExp }> = {
+  'a receiver that hangs': { reply: hang, errorClass: 'timeout', says: /no answer within 0.4 sec/ },
+  'a head that drips': {
+    reply: drip({ everyMs: 20, before: 'HTTP/1.1 200 OK\r\nx-endless: ' }),
+    errorClass: 'timeout',
+    says: /no answer within/,
+  },
+  'an informational answer and then none': {
+    reply: raw('HTTP/1.1 103 X\r\n\r\n'),
+    errorClass: 'timeout',
+    says: /no answer within/,
+  },
+  'a connection reset': { reply: reset, errorClass: 'reset', says: /closed the connection/ },
+  'a hang-up in the head': {
+    reply: rawThenClose('HTTP/1.1 200 OK\r\ncontent-le'),
+    errorClass: 'reset',
+    says: /closed the connection/,
+  },
+  'malformed HTTP': { reply: malformed, errorClass: 'reset', says: /not HTTP\/1\.1/ },
+  'another protocol': { reply: raw('220 mail ESMTP\r\n'), errorClass: 'reset', says: /not HTTP/ },
+  'a head without end': {
+    reply: raw(`HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(20_000)}`),
+    errorClass: 'reset',
+    says: /headers of the answer are too large/,
+  },
+  'a 100 that nobody asked for': {
+    reply: raw('HTTP/1.1 100 X\r\n\r\nHTTP/1.1 200 X\r\ncontent-length: 0\r\n\r\n'),
+    errorClass: 'reset',
+    says: /out of turn/,
+  },
+  'a change of protocol': {
+    reply: raw('HTTP/1.1 101 X\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n'),
+    errorClass: 'reset',
+    says: /out of turn/,
+  },
+}
+
+for (const [name, { reply, errorClass, says }] of Object.entries(UNANSWERED)) {
+  test(`${name}: unreachable, class ${errorClass}`, async () => {
+    const { outcome, durationMs, requests } = await outcomeWith(reply)
+    assertUnreachable(outcome, errorClass, says)
+    if (errorClass === 'timeout') assert(durationMs >= TIMEOUT_MS - 5, `after ${durationMs} ms`)
+    assert(durationMs < TIMEOUT_MS + SLACK_MS, `after ${durationMs} ms`)
+    assert.equal(requests, 1, 'nothing is sent twice')
+  })
+}
+
+test('of 100 MB only the excerpt and what was under way is read, and the connection closed', async () => {
+  await using receiver = await startReceiver(large(100 * KIB * KIB))
+  const { sender, sockets } = startSender({ bodyGraceMs: 60_000, timeoutMs: 60_000 })
+  await using _ = sender
+  const { outcome } = await sender.send(sending(receiver.url))
+  assert(outcome.kind === 'accepted')
+  assert.equal(outcome.excerpt.length, 16 * KIB)
+  await eventually(() => assert.equal(receiver.openConnectionCount, 0))
+  const bytesRead = sockets[0]?.bytesRead ?? Infinity
+  assert(bytesRead <= 192 * KIB, `${bytesRead} bytes were read`)
+})
+
+test('an answer larger than the excerpt, but not too large, leaves the connection usable', async () => {
+  await using receiver = await startReceiver({ body: 'y'.repeat(40 * KIB) })
+  const { sender, sockets } = startSender({ bodyGraceMs: 60_000, timeoutMs: 60_000 })
+  await using _ = sender
+  const first = await sender.send(sending(receiver.url))
+  assert(first.outcome.kind === 'accepted')
+  assert.equal(first.outcome.excerpt, 'y'.repeat(16 * KIB))
+  await eventually(() => assert((sockets[0]?.bytesRead ?? 0) > 40 * KIB))
+  for (let count = 0; count < 5; count += 1) await sender.send(sending(receiver.url))
+  assert(receiver.connectionCount <= 2, `${receiver.connectionCount} connections`)
+})
+
+test('an excerpt is text that PostgreSQL stores, within its bytes and without half a character', async () => {
+  const excerptOf = async (body: Buffer) => {
+    const { outcome } = await outcomeWith({ body }, { excerptBytesMax: 10 })
+    assert(outcome.kind === 'accepted')
+    return outcome.excerpt
+  }
+  assert.equal(await excerptOf(Buffer.from('a\0b')), 'a\uFFFDb')
+  assert.equal(await excerptOf(Buffer.from([0x61, 0xff, 0x62])), 'a\uFFFDb')
+  assert.equal(await excerptOf(Buffer.from([0x61, 0xe2, 0x82])), 'a\uFFFD')
+  assert.equal(await excerptOf(Buffer.from('1234567€€')), '1234567€')
+  assert.equal(await excerptOf(Buffer.from('12345678€')), '12345678')
+  assert.equal(await excerptOf(Buffer.alloc(10)), '\uFFFD'.repeat(3))
+})
+
+test('a connection is used again, and only by one send at a time', async () => {
+  await using receiver = await startReceiver()
+  await using sender = startSender().sender
+  for (let count = 0; count < 20; count += 1) await sender.send(sending(receiver.url))
+  // The one that just ended is free a turn of the event loop later than its send.
+  assert(receiver.connectionCount <= 2, `${receiver.connectionCount} connections`)
+
+  receiver.answer({ afterMs: 50 })
+  await Promise.all(Array.from({ length: 5 }, () => sender.send(sending(receiver.url))))
+  const busy = receiver.requests.slice(-5).map(({ connection }) => connection)
+  assert.equal(new Set(busy).size, 5)
+})
+
+test('a connection that the receiver closed meanwhile is replaced', async () => {
+  await using receiver = await startReceiver()
+  const { sender, sockets } = startSender()
+  await using _ = sender
+  await sender.send(sending(receiver.url))
+  receiver.cutAll()
+  await eventually(() => assert(sockets[0]?.destroyed))
+  const { outcome } = await sender.send(sending(receiver.url))
+  assert.equal(outcome.kind, 'accepted')
+})
+
+test('a connection from before that the receiver closes as we write is a reset, sent once', async () => {
+  await using receiver = await startReceiver(() => (receiver.requestCount === 1 ? {} : reset))
+  const { sender, sockets } = startSender({ connectionsPerOriginMax: 1 })
+  await using _ = sender
+  await sender.send(sending(receiver.url))
+  const { outcome } = await sender.send(sending(receiver.url))
+  assertUnreachable(outcome, 'reset', /closed the connection/)
+  assert.equal(sockets.length, 1)
+  assert.equal(receiver.requestCount, 2)
+})
+
+test('a connection without work is closed soon, whatever the receiver offers', async () => {
+  await using receiver = await startReceiver({ headers: { 'keep-alive': 'timeout=600' } })
+  await using sender = startSender({ connectionIdleMs: 50 }).sender
+  await sender.send(sending(receiver.url))
+  await eventually(() => assert.equal(receiver.openConnectionCount, 0), { timeoutMs: SLACK_MS })
+  await eventually(() => assert.equal(sender.originCount, 0))
+})
+
+test('an origin has no more connections than allowed, and the others wait their turn', async () => {
+  await using receiver = await startReceiver({ afterMs: 20 })
+  await using sender = startSender({ connectionsPerOriginMax: 3, timeoutMs: 10_000 }).sender
+  const sends = Array.from({ length: 12 }, () => sender.send(sending(receiver.url)))
+  const outcomes = await Promise.all(sends)
+  assert(outcomes.every(({ outcome }) => outcome.kind === 'accepted'))
+  assert.equal(receiver.connectionCount, 3)
+})
+
+test('a send that waited in vain for a connection is never written', async () => {
+  await using receiver = await startReceiver(hang)
+  await using sender = startSender({ connectionsPerOriginMax: 1 }).sender
+  const [first, second] = await Promise.all([
+    sender.send(sending(receiver.url)),
+    sender.send(sending(receiver.url)),
+  ])
+  assertUnreachable(first.outcome, 'timeout', /no answer within/)
+  assertUnreachable(second.outcome, 'timeout', /no connection within/)
+
+  receiver.answer({})
+  const third = await sender.send(sending(receiver.url))
+  assert.equal(third.outcome.kind, 'accepted')
+  assert.equal(receiver.requestCount, 2, 'the first and the third')
+})
+
+test('a connector that never calls back is given up at the deadline', async () => {
+  await using sender = startSender({ connect: () => {} }).sender
+  const { outcome } = await sender.send(sending('http://127.0.0.1:1/'))
+  assertUnreachable(outcome, 'timeout', /no connection within/)
+})
+
+test('a port where nobody listens: unreachable, class connect', async () => {
+  let url = ''
+  {
+    await using receiver = await startReceiver()
+    url = receiver.url
+  }
+  await using sender = startSender().sender
+  for (let count = 0; count < 3; count += 1) {
+    const { outcome } = await sender.send(sending(url))
+    assertUnreachable(outcome, 'connect', /No connection could be opened/)
+  }
+})
+
+for (const errorClass of ['dns', 'connect', 'tls', 'timeout', 'blocked_address'] as const) {
+  test(`a failure that the connector calls ${errorClass} keeps its class and message`, async () => {
+    const message = `what ${errorClass} means`
+    const fault = Object.assign(new Error(`what ${errorClass}\n  means`), { errorClass })
+    for (const error of [fault, new Error('outer', { cause: fault })]) {
+      await using sender = startSender({ connect: (_, callback) => callback(error, null) }).sender
+      const { outcome } = await sender.send(sending('http://receiver.test/'))
+      assert.deepEqual(outcome, { kind: 'unreachable', errorClass, message })
+    }
+  })
+}
+
+test('a TLS alert and lost packets on an open connection are named as such', async () => {
+  await using receiver = await startReceiver(hang)
+  const port = Number(new URL(receiver.url).port)
+  const faults = [
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'tls'],
+    ['ETIMEDOUT', 'timeout'],
+  ] as const
+  for (const [code, errorClass] of faults) {
+    const { sender, sockets } = startSender({ connect: connectTo(port) })
+    await using _ = sender
+    const sent = sender.send(sending('http://receiver.test/'))
+    await receiver.waitFor(errorClass === 'tls' ? 1 : 2)
+    sockets[0]?.destroy(Object.assign(new Error('broken'), { code }))
+    assertUnreachable((await sent).outcome, errorClass, /^The /)
+  }
+})
+
+test('what cannot be sent is an outcome, and does not block the origin for others', async () => {
+  await using receiver = await startReceiver()
+  await using sender = startSender({ connectionsPerOriginMax: 2 }).sender
+  for (const url of ['', 'nowhere', 'ftp://127.0.0.1/', 'file:///etc/passwd', 'http://']) {
+    assertUnreachable((await sender.send(sending(url))).outcome, 'connect', /URL is not valid/)
+  }
+  const badHeaders = [
+    { 'x-bad': 'a\r\nb: c' },
+    { 'x-bad': 'snow ☃' },
+    { 'x bad': 'a' },
+    { '': 'a' },
+    { Host: 'elsewhere.test' },
+    { 'Content-Length': '3' },
+    { 'transfer-encoding': 'chunked' },
+    { ['x'.repeat(1_000) + '\n']: 'a' },
+  ]
+  for (const headers of badHeaders) {
+    const { outcome } = await sender.send(sending(receiver.url, headers))
+    assertUnreachable(outcome, 'connect', /^The header /)
+  }
+  assert.equal((await sender.send(sending(receiver.url))).outcome.kind, 'accepted')
+  assert.equal(receiver.requestCount, 1)
+})
+
+test('an origin that timed out is forgotten, and its connection closed', async () => {
+  await using receiver = await startReceiver(hang)
+  const { sender, sockets } = startSender()
+  await using _ = sender
+  await sender.send(sending(receiver.url))
+  await eventually(() => assert.equal(receiver.openConnectionCount, 0))
+  assert(sockets[0]?.destroyed)
+  await eventually(() => assert.equal(sender.originCount, 0))
+})
+
+test('beyond the limit of origins the connection of the longest unused is closed', async () => {
+  await using receiver = await startReceiver()
+  const port = Number(new URL(receiver.url).port)
+  const { sender, sockets } = startSender({ connect: connectTo(port), originsMax: 3 })
+  await using _ = sender
+  const sendTo = (name: string) => sender.send(sending(`http://${name}.test/`))
+  for (const name of ['a', 'b', 'c', 'a', 'd']) {
+    assert.equal((await sendTo(name)).outcome.kind, 'accepted')
+  }
+  await eventually(() => assert.equal(receiver.openConnectionCount, 3))
+  assert.deepEqual(
+    sockets.map(({ destroyed }) => destroyed),
+    [false, true, false, false],
+  )
+  assert.equal(sender.originCount, 3)
+})
+
+test('stopping ends every send at once, and none begins afterwards', async () => {
+  await using receiver = await startReceiver(hang)
+  const { sender } = startSender({ connectionsPerOriginMax: 2, timeoutMs: 60_000 })
+  const sends = Array.from({ length: 5 }, () => sender.send(sending(receiver.url)))
+  await receiver.waitFor(2)
+  const stoppedAtMs = performance.now()
+  await sender[Symbol.asyncDispose]()
+  for (const { outcome } of await Promise.all(sends)) {
+    assertUnreachable(outcome, 'reset', /We stopped/)
+  }
+  assert(performance.now() - stoppedAtMs < SLACK_MS)
+  await eventually(() => assert.equal(receiver.openConnectionCount, 0))
+  assertUnreachable((await sender.send(sending(receiver.url))).outcome, 'reset', /We stopped/)
+  assert.equal(receiver.requestCount, 2)
+})
+
+test('a send whose answer has begun keeps its outcome when we stop', async () => {
+  await using receiver = await startReceiver(drip({ everyMs: 10 }))
+  const { sender, sockets } = startSender({ bodyGraceMs: 60_000, timeoutMs: 60_000 })
+  const sent = sender.send(sending(receiver.url))
+  await eventually(() => assert((sockets[0]?.bytesRead ?? 0) > 60))
+  await sender[Symbol.asyncDispose]()
+  assert.equal((await sent).outcome.kind, 'accepted')
+})
