@@ -30,6 +30,8 @@ export type LeasedWork = { delivery: LeasedDelivery; event: SealedEvent | null }
 /** Who may send, and until when. */
 export type Lease = { token: string; until: Date }
 
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
 type WorkRow = Omit<
   WebhookWork,
   'workspaceId' | 'webhookId' | 'companyId' | 'projectId' | 'secrets'
@@ -45,11 +47,16 @@ type WorkRow = Omit<
 
 /**
  * Webhooks with events to make deliveries for, with deliveries that are due, or, disabled, with
- * deliveries to end. A resting one has no work. Those that wait longest come first.
+ * deliveries to end. A resting one has no work. In the order of their ids from `after` on, and around.
  */
 export async function listWork(
   db: Queryable,
-  { now, openMax, limit }: { now: Date; openMax: number; limit: number },
+  {
+    now,
+    openMax,
+    after,
+    limit,
+  }: { now: Date; openMax: number; after: WebhookId | null; limit: number },
 ): Promise<WebhookWork[]> {
   const { rows } = await sql<WorkRow>`
     ${KEEP_PLAN}
@@ -70,6 +77,7 @@ export async function listWork(
          and (w.status = 'DISABLED' or w.resting_until is null or w.resting_until <= ${now})) as work
      where case when "isEnabled" then "hasDue" or ("headSeq" > "seenSeq" and "openCount" < ${openMax})
                 else "openCount" > 0 end
+     order by "webhookId" > ${after ?? FIRST_ID}::uuid desc, "webhookId"
      limit ${sql.lit(limit)}`.execute(db)
   return rows.map(({ secret, nextSecret, nextSecretAt, ...row }) => ({
     ...row,

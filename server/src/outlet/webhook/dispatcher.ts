@@ -88,6 +88,8 @@ export class Dispatcher implements AsyncDisposable {
   readonly #stop = new AbortController()
   /** On their way, as long as nobody wrote down how they ended. */
   readonly #sending = new Set<Held>()
+  /** Where the last turn ended, when there was more to do than fits one. */
+  #servedLast: WebhookId | null = null
   #heldBytes = 0
   /** After disposal nothing is written any more. */
   #isOver = false
@@ -148,15 +150,27 @@ export class Dispatcher implements AsyncDisposable {
     const works = await listWork(this.#options.db, {
       now: this.#now(),
       openMax: openPerWebhookMax,
+      after: this.#servedLast,
       limit: webhooksPerTurnMax,
     })
+    this.#servedLast = works.at(-1)?.webhookId ?? null
     const next = works.values()
     await Promise.all(
       Array.from({ length: statementsAtOnceMax }, async () => {
-        for (const work of next) await this.#serve(work)
+        for (const work of next) await this.#tryToServe(work)
       }),
     )
     this.#forgetIdle()
+  }
+
+  /** What goes wrong with one webhook is no reason to leave the others unserved. */
+  async #tryToServe(work: WebhookWork): Promise<void> {
+    try {
+      await this.#serve(work)
+    } catch (error) {
+      const { webhookId } = work
+      this.#options.logger.warn({ event: 'dispatch.failed', webhookId, err: error })
+    }
   }
 
   async #serve(work: WebhookWork): Promise<void> {
