@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Client } from 'pg'
 import { startEngine } from '../server/src/platform/embedded-postgres.ts'
+import { asOwner, multiNodeEnv, readSettings, warmUpEngine } from './lib/engine.ts'
 import { type LoadResult, requestBytes, runLoad } from './lib/http-load.ts'
 import { cpuUsOf, postgresCpuUs, rssBytesOf } from './lib/processes.ts'
 import { circumstances, saveResult, table } from './lib/report.ts'
@@ -95,7 +95,8 @@ export async function benchIngest(only: string | undefined): Promise<void> {
       process.stdout.write(`${table(rows.slice(-1))}\n`)
     }
 
-    await warmUp(engine.connection)
+    await asOwner(engine.connection, (client) => client.query('create database naive'))
+    await warmUpEngine(engine.connection)
     {
       await using echo = await startProgram('bench/reference/echo.ts', {})
       await measure('echo', [echo], { connections: 64, credential: 'workspaceId' })
@@ -123,7 +124,7 @@ export async function benchIngest(only: string | undefined): Promise<void> {
       await measure('annals, batches', [service], { connections: 8, batch: BATCH_EVENTS })
       await measure('annals, overload', [service], { connections: 1_280 })
     }
-    const nodeEnv = await multiNodeEnv(engine.connection)
+    const nodeEnv = multiNodeEnv(engine.connection)
     for (const count of [1, WRITERS]) {
       const nodes = await Promise.all(Array.from({ length: count }, () => startAnnals(nodeEnv)))
       await using stack = new AsyncDisposableStack()
@@ -227,47 +228,6 @@ function measured(
     rssMb: Math.max(...services.map(({ pid }) => rssBytesOf(pid))) / 2 ** 20,
     others: results.reduce((sum, { requests }) => sum + requests, 0) - Math.round(accepted),
   }
-}
-
-/** A fresh cluster writes at half speed until its WAL files have been recycled once. */
-async function warmUp(connection: object): Promise<void> {
-  const client = new Client(connection)
-  await client.connect()
-  await client.query('create database naive')
-  for (let round = 0; round < 2; round += 1) {
-    await client.query(
-      'create table warm as select n, repeat(md5(n::text), 8) as text from generate_series(1, 2000000) as n',
-    )
-    await client.query('drop table warm')
-    await client.query('checkpoint')
-  }
-  await client.end()
-}
-
-async function multiNodeEnv(connection: {
-  host: string
-  port: number
-  user: string
-  password: string
-  database: string
-}) {
-  const socket = new URLSearchParams({ host: connection.host }).toString()
-  return {
-    ANNALS_DATABASE_URL: `postgres://${connection.user}:${encodeURIComponent(connection.password)}@localhost:${connection.port}/${connection.database}?${socket}`,
-    ANNALS_SECRET_KEY: Buffer.alloc(32, 7).toString('base64'),
-    ANNALS_RATE_LIMITS: 'off',
-  }
-}
-
-async function readSettings(connection: object): Promise<Record<string, string>> {
-  const client = new Client(connection)
-  await client.connect()
-  const { rows } = await client.query<{ name: string; setting: string }>(
-    `select name, setting from pg_settings
-      where name in ('fsync', 'synchronous_commit', 'shared_buffers', 'wal_compression', 'full_page_writes', 'server_version')`,
-  )
-  await client.end()
-  return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
 }
 
 function finish(

@@ -1,10 +1,12 @@
 import { benchIngest } from './ingest.ts'
 import { benchQuery } from './query.ts'
+import { benchWebhooks } from './webhooks.ts'
 
 /** `npm run bench -- <name>`: black-box measurements, each of which also verifies what it wrote. */
 const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   ingest: benchIngest,
   query: benchQuery,
+  webhooks: benchWebhooks,
 }
 
 const [name = '', only] = process.argv.slice(2)

@@ -23,6 +23,13 @@ export function postgresCpuUs(postmaster: number): number {
   )
 }
 
+/** Of those connections alone that a user of the database has; their processes' titles name it. */
+export function postgresCpuUsOfUser(postmaster: number, user: string): number {
+  return allStats()
+    .filter(({ parent, pid }) => parent === postmaster && titleOf(pid).includes(` ${user} `))
+    .reduce((sum, { cpuUs }) => sum + cpuUs, 0)
+}
+
 export function rssBytesOf(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1_024
@@ -32,6 +39,14 @@ function allStats(): Stat[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => readStat(Number(name)) ?? [])
+}
+
+function titleOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
 }
 
 function fieldsOf(pid: number): string[] | null {

@@ -7,6 +7,7 @@ export const ROOT = join(import.meta.dirname, '../..')
 
 export type Service = AsyncDisposable & {
   pid: number
+  /** 0 for a node that only works. */
   port: number
   /** Of `/metrics`; null where there is none. */
   metricsPort: number | null
@@ -41,14 +42,19 @@ async function start(
 function readPorts(child: ChildProcess): Promise<{ port: number; metricsPort: number | null }> {
   return new Promise((resolve, reject) => {
     let text = ''
-    child.stdout?.on('data', (chunk: Buffer) => {
+    const read = (chunk: Buffer) => {
       text += chunk.toString()
-      // Annals names both in its line service.started; the references print one address.
-      const port = /(?:"url":"|^)http:\/\/127\.0\.0\.1:(\d+)/m.exec(text)?.[1]
-      const metricsPort = /"metricsUrl":"http:\/\/127\.0\.0\.1:(\d+)/.exec(text)?.[1]
-      if (port)
-        resolve({ port: Number(port), metricsPort: metricsPort ? Number(metricsPort) : null })
-    })
+      // Annals names all in its line service.started; the references print one address.
+      const line = /^(?:http:|.*"event":"service\.started").*\n/m.exec(text)?.[0]
+      if (line === undefined) return
+      // A worker has none.
+      const port = /(?:"url":"|^)http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1]
+      const metricsPort = /"metricsUrl":"http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1]
+      // The log of a long load is not kept.
+      child.stdout?.off('data', read).resume()
+      resolve({ port: Number(port ?? 0), metricsPort: metricsPort ? Number(metricsPort) : null })
+    }
+    child.stdout?.on('data', read)
     child.once('exit', (code) =>
       reject(new Error(`${child.spawnargs.join(' ')} ended with ${code}: ${text}`)),
     )

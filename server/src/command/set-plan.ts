@@ -1,8 +1,10 @@
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
-import { parseId } from '../platform/id.ts'
+import { disableCompanyWebhooks } from '../outlet/webhook/webhook-store.ts'
+import { type CompanyId, parseId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
 import { updatePlan } from '../tenancy/company-store.ts'
-import { isPlan, PLANS } from '../tenancy/plans.ts'
+import { isPlan, type Plan, PLAN_TERMS, PLANS } from '../tenancy/plans.ts'
 import { openDatabase } from './open-database.ts'
 
 /** `annals company set-plan`: running services see it within two seconds. */
@@ -10,12 +12,26 @@ export async function setPlan(
   config: Config,
   options: { company: string; plan: string },
 ): Promise<void> {
-  if (!isPlan(options.plan)) {
-    throw new OperatorError(`--plan must be one of ${PLANS.join(', ')}, got "${options.plan}"`)
+  const { plan } = options
+  if (!isPlan(plan)) {
+    throw new OperatorError(`--plan must be one of ${PLANS.join(', ')}, got "${plan}"`)
   }
   const companyId = parseId<'company'>(options.company)
   await using database = await openDatabase(config)
-  const found = companyId && (await updatePlan(database.db, { companyId, plan: options.plan }))
-  if (!found) throw new OperatorError(`there is no company ${options.company}`)
-  process.stdout.write(`company ${companyId} now has the plan ${options.plan}\n`)
+  const disabled = companyId && (await changePlan(database.db, companyId, plan))
+  if (disabled === null) throw new OperatorError(`there is no company ${options.company}`)
+  process.stdout.write(`company ${companyId} now has the plan ${plan}\n`)
+  if (disabled > 0) {
+    process.stdout.write(`webhooks that were disabled, as the plan has none: ${disabled}\n`)
+  }
+}
+
+/** Returns how many webhooks the new plan disabled, or null when there is no such company. */
+async function changePlan(db: Queryable, companyId: CompanyId, plan: Plan): Promise<number | null> {
+  return await db.transaction().execute(async (tx) => {
+    if (!(await updatePlan(tx, { companyId, plan }))) return null
+    if (PLAN_TERMS[plan].hasWebhooks) return 0
+    const reason = `The plan ${plan} does not include webhooks.`
+    return await disableCompanyWebhooks(tx, companyId, { reason, now: new Date() })
+  })
 }

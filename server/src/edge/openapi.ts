@@ -9,11 +9,13 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
       info: {
         title: 'Annals',
         version: '1.0.0',
-        description: 'Audit events: ingestion into a tamper-evident ledger, and queries.',
+        description:
+          'Audit events: ingestion into a tamper-evident ledger, queries, and signed webhooks.',
       },
       tags: [
         { name: 'Events', description: 'Send and find audit events.' },
         { name: 'Keys', description: 'The key that calls.' },
+        { name: 'Webhooks', description: 'Events sent on as they come, signed.' },
         { name: 'Health', description: 'For load balancers and operators.' },
       ],
       components: {

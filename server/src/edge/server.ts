@@ -3,6 +3,7 @@ import { fastify, type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import type { AcceptDeps } from '../intake/accept-event.ts'
+import type { ExportDeps } from '../outlet/export/exporter.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
 import type { KeyGuard } from './auth/require-key.ts'
@@ -18,14 +19,45 @@ import { traceIdOf } from './trace.ts'
 import { compileValidator } from './validate.ts'
 import { createEvent } from './v1/create-event.ts'
 import { createEventBatch } from './v1/create-event-batch.ts'
+import { createWebhook } from './v1/create-webhook.ts'
 import { dashboardOnlyRoutes } from './v1/dashboard-only.ts'
+import { deleteWebhook } from './v1/delete-webhook.ts'
+import { disableWebhook } from './v1/disable-webhook.ts'
+import { enableWebhook } from './v1/enable-webhook.ts'
+import { finishWebhookRotation } from './v1/finish-webhook-rotation.ts'
 import { getKeyStatus, type GetKeyStatusDeps } from './v1/get-key-status.ts'
+import { getWebhookDelivery } from './v1/get-webhook-delivery.ts'
 import { listEvents, type ListEventsDeps } from './v1/list-events.ts'
+import { listWebhookDeliveries } from './v1/list-webhook-deliveries.ts'
+import { listWebhooks } from './v1/list-webhooks.ts'
+import { redeliverWebhookDelivery } from './v1/redeliver-webhook-delivery.ts'
+import { redeliverWebhookWindow } from './v1/redeliver-webhook-window.ts'
+import { rotateWebhookSecret } from './v1/rotate-webhook-secret.ts'
+import { testWebhook } from './v1/test-webhook.ts'
+import { updateWebhook } from './v1/update-webhook.ts'
+import type { WebhookDeps } from './webhook-resource.ts'
 
 export type ServerDeps = HealthDeps &
   GetKeyStatusDeps &
   ListEventsDeps &
-  AcceptDeps & { keyGuard: KeyGuard; logger: Logger; metrics: Metrics }
+  WebhookDeps &
+  AcceptDeps & { keyGuard: KeyGuard; exports: ExportDeps; logger: Logger; metrics: Metrics }
+
+const WEBHOOK_ROUTES = [
+  createWebhook,
+  listWebhooks,
+  updateWebhook,
+  deleteWebhook,
+  enableWebhook,
+  disableWebhook,
+  rotateWebhookSecret,
+  finishWebhookRotation,
+  testWebhook,
+  listWebhookDeliveries,
+  getWebhookDelivery,
+  redeliverWebhookDelivery,
+  redeliverWebhookWindow,
+] as const
 
 /** How long a caller may take to send its headers, and all of its request. */
 export type Patience = { headersMs: number; requestMs: number; checkEveryMs: number }
@@ -57,6 +89,7 @@ export async function buildServer(
   await app.register(listEvents(deps))
   await app.register(dashboardOnlyRoutes(deps))
   await app.register(getKeyStatus(deps))
+  for (const route of WEBHOOK_ROUTES) await app.register(route(deps))
 
   serveOpenapi(app)
   await app.ready()

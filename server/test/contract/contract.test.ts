@@ -4,24 +4,51 @@ import { after, test } from 'node:test'
 import type { Answer } from '../harness/start-app.ts'
 import { createEvent } from './cases/create-event.ts'
 import { createEventBatch } from './cases/create-event-batch.ts'
+import { createWebhook } from './cases/create-webhook.ts'
 import { createWorkspaceKey } from './cases/create-workspace-key.ts'
+import { deleteWebhook } from './cases/delete-webhook.ts'
+import { disableWebhook } from './cases/disable-webhook.ts'
+import { enableWebhook } from './cases/enable-webhook.ts'
+import { finishWebhookRotation } from './cases/finish-webhook-rotation.ts'
 import { getHealth } from './cases/get-health.ts'
 import { getKeyStatus } from './cases/get-key-status.ts'
 import { getReady } from './cases/get-ready.ts'
+import { getWebhookDelivery } from './cases/get-webhook-delivery.ts'
 import { listEvents } from './cases/list-events.ts'
+import { listWebhookDeliveries } from './cases/list-webhook-deliveries.ts'
+import { listWebhooks } from './cases/list-webhooks.ts'
+import { redeliverWebhookDelivery } from './cases/redeliver-webhook-delivery.ts'
+import { redeliverWebhookWindow } from './cases/redeliver-webhook-window.ts'
 import { rotateKey } from './cases/rotate-key.ts'
+import { rotateWebhookSecret } from './cases/rotate-webhook-secret.ts'
+import { testWebhook } from './cases/test-webhook.ts'
+import { updateWebhook } from './cases/update-webhook.ts'
 import { assertDocumented, gaps, type OperationCases, readCommitted, walk } from './driver.ts'
+import { ownDelivery, ownWebhook } from './own-webhook.ts'
 import { openWorld, type Tenant, type World } from './world.ts'
 
 const CASES: Readonly<Record<string, OperationCases>> = {
   createEvent,
   createEventBatch,
+  createWebhook,
   createWorkspaceKey,
+  deleteWebhook,
+  disableWebhook,
+  enableWebhook,
+  finishWebhookRotation,
   getHealth,
   getKeyStatus,
   getReady,
+  getWebhookDelivery,
   listEvents,
+  listWebhookDeliveries,
+  listWebhooks,
+  redeliverWebhookDelivery,
+  redeliverWebhookWindow,
   rotateKey,
+  rotateWebhookSecret,
+  testWebhook,
+  updateWebhook,
 }
 
 const world = await openWorld(process.env)
@@ -57,6 +84,8 @@ const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {
   projectId: async (_, { project }) => project.id,
   keyId: async ({ ask }, { companyKey }) =>
     (await ask('GET', '/v1/keys/status', { key: companyKey })).json.id,
+  webhookId: ownWebhook,
+  deliveryId: ownDelivery,
 }
 
 for (const { operationId, method, path, parameters = [] } of operations) {
@@ -66,9 +95,16 @@ for (const { operationId, method, path, parameters = [] } of operations) {
       const idOf = IDS[name]
       assert(idOf, `say in IDS how a ${name} is had`)
       const body = CASES[operationId]?.body
+      // Whatever else the path names is the stranger's own.
+      let ownPath = path
+      for (const [, other = ''] of path.matchAll(/\{(\w+)\}/g)) {
+        const ownId = other === name ? undefined : IDS[other]
+        if (ownId) ownPath = ownPath.replace(`{${other}}`, await ownId(world, stranger))
+      }
       for (const key of [stranger.companyKey, stranger.workspaceKey]) {
         const answerFor = async (id: string) => {
-          const target = place === 'path' ? path.replace(`{${name}}`, id) : `${path}?${name}=${id}`
+          const target =
+            place === 'path' ? ownPath.replace(`{${name}}`, id) : `${ownPath}?${name}=${id}`
           return essence(await world.ask(method, target, { key, body }))
         }
         const foreign = await answerFor(await idOf(world, owner))

@@ -50,7 +50,7 @@ export function keyedCases(
   ]
 }
 
-/** The first refusal, or the last answer when none came. */
+/** The first refusal for the rate, or the last answer when none came. */
 async function floodUntilLimited(
   { ask }: World,
   { method, path, body }: Request,
@@ -68,10 +68,13 @@ async function floodUntilLimited(
 }
 
 /** What can happen to every operation that reads a body. */
-export function bodyCases({ method, path }: Request): Case[] {
+export function bodyCases(
+  { method, path }: Request,
+  keyOf: (tenant: Tenant) => string = ({ workspaceKey }) => workspaceKey,
+): Case[] {
   const send = (type: string, text: string) => (world: World) =>
     world.ask(method, path, {
-      key: world.tenants.owner.workspaceKey,
+      key: keyOf(world.tenants.owner),
       text,
       headers: { 'content-type': type },
     })

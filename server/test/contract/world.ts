@@ -32,20 +32,29 @@ export type World = AsyncDisposable & {
   ask: Ask
   /** The same service without its database; null when the deployment offers none. */
   askBroken: Ask | null
+  /** Where webhooks lead: nobody listens there. */
+  receiverUrl: string
 }
+
+/** A name that is reserved for what does not exist; a deployment that is not ours may dial it. */
+const NOBODY_URL = 'https://receiver.example/hook'
+/** The same without leaving this machine. */
+const NOBODY_HERE_URL = 'http://127.0.0.1:9/hook'
 
 /**
  * A world of our own, or the deployment at BASE_URL: then TENANTS holds the bootstrap JSONs by
- * name, and BROKEN_URL may name a node whose database is out of reach.
+ * name, BROKEN_URL may name a node whose database is out of reach, and RECEIVER_URL a place for
+ * webhooks.
  */
 export async function openWorld(env: NodeJS.ProcessEnv): Promise<World> {
-  const { BASE_URL, TENANTS, BROKEN_URL } = env
+  const { BASE_URL, TENANTS, BROKEN_URL, RECEIVER_URL = NOBODY_URL } = env
   if (BASE_URL === undefined) return await startWorld()
   assert(TENANTS, 'TENANTS must hold {"owner":…,"stranger":…,"free":…} beside BASE_URL')
   return {
     tenants: Compile(Tenants).Parse(JSON.parse(TENANTS)),
     ask: askAt(BASE_URL),
     askBroken: BROKEN_URL === undefined ? null : askAt(BROKEN_URL),
+    receiverUrl: RECEIVER_URL,
     [Symbol.asyncDispose]: async () => {},
   }
 }
@@ -56,7 +65,7 @@ function askAt(baseUrl: string): Ask {
 
 async function startWorld(): Promise<World> {
   await using stack = new AsyncDisposableStack()
-  const annals = stack.use(await startTestApp())
+  const annals = stack.use(await startTestApp({ env: { ANNALS_WEBHOOK_DESTINATIONS: 'any' } }))
   const { user, password, database } = annals.database.connection
   const proxy = stack.use(await PgProxy.listen(annals.database.connection))
   const databaseUrl = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
@@ -79,6 +88,7 @@ async function startWorld(): Promise<World> {
     tenants,
     ask: askAt(annals.url),
     askBroken: askAt(broken.url),
+    receiverUrl: NOBODY_HERE_URL,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }

@@ -155,6 +155,35 @@ test('a change of plan is seen by the running service within two seconds', async
   await eventually(async () => assert.equal(await limit(), '200'), { timeoutMs: 2_000 })
 })
 
+test('a plan without webhooks disables those there are, and says how many', async () => {
+  const { stdout } = await runAnnals(['bootstrap', '--json', '--plan', 'PRO'], env)
+  const { company, companyKey: key, workspace } = JSON.parse(stdout)
+  const setPlan = async (plan: string) =>
+    (await runAnnals(['company', 'set-plan', '--company', company.id, '--plan', plan], env)).stdout
+  const webhooks = `${url}/v1/workspaces/${workspace.id}/webhooks`
+  // Nothing is sent: the company has no events.
+  const create = () => call(webhooks, 'POST', { key, body: { url: 'https://receiver.example/' } })
+  const states = async () => {
+    const { json } = await call(webhooks, 'GET', { key })
+    return json.webhooks.map(({ status, disabledReason }: Record<string, string>) => [
+      status,
+      disabledReason,
+    ])
+  }
+  for (const answer of [await create(), await create()]) assert.equal(answer.status, 201)
+  assert.doesNotMatch(await setPlan('ENTERPRISE'), /webhook/)
+  assert.deepEqual(await states(), [
+    ['ENABLED', null],
+    ['ENABLED', null],
+  ])
+  assert.match(await setPlan('FREE'), /now has the plan FREE\nwebhooks that were disabled.*: 2\n$/)
+  const disabled = ['DISABLED', 'The plan FREE does not include webhooks.']
+  assert.deepEqual(await states(), [disabled, disabled])
+  assert.doesNotMatch(await setPlan('STARTER'), /webhook/, 'none was left to disable')
+  assert.deepEqual(await states(), [disabled, disabled])
+  await eventually(async () => assert.equal((await create()).json.code, 'plan_required'))
+})
+
 test('a plan that does not exist, or a company that does not, is refused with a sentence', async () => {
   const setPlan = (id: string, plan: string) =>
     runAnnals(['company', 'set-plan', '--company', id, '--plan', plan], env)

@@ -14,7 +14,7 @@ import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
 import type { RequireKey } from '../auth/require-key.ts'
-import { eventRecordJson } from '../event-record.ts'
+import { eventRecordJson } from '../../ledger/event-record.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { EventFilterQuery, EventPage } from '../schema/event.ts'
 

@@ -100,24 +100,24 @@ export async function findDelivery(
   return row ? { ...toDelivery(row), attempts: row.attempts } : null
 }
 
-/** A delivery without an event, due at once. False when the webhook is gone. */
+/** A delivery without an event, due at once. Its sequence, or null when the webhook is not enabled. */
 export async function insertTest(
   db: Queryable,
   { workspaceId, webhookId, id, now }: WebhookPlace & { id: DeliveryId; now: Date },
-): Promise<boolean> {
-  const { rows } = await sql`
+): Promise<number | null> {
+  const { rows } = await sql<{ sequence: number }>`
     with numbered as (
       update webhook
          set last_sequence = last_sequence + 1, open_count = open_count + 1
-       where workspace_id = ${workspaceId} and id = ${webhookId} and deleted_at is null
+       where workspace_id = ${workspaceId} and id = ${webhookId} and status = 'ENABLED'
       returning last_sequence
     )
     insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_id, status, attempt,
                                   due_at, created_at, updated_at)
     select ${workspaceId}, ${webhookId}, ${id}, last_sequence, ${id}, 'PENDING', 0, ${now}, ${now}, ${now}
       from numbered
-    returning id`.execute(db)
-  return rows.length === 1
+    returning sequence`.execute(db)
+  return rows[0]?.sequence ?? null
 }
 
 /** Sends one again, with a schedule of its own. False when it is pending or on its way already. */
@@ -249,6 +249,19 @@ export async function findSeqAt(
     else low = middle + 1
   }
   return low
+}
+
+/** When an event was received; null when it is not (any more) in the database. */
+export async function findReceivedAt(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  seq: number,
+): Promise<Date | null> {
+  const { rows } = await sql<{ receivedAt: Date }>`
+    select received_at as "receivedAt"
+      from event
+     where workspace_id = ${workspaceId} and seq = ${seq}`.execute(db)
+  return rows[0]?.receivedAt ?? null
 }
 
 function toDelivery(row: DeliveryRow): Delivery {

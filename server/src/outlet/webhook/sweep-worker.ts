@@ -5,7 +5,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import { deleteEmptied, deleteEnded, listSweptWebhooks, type SweptWebhook } from './sweep-store.ts'
 
 const TURN_MS = 60_000
-const KEPT_MS = 30 * 86_400_000
+export const DELIVERY_KEPT_MS = 30 * 86_400_000
 const WEBHOOKS_PER_PAGE = 100
 const DELIVERIES_PER_STATEMENT_MAX = 1_000
 /** The rest of a webhook's old deliveries goes in the next turns. */
@@ -24,7 +24,7 @@ export function startSweepWorker({
   logger: Logger
 }): SweepWorker {
   const run = async (signal: AbortSignal): Promise<void> => {
-    const before = new Date(clock() - KEPT_MS)
+    const before = new Date(clock() - DELIVERY_KEPT_MS)
     let after: SweptWebhook | null = null
     do {
       const page: SweptWebhook[] = await listSweptWebhooks(db, { after, limit: WEBHOOKS_PER_PAGE })
@@ -42,7 +42,7 @@ export function startSweepWorker({
 async function sweep(db: Queryable, webhook: SweptWebhook, before: Date): Promise<void> {
   const limit = DELIVERIES_PER_STATEMENT_MAX
   for (let times = 0; times < STATEMENTS_PER_WEBHOOK_MAX; times += 1) {
-    if ((await deleteEnded(db, webhook, { before, limit })) < limit) break
+    if ((await deleteEnded(db, webhook, { before, limit })) === 0) break
   }
   if (webhook.isDeleted) await deleteEmptied(db, webhook)
 }

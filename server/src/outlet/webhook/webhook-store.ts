@@ -78,11 +78,13 @@ export async function listWebhooks(
   return rows.map(toWebhook)
 }
 
+export type WebhookWithSecrets = Webhook & { secrets: SealedSecrets }
+
 /** Null for another company's as for one that does not exist. */
 export async function findWebhook(
   db: Queryable,
   { companyId, webhookId }: { companyId: CompanyId; webhookId: WebhookId },
-): Promise<(Webhook & { secrets: SealedSecrets }) | null> {
+): Promise<WebhookWithSecrets | null> {
   const row = await db
     .selectFrom('webhook')
     .selectAll()
@@ -90,11 +92,23 @@ export async function findWebhook(
     .where('company_id', '=', companyId)
     .where('deleted_at', 'is', null)
     .executeTakeFirst()
-  if (!row) return null
-  return {
-    ...toWebhook(row),
-    secrets: { current: row.secret, next: row.next_secret, nextAt: row.next_secret_at },
-  }
+  return row ? withSecrets(row) : null
+}
+
+/** The same webhook, which nobody else changes before the caller's transaction ends. */
+export async function lockWebhook(
+  db: Queryable,
+  { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
+): Promise<WebhookWithSecrets | null> {
+  const row = await db
+    .selectFrom('webhook')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .forUpdate()
+    .executeTakeFirst()
+  return row ? withSecrets(row) : null
 }
 
 /** Fields that are left out stay. A project that is changed counts for events from now on. */
@@ -124,7 +138,7 @@ export async function updateWebhook(
   return row ? toWebhook(row) : null
 }
 
-/** Sets the pair of secrets. With `next`, a rotation's overlap begins. */
+/** Sets the pair of secrets, of a webhook that is locked. With `next`, an overlap begins. */
 export async function updateSecrets(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
@@ -220,6 +234,11 @@ export async function deleteWebhook(
 
 function headSeq(workspaceId: WorkspaceId) {
   return sql<number>`(select seq from chain_head where workspace_id = ${workspaceId})`
+}
+
+function withSecrets(row: Selectable<Tables['webhook']>): WebhookWithSecrets {
+  const secrets = { current: row.secret, next: row.next_secret, nextAt: row.next_secret_at }
+  return { ...toWebhook(row), secrets }
 }
 
 function toWebhook(row: Selectable<Tables['webhook']>): Webhook {

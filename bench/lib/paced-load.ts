@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Pool } from 'undici'
+import { machineMs } from './machine-clock.ts'
+import { sampleEvent } from './sample-event.ts'
+
+const CONNECTIONS = 32
+
+export type Acknowledged = { id: string; key: string; answeredAtMs: number }
+
+/**
+ * Open-loop load: one event at a time, at its time, whether or not the one before has its answer. A
+ * service that falls behind is not spared, as it is by a caller that waits.
+ */
+export async function postPaced({
+  port,
+  keys,
+  perSecond,
+  seconds,
+}: {
+  port: number
+  /** Used in turn. */
+  keys: readonly string[]
+  perSecond: number
+  seconds: number
+}): Promise<Acknowledged[]> {
+  const pool = new Pool(`http://127.0.0.1:${port}`, { connections: CONNECTIONS })
+  const startedAtMs = machineMs()
+  const answers: Promise<Acknowledged>[] = []
+  for (let nth = 0; nth < perSecond * seconds; nth += 1) {
+    const waitMs = startedAtMs + (nth * 1_000) / perSecond - machineMs()
+    if (waitMs > 0) await delay(waitMs)
+    answers.push(post(pool, keys[nth % keys.length] ?? '', nth))
+  }
+  const acknowledged = await Promise.all(answers)
+  await pool.close()
+  return acknowledged
+}
+
+async function post(pool: Pool, key: string, nth: number): Promise<Acknowledged> {
+  const { statusCode, body } = await pool.request({
+    method: 'POST',
+    path: '/v1/events',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(sampleEvent(nth)),
+  })
+  const text = await body.text()
+  const answeredAtMs = machineMs()
+  assert.equal(statusCode, 201, text)
+  const { id }: { id: string } = JSON.parse(text)
+  return { id, key, answeredAtMs }
+}

@@ -1,0 +1,169 @@
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { machineMs } from '../lib/machine-clock.ts'
+
+/**
+ * The receiver of the webhooks under measure, and the witness of what arrived. On raw sockets, like
+ * the load: Node's own server would take more of the two cores than the dispatcher that is measured.
+ *
+ *   POST /<behaviour>/<name>     a delivery; what arrives is kept by name
+ *   GET  /control/ports          all that it listens on: each is a receiver to the service
+ *   GET  /control/<what>/<name>  `summary`, `arrivals` or `sample`
+ */
+const PORTS = Number(process.env.RECEIVER_PORTS ?? 1)
+const DRIP_MS = 500
+const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
+const FAILURE = 'HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nno'
+const ID_LENGTH = 36
+/** `{"id":"`: a body begins with the id of its event. */
+const ID_AT = 7
+
+type Witness = {
+  requests: number
+  lastAtMs: number
+  /** When the first byte of each event's first delivery came. */
+  events: Map<string, number>
+  deliveries: Set<string>
+  sequences: Set<number>
+  highestSequence: number
+  sample: { head: string; body: string }
+}
+type Request = { path: string; head: string; headEnd: number; bytes: Buffer }
+
+const witnesses = new Map<string, Witness>()
+const servers = Array.from({ length: PORTS }, () =>
+  createServer({ noDelay: true }, serve).listen(0, '127.0.0.1'),
+)
+await Promise.all(servers.map((server) => once(server, 'listening')))
+const ports = servers.map((server) => {
+  const address = server.address()
+  return typeof address === 'object' && address !== null ? address.port : 0
+})
+process.stdout.write(`http://127.0.0.1:${ports[0]}\n`)
+
+function serve(socket: Socket): void {
+  let pending: Buffer | null = null
+  let firstByteAtMs = 0
+  // A sender that gives up on a hanging request resets the connection.
+  socket.on('error', () => {})
+  socket.on('data', (chunk: Buffer) => {
+    if (pending === null) firstByteAtMs = machineMs()
+    const bytes: Buffer = pending === null ? chunk : Buffer.concat([pending, chunk])
+    const request = readRequest(bytes)
+    pending = request === null ? bytes : null
+    if (request === null) return
+    if (request.path.startsWith('/control/')) answerControl(socket, request.path)
+    else takeDelivery(socket, request, firstByteAtMs)
+  })
+}
+
+/** Null while a part is missing. There is one request at a time on a connection. */
+function readRequest(bytes: Buffer): Request | null {
+  const headEnd = bytes.indexOf('\r\n\r\n')
+  if (headEnd === -1) return null
+  const head = bytes.toString('latin1', 0, headEnd)
+  const length = Number(headerOf(head, 'content-length') ?? 0)
+  if (bytes.length < headEnd + 4 + length) return null
+  const [, path = ''] = head.slice(0, head.indexOf('\r\n')).split(' ')
+  return { path, head, headEnd, bytes }
+}
+
+function headerOf(head: string, name: string): string | null {
+  const start = head.indexOf(`\r\n${name}: `)
+  if (start === -1) return null
+  const valueAt = start + name.length + 4
+  const end = head.indexOf('\r\n', valueAt)
+  return head.slice(valueAt, end === -1 ? head.length : end)
+}
+
+function takeDelivery(socket: Socket, request: Request, firstByteAtMs: number): void {
+  const [, behaviour = '', name = ''] = request.path.split('/')
+  note(witnessOf(name), request, firstByteAtMs)
+  switch (behaviour) {
+    case 'hang':
+      return
+    case 'reset':
+      socket.resetAndDestroy()
+      return
+    case 'fail':
+      socket.write(FAILURE)
+      return
+    case 'drip':
+      drip(socket)
+      return
+    default:
+      socket.write(OK)
+  }
+}
+
+/** Never comes to the end of its headers. */
+function drip(socket: Socket): void {
+  socket.write('HTTP/1.1 200 OK\r\nx-drip: ')
+  const timer = setInterval(() => socket.write('.'), DRIP_MS)
+  socket.once('close', () => clearInterval(timer))
+}
+
+function witnessOf(name: string): Witness {
+  const known = witnesses.get(name)
+  if (known) return known
+  const witness: Witness = {
+    requests: 0,
+    lastAtMs: 0,
+    events: new Map(),
+    deliveries: new Set(),
+    sequences: new Set(),
+    highestSequence: 0,
+    sample: { head: '', body: '' },
+  }
+  witnesses.set(name, witness)
+  return witness
+}
+
+function note(witness: Witness, { head, headEnd, bytes }: Request, firstByteAtMs: number): void {
+  const bodyAt = headEnd + 4
+  // From the bytes and not from `head`: a slice of a text keeps all of it in memory.
+  const eventId = bytes.toString('latin1', bodyAt + ID_AT, bodyAt + ID_AT + ID_LENGTH)
+  const deliveryIdAt = head.indexOf('\r\nwebhook-id: ') + '\r\nwebhook-id: '.length
+  const deliveryId = bytes.toString('latin1', deliveryIdAt, deliveryIdAt + ID_LENGTH)
+  witness.requests += 1
+  witness.lastAtMs = firstByteAtMs
+  if (!witness.events.has(eventId)) witness.events.set(eventId, firstByteAtMs)
+  witness.deliveries.add(deliveryId)
+  const sequence = Number(headerOf(head, 'x-service-sequence'))
+  witness.sequences.add(sequence)
+  witness.highestSequence = Math.max(witness.highestSequence, sequence)
+  if (witness.requests === 1) witness.sample = { head, body: bytes.toString('utf8', bodyAt) }
+}
+
+function answerControl(socket: Socket, path: string): void {
+  const [, , what = '', name = ''] = path.split('/')
+  const body = Buffer.from(JSON.stringify(reportOf(what, name)))
+  const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`
+  socket.write(Buffer.concat([Buffer.from(`${head}\r\n\r\n`), body]))
+}
+
+function reportOf(what: string, name: string): unknown {
+  switch (what) {
+    case 'ports':
+      return ports
+    case 'arrivals':
+      return [...witnessOf(name).events]
+    case 'sample':
+      return witnessOf(name).sample
+    default:
+      return summaryOf(witnessOf(name))
+  }
+}
+
+function summaryOf(witness: Witness) {
+  const { requests, lastAtMs, events, deliveries, sequences, highestSequence } = witness
+  return {
+    requests,
+    events: events.size,
+    duplicates: requests - deliveries.size,
+    // A sequence begins at 1.
+    sequenceGaps: highestSequence - sequences.size,
+    firstAtMs: events.values().next().value ?? 0,
+    lastAtMs,
+  }
+}

@@ -1,0 +1,130 @@
+import { asOwner } from '../lib/engine.ts'
+import { rssBytesOf } from '../lib/processes.ts'
+import type { Service } from '../lib/service.ts'
+import { type Latency, measurePaced } from './latency.ts'
+import {
+  createWebhook,
+  foundTenants,
+  ingestBatches,
+  type Part,
+  SECONDS,
+  type Stand,
+  startNode,
+  type Tenant,
+} from './stand.ts'
+
+const WAITING = Math.min(100_000, 10_000 * SECONDS)
+/** Timed on a webhook where nothing else waits, and on one where all the others wait behind. */
+const DRAINED = WAITING / 20
+const RSS_EVERY_MS = 200
+
+/** Deliveries that wait in great number must slow neither other webhooks nor their own. */
+export async function measureBacklog(stand: Stand): Promise<Part> {
+  const [quiet, laden] = foundTenants(stand, 2)
+  if (!quiet || !laden) throw new Error('there is a workspace for each')
+  await using service = await startNode(stand, 'all')
+  await createWebhook(service, quiet, stand.receiver.urlOf('beside'))
+  await ingestBatches(stand, service, { tenant: laden, count: WAITING })
+
+  await measureDrain(stand, service, { tenant: laden, name: 'drain-warm-up', waiting: DRAINED })
+  const short = await measureDrain(stand, service, {
+    tenant: laden,
+    name: 'drain-short',
+    waiting: DRAINED,
+  })
+  const before = await measureBeside(stand, service, quiet)
+  const hanging = stand.receiver.urlOf('laden', { behaviour: 'hang', nth: 1 })
+  await makeWait(stand, laden, await createWebhook(service, laden, hanging), WAITING)
+  const fresh = await measureBeside(stand, service, quiet)
+  await analyze(stand)
+  const beside = await measureBeside(stand, service, quiet)
+  const long = await measureDrain(stand, service, {
+    tenant: laden,
+    name: 'drain-long',
+    waiting: WAITING,
+  })
+  return {
+    rows: [
+      { name: 'nothing waits', waiting: 0, ...before, drainedPerSecond: short },
+      { name: 'many wait, just made', waiting: WAITING, ...fresh, drainedPerSecond: '' },
+      { name: 'many wait, analysed', waiting: WAITING, ...beside, drainedPerSecond: long },
+    ],
+    figures: {
+      'p50 of another webhook, to nothing waiting (≤ 2)': beside.p50Ms / before.p50Ms,
+      'p99 of another webhook, to nothing waiting (≤ 2)': beside.p99Ms / before.p99Ms,
+      'p50 of another webhook, just made (≤ 2)': fresh.p50Ms / before.p50Ms,
+      'p99 of another webhook, just made (≤ 2)': fresh.p99Ms / before.p99Ms,
+      'time of its own deliveries, to few waiting (≤ 2)': short / long,
+      'growth of memory, MB (≤ 64)': Math.max(fresh.rssMbMax, beside.rssMbMax) - before.rssMbMax,
+    },
+  }
+}
+
+/** The latency of a webhook for which nothing waits, and the most memory the service took. */
+async function measureBeside(
+  stand: Stand,
+  service: Service,
+  tenant: Tenant,
+): Promise<Latency & { rssMbMax: number }> {
+  let rssBytesMax = 0
+  const timer = setInterval(() => {
+    rssBytesMax = Math.max(rssBytesMax, rssBytesOf(service.pid))
+  }, RSS_EVERY_MS)
+  const latency = await measurePaced(stand, service, { tenant, name: 'beside' })
+  clearInterval(timer)
+  return { ...latency, rssMbMax: rssBytesMax / 2 ** 20 }
+}
+
+/** How fast the first of the waiting deliveries go out to a receiver that takes them. */
+async function measureDrain(
+  stand: Stand,
+  service: Service,
+  { tenant, name, waiting }: { tenant: Tenant; name: string; waiting: number },
+): Promise<number> {
+  const webhookId = await createWebhook(service, tenant, stand.receiver.urlOf(name))
+  await makeWait(stand, tenant, webhookId, waiting)
+  await stand.receiver.awaitEvents(name, DRAINED)
+  const arrivedAtMs = [...(await stand.receiver.arrivals(name)).values()].slice(0, DRAINED)
+  const tookMs = Math.max(...arrivedAtMs) - Math.min(...arrivedAtMs)
+  return (DRAINED / tookMs) * 1_000
+}
+
+/**
+ * Written as the owner, because no caller can make deliveries wait in such number at once: while a
+ * receiver takes nothing, its events stay in the ledger. They are of events from before the webhook,
+ * which the dispatcher leaves alone.
+ */
+async function makeWait(
+  { connection }: Stand,
+  { workspaceId }: Tenant,
+  webhookId: string,
+  count: number,
+): Promise<void> {
+  await asOwner(connection, (client) =>
+    client.query(
+      `with made as (
+         insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_seq, event_id,
+                                       status, attempt, due_at, created_at, updated_at)
+         select workspace_id, $2, gen_random_uuid(), row_number() over (order by seq), seq, id,
+                'PENDING', 0, now(), now(), now()
+           from event
+          where workspace_id = $1
+          order by seq
+          limit $3
+         returning id
+       )
+       update webhook
+          set last_sequence = (select count(*) from made), open_count = (select count(*) from made)
+        where workspace_id = $1 and id = $2`,
+      [workspaceId, webhookId, count],
+    ),
+  )
+}
+
+/**
+ * What autovacuum does by itself a minute later. Both are measured: a service that started on an
+ * empty table was several times slower before it than after.
+ */
+async function analyze({ connection }: Stand): Promise<void> {
+  await asOwner(connection, (client) => client.query('vacuum (analyze) webhook_delivery'))
+}

@@ -1,0 +1,76 @@
+import { postPaced } from '../lib/paced-load.ts'
+import type { Service } from '../lib/service.ts'
+import { latencyOf } from './latency.ts'
+import type { Behaviour } from './receiver.ts'
+import {
+  acknowledge,
+  createWebhook,
+  foundTenants,
+  type Part,
+  SECONDS,
+  type Stand,
+  startNode,
+  type Tenant,
+} from './stand.ts'
+
+/** Each is a port of its own, so an origin of its own to the service. */
+export const RECEIVERS = 100
+const WORKSPACES = 4
+const BAD_RECEIVERS = 10
+const BAD_BEHAVIOURS = ['hang', 'reset', 'fail', 'drip'] as const
+const EVENTS_PER_SECOND = 20
+
+type Hooked = { name: string; behaviour: Behaviour; tenant: Tenant }
+
+/** A hundred receivers, of which ten misbehave: the others must not notice. */
+export async function measureBadReceivers(stand: Stand): Promise<Part> {
+  const tenants = foundTenants(stand, WORKSPACES)
+  await using service = await startNode(stand, 'all')
+  const hooked = await createWebhooks(stand, service, tenants)
+  const posted = await postPaced({
+    port: service.port,
+    keys: tenants.map(({ key }) => key),
+    perSecond: EVENTS_PER_SECOND,
+    seconds: SECONDS,
+  })
+  acknowledge(
+    stand,
+    posted.map(({ id }) => id),
+  )
+  const latenciesMs: number[] = []
+  const healthy = hooked.filter(({ behaviour }) => behaviour === 'ok')
+  for (const { name, tenant } of healthy) {
+    const own = posted.filter(({ key }) => key === tenant.key)
+    const ids = own.map(({ id }) => id)
+    stand.owed.set(name, ids)
+    await stand.receiver.awaitEvents(name, own.length)
+    const arrivals = await stand.receiver.arrivals(name)
+    for (const { id, answeredAtMs } of own) {
+      latenciesMs.push((arrivals.get(id) ?? Infinity) - answeredAtMs)
+    }
+  }
+  const { events: deliveries, ...latency } = latencyOf(latenciesMs)
+  return {
+    rows: [{ name: `${healthy.length} healthy of ${RECEIVERS}`, deliveries, ...latency }],
+    figures: { 'arrival at healthy receivers, p99 ms (≤ 2,000)': latency.p99Ms },
+  }
+}
+
+async function createWebhooks(
+  { receiver }: Stand,
+  service: Service,
+  tenants: readonly Tenant[],
+): Promise<Hooked[]> {
+  const hooked: Hooked[] = []
+  for (const [index, tenant] of tenants.entries()) {
+    for (let nth = index; nth < RECEIVERS; nth += tenants.length) {
+      // The first ten are spread over the workspaces, and the behaviours over those of each.
+      const bad = BAD_BEHAVIOURS[(nth + Math.floor(nth / tenants.length)) % BAD_BEHAVIOURS.length]
+      const behaviour = nth < BAD_RECEIVERS ? (bad ?? 'hang') : 'ok'
+      const name = `many-${nth}`
+      await createWebhook(service, tenant, receiver.urlOf(name, { behaviour, nth }))
+      hooked.push({ name, behaviour, tenant })
+    }
+  }
+  return hooked
+}

@@ -1,0 +1,129 @@
+import { requestBytes, runLoad } from '../lib/http-load.ts'
+import { cpuUsOf, postgresCpuUs, postgresCpuUsOfUser } from '../lib/processes.ts'
+import { sampleEvent } from '../lib/sample-event.ts'
+import type { Service } from '../lib/service.ts'
+import {
+  acknowledge,
+  createWebhook,
+  foundTenants,
+  idsOf,
+  type Part,
+  SECONDS,
+  type Stand,
+  startNode,
+  startWorker,
+  type Tenant,
+  WARM_UP_SECONDS,
+  WORKER_USER,
+} from './stand.ts'
+
+const CONNECTIONS = 64
+
+type Setting = {
+  name: string
+  tenant: Tenant | undefined
+  api: Service
+  worker?: Service
+  /** Of the one webhook; none without it. */
+  webhook?: string
+}
+type Row = { name: string; perSecond: number; requestUs: number; everythingUs: number }
+
+/**
+ * What an event costs with a webhook and without, in CPU time of the nodes and PostgreSQL.
+ *
+ * The request path is what goes on while events are taken in, but for the worker and its connections;
+ * what PostgreSQL does in the background for deliveries is in it. Everything goes on until the last
+ * delivery has arrived.
+ */
+export async function measureCpu(stand: Stand): Promise<Part> {
+  const [first, second, third, fourth] = foundTenants(stand, 4)
+  const rows: Row[] = []
+  {
+    await using api = await startNode(stand, 'api')
+    rows.push(await measure(stand, { name: 'api, no webhook', tenant: first, api }))
+    await using worker = await startWorker(stand)
+    const webhook = 'cpu-apart'
+    rows.push(
+      await measure(stand, { name: 'api and worker', tenant: second, api, worker, webhook }),
+    )
+  }
+  {
+    await using api = await startNode(stand, 'all')
+    rows.push(await measure(stand, { name: 'all, no webhook', tenant: third, api }))
+    const webhook = 'cpu-together'
+    rows.push(await measure(stand, { name: 'all, webhook', tenant: fourth, api, webhook }))
+  }
+  const [apiAlone, apart, allAlone, together] = rows
+  const ratio = (a: Row | undefined, b: Row | undefined, field: 'requestUs' | 'everythingUs') =>
+    (a?.[field] ?? Number.NaN) / (b?.[field] ?? Number.NaN)
+  return {
+    rows,
+    figures: {
+      'CPU of the request path to no webhook (≤ 1.3)': ratio(apart, apiAlone, 'requestUs'),
+      'CPU of everything to no webhook, one node (≤ 2.2)': ratio(
+        together,
+        allAlone,
+        'everythingUs',
+      ),
+      'CPU of everything to no webhook, worker apart': ratio(apart, apiAlone, 'everythingUs'),
+    },
+  }
+}
+
+async function measure(stand: Stand, setting: Setting): Promise<Row> {
+  const { name, tenant, api, worker, webhook } = setting
+  if (!tenant) throw new Error('there is a workspace for each setting')
+  if (webhook !== undefined) {
+    await createWebhook(api, tenant, stand.receiver.urlOf(webhook))
+  }
+  const drain = async () => {
+    if (webhook === undefined) return
+    await stand.receiver.awaitEvents(webhook, stand.owed.get(webhook)?.length ?? 0)
+  }
+  const load = async (seconds: number) => {
+    const { ids, perSecond } = await ingestSingly(api, tenant, seconds)
+    acknowledge(stand, ids, webhook)
+    return { events: ids.length, perSecond }
+  }
+  const readCpu = () => {
+    const workersPostgres = worker ? postgresCpuUsOfUser(stand.postmaster, WORKER_USER) : 0
+    const postgres = postgresCpuUs(stand.postmaster)
+    return {
+      request: cpuUsOf(api.pid) + postgres - workersPostgres,
+      everything: cpuUsOf(api.pid) + (worker ? cpuUsOf(worker.pid) : 0) + postgres,
+    }
+  }
+  await load(WARM_UP_SECONDS)
+  await drain()
+  const before = readCpu()
+  const { events, perSecond } = await load(SECONDS)
+  const ingested = readCpu()
+  await drain()
+  const drained = readCpu()
+  return {
+    name,
+    perSecond,
+    requestUs: (ingested.request - before.request) / events,
+    everythingUs: (drained.everything - before.everything) / events,
+  }
+}
+
+async function ingestSingly({ port }: Service, { key }: Tenant, seconds: number) {
+  const ids: string[] = []
+  let nth = 0
+  const { perSecond } = await runLoad({
+    port,
+    connections: CONNECTIONS,
+    durationMs: seconds * 1_000,
+    request: () => {
+      nth += 1
+      return requestBytes('POST', '/v1/events', { key, body: JSON.stringify(sampleEvent(nth)) })
+    },
+    onAnswer: (status, body) => {
+      if (status !== 201) throw new Error(`an event was refused: ${status} ${body}`)
+      ids.push(...idsOf(body))
+    },
+  })
+  return { ids, perSecond }
+}

@@ -1,0 +1,66 @@
+import { percentile } from '../lib/http-load.ts'
+import { postPaced } from '../lib/paced-load.ts'
+import type { Service } from '../lib/service.ts'
+import {
+  acknowledge,
+  createWebhook,
+  foundTenants,
+  type Part,
+  SECONDS,
+  type Stand,
+  startNode,
+  type Tenant,
+  WARM_UP_SECONDS,
+} from './stand.ts'
+
+const EVENTS_PER_SECOND = 200
+
+export type Latency = { events: number; p50Ms: number; p99Ms: number; maxMs: number }
+
+/** From the answer that an event is stored to the first byte at the receiver. */
+export async function measureLatency(stand: Stand): Promise<Part> {
+  const [tenant] = foundTenants(stand, 1)
+  if (!tenant) throw new Error('a company has a workspace')
+  await using service = await startNode(stand, 'all')
+  await createWebhook(service, tenant, stand.receiver.urlOf('latency'))
+  const latency = await measurePaced(stand, service, { tenant, name: 'latency' })
+  return {
+    rows: [{ name: `${EVENTS_PER_SECOND} events/s`, ...latency }],
+    figures: { 'commit to arrival, p50 ms': latency.p50Ms, 'p99 ms (≤ 250)': latency.p99Ms },
+  }
+}
+
+export async function measurePaced(
+  stand: Stand,
+  { port }: Service,
+  { tenant, name }: { tenant: Tenant; name: string },
+): Promise<Latency> {
+  const post = async (seconds: number) => {
+    const posted = await postPaced({
+      port,
+      keys: [tenant.key],
+      perSecond: EVENTS_PER_SECOND,
+      seconds,
+    })
+    const ids = posted.map(({ id }) => id)
+    acknowledge(stand, ids, name)
+    await stand.receiver.awaitEvents(name, stand.owed.get(name)?.length ?? 0)
+    return posted
+  }
+  await post(WARM_UP_SECONDS)
+  const posted = await post(SECONDS)
+  const arrivals = await stand.receiver.arrivals(name)
+  return latencyOf(
+    posted.map(({ id, answeredAtMs }) => (arrivals.get(id) ?? Infinity) - answeredAtMs),
+  )
+}
+
+/** A little below zero is right: the delivery can overtake the answer. */
+export function latencyOf(latenciesMs: readonly number[]): Latency {
+  return {
+    events: latenciesMs.length,
+    p50Ms: percentile(latenciesMs, 0.5),
+    p99Ms: percentile(latenciesMs, 0.99),
+    maxMs: percentile(latenciesMs, 1),
+  }
+}

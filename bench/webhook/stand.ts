@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { asOwner, type EngineConnection, multiNodeEnv } from '../lib/engine.ts'
+import { requestBytes, runLoad } from '../lib/http-load.ts'
+import { sampleEvent } from '../lib/sample-event.ts'
+import { annals, type Service, startAnnals } from '../lib/service.ts'
+import type { Receiver } from './receiver.ts'
+
+export const SECONDS = Number(process.env.BENCH_SECONDS ?? 10)
+export const WARM_UP_SECONDS = Math.min(4, SECONDS)
+/** The user of the worker's connections: so its part of PostgreSQL's time can be told apart. */
+export const WORKER_USER = 'bench_worker'
+
+const BATCH_EVENTS = 200
+const BATCH_CONNECTIONS = 8
+const INGEST_MS_MAX = 15 * 60_000
+
+export type Tenant = { key: string; workspaceId: string; companyKey: string }
+
+/** Lines of a table, and figures with their aims in their names. */
+export type Part = {
+  rows: Record<string, string | number>[]
+  figures: Record<string, number>
+}
+
+/** What all parts share: one engine, one receiver, and what must have arrived in the end. */
+export type Stand = {
+  connection: EngineConnection
+  postmaster: number
+  env: Record<string, string>
+  receiver: Receiver
+  /** Every acknowledged event. */
+  acknowledged: string[]
+  /** By name of a healthy webhook: the events that it must get. */
+  owed: Map<string, string[]>
+}
+
+export function foundTenants({ env }: Stand, count: number): Tenant[] {
+  const names = Array.from({ length: count }, (_, n) => ['--workspace', `Workspace ${n}`]).flat()
+  const founded: { companyKey: string; workspaces: { id: string; workspaceKey: string }[] } =
+    JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...names))
+  return founded.workspaces.map(({ id, workspaceKey }) => ({
+    key: workspaceKey,
+    workspaceId: id,
+    companyKey: founded.companyKey,
+  }))
+}
+
+export function startNode({ env }: Stand, role: 'all' | 'api'): Promise<Service> {
+  return startAnnals(env, role)
+}
+
+export async function startWorker({ env, connection }: Stand): Promise<Service> {
+  await asOwner(connection, async (client) => {
+    const password = client.escapeLiteral(connection.password)
+    await client.query(`create role ${WORKER_USER} superuser login password ${password}`)
+  })
+  return await startAnnals(
+    { ...env, ...multiNodeEnv({ ...connection, user: WORKER_USER }) },
+    'worker',
+  )
+}
+
+export async function createWebhook(
+  { port }: Service,
+  { workspaceId, companyKey }: Tenant,
+  url: string,
+): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}/v1/workspaces/${workspaceId}/webhooks`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${companyKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ url }),
+  })
+  const text = await response.text()
+  assert.equal(response.status, 201, text)
+  const { id }: { id: string } = JSON.parse(text)
+  return id
+}
+
+/** As fast as batches go. Returns the ids; they are owed to the webhook `name`, if there is one. */
+export async function ingestBatches(
+  stand: Stand,
+  { port }: Service,
+  { tenant, count, name }: { tenant: Tenant; count: number; name?: string },
+): Promise<string[]> {
+  const ids: string[] = []
+  let sent = 0
+  const { byStatus } = await runLoad({
+    port,
+    connections: BATCH_CONNECTIONS,
+    durationMs: INGEST_MS_MAX,
+    request: () => {
+      const events = Array.from({ length: BATCH_EVENTS }, (_, n) => sampleEvent(sent + n))
+      sent += BATCH_EVENTS
+      const body = JSON.stringify({ events })
+      return requestBytes('POST', '/v1/events/batch', { key: tenant.key, body })
+    },
+    isDone: () => sent >= count,
+    onAnswer: (_status, body) => ids.push(...idsOf(body)),
+  })
+  assert.deepEqual(Object.keys(byStatus), ['200'])
+  acknowledge(stand, ids, name)
+  return ids
+}
+
+export function idsOf(body: string): string[] {
+  return [...body.matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id ?? '')
+}
+
+/** Into the books: these are stored, and the webhook must get them. */
+export function acknowledge(stand: Stand, ids: readonly string[], name?: string): void {
+  for (const id of ids) stand.acknowledged.push(id)
+  if (name === undefined) return
+  const owed = stand.owed.get(name) ?? []
+  for (const id of ids) owed.push(id)
+  stand.owed.set(name, owed)
+}

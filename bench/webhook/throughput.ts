@@ -1,0 +1,86 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { machineMs } from '../lib/machine-clock.ts'
+import { cpuUsOf, postgresCpuUs } from '../lib/processes.ts'
+import { ROOT } from '../lib/service.ts'
+import {
+  createWebhook,
+  foundTenants,
+  ingestBatches,
+  type Part,
+  SECONDS,
+  type Stand,
+  startNode,
+  type Tenant,
+} from './stand.ts'
+
+const EVENTS = 4_000 * SECONDS
+const WARM_UP_EVENTS = EVENTS / 4
+const CONCURRENCY = 64
+
+type Throughput = { perSecond: number; fromStartPerSecond: number; cpuUs: number }
+
+/** Deliveries a second from events that come as fast as batches go, beside a bare loop of undici. */
+export async function measureThroughput(stand: Stand): Promise<Part> {
+  const [warmUp, measured] = foundTenants(stand, 2)
+  const ours = await measureEndToEnd(stand, warmUp, measured)
+  const bare = await measureBareLoop(stand)
+  return {
+    rows: [
+      { name: 'bare undici loop', events: '', fromStartPerSecond: '', ...bare },
+      { name: 'annals, end to end', events: EVENTS, ...ours },
+    ],
+    figures: {
+      'deliveries/s (≥ 2,000)': ours.perSecond,
+      'deliveries/s from the start of the ingest': ours.fromStartPerSecond,
+      'deliveries/s to bare undici (≥ 0.2)': ours.perSecond / bare.perSecond,
+    },
+  }
+}
+
+async function measureEndToEnd(
+  stand: Stand,
+  warmUp: Tenant | undefined,
+  measured: Tenant | undefined,
+): Promise<Throughput> {
+  await using service = await startNode(stand, 'all')
+  const run = async (name: string, tenant: Tenant | undefined, count: number) => {
+    if (!tenant) throw new Error('there is a workspace for each run')
+    await createWebhook(service, tenant, stand.receiver.urlOf(name))
+    const readCpuUs = () => cpuUsOf(service.pid) + postgresCpuUs(stand.postmaster)
+    const cpuUsBefore = readCpuUs()
+    const startedAtMs = machineMs()
+    await ingestBatches(stand, service, { tenant, count, name })
+    const { firstAtMs, lastAtMs } = await stand.receiver.awaitEvents(name, count)
+    return {
+      perSecond: (count / (lastAtMs - firstAtMs)) * 1_000,
+      fromStartPerSecond: (count / (lastAtMs - startedAtMs)) * 1_000,
+      cpuUs: (readCpuUs() - cpuUsBefore) / count,
+    }
+  }
+  await run('throughput-warm-up', warmUp, WARM_UP_EVENTS)
+  return await run('throughput', measured, EVENTS)
+}
+
+async function measureBareLoop({
+  receiver,
+}: Stand): Promise<Pick<Throughput, 'perSecond' | 'cpuUs'>> {
+  const { headers, body } = await receiver.sample('throughput')
+  const { stdout } = await promisify(execFile)(
+    join(ROOT, 'bin/node'),
+    [join(ROOT, 'bench/reference/undici-loop.ts')],
+    {
+      env: {
+        ...process.env,
+        TARGET: receiver.urlOf('bare'),
+        HEADERS: JSON.stringify(headers),
+        BODY: body,
+        SECONDS: String(SECONDS),
+        CONCURRENCY: String(CONCURRENCY),
+      },
+    },
+  )
+  const result: { perSecond: number; cpuUs: number } = JSON.parse(stdout)
+  return result
+}

@@ -1,0 +1,39 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../errors.ts'
+import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
+import { refuseBody } from '../no-body.ts'
+import { errorResponses } from '../schema/common.ts'
+import { BODY_ERRORS, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+
+/** DELETE /v1/webhooks/{webhookId}: gone at once, with its secret and its deliveries. */
+export const deleteWebhook =
+  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.delete(
+      '/v1/webhooks/:webhookId',
+      {
+        onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true }),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'deleteWebhook',
+          summary: 'Delete a webhook',
+          description: 'Nothing more is sent, apart from what is on its way at this moment.',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: {
+            204: Type.Null({ description: 'Deleted.' }),
+            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS),
+          },
+        },
+      },
+      async ({ principal, params }, reply) => {
+        const webhook = await getWebhook(deps, principal, params.webhookId)
+        const wasThere = await webhookStore.deleteWebhook(deps.db, webhook, new Date(deps.clock()))
+        if (!wasThere) throw new ApiError('not_found')
+        deps.wakeDispatcher()
+        return await reply.code(204).send(null)
+      },
+    )
+  }

@@ -1,0 +1,45 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
+import { refuseBody } from '../no-body.ts'
+import { errorResponses } from '../schema/common.ts'
+import {
+  BODY_ERRORS,
+  WEBHOOK_ERRORS,
+  WebhookParams,
+  WebhookStatusAnswer,
+} from '../schema/webhook.ts'
+import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+
+const REASON = 'It was disabled by its owner.'
+
+/** POST /v1/webhooks/{webhookId}/disable: what waits is ended by the dispatcher. */
+export const disableWebhook =
+  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/webhooks/:webhookId/disable',
+      {
+        onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true }),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'disableWebhook',
+          summary: 'Disable a webhook',
+          description:
+            'Deliveries that wait become FAILED. One that is disabled stays as it is, with its reason.',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: {
+            200: WebhookStatusAnswer,
+            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS),
+          },
+        },
+      },
+      async ({ principal, params }) => {
+        const webhook = await getWebhook(deps, principal, params.webhookId)
+        const now = new Date(deps.clock())
+        await webhookStore.disableWebhook(deps.db, webhook, { reason: REASON, now })
+        deps.wakeDispatcher()
+        return { id: webhook.id, status: 'DISABLED' as const }
+      },
+    )
+  }

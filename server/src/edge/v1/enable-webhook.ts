@@ -1,0 +1,44 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../errors.ts'
+import { endWaitingAndEnable } from '../../outlet/webhook/enable-webhook.ts'
+import { refuseBody } from '../no-body.ts'
+import { errorResponses } from '../schema/common.ts'
+import {
+  BODY_ERRORS,
+  WEBHOOK_ERRORS,
+  WebhookParams,
+  WebhookStatusAnswer,
+} from '../schema/webhook.ts'
+import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+
+/** POST /v1/webhooks/{webhookId}/enable: it goes on with events from now on. */
+export const enableWebhook =
+  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/webhooks/:webhookId/enable',
+      {
+        onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true }),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'enableWebhook',
+          summary: 'Enable a webhook',
+          description:
+            'Sends events from now on; those that came meanwhile can be had with `redeliver`. One that is enabled stays as it is.',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: {
+            200: WebhookStatusAnswer,
+            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS),
+          },
+        },
+      },
+      async ({ principal, params }) => {
+        const webhook = await getWebhook(deps, principal, params.webhookId)
+        const isThere = await endWaitingAndEnable(deps.db, webhook, deps.clock)
+        if (!isThere) throw new ApiError('not_found')
+        deps.wakeDispatcher()
+        return { id: webhook.id, status: 'ENABLED' as const }
+      },
+    )
+  }

@@ -1,0 +1,28 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { errorResponses } from '../schema/common.ts'
+import { DeliveryParams, DeliveryWithAttempts, WEBHOOK_ERRORS } from '../schema/webhook.ts'
+import { deliveryRecord } from '../webhook-record.ts'
+import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
+
+/** GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}: what became of each attempt. */
+export const getWebhookDelivery =
+  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/v1/webhooks/:webhookId/deliveries/:deliveryId',
+      {
+        onRequest: deps.requireKey({ scope: 'COMPANY' }),
+        schema: {
+          operationId: 'getWebhookDelivery',
+          summary: 'A delivery with its attempts',
+          tags: ['Webhooks'],
+          params: DeliveryParams,
+          response: { 200: DeliveryWithAttempts, ...errorResponses(...WEBHOOK_ERRORS) },
+        },
+      },
+      async ({ principal, params }) => {
+        const { delivery } = await getDelivery(deps, principal, params)
+        return { ...deliveryRecord(delivery), attempts: delivery.attempts }
+      },
+    )
+  }

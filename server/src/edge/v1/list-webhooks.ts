@@ -1,0 +1,33 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
+import { errorResponses } from '../schema/common.ts'
+import { WEBHOOK_ERRORS, WebhookList, WorkspaceParams } from '../schema/webhook.ts'
+import { webhookRecord } from '../webhook-record.ts'
+import { getWorkspace, type WebhookDeps } from '../webhook-resource.ts'
+
+/** GET /v1/workspaces/{workspaceId}/webhooks: all of them, without their secrets. */
+export const listWebhooks =
+  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/v1/workspaces/:workspaceId/webhooks',
+      {
+        onRequest: deps.requireKey({ scope: 'COMPANY' }),
+        schema: {
+          operationId: 'listWebhooks',
+          summary: 'List webhooks',
+          description: 'The oldest first. A workspace has at most 50.',
+          tags: ['Webhooks'],
+          params: WorkspaceParams,
+          response: { 200: WebhookList, ...errorResponses(...WEBHOOK_ERRORS) },
+        },
+      },
+      async ({ principal, params }) => {
+        const { companyId } = principal
+        const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
+        const webhooks = await webhookStore.listWebhooks(deps.db, { companyId, workspaceId })
+        const nowMs = deps.clock()
+        return { webhooks: webhooks.map((webhook) => webhookRecord(webhook, nowMs)) }
+      },
+    )
+  }

@@ -1,0 +1,51 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../errors.ts'
+import { redeliver } from '../../outlet/webhook/delivery-store.ts'
+import { refuseBody } from '../no-body.ts'
+import { errorResponses } from '../schema/common.ts'
+import { BODY_ERRORS, DeliveryParams, DeliveryRecord, WEBHOOK_ERRORS } from '../schema/webhook.ts'
+import { deliveryRecord } from '../webhook-record.ts'
+import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
+
+/** POST /v1/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver: once more, with the same id. */
+export const redeliverWebhookDelivery =
+  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/webhooks/:webhookId/deliveries/:deliveryId/redeliver',
+      {
+        onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true }),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'redeliverWebhookDelivery',
+          summary: 'Send a delivery again',
+          description:
+            'At once, whether it failed, succeeded or waits for its next attempt. It keeps its id and sequence; attempts count on, and the schedule of retries begins anew.',
+          tags: ['Webhooks'],
+          params: DeliveryParams,
+          response: {
+            202: { ...DeliveryRecord, description: 'To be sent.' },
+            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS, 'conflict'),
+          },
+        },
+      },
+      async ({ principal, params }, reply) => {
+        const { webhook, delivery } = await getDelivery(deps, principal, params)
+        if (webhook.status === 'DISABLED') {
+          throw new ApiError('conflict', { message: 'The webhook is disabled. Enable it first.' })
+        }
+        const isAgain = await redeliver(deps.db, {
+          workspaceId: webhook.workspaceId,
+          webhookId: webhook.id,
+          deliveryId: delivery.id,
+          now: new Date(deps.clock()),
+        })
+        if (!isAgain) {
+          throw new ApiError('conflict', { message: 'The delivery is on its way already.' })
+        }
+        const again = await getDelivery(deps, principal, params)
+        deps.wakeDispatcher()
+        return await reply.code(202).send(deliveryRecord(again.delivery))
+      },
+    )
+  }

@@ -1,0 +1,49 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../errors.ts'
+import { insertTest } from '../../outlet/webhook/delivery-store.ts'
+import { newId } from '../../platform/id.ts'
+import { refuseBody } from '../no-body.ts'
+import { errorResponses } from '../schema/common.ts'
+import { BODY_ERRORS, TestReceipt, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+
+/** POST /v1/webhooks/{webhookId}/test: a delivery without an event, signed like any other. */
+export const testWebhook =
+  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/webhooks/:webhookId/test',
+      {
+        onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true }),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'testWebhook',
+          summary: 'Send a test',
+          description:
+            'The delivery says how it went. It carries the header `x-service-test: true`.',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: {
+            202: { ...TestReceipt, description: 'To be sent.' },
+            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS, 'conflict'),
+          },
+        },
+      },
+      async ({ principal, params }, reply) => {
+        const webhook = await getWebhook(deps, principal, params.webhookId)
+        const nowMs = deps.clock()
+        const deliveryId = newId<'delivery'>(nowMs)
+        const sequence = await insertTest(deps.db, {
+          workspaceId: webhook.workspaceId,
+          webhookId: webhook.id,
+          id: deliveryId,
+          now: new Date(nowMs),
+        })
+        if (sequence === null) {
+          throw new ApiError('conflict', { message: 'The webhook is disabled. Enable it first.' })
+        }
+        deps.wakeDispatcher()
+        return await reply.code(202).send({ deliveryId, sequence })
+      },
+    )
+  }

@@ -1,0 +1,54 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../errors.ts'
+import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
+import { errorResponses } from '../schema/common.ts'
+import {
+  BODY_ERRORS,
+  WEBHOOK_ERRORS,
+  WebhookChange,
+  WebhookParams,
+  WebhookRecord,
+} from '../schema/webhook.ts'
+import { readProject, refuseDestination } from '../webhook-input.ts'
+import { webhookRecord } from '../webhook-record.ts'
+import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+
+/** PATCH /v1/webhooks/{webhookId}: what is not named stays. */
+export const updateWebhook =
+  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.patch(
+      '/v1/webhooks/:webhookId',
+      {
+        onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true }),
+        schema: {
+          operationId: 'updateWebhook',
+          summary: 'Change a webhook',
+          description:
+            'A new address is used for every attempt from now on, also of deliveries that wait. A new project counts for events from now on.',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          body: WebhookChange,
+          response: {
+            200: WebhookRecord,
+            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS, 'unknown_project'),
+          },
+        },
+      },
+      async ({ principal, params, body: { url, events, projectId } }) => {
+        refuseDestination(url, deps)
+        const found = await getWebhook(deps, principal, params.webhookId)
+        const nowMs = deps.clock()
+        const webhook = await webhookStore.updateWebhook(deps.db, found, {
+          ...(url !== undefined && { url }),
+          ...(events !== undefined && { events }),
+          ...(projectId !== undefined && {
+            projectId: await readProject(projectId, found.workspaceId, deps),
+          }),
+          now: new Date(nowMs),
+        })
+        if (!webhook) throw new ApiError('not_found')
+        return webhookRecord(webhook, nowMs)
+      },
+    )
+  }

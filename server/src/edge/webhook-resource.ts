@@ -1,0 +1,68 @@
+import { ApiError } from '../errors.ts'
+import type { AcceptDeps } from '../intake/accept-event.ts'
+import type { DeliveryId } from '../outlet/webhook/delivery.ts'
+import { findDelivery } from '../outlet/webhook/delivery-store.ts'
+import type { DestinationRules } from '../outlet/webhook/destination.ts'
+import { findWebhook, type WebhookWithSecrets } from '../outlet/webhook/webhook-store.ts'
+import type { Clock } from '../platform/clock.ts'
+import type { CursorCodec } from '../platform/cursor.ts'
+import { parseId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import type { SecretBox } from '../platform/secret-box.ts'
+import type { Principal } from '../tenancy/principal.ts'
+import { hasWorkspace } from '../tenancy/workspace-store.ts'
+import type { RequireKey } from './auth/require-key.ts'
+
+export type WebhookDeps = {
+  requireKey: RequireKey
+  db: Queryable
+  cursors: CursorCodec
+  clock: Clock
+  /** Of the purpose `webhook`. */
+  box: SecretBox
+  destinationRules: DestinationRules
+  hasProject: AcceptDeps['hasProject']
+  /** A hint that there may be something to send, or to end. */
+  wakeDispatcher: () => void
+}
+
+/*
+ * What a path names, for the company that asks. An id of another company, an unknown one and a text
+ * that is no id answer alike: 404, the same bytes.
+ */
+
+export async function getWorkspace(
+  { db }: Pick<WebhookDeps, 'db'>,
+  { companyId }: Principal,
+  id: string,
+): Promise<WorkspaceId> {
+  const workspaceId = parseId<'workspace'>(id)
+  if (workspaceId && (await hasWorkspace(db, { companyId, workspaceId }))) return workspaceId
+  throw new ApiError('not_found')
+}
+
+export async function getWebhook(
+  { db }: Pick<WebhookDeps, 'db'>,
+  { companyId }: Principal,
+  id: string,
+): Promise<WebhookWithSecrets> {
+  const webhookId = parseId<'webhook'>(id)
+  const webhook = webhookId && (await findWebhook(db, { companyId, webhookId }))
+  if (!webhook) throw new ApiError('not_found')
+  return webhook
+}
+
+export async function getDelivery(
+  deps: Pick<WebhookDeps, 'db'>,
+  principal: Principal,
+  { webhookId, deliveryId }: { webhookId: string; deliveryId: string },
+): Promise<{ webhook: WebhookWithSecrets; delivery: StoredDelivery }> {
+  const webhook = await getWebhook(deps, principal, webhookId)
+  const id: DeliveryId | null = parseId(deliveryId)
+  const place = { workspaceId: webhook.workspaceId, webhookId: webhook.id }
+  const delivery = id && (await findDelivery(deps.db, { ...place, deliveryId: id }))
+  if (!delivery) throw new ApiError('not_found')
+  return { webhook, delivery }
+}
+
+type StoredDelivery = NonNullable<Awaited<ReturnType<typeof findDelivery>>>

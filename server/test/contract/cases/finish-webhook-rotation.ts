@@ -1,0 +1,28 @@
+import { companyCases, companyKeyOf } from '../company-cases.ts'
+import type { OperationCases } from '../driver.ts'
+import { bodyCases } from '../keyed-cases.ts'
+import { withWebhook } from '../own-webhook.ts'
+
+const REQUEST = { method: 'POST', path: '/v1/webhooks/any/finish-rotation' }
+
+export const finishWebhookRotation: OperationCases = {
+  cases: [
+    ...companyCases(REQUEST),
+    ...bodyCases(REQUEST, companyKeyOf),
+    {
+      status: 200,
+      when: 'a rotation is under way',
+      send: (world) =>
+        withWebhook(world, async (path, key) => {
+          await world.ask('POST', `${path}/rotate-secret`, { key })
+          return await world.ask('POST', `${path}/finish-rotation`, { key })
+        }),
+    },
+    {
+      status: 200,
+      when: 'none is',
+      send: (world) =>
+        withWebhook(world, (path, key) => world.ask('POST', `${path}/finish-rotation`, { key })),
+    },
+  ],
+}

@@ -1,0 +1,42 @@
+import { companyCases, companyKeyOf } from '../company-cases.ts'
+import type { OperationCases } from '../driver.ts'
+import { bodyCases } from '../keyed-cases.ts'
+import { withWebhook } from '../own-webhook.ts'
+
+const body = {}
+const REQUEST = { method: 'POST', path: '/v1/webhooks/any/rotate-secret', body }
+
+export const rotateWebhookSecret: OperationCases = {
+  body,
+  cases: [
+    ...companyCases(REQUEST),
+    ...bodyCases(REQUEST, companyKeyOf),
+    {
+      status: 200,
+      when: 'there is no body',
+      send: (world) =>
+        withWebhook(world, (path, key) => world.ask('POST', `${path}/rotate-secret`, { key })),
+    },
+    {
+      status: 200,
+      when: 'the new secret is to hold at once',
+      send: (world) =>
+        withWebhook(world, (path, key) =>
+          world.ask('POST', `${path}/rotate-secret`, {
+            key,
+            body: { customSecret: 'another secret', overlapSeconds: 0 },
+          }),
+        ),
+    },
+    {
+      status: 409,
+      code: 'conflict',
+      when: 'a rotation is under way',
+      send: (world) =>
+        withWebhook(world, async (path, key) => {
+          await world.ask('POST', `${path}/rotate-secret`, { key, body })
+          return await world.ask('POST', `${path}/rotate-secret`, { key, body })
+        }),
+    },
+  ],
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import type { Answer } from '../harness/start-app.ts'
+import type { Tenant, World } from './world.ts'
+
+/** A workspace has few webhooks, so what is only looked at is made once for each tenant. */
+const webhooks = new Map<Tenant, Promise<string>>()
+const deliveries = new Map<Tenant, Promise<string>>()
+
+export function ownWebhook(world: World, tenant: Tenant): Promise<string> {
+  const made = webhooks.get(tenant) ?? makeWebhook(world, tenant)
+  webhooks.set(tenant, made)
+  return made
+}
+
+/** A test of the tenant's webhook. */
+export function ownDelivery(world: World, tenant: Tenant): Promise<string> {
+  const made = deliveries.get(tenant) ?? makeDelivery(world, tenant)
+  deliveries.set(tenant, made)
+  return made
+}
+
+/** Does something with a webhook of the owner that is there for nothing else. */
+export async function withWebhook(
+  world: World,
+  use: (path: string, key: string) => Promise<Answer>,
+): Promise<Answer> {
+  const { owner } = world.tenants
+  const path = `/v1/webhooks/${await makeWebhook(world, owner)}`
+  try {
+    return await use(path, owner.companyKey)
+  } finally {
+    await world.ask('DELETE', path, { key: owner.companyKey })
+  }
+}
+
+/** The same with a webhook that is disabled. */
+export async function withDisabledWebhook(
+  world: World,
+  use: (path: string, key: string) => Promise<Answer>,
+): Promise<Answer> {
+  return await withWebhook(world, async (path, key) => {
+    await world.ask('POST', `${path}/disable`, { key })
+    return await use(path, key)
+  })
+}
+
+async function makeWebhook({ ask, receiverUrl }: World, tenant: Tenant): Promise<string> {
+  const path = `/v1/workspaces/${tenant.workspace.id}/webhooks`
+  const body = { url: receiverUrl }
+  const { status, json, text } = await ask('POST', path, { key: tenant.companyKey, body })
+  assert.equal(status, 201, text)
+  return json.id
+}
+
+async function makeDelivery(world: World, tenant: Tenant): Promise<string> {
+  const path = `/v1/webhooks/${await ownWebhook(world, tenant)}/test`
+  const { status, json, text } = await world.ask('POST', path, { key: tenant.companyKey })
+  assert.equal(status, 202, text)
+  return json.deliveryId
+}

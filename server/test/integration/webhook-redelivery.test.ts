@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { eventually } from '../harness/eventually.ts'
+import { hang, startReceiver } from '../harness/receiver.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({
+  env: { ANNALS_WEBHOOK_DESTINATIONS: 'any', ANNALS_RATE_LIMITS: 'off' },
+})
+after(() => annals[Symbol.asyncDispose]())
+
+/** Nobody listens there, and nothing leaves this machine. */
+const URL_HERE = 'http://127.0.0.1:9/hook'
+const DAY_MS = 86_400_000
+
+type Record = Answer['json']
+
+/** A webhook of a company of its own, and ways to ask about it. */
+async function openWebhook(fields: object = {}) {
+  const company = await annals.found()
+  const key = company.companyKey
+  const body = { url: URL_HERE, ...fields }
+  const path = `/v1/workspaces/${company.workspace.id}/webhooks`
+  const { json } = await annals.call('POST', path, { key, body })
+  const webhook = `/v1/webhooks/${json.id}`
+  const get = (suffix: string) => annals.call('GET', `${webhook}${suffix}`, { key })
+  const post = (suffix: string, wish?: unknown) =>
+    annals.call('POST', `${webhook}${suffix}`, { key, body: wish })
+  return { company, id: String(json.id), get, post }
+}
+
+type Opened = Awaited<ReturnType<typeof openWebhook>>
+
+async function sendEvents({ workspaceKey: key }: FoundedCompany, count: number): Promise<string[]> {
+  const events = Array.from({ length: count }, () => ({ category: 'c', action: 'a' }))
+  const { json } = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
+  return json.results.map(({ id }: Record) => id)
+}
+
+const deliveriesOf = async ({ get }: Opened, query = ''): Promise<Record[]> =>
+  (await get(`/deliveries?limit=200${query}`)).json.data
+
+const around = (fromMs: number, toMs: number) => ({
+  from: new Date(fromMs).toISOString(),
+  to: new Date(toMs).toISOString(),
+})
+
+/** Until all that were made have ended, in success or not. */
+async function settled(opened: Opened, count: number, status: string): Promise<Record[]> {
+  return await eventually(async () => {
+    const deliveries = await deliveriesOf(opened)
+    assert.deepEqual(
+      deliveries.map((delivery) => delivery.status),
+      Array.from({ length: count }, () => status),
+    )
+    return deliveries
+  })
+}
+
+test('a test is delivered, marked as one, and listed with its attempt', async () => {
+  await using receiver = await startReceiver({ body: 'thanks' })
+  const opened = await openWebhook({ url: receiver.url })
+  const { status, json } = await opened.post('/test')
+  assert.deepEqual([status, json.sequence], [202, 1])
+  const [request] = await receiver.waitFor(1)
+  assert.equal(request?.headers['x-service-test'], 'true')
+  const [delivery] = await settled(opened, 1, 'SUCCEEDED')
+  const { createdAt, updatedAt, durationMs, ...fields } = delivery
+  assert.deepEqual(fields, {
+    id: json.deliveryId,
+    webhookId: opened.id,
+    eventId: json.deliveryId,
+    status: 'SUCCEEDED',
+    attempt: 1,
+    sequence: 1,
+    url: receiver.url,
+    responseStatus: 200,
+    errorClass: null,
+    failureReason: null,
+    isTest: true,
+    nextAttemptAt: null,
+  })
+  const single = await opened.get(`/deliveries/${json.deliveryId.toUpperCase()}`)
+  const { attempts, ...same } = single.json
+  assert.deepEqual(same, delivery)
+  assert.equal(attempts.length, 1)
+  assert.deepEqual(
+    { ...attempts[0], startedAt: null, durationMs: null },
+    {
+      attempt: 1,
+      url: receiver.url,
+      startedAt: null,
+      durationMs: null,
+      responseStatus: 200,
+      errorClass: null,
+      message: null,
+      excerpt: 'thanks',
+    },
+  )
+  assert(createdAt <= updatedAt && durationMs >= 0)
+})
+
+test('deliveries are paged newest first, or onward from a sequence, each once', async () => {
+  await using receiver = await startReceiver()
+  const opened = await openWebhook({ url: receiver.url })
+  const ids = await sendEvents(opened.company, 7)
+  await settled(opened, 7, 'SUCCEEDED')
+  const walk = async (query: string) => {
+    const seen: Record[] = []
+    let cursor = ''
+    do {
+      const { json } = await opened.get(`/deliveries?limit=2${query}${cursor}`)
+      seen.push(...json.data)
+      cursor = json.nextCursor === null ? '' : `&cursor=${encodeURIComponent(json.nextCursor)}`
+    } while (cursor !== '')
+    return seen.map(({ sequence }) => sequence)
+  }
+  assert.deepEqual(await walk(''), [7, 6, 5, 4, 3, 2, 1])
+  assert.deepEqual(await walk('&status=SUCCEEDED'), [7, 6, 5, 4, 3, 2, 1])
+  assert.deepEqual(await walk('&status=FAILED'), [])
+  assert.deepEqual(await walk('&afterSequence=0'), [1, 2, 3, 4, 5, 6, 7])
+  assert.deepEqual(await walk('&afterSequence=3&status=SUCCEEDED'), [4, 5, 6, 7])
+  assert.deepEqual(await walk('&afterSequence=7'), [])
+  const ascending = await deliveriesOf(opened, '&afterSequence=0')
+  assert.deepEqual(
+    ascending.map(({ eventId }) => eventId),
+    ids,
+    'in the order of the chain',
+  )
+})
+
+test('a cursor belongs to its company, webhook, status and order', async () => {
+  const opened = await openWebhook()
+  for (const suffix of ['/test', '/test', '/test']) await opened.post(suffix)
+  const cursorOf = async (query: string) =>
+    encodeURIComponent((await opened.get(`/deliveries?limit=1${query}`)).json.nextCursor)
+  const plain = await cursorOf('')
+  const ascending = await cursorOf('&afterSequence=0')
+  const other = await openWebhook()
+  const refusals: [Opened, string][] = [
+    [other, `cursor=${plain}`],
+    [opened, `cursor=${plain}&status=FAILED`],
+    [opened, `cursor=${plain}&afterSequence=0`],
+    [opened, `cursor=${ascending}`],
+    [opened, `cursor=${ascending}&afterSequence=1`],
+    [opened, `cursor=${plain.slice(0, -1)}`],
+    [opened, 'cursor='],
+  ]
+  for (const [webhook, query] of refusals) {
+    const { status, json } = await webhook.get(`/deliveries?${query}`)
+    assert.deepEqual([status, json.code], [400, 'invalid_cursor'], query)
+  }
+  assert.equal((await opened.get(`/deliveries?limit=2&cursor=${plain}`)).json.data.length, 2)
+  for (const query of ['limit=0', 'limit=201', 'status=LOST', 'afterSequence=-1', 'before=1']) {
+    assert.equal((await opened.get(`/deliveries?${query}`)).json.code, 'invalid_request', query)
+  }
+})
+
+test('a delivery is sent again with its id, whether it succeeded or waits; not while it is on its way', async () => {
+  await using receiver = await startReceiver()
+  const opened = await openWebhook({ url: receiver.url })
+  await sendEvents(opened.company, 1)
+  const [{ id }] = await settled(opened, 1, 'SUCCEEDED')
+  const again = await opened.post(`/deliveries/${id}/redeliver`)
+  assert.deepEqual(
+    [again.status, again.json.id, again.json.sequence, again.json.status],
+    [202, id, 1, 'PENDING'],
+  )
+  const [first, second] = await receiver.waitFor(2)
+  assert.equal(second?.headers['x-service-delivery-id'], first?.headers['x-service-delivery-id'])
+  assert.equal(second?.headers['x-service-attempt'], '2')
+  assert.deepEqual(second?.body, first?.body)
+  receiver.answer({ status: 500 })
+  await settled(opened, 1, 'SUCCEEDED')
+  await opened.post(`/deliveries/${id}/redeliver`)
+  await settled(opened, 1, 'RETRY_SCHEDULED')
+  receiver.answer(hang)
+  assert.equal((await opened.post(`/deliveries/${id}/redeliver`)).status, 202)
+  await receiver.waitFor(4)
+  const busy = await opened.post(`/deliveries/${id}/redeliver`)
+  assert.deepEqual([busy.status, busy.json.code], [409, 'conflict'])
+  await opened.post('/disable')
+  const disabled = await opened.post(`/deliveries/${id}/redeliver`)
+  assert.deepEqual([disabled.status, disabled.json.code], [409, 'conflict'])
+  assert.match(disabled.json.error, /disabled/)
+  assert.equal((await opened.post('/test')).json.code, 'conflict')
+})
+
+test('a window sends what failed and what was missed, each event once, in any number of calls', async () => {
+  await using receiver = await startReceiver({ status: 500 })
+  const opened = await openWebhook({ url: receiver.url })
+  const early = await sendEvents(opened.company, 3)
+  await receiver.waitFor(3)
+  await opened.post('/disable')
+  const missed = await sendEvents(opened.company, 4)
+  await settled(opened, 3, 'FAILED')
+  const window = around(Date.now() - 60_000, Date.now() + 60_000)
+  const refused = await opened.post('/redeliver', window)
+  assert.deepEqual([refused.status, refused.json.code], [409, 'conflict'])
+  await opened.post('/enable')
+  receiver.answer({})
+  const { status, json } = await opened.post('/redeliver', window)
+  assert.equal(status, 202)
+  assert.deepEqual(json, { redelivered: 3, made: 4, isComplete: true, continueFrom: null })
+  await receiver.waitFor(10)
+  const deliveries = await settled(opened, 7, 'SUCCEEDED')
+  assert.deepEqual(
+    deliveries.map(({ sequence }) => sequence),
+    [7, 6, 5, 4, 3, 2, 1],
+  )
+  assert.deepEqual(
+    deliveries.map(({ eventId }) => String(eventId)).toSorted(),
+    [...early, ...missed].toSorted(),
+  )
+  const twice = await opened.post('/redeliver', window)
+  const nothing = { redelivered: 0, made: 0, isComplete: true, continueFrom: null }
+  assert.deepEqual(twice.json, nothing)
+})
+
+test('a window beside a running webhook doubles and loses nothing', async () => {
+  await using receiver = await startReceiver()
+  const opened = await openWebhook({ url: receiver.url })
+  const window = around(Date.now() - 60_000, Date.now() + 60_000)
+  const rounds = Array.from({ length: 20 }, async () => {
+    const [ids, answer] = await Promise.all([
+      sendEvents(opened.company, 10),
+      opened.post('/redeliver', window),
+    ])
+    assert.equal(answer.status, 202, answer.text)
+    return ids
+  })
+  const ids = (await Promise.all(rounds)).flat()
+  const deliveries = await settled(opened, 200, 'SUCCEEDED')
+  assert.deepEqual(
+    deliveries.map(({ sequence }) => sequence),
+    Array.from({ length: 200 }, (_, index) => 200 - index),
+  )
+  assert.deepEqual(deliveries.map(({ eventId }) => String(eventId)).toSorted(), ids.toSorted())
+  const nothing = { redelivered: 0, made: 0, isComplete: true, continueFrom: null }
+  assert.deepEqual((await opened.post('/redeliver', window)).json, nothing)
+})
+
+test('a window is by the time of receipt, of the webhook’s own project, and no older than the webhook', async () => {
+  const company = await annals.found()
+  const key = company.companyKey
+  await sendEvents(company, 2)
+  const sentAtMs = Date.now()
+  const path = `/v1/workspaces/${company.workspace.id}/webhooks`
+  // An event of the same millisecond would count as the webhook's.
+  await eventually(() => assert(Date.now() > sentAtMs))
+  const { json } = await annals.call('POST', path, {
+    key,
+    body: { url: URL_HERE, projectId: company.project.id },
+  })
+  const post = (suffix: string, body?: unknown) =>
+    annals.call('POST', `/v1/webhooks/${json.id}${suffix}`, { key, body })
+  await post('/disable')
+  const inProject = { category: 'c', action: 'a', projectId: company.project.id }
+  const body = { ...inProject, timestamp: '2020-01-01T00:00:00Z' }
+  await annals.call('POST', '/v1/events', { key: company.workspaceKey, body })
+  await sendEvents(company, 2)
+  await post('/enable')
+  const nowMs = Date.now()
+  const past = await post('/redeliver', around(nowMs - 2 * DAY_MS, nowMs - DAY_MS))
+  assert.deepEqual([past.json.redelivered, past.json.made], [0, 0])
+  const all = await post('/redeliver', around(nowMs - DAY_MS, nowMs + DAY_MS))
+  assert.deepEqual([all.json.redelivered, all.json.made], [0, 1])
+})
+
+test('a window that is turned round, or older than deliveries are kept, is refused', async () => {
+  const opened = await openWebhook()
+  const nowMs = Date.now()
+  for (const window of [
+    around(nowMs, nowMs),
+    around(nowMs, nowMs - 1),
+    around(nowMs - 31 * DAY_MS, nowMs),
+    { from: 'yesterday', to: 'today' },
+    { from: around(nowMs - 1, nowMs).from },
+    { ...around(nowMs - 1, nowMs), limit: 1 },
+  ]) {
+    const { status, json } = await opened.post('/redeliver', window)
+    assert.deepEqual([status, json.code], [400, 'invalid_request'], JSON.stringify(window))
+  }
+})
+
+test('a call sends 10,000 at most and says where to go on', async () => {
+  const opened = await openWebhook()
+  await opened.post('/disable')
+  for (let sent = 0; sent < 10_500; sent += 500) await sendEvents(opened.company, 500)
+  await opened.post('/enable')
+  const nowMs = Date.now()
+  const first = await opened.post('/redeliver', around(nowMs - DAY_MS, nowMs + DAY_MS))
+  assert.deepEqual([first.json.made, first.json.isComplete], [10_000, false])
+  const rest = { from: first.json.continueFrom, to: new Date(nowMs + DAY_MS).toISOString() }
+  const second = await opened.post('/redeliver', rest)
+  assert.deepEqual([second.json.made, second.json.isComplete], [500, true])
+  const [last] = await deliveriesOf(opened)
+  assert.equal(last.sequence, 10_500)
+  await opened.post('/disable')
+})

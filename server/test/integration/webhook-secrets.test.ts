@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { pino } from 'pino'
+import { Webhook } from 'standardwebhooks'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { handClock } from '../harness/clock.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type ReceivedRequest, startReceiver } from '../harness/receiver.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const logLines: string[] = []
+const logger = pino({ level: 'trace' }, { write: (line) => void logLines.push(line) })
+const { clock, advance } = handClock()
+const env = { ANNALS_WEBHOOK_DESTINATIONS: 'any', ANNALS_RATE_LIMITS: 'off' }
+const annals = await startTestApp({ logger, clock, env })
+after(() => annals[Symbol.asyncDispose]())
+const receiver = await startReceiver()
+after(() => receiver[Symbol.asyncDispose]())
+const { db } = annals.app.database
+
+const HOUR_MS = 3_600_000
+
+async function made(company: FoundedCompany, fields: object = {}) {
+  const path = `/v1/workspaces/${company.workspace.id}/webhooks`
+  const body = { url: receiver.url, ...fields }
+  const { json } = await annals.call('POST', path, { key: company.companyKey, body })
+  const ask = (suffix: string, wish?: unknown) =>
+    annals.call('POST', `/v1/webhooks/${json.id}/${suffix}`, {
+      key: company.companyKey,
+      body: wish,
+    })
+  const nextSecretAt = async () => {
+    const list = await annals.call('GET', path, { key: company.companyKey })
+    return list.json.webhooks[0].nextSecretAt
+  }
+  return { id: String(json.id), secret: String(json.secret), ask, nextSecretAt }
+}
+
+type Made = Awaited<ReturnType<typeof made>>
+
+/** Sends a test, and says which of the secrets signed it: by the contract, and by Standard Webhooks. */
+async function signersOf({ ask }: Made, secrets: readonly string[]) {
+  const { json } = await ask('test')
+  const request = await received(json.deliveryId)
+  return {
+    contract: secrets.filter((secret) => isSigned(request, secret)),
+    standard: secrets.filter((secret) => isStandardSigned(request, secret)),
+  }
+}
+
+async function received(deliveryId: string): Promise<ReceivedRequest> {
+  for (let count = 1; ; count += 1) {
+    const requests = await receiver.waitFor(count)
+    const request = requests.find(({ headers }) => headers['webhook-id'] === deliveryId)
+    if (request) return request
+  }
+}
+
+function isSigned({ body, headers }: ReceivedRequest, secret: string): boolean {
+  const hmac = createHmac('sha256', secret).update(body).digest('hex')
+  return headers['x-service-signature'] === `v1=${hmac}`
+}
+
+/** By hand, since the library judges the time by the machine's clock. */
+function isStandardSigned({ body, headers }: ReceivedRequest, secret: string): boolean {
+  const at = new Date(Number(headers['webhook-timestamp']) * 1_000)
+  const key = secret.startsWith('whsec_') ? secret : Buffer.from(secret).toString('base64')
+  const signature = new Webhook(key).sign(headers['webhook-id'] ?? '', at, body.toString())
+  return (headers['webhook-signature'] ?? '').split(' ').includes(signature)
+}
+
+test('a rotation is signed with both secrets until the overlap ends, then with the new one', async () => {
+  const webhook = await made(await annals.found())
+  const { status, json } = await webhook.ask('rotate-secret')
+  const secrets = [webhook.secret, json.secret]
+  assert.equal(status, 200)
+  assert.deepEqual(Object.keys(json), ['id', 'secret', 'nextSecretAt'])
+  assert.match(json.secret, /^whsec_/)
+  assert.notEqual(json.secret, webhook.secret)
+  assert.equal(Date.parse(json.nextSecretAt), clock() + 24 * HOUR_MS)
+  assert.equal(await webhook.nextSecretAt(), json.nextSecretAt)
+  const during = { contract: [webhook.secret], standard: secrets }
+  assert.deepEqual(await signersOf(webhook, secrets), during)
+  advance(24 * HOUR_MS)
+  const afterwards = { contract: [json.secret], standard: [json.secret] }
+  assert.deepEqual(await signersOf(webhook, secrets), afterwards)
+  assert.equal(await webhook.nextSecretAt(), null)
+  const next = await webhook.ask('rotate-secret', { customSecret: 'a custom one' })
+  assert.deepEqual([next.status, next.json.secret], [200, 'a custom one'])
+  assert.deepEqual(await signersOf(webhook, [...secrets, 'a custom one']), {
+    contract: [json.secret],
+    standard: [json.secret, 'a custom one'],
+  })
+})
+
+test('a second rotation has to wait, and says until when and how to end the first', async () => {
+  const webhook = await made(await annals.found())
+  const wishes = Array.from({ length: 4 }, () =>
+    webhook.ask('rotate-secret', { overlapSeconds: 604_800 }),
+  )
+  const answers = await Promise.all(wishes)
+  const [winner, ...others] = answers.filter(({ status }) => status === 200)
+  assert(winner && others.length === 0, 'one of four that come together')
+  for (const { status, json } of answers.filter((answer) => answer !== winner)) {
+    assert.deepEqual([status, json.code], [409, 'conflict'])
+    assert(json.error.includes(winner.json.nextSecretAt), json.error)
+    assert.match(json.error, /finish-rotation/)
+  }
+  const secrets = [webhook.secret, winner.json.secret]
+  const { status, json } = await webhook.ask('finish-rotation')
+  assert.deepEqual([status, json], [200, { id: webhook.id, nextSecretAt: null }])
+  const alone = { contract: [winner.json.secret], standard: [winner.json.secret] }
+  assert.deepEqual(await signersOf(webhook, secrets), alone)
+  assert.equal((await webhook.ask('finish-rotation')).status, 200, 'nothing is left to finish')
+  assert.deepEqual(await signersOf(webhook, secrets), alone)
+})
+
+test('without an overlap the new secret replaces every other at once', async () => {
+  const webhook = await made(await annals.found(), { customSecret: 'the first secret' })
+  const { json: second } = await webhook.ask('rotate-secret')
+  const { status, json: third } = await webhook.ask('rotate-secret', { overlapSeconds: 0 })
+  assert.deepEqual([status, third.nextSecretAt], [200, null])
+  const secrets = [webhook.secret, second.secret, third.secret]
+  const alone = { contract: [third.secret], standard: [third.secret] }
+  assert.deepEqual(await signersOf(webhook, secrets), alone)
+})
+
+test('an overlap beyond its bounds, or a secret of a wrong length, is refused', async () => {
+  const webhook = await made(await annals.found())
+  for (const wish of [
+    { overlapSeconds: -1 },
+    { overlapSeconds: 604_801 },
+    { overlapSeconds: 1.5 },
+    { overlapSeconds: '60' },
+    { customSecret: 'short' },
+    { customSecret: null },
+    { secretLabel: 'x' },
+  ]) {
+    const { status, json } = await webhook.ask('rotate-secret', wish)
+    assert.deepEqual([status, json.code], [400, 'invalid_request'], JSON.stringify(wish))
+  }
+  assert.equal(await webhook.nextSecretAt(), null)
+})
+
+test('a secret is shown once, is nowhere in the database and in no line of the log', async () => {
+  const company = await annals.found()
+  const webhook = await made(company, { customSecret: 'hunter2-hunter2-ключ' })
+  const generated = await made(company)
+  const { json: rotated } = await webhook.ask('rotate-secret')
+  const { json: custom } = await generated.ask('rotate-secret', { customSecret: 'correct horse' })
+  const secrets = [webhook.secret, generated.secret, rotated.secret, custom.secret]
+  await signersOf(webhook, secrets)
+  await webhook.ask('rotate-secret', { customSecret: `${webhook.secret}\0` })
+  await webhook.ask('rotate-secret', { customSecret: webhook.secret, overlapSeconds: 60 })
+  const key = company.companyKey
+  const shown = await Promise.all([
+    annals.call('GET', `/v1/workspaces/${company.workspace.id}/webhooks`, { key }),
+    annals.call('GET', `/v1/webhooks/${webhook.id}/deliveries`, { key }),
+    annals.call('PATCH', `/v1/webhooks/${webhook.id}`, { key, body: { url: receiver.url } }),
+    webhook.ask('disable'),
+    webhook.ask('enable'),
+    webhook.ask('finish-rotation'),
+  ])
+  const { rows: tables } = await sql<{ name: string }>`
+    select table_name as name from information_schema.tables where table_schema = 'public'`.execute(
+    db,
+  )
+  assert(tables.some(({ name }) => name === 'webhook'))
+  for (const text of secrets.flatMap(spellings)) {
+    for (const { name } of tables) {
+      const { rows } = await sql`
+        select 1 from ${sql.table(name)} as r where strpos(r::text, ${text}) > 0`.execute(db)
+      assert.equal(rows.length, 0, `${name} holds it`)
+    }
+    assert(!logLines.some((line) => line.includes(text)), 'the log holds it')
+    assert(!shown.some((answer) => answer.text.includes(text)), 'an answer holds it')
+  }
+  assert(logLines.length > 20, 'the log was kept')
+})
+
+function spellings(text: string): string[] {
+  const bytes = Buffer.from(text)
+  return [text, bytes.toString('hex'), bytes.toString('base64'), text.replace('whsec_', '')]
+}
+
+test('secrets are bound to their webhook: copied into another row they stay shut', async () => {
+  const company = await annals.found()
+  const [one, other] = [await made(company), await made(company)]
+  const { secret } = await db
+    .selectFrom('webhook')
+    .select('secret')
+    .where('id', '=', one.id)
+    .executeTakeFirstOrThrow()
+  await db.updateTable('webhook').set({ secret }).where('id', '=', other.id).execute()
+  const { json } = await other.ask('test')
+  const path = `/v1/webhooks/${other.id}/deliveries/${json.deliveryId}`
+  const delivery = await eventually(async () => {
+    const answer = await annals.call('GET', path, { key: company.companyKey })
+    assert.equal(answer.json.status, 'FAILED')
+    return answer.json
+  })
+  assert.match(delivery.failureReason, /^The secret cannot be read/)
+})
