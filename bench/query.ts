@@ -5,15 +5,12 @@ import { Client } from 'pg'
 import { startEngine } from '../server/src/platform/embedded-postgres.ts'
 import { percentile, requestBytes, runLoad } from './lib/http-load.ts'
 import { circumstances, saveResult, table } from './lib/report.ts'
-import { sampleEvent } from './lib/sample-event.ts'
-import { annals, type Service, startAnnals } from './lib/service.ts'
+import { seedEvents } from './lib/seed-events.ts'
+import { annals, startAnnals } from './lib/service.ts'
 
 const LARGE = Number(process.env.BENCH_EVENTS ?? 1_000_000)
 const SMALL = 10_000
-const BATCH = 500
 const SPREAD_DAYS = 30
-const SEED_CONNECTIONS = 4
-const SEED_MS_MAX = 15 * 60_000
 const REQUESTS = 300
 const PAGES_DEEP = 1_000
 const DAY_MS = 86_400_000
@@ -32,7 +29,9 @@ export async function benchQuery(): Promise<void> {
     const deep: { size: number; page: number; p50Ms: number; p99Ms: number }[] = []
     for (const size of [SMALL, LARGE]) {
       const tenant = found(env)
-      await seed(service, tenant, size)
+      const { key, project } = tenant
+      const more = (nth: number) => (nth % 4 === 0 ? { projectId: project } : {})
+      await seedEvents(service, { key, count: size, days: SPREAD_DAYS, more })
       await analyze(engine.connection)
       for (const [filter, query] of filters(tenant)) {
         rows.push({ filter, size, ...(await measurePages(service.port, tenant.key, query)) })
@@ -48,31 +47,6 @@ export async function benchQuery(): Promise<void> {
 function found(env: Record<string, string>): Tenant {
   const founded = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE'))
   return { key: founded.workspaceKey, project: founded.project.id }
-}
-
-async function seed(service: Service, { key, project }: Tenant, count: number): Promise<void> {
-  let next = 0
-  const startMs = Date.now() - SPREAD_DAYS * DAY_MS
-  const body = (): string => {
-    const events = Array.from({ length: BATCH }, () => {
-      const nth = next
-      next += 1
-      const at = new Date(startMs + Math.floor((nth / count) * SPREAD_DAYS * DAY_MS)).toISOString()
-      return { ...sampleEvent(nth, at), ...(nth % 4 === 0 && { projectId: project }) }
-    })
-    return JSON.stringify({ events })
-  }
-  const result = await runLoad({
-    port: service.port,
-    connections: SEED_CONNECTIONS,
-    durationMs: SEED_MS_MAX,
-    request: () => requestBytes('POST', '/v1/events/batch', { key, body: body() }),
-    isDone: () => next >= count,
-  })
-  if (Object.keys(result.byStatus).some((status) => status !== '200')) {
-    throw new Error(`seeding was refused: ${JSON.stringify(result.byStatus)}`)
-  }
-  process.stdout.write(`seeded ${next} events at ${Math.round(next / result.seconds)} a second\n`)
 }
 
 /** What autovacuum does by itself a minute later. */

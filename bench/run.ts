@@ -1,3 +1,4 @@
+import { benchExport } from './export.ts'
 import { benchIngest } from './ingest.ts'
 import { benchQuery } from './query.ts'
 import { benchWebhooks } from './webhooks.ts'
@@ -7,6 +8,7 @@ const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   ingest: benchIngest,
   query: benchQuery,
   webhooks: benchWebhooks,
+  export: benchExport,
 }
 
 const [name = '', only] = process.argv.slice(2)

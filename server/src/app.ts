@@ -9,6 +9,8 @@ import { buildServer, type Patience, type ServerDeps } from './edge/server.ts'
 import { OperatorError } from './errors.ts'
 import { Writer } from './intake/writer.ts'
 import { startPartitionWorker } from './ledger/partition-worker.ts'
+import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
+import { startExpireWorker } from './outlet/export/expire-worker.ts'
 import type { DestinationRules } from './outlet/webhook/destination.ts'
 import { createDialler } from './outlet/webhook/dialler.ts'
 import { DISPATCH_LIMITS, Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatcher.ts'
@@ -20,10 +22,11 @@ import { CursorCodec } from './platform/cursor.ts'
 import { randomFraction } from './platform/id.ts'
 import type { Logger } from './platform/logger.ts'
 import { createMetrics } from './platform/metrics.ts'
+import type { ObjectStore } from './platform/object-store.ts'
 import { Database } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
 import { SecretBox } from './platform/secret-box.ts'
-import { type Store, openStore } from './store.ts'
+import { openArchive, openStore, type Store } from './store.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
 import { ProjectCache } from './tenancy/project-cache.ts'
@@ -38,6 +41,7 @@ export type App = AsyncDisposable & {
   metricsUrl: string | null
   database: Database
   store: Store
+  archive: ObjectStore
 }
 
 const CONNECTIONS_MAX = 20
@@ -73,21 +77,29 @@ export async function startApp({
   )
   const metrics = createMetrics(() => database.pool.waitingCount)
   const { connection, secretKey } = store
+  const archive = stack.use(openArchive(config))
   stack.use(startPartitionWorker({ connection, clock, logger }))
+  if (role !== 'api') {
+    stack.use(startArchiveWorker({ connection, store: archive, clock, logger }))
+    stack.use(startExpireWorker({ db: database.db, clock, logger }))
+  }
   const keyUse = stack.use(new KeyUseRecorder({ db: database.hasty, clock, logger }))
   const box = new SecretBox(secretKey, 'webhook')
   const rules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher =
     role === 'api' ? null : startDispatcher(stack, { database, rules, box, clock, logger, metrics })
-  const onCommit = () => dispatcher?.wake()
-  const writer = stack.use(new Writer({ connection, clock, logger, metrics, onCommit }))
+  const wakeDispatcher = () => dispatcher?.wake()
+  const writer = stack.use(
+    new Writer({ connection, clock, logger, metrics, onCommit: wakeDispatcher }),
+  )
+  const parts = { config, logger, clock, database, metrics, keyUse, writer, secretKey, archive }
   const url =
     role === 'worker'
       ? null
       : await listen(
           stack,
           config,
-          serverDeps({ config, logger, clock, database, metrics, keyUse, writer, secretKey }),
+          serverDeps({ ...parts, box, destinationRules: rules, wakeDispatcher }),
           patience,
         )
   const metricsListener =
@@ -102,6 +114,7 @@ export async function startApp({
     metricsUrl: metricsListener && `http://${hostInUrl(config.host)}:${metricsListener.port}`,
     database,
     store,
+    archive,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }
@@ -129,10 +142,21 @@ function startDispatcher(
   return stack.use(new Dispatcher({ db: database.db, sender, random: randomFraction, ...deps }))
 }
 
-type Parts = Pick<ServerDeps, 'logger' | 'clock' | 'metrics' | 'keyUse' | 'writer'> & {
+type Parts = Pick<
+  ServerDeps,
+  | 'logger'
+  | 'clock'
+  | 'metrics'
+  | 'keyUse'
+  | 'writer'
+  | 'box'
+  | 'destinationRules'
+  | 'wakeDispatcher'
+> & {
   config: Config
   database: Database
   secretKey: Secret<Buffer>
+  archive: ObjectStore
 }
 
 /** What the routes are given; `annals openapi` builds the same with a database nobody asks. */
@@ -145,6 +169,8 @@ export function serverDeps({
   keyUse,
   writer,
   secretKey,
+  archive,
+  ...parts
 }: Parts): ServerDeps {
   const { db, hasty } = database
   const keyGuard = new KeyGuard({
@@ -159,6 +185,8 @@ export function serverDeps({
     clock,
   )
   return {
+    ...parts,
+    exports: { database, store: archive, clock, logger },
     db,
     hasty,
     writer,

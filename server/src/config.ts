@@ -75,6 +75,12 @@ export const OPTIONS = {
     'Address of an S3-compatible server, beside the standard AWS variables.',
     (value) => url(value, ['http:', 'https:']),
   ),
+  s3Region: option(
+    'AWS_REGION',
+    null,
+    'Region of the bucket; `us-east-1` beside an endpoint. The keys are read from the other standard AWS variables.',
+    text,
+  ),
   trustedProxies: option(
     'ANNALS_TRUSTED_PROXIES',
     '',
@@ -132,7 +138,9 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
   const given = new Map(
     Object.entries(env).filter(
       ([name, value]) =>
-        name.startsWith('ANNALS_') && value !== undefined && !isInjected(name, value),
+        (name.startsWith('ANNALS_') || name === OPTIONS.s3Region.variable) &&
+        value !== undefined &&
+        !isInjected(name, value),
     ),
   )
   const config = Object.fromEntries(

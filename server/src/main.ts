@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import { SERVE_ROLES, type ServeRole } from './app.ts'
+import { archive } from './command/archive.ts'
 import { bootstrap, type BootstrapOptions } from './command/bootstrap.ts'
 import { migrateOnly } from './command/migrate.ts'
 import { printOpenapi } from './command/openapi.ts'
@@ -52,6 +53,12 @@ program
   .command('verify')
   .description('recompute every chain; exit code 1 when one does not hold')
   .action(() => verify(readConfig()))
+
+program
+  .command('archive')
+  .description('move events into the archive')
+  .option('--before <time>', "received before this (default: each plan's hot time)")
+  .action((options: { before?: string }) => archive(readConfig(), options))
 
 program
   .command('openapi')

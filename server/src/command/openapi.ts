@@ -8,6 +8,8 @@ import { createLogger } from '../platform/logger.ts'
 import { createMetrics } from '../platform/metrics.ts'
 import { Database } from '../platform/pg.ts'
 import { Secret } from '../platform/secret.ts'
+import { SecretBox } from '../platform/secret-box.ts'
+import { openArchive } from '../store.ts'
 
 /** `annals openapi`: the document the routes make, as it is committed in openapi/v1.json. */
 export async function printOpenapi(): Promise<void> {
@@ -30,7 +32,20 @@ export async function openapiText(): Promise<string> {
   await using writer = new Writer({ connection, clock, logger, metrics })
   const config = parseConfig({})
   const server = await buildServer(
-    serverDeps({ config, database, logger, clock, metrics, keyUse, writer, secretKey }),
+    serverDeps({
+      config,
+      database,
+      logger,
+      clock,
+      metrics,
+      keyUse,
+      writer,
+      secretKey,
+      box: new SecretBox(secretKey, 'webhook'),
+      destinationRules: { mode: config.webhookDestinations, ports: config.webhookPorts },
+      wakeDispatcher: () => {},
+      archive: openArchive(config),
+    }),
   )
   const document = server.swagger()
   await server.close()

@@ -1,16 +1,18 @@
 import type { Config } from '../config.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
+import { openArchive } from '../store.ts'
 import { listAllWorkspaces } from '../tenancy/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 
 /** `annals verify`: exit code 1, and the first bad event of each chain, when the ledger does not hold. */
 export async function verify(config: Config): Promise<void> {
   await using database = await openDatabase(config)
+  await using store = openArchive(config)
   let events = 0
   let broken = 0
   const workspaceIds = await listAllWorkspaces(database.db)
   for (const workspaceId of workspaceIds) {
-    const verdict = await verifyChain(database.db, workspaceId)
+    const verdict = await verifyChain(database.db, store, workspaceId)
     events += verdict.events
     if (verdict.ok) continue
     broken += 1

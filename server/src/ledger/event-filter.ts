@@ -1,5 +1,6 @@
 import type { ProjectId } from '../platform/id.ts'
-import type { EventFacets } from './event.ts'
+import type { EventFacets, SealedEvent } from './event.ts'
+import { facetsOf } from './facets.ts'
 
 /**
  * Which events are meant. One type for the API, exports, the dashboard and saved views, so that the
@@ -46,3 +47,18 @@ export function filterText(filter: EventFilter): string {
     ...EQUALITY_FIELDS.map((name) => filter[name]),
   ])
 }
+
+/** The same as the conditions of `event-store.ts`, for an event that no database has. */
+export function matchesFilter(event: SealedEvent, filter: EventFilter): boolean {
+  if (filter.fromMs !== null && event.timestampMs < filter.fromMs) return false
+  if (filter.toMs !== null && event.timestampMs >= filter.toMs) return false
+  if (filter.category !== null && event.category !== filter.category) return false
+  if (filter.action !== null && event.action !== filter.action) return false
+  if (filter.projectId !== null && event.projectId !== filter.projectId) return false
+  const wanted = FACET_FIELDS.filter((name) => filter[name] !== null)
+  if (wanted.length === 0) return true
+  const facets = facetsOf(event.actor, event.resource)
+  return wanted.every((name) => facets[name] === filter[name])
+}
+
+const FACET_FIELDS = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const

@@ -1,5 +1,5 @@
-import { canonicalString } from '../ledger/canonical.ts'
-import type { SealedEvent } from '../ledger/event.ts'
+import { canonicalString } from './canonical.ts'
+import type { SealedEvent } from './event.ts'
 import { formatUtcMs } from '../platform/utc-time.ts'
 
 /**

@@ -127,7 +127,8 @@ function afterCondition({ timestampMs, id }: PagePlace): RawBuilder<unknown> {
   return sql`ts <= ${at} and (ts, id) < (${at}, ${id}::uuid)`
 }
 
-function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
+/** What a filter asks of a row; the workspace is the caller's to name. */
+export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
   const conditions: RawBuilder<unknown>[] = []
   if (filter.fromMs !== null) conditions.push(sql`ts >= ${new Date(filter.fromMs)}`)
   if (filter.toMs !== null) conditions.push(sql`ts < ${new Date(filter.toMs)}`)
@@ -160,6 +161,30 @@ export function toEvent(row: EventRow): SealedEvent {
     workspaceId: assertId(row.workspaceId),
     projectId: row.projectId === null ? null : assertId(row.projectId),
   }
+}
+
+/**
+ * The lowest seq of an event that was received at this time or later, or one above the last. By
+ * halving: in a chain, seq and time of receipt rise together.
+ */
+export async function findSeqAt(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  { atMs, headSeq }: { atMs: number; headSeq: number },
+): Promise<number> {
+  let low = 1
+  let high = headSeq + 1
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    const { rows } = await sql<{ isLater: boolean }>`
+      select received_at >= ${new Date(atMs)} as "isLater"
+        from event
+       where workspace_id = ${workspaceId} and seq = ${middle}`.execute(db)
+    // One that is gone was archived, which happens to the oldest first.
+    if (rows[0]?.isLater === true) high = middle
+    else low = middle + 1
+  }
+  return low
 }
 
 export async function readHead(db: Queryable, workspaceId: WorkspaceId): Promise<ChainHead | null> {

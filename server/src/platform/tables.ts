@@ -12,6 +12,8 @@ export type Tables = {
   chain_head: ChainHeadTable
   webhook: WebhookTable
   webhook_delivery: WebhookDeliveryTable
+  segment: SegmentTable
+  export_job: ExportJobTable
 }
 
 /** Set by the database, never changed. */
@@ -133,4 +135,46 @@ type WebhookDeliveryTable = {
   attempts: Generated<unknown>
   created_at: Date
   updated_at: Date
+}
+
+type SegmentTable = {
+  workspace_id: string
+  first_seq: number
+  last_seq: number
+  object_key: string
+  bytes: number
+  sha256: Buffer
+  first_prev_hash: Buffer
+  last_hash: Buffer
+  last_id: string
+  min_ts: Date
+  max_ts: Date
+  min_received_at: Date
+  max_received_at: Date
+  created_at: Date
+}
+
+type ExportJobTable = {
+  company_id: string
+  id: string
+  workspace_id: string | null
+  source: string
+  format: string
+  /** JSON. */
+  filters: unknown
+  /** JSON. */
+  ranges: unknown
+  row_limit: number
+  status: string
+  rows_exported: Generated<number>
+  is_truncated: boolean | null
+  sha256: Buffer | null
+  bytes: number | null
+  error_code: string | null
+  failure_summary: string | null
+  rerun_of: string | null
+  created_at: Date
+  started_at: Date | null
+  finished_at: Date | null
+  expires_at: Date
 }

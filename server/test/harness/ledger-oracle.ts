@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { Client } from 'pg'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
+import type { ObjectStore } from '../../src/platform/object-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { type Connection, Database } from '../../src/platform/pg.ts'
 import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
@@ -46,6 +47,16 @@ async function assertStored(connection: Connection, events: readonly SentEvent[]
   }
 }
 
+/** Nothing is archived in these runs; whoever asked for a file would be told that there is none. */
+const NO_ARCHIVE: ObjectStore = {
+  put: () => Promise.reject(new Error('nothing is archived here')),
+  read: async () => null,
+  stat: async () => null,
+  restore: async () => {},
+  delete: async () => {},
+  [Symbol.asyncDispose]: async () => {},
+}
+
 async function assertChainsHold(connection: Connection): Promise<void> {
   await using database = new Database({
     connection,
@@ -54,7 +65,7 @@ async function assertChainsHold(connection: Connection): Promise<void> {
     logger: createLogger('silent'),
   })
   for (const workspaceId of await listAllWorkspaces(database.db)) {
-    const verdict = await verifyChain(database.db, workspaceId)
+    const verdict = await verifyChain(database.db, NO_ARCHIVE, workspaceId)
     assert(verdict.ok, JSON.stringify(verdict))
   }
 }

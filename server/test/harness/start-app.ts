@@ -1,5 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { type App, startApp } from '../../src/app.ts'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type App, type ServeRole, startApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config.ts'
 import type { Clock } from '../../src/platform/clock.ts'
 import type { Patience } from '../../src/edge/server.ts'
@@ -15,6 +19,8 @@ export type TestApp = AsyncDisposable & {
   url: string
   app: App
   database: TestDatabase
+  /** The folder that it archives into. */
+  archiveUrl: string
   /** A company of the test's own. */
   found: (wish?: Partial<CompanyPlan>) => Promise<FoundedCompany>
   /** A call with a key; the body is parsed when it is JSON. */
@@ -39,14 +45,17 @@ export async function startTestApp(
     databaseUrl?: string
     logger?: Logger
     patience?: Patience
+    role?: ServeRole
   } = {},
 ): Promise<TestApp> {
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await cloneDatabase())
+  const archive = stack.use(await mkdtempDisposable(join(tmpdir(), 'annals-archive-')))
   const config = parseConfig({
     ANNALS_DATABASE_URL: options.databaseUrl ?? database.url,
     ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
     ANNALS_PORT: '0',
+    ANNALS_ARCHIVE_URL: pathToFileURL(archive.path).href,
     ...options.env,
   })
   const level: LogLevel = config.logLevel === 'info' ? 'silent' : config.logLevel
@@ -56,6 +65,7 @@ export async function startTestApp(
       logger: options.logger ?? createLogger(level, 'stderr'),
       ...(options.clock && { clock: options.clock }),
       ...(options.patience && { patience: options.patience }),
+      ...(options.role && { role: options.role }),
     }),
   )
   const url = app.url ?? ''
@@ -64,6 +74,7 @@ export async function startTestApp(
     url,
     app,
     database,
+    archiveUrl: config.archiveUrl ?? '',
     found: (wish) => foundCompany(app.database.db, { ...DEFAULT_WISH, ...wish }),
     call: (method, path, callOptions) => call(`${url}${path}`, method, callOptions),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),

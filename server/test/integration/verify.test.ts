@@ -61,7 +61,7 @@ async function tamper(statement: string, check: (db: Queryable) => Promise<void>
 }
 
 const verify = (db: Queryable, eventsPerRead: number): Promise<ChainVerdict> =>
-  verifyChain(db, workspaceId, { eventsPerRead })
+  verifyChain(db, annals.app.archive, workspaceId, { eventsPerRead })
 
 /** However long the runs are in which the chain is read, the same event is named. */
 async function assertFound(
@@ -227,7 +227,7 @@ test('a head that was moved is found', async () => {
   const empty = founded.workspaces[1]?.id
   assert(empty)
   await tamper(head(`hash = repeat('ab', 32)`, empty), async (db) => {
-    assert.equal((await verifyChain(db, empty)).ok, false)
+    assert.equal((await verifyChain(db, annals.app.archive, empty)).ok, false)
   })
 })
 

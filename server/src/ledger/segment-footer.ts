@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+
+import type { KeyValue } from 'hyparquet'
+
+import { assertId, type WorkspaceId } from '../platform/id.ts'
+import { HASH_HEX_DIGITS } from './segment-columns.ts'
+
+/** Where a row group stands in the chain and in the file, so that reading can begin at any. */
+export type RowGroupPlace = {
+  firstSeq: number
+  rows: number
+  prevHash: string
+  bytes: number
+  /** SHA-256 of the group's bytes. */
+  digest: string
+}
+
+/** What a segment says of itself in the key-value part of its Parquet footer. */
+export type SegmentFooter = {
+  workspaceId: WorkspaceId
+  firstSeq: number
+  lastSeq: number
+  firstPrevHash: string
+  lastHash: string
+  rowGroups: RowGroupPlace[]
+}
+
+const VERSION = '1'
+const DIGEST_KEY = 'annals.digest'
+const DIGEST_UNSET = '0'.repeat(HASH_HEX_DIGITS)
+
+export function footerEntries(footer: SegmentFooter): KeyValue[] {
+  return [
+    { key: 'annals.version', value: VERSION },
+    { key: 'annals.workspaceId', value: footer.workspaceId },
+    { key: 'annals.firstSeq', value: String(footer.firstSeq) },
+    { key: 'annals.lastSeq', value: String(footer.lastSeq) },
+    { key: 'annals.firstPrevHash', value: footer.firstPrevHash },
+    { key: 'annals.lastHash', value: footer.lastHash },
+    { key: 'annals.rowGroups', value: JSON.stringify(footer.rowGroups) },
+    // The last entry: it is found from the end of the file.
+    { key: DIGEST_KEY, value: DIGEST_UNSET },
+  ]
+}
+
+/** Asserts what `footerEntries` writes; the reader tells its caller that the segment is damaged. */
+export function parseFooter(entries: readonly KeyValue[]): SegmentFooter {
+  const values = new Map(entries.map(({ key, value }) => [key, value ?? '']))
+  const valueOf = (name: string): string => values.get(`annals.${name}`) ?? ''
+  assert.equal(valueOf('version'), VERSION, 'the footer is of a version that is known')
+  const footer = {
+    workspaceId: assertId<'workspace'>(valueOf('workspaceId')),
+    firstSeq: Number(valueOf('firstSeq')),
+    lastSeq: Number(valueOf('lastSeq')),
+    firstPrevHash: valueOf('firstPrevHash'),
+    lastHash: valueOf('lastHash'),
+    rowGroups: parseRowGroups(valueOf('rowGroups')),
+  }
+  let nextSeq = footer.firstSeq
+  for (const { firstSeq, rows } of footer.rowGroups) {
+    assert.equal(firstSeq, nextSeq, 'the row groups follow each other')
+    nextSeq += rows
+  }
+  assert.equal(nextSeq, footer.lastSeq + 1, 'the row groups end with the segment')
+  assert.equal(footer.rowGroups[0]?.prevHash, footer.firstPrevHash, 'both first hashes are one')
+  return footer
+}
+
+function parseRowGroups(json: string): RowGroupPlace[] {
+  const places: unknown = JSON.parse(json)
+  assert(Array.isArray(places) && places.every(isPlace), 'row groups have places in the chain')
+  return places
+}
+
+function isPlace(value: unknown): value is RowGroupPlace {
+  if (typeof value !== 'object' || value === null) return false
+  const place: Partial<Record<string, unknown>> = { ...value }
+  return (
+    ['firstSeq', 'rows', 'bytes'].every((name) => isCount(place[name])) &&
+    ['prevHash', 'digest'].every((name) => typeof place[name] === 'string')
+  )
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) > 0
+}
+
+/** The first bytes of a Parquet file, and its last ones behind the length of the footer. */
+export const MAGIC = 'PAR1'
+const LENGTH_BYTES = 4
+
+/**
+ * Puts the footer's digest into the footer: SHA-256 of its bytes with zeros where the digest stands.
+ * The chain covers what the events say; the digests cover the rest, such as statistics by which
+ * readers leave rows out, and keep broken bytes from the Parquet reader, which trusts the lengths it
+ * reads. They guard against accidents. Against a forger there is the chain.
+ */
+export function writeFooterDigest(file: Buffer): void {
+  const footer = footerOf(file)
+  const at = footer === null ? null : digestOffset(footer)
+  assert(footer !== null && at !== null, 'a segment has a place for its digest')
+  footer.write(digestOf(footer, at), at, 'latin1')
+}
+
+/** The bytes of the footer to the end of the file, or null when they do not have their digest. */
+export function checkedFooterOf(file: Buffer): Buffer | null {
+  const footer = footerOf(file)
+  const at = footer === null ? null : digestOffset(footer)
+  if (footer === null || at === null) return null
+  const digest = footer.toString('latin1', at, at + HASH_HEX_DIGITS)
+  return digest === digestOf(footer, at) ? footer : null
+}
+
+function footerOf(file: Buffer): Buffer | null {
+  const lengthAt = file.length - MAGIC.length - LENGTH_BYTES
+  if (lengthAt < MAGIC.length) return null
+  const start = lengthAt - file.readUInt32LE(lengthAt)
+  return start < MAGIC.length ? null : file.subarray(start)
+}
+
+/** Between key and value Thrift has two bytes: the number of the field, and the length. */
+function digestOffset(footer: Buffer): number | null {
+  const keyAt = footer.lastIndexOf(DIGEST_KEY)
+  const at = keyAt + DIGEST_KEY.length + 2
+  return keyAt === -1 || at + HASH_HEX_DIGITS > footer.length ? null : at
+}
+
+function digestOf(footer: Buffer, at: number): string {
+  return createHash('sha256')
+    .update(footer.subarray(0, at))
+    .update(DIGEST_UNSET)
+    .update(footer.subarray(at + HASH_HEX_DIGITS))
+    .digest('hex')
+}

@@ -1,0 +1,87 @@
+import { sql } from 'kysely'
+import { assertId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import type { EventId } from './event.ts'
+
+/** A run of a chain in the archive, as the catalogue knows it. */
+export type Segment = {
+  workspaceId: WorkspaceId
+  firstSeq: number
+  lastSeq: number
+  objectKey: string
+  bytes: number
+  sha256: string
+  firstPrevHash: string
+  lastHash: string
+  lastId: EventId
+  minTimestampMs: number
+  maxTimestampMs: number
+  minReceivedAtMs: number
+  maxReceivedAtMs: number
+}
+
+type SegmentRow = Omit<Segment, 'workspaceId' | 'lastId'> & { workspaceId: string; lastId: string }
+
+const COLUMNS = sql`
+  workspace_id as "workspaceId", first_seq as "firstSeq", last_seq as "lastSeq",
+  object_key as "objectKey", bytes, encode(sha256, 'hex') as sha256,
+  encode(first_prev_hash, 'hex') as "firstPrevHash", encode(last_hash, 'hex') as "lastHash",
+  last_id as "lastId",
+  (extract(epoch from min_ts) * 1000)::bigint as "minTimestampMs",
+  (extract(epoch from max_ts) * 1000)::bigint as "maxTimestampMs",
+  (extract(epoch from min_received_at) * 1000)::bigint as "minReceivedAtMs",
+  (extract(epoch from max_received_at) * 1000)::bigint as "maxReceivedAtMs"`
+
+/** Segments that hold events of the range, in the order of the chain. */
+export async function listSegments(
+  db: Queryable,
+  {
+    workspaceId,
+    fromSeq,
+    toSeq,
+    limit,
+  }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number; limit: number },
+): Promise<Segment[]> {
+  const { rows } = await sql<SegmentRow>`
+    select ${COLUMNS}
+      from segment
+     where workspace_id = ${workspaceId} and last_seq >= ${fromSeq} and first_seq <= ${toSeq}
+     order by last_seq
+     limit ${limit}`.execute(db)
+  return rows.map((row) => ({
+    ...row,
+    workspaceId: assertId(row.workspaceId),
+    lastId: assertId(row.lastId),
+  }))
+}
+
+/** The last archived event's number, or 0. Everything above it is hot. */
+export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): Promise<number> {
+  const row = await db
+    .selectFrom('segment')
+    .select((eb) => eb.fn.max('last_seq').as('seq'))
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirst()
+  return row?.seq ?? 0
+}
+
+/** False when it does not follow the last one: another archiver was here. */
+export async function insertSegment(db: Queryable, segment: Segment, now: Date): Promise<boolean> {
+  const at = (ms: number) => new Date(ms)
+  const { rows } = await sql`
+    insert into segment (workspace_id, first_seq, last_seq, object_key, bytes, sha256,
+                         first_prev_hash, last_hash, last_id, min_ts, max_ts, min_received_at,
+                         max_received_at, created_at)
+    select ${segment.workspaceId}::uuid, ${segment.firstSeq}::bigint, ${segment.lastSeq}::bigint,
+           ${segment.objectKey}, ${segment.bytes}::bigint, decode(${segment.sha256}, 'hex'),
+           decode(${segment.firstPrevHash}, 'hex'), decode(${segment.lastHash}, 'hex'),
+           ${segment.lastId}::uuid, ${at(segment.minTimestampMs)}::timestamptz,
+           ${at(segment.maxTimestampMs)}::timestamptz, ${at(segment.minReceivedAtMs)}::timestamptz,
+           ${at(segment.maxReceivedAtMs)}::timestamptz, ${now}::timestamptz
+     where coalesce((select max(last_seq) from segment
+                      where workspace_id = ${segment.workspaceId}::uuid), 0)
+           = ${segment.firstSeq}::bigint - 1
+    on conflict do nothing
+    returning 1`.execute(db)
+  return rows.length === 1
+}

@@ -1,0 +1,97 @@
+import { type ChainHead, EMPTY_HEAD } from '../../ledger/event.ts'
+import { type ChainEntry, listChainRun } from '../../ledger/event-store.ts'
+import { readChecked, SegmentMissingError } from '../../ledger/reader.ts'
+import { readSegment, SegmentDamagedError, verifySegment } from '../../ledger/segment-reader.ts'
+import { listSegments, type Segment } from '../../ledger/segment-store.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
+import type { Queryable } from '../../platform/pg.ts'
+
+/** The end of the archived part of a chain, or where and why it does not hold. */
+export type ArchiveVerdict =
+  | { ok: true; head: ChainHead }
+  | { ok: false; head: ChainHead; seq: number; id: string | null; problem: string }
+
+const SEGMENTS_PER_READ = 100
+const EVENTS_PER_READ = 2_000
+
+/** Every file, every hash in it, and that one follows the other. */
+export async function verifyArchive(
+  db: Queryable,
+  store: ObjectStore,
+  workspaceId: WorkspaceId,
+): Promise<ArchiveVerdict> {
+  let head: ChainHead = EMPTY_HEAD
+  for (;;) {
+    const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
+    const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
+    for (const segment of segments) {
+      const problem =
+        placeProblem(head, segment) ??
+        (await contentProblem(store, segment)) ??
+        (await leftoverProblem(db, store, segment))
+      if (problem !== null) {
+        return { ok: false, head, seq: segment.firstSeq, id: null, problem }
+      }
+      head = { seq: segment.lastSeq, hash: segment.lastHash, lastId: segment.lastId }
+    }
+    if (segments.length < SEGMENTS_PER_READ) return { ok: true, head }
+  }
+}
+
+function placeProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: Segment) {
+  if (firstSeq !== head.seq + 1) {
+    return `the archive goes on with event ${firstSeq} (${objectKey}) where ${head.seq + 1} follows`
+  }
+  if (firstPrevHash !== head.hash) {
+    return `${objectKey} goes on from the hash ${firstPrevHash}, but the event before has ${head.hash}`
+  }
+  return null
+}
+
+async function contentProblem(store: ObjectStore, segment: Segment): Promise<string | null> {
+  const { objectKey, firstSeq, lastSeq, lastId } = segment
+  try {
+    const bytes = await readChecked(store, segment)
+    const verdict = await verifySegment(bytes, { ...segment, rows: lastSeq - firstSeq + 1 })
+    if (!verdict.ok) return `${objectKey}: ${verdict.problem}`
+    for await (const [last] of readSegment(bytes, { fromSeq: lastSeq })) {
+      if (last?.id !== lastId) return `${objectKey} ends with event ${last?.id} and not ${lastId}`
+    }
+    return null
+  } catch (error) {
+    const isFinding =
+      error instanceof SegmentMissingError ||
+      error instanceof SegmentDamagedError ||
+      error instanceof StorageError
+    if (isFinding) return `${objectKey}: ${error.message}`
+    throw error
+  }
+}
+
+/** What the archiver has not removed from the table yet must be what it has archived. */
+async function leftoverProblem(
+  db: Queryable,
+  store: ObjectStore,
+  segment: Segment,
+): Promise<string | null> {
+  const { workspaceId, firstSeq, lastSeq } = segment
+  const read = (afterSeq: number) =>
+    listChainRun(db, { workspaceId, afterSeq, limit: EVENTS_PER_READ })
+  let run = leftoversOf(await read(firstSeq - 1), lastSeq)
+  if (run.length === 0) return null
+  const archived = new Map<number, string>()
+  for await (const events of readSegment(await readChecked(store, segment))) {
+    for (const { seq, hash } of events) archived.set(seq, hash)
+  }
+  while (run.length > 0) {
+    const other = run.find(({ event }) => archived.get(event.seq) !== event.hash)
+    if (other) return `event ${other.event.seq} in the table is not the archived one`
+    run = leftoversOf(await read(run.at(-1)?.event.seq ?? lastSeq), lastSeq)
+  }
+  return null
+}
+
+function leftoversOf(run: readonly ChainEntry[], lastSeq: number): ChainEntry[] {
+  return run.filter(({ event }) => event.seq <= lastSeq)
+}

@@ -1,0 +1,207 @@
+import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { acquireFileLock } from './file-lock.ts'
+import { randomHex } from './id.ts'
+import type { ObjectState, ObjectStore } from './object-store.ts'
+import { StorageError } from './storage-error.ts'
+
+const FOLDER_MODE = 0o700
+const FILE_MODE = 0o600
+const OPENING_MS_MAX = 10_000
+/** Beside the workspaces' folders, whose names are ids. */
+const DRAFTS = '.drafts'
+
+/**
+ * Objects as files below a folder, which several processes may use at once.
+ *
+ * An object is drafted aside and renamed to its key, so that a crash leaves a draft and never half
+ * an object. Drafts lie in one folder for each opened store, locked while it lives: an opening
+ * removes those whose lock is free. A draft beside its object would have to be sought in the whole
+ * archive, and its owner known by a process id, which after a restart in a container is our own.
+ */
+export async function openFolderStore(
+  path: string,
+  { objectBytesMax }: { objectBytesMax: number },
+): Promise<ObjectStore> {
+  const root = resolve(path)
+  try {
+    await makeFolder(join(root, DRAFTS))
+    using _opening = await lockOpening(root)
+    const drafts = join(root, DRAFTS, randomHex(8))
+    await mkdir(drafts, { mode: FOLDER_MODE })
+    const lock = await acquireFileLock(join(drafts, 'lock'), { waitMsMax: 0 })
+    if (lock === null) throw new StorageError(`${drafts} was taken by another program.`)
+    await removeDeadDrafts(root, drafts)
+    return new FolderStore({ root, drafts, lock, objectBytesMax })
+  } catch (error) {
+    throw explainFileError(root, error)
+  }
+}
+
+class FolderStore implements ObjectStore {
+  readonly #root: string
+  readonly #drafts: string
+  readonly #lock: Disposable
+  readonly #objectBytesMax: number
+  #drafted = 0
+
+  constructor(options: { root: string; drafts: string; lock: Disposable; objectBytesMax: number }) {
+    this.#root = options.root
+    this.#drafts = options.drafts
+    this.#lock = options.lock
+    this.#objectBytesMax = options.objectBytesMax
+  }
+
+  async put(key: string, bytes: Buffer): Promise<void> {
+    this.#drafted += 1
+    const draft = join(this.#drafts, String(this.#drafted))
+    const path = join(this.#root, key)
+    try {
+      await writeDurably(draft, bytes)
+      await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
+      await rename(draft, path)
+      // Every folder on the way: one that we found may be another writer's, not yet flushed.
+      for (let folder = dirname(path); ; folder = dirname(folder)) {
+        await syncFolder(folder)
+        if (folder === this.#root) break
+      }
+    } catch (error) {
+      // The first failure is the one to tell; what stays is removed by the next opening.
+      await rm(draft, { force: true }).catch(() => {})
+      throw explainFileError(this.#root, error)
+    }
+  }
+
+  async read(key: string): Promise<Buffer | null> {
+    return await this.#unlessMissing(async () => {
+      await using file = await open(join(this.#root, key))
+      const { size } = await file.stat()
+      if (size > this.#objectBytesMax) {
+        throw new StorageError(`The archive's ${key} has ${size} bytes, more than any segment.`)
+      }
+      return await file.readFile()
+    })
+  }
+
+  async stat(key: string): Promise<ObjectState | null> {
+    return await this.#unlessMissing(async () => {
+      const { size } = await stat(join(this.#root, key))
+      return { bytes: size, readiness: 'ready' }
+    })
+  }
+
+  /** A file is never cold. */
+  async restore(): Promise<void> {}
+
+  async delete(key: string): Promise<void> {
+    const path = join(this.#root, key)
+    await this.#unlessMissing(async () => {
+      await unlink(path)
+      await syncFolder(dirname(path))
+    })
+  }
+
+  /**
+   * Null when the object is missing while the archive is there. A disk that went away must not look
+   * like an archive without objects; our own drafts tell, as nobody else removes them.
+   */
+  async #unlessMissing<T>(use: () => Promise<T>): Promise<T | null> {
+    try {
+      return await use()
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') throw explainFileError(this.#root, error)
+    }
+    try {
+      await stat(this.#drafts)
+      return null
+    } catch (error) {
+      throw explainFileError(this.#root, error)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    using _lock = this.#lock
+    try {
+      using _opening = await lockOpening(this.#root)
+      await rm(this.#drafts, { recursive: true, force: true })
+    } catch {
+      // The next opening removes what stays: our lock is free from here on.
+    }
+  }
+}
+
+/** Nobody looks for dead drafts while others are between making theirs and locking it. */
+async function lockOpening(root: string): Promise<Disposable> {
+  const lock = await acquireFileLock(join(root, DRAFTS, 'lock'), { waitMsMax: OPENING_MS_MAX })
+  if (lock === null) {
+    throw new StorageError(
+      `The archive folder ${root} is being opened by another program, for too long.`,
+    )
+  }
+  return lock
+}
+
+async function removeDeadDrafts(root: string, own: string): Promise<void> {
+  const entries = await readdir(join(root, DRAFTS), { withFileTypes: true })
+  for (const entry of entries) {
+    const drafts = join(root, DRAFTS, entry.name)
+    if (!entry.isDirectory() || drafts === own) continue
+    using lock = await acquireFileLock(join(drafts, 'lock'), { waitMsMax: 0 })
+    if (lock !== null) await rm(drafts, { recursive: true, force: true })
+  }
+}
+
+async function makeFolder(path: string): Promise<void> {
+  const firstMade = await mkdir(path, { recursive: true, mode: FOLDER_MODE })
+  if (firstMade === undefined) return
+  for (let folder = path; folder !== dirname(firstMade); folder = dirname(folder)) {
+    await syncFolder(dirname(folder))
+  }
+}
+
+async function writeDurably(path: string, bytes: Buffer): Promise<void> {
+  await using file = await open(path, 'wx', FILE_MODE)
+  await file.writeFile(bytes)
+  await file.sync()
+}
+
+/** A new or renamed entry is durable only once its folder is. */
+async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path, 'r')
+  await folder.sync()
+}
+
+/** Turns what the file system said into a sentence; anything else passes as it is. */
+function explainFileError(root: string, cause: unknown): unknown {
+  const code = codeOf(cause)
+  if (code === null || cause instanceof StorageError) return cause
+  return new StorageError(sentenceOf(code, root), { cause })
+}
+
+function sentenceOf(code: string, root: string): string {
+  switch (code) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return `The disk that holds the archive folder ${root} is full; make room.`
+    case 'EACCES':
+    case 'EPERM':
+      return `This user may not use the archive folder ${root}, or a part of it.`
+    case 'EROFS':
+      return `The archive folder ${root} lies on a file system that is read-only.`
+    case 'ENOTDIR':
+    case 'EEXIST':
+    case 'EISDIR':
+      return `In the archive folder ${root} a file lies where a folder is needed, or the reverse.`
+    case 'ENOENT':
+      return `The archive folder ${root} is gone; is its disk mounted?`
+    default:
+      return `The archive folder ${root} cannot be used (${code}).`
+  }
+}
+
+function codeOf(error: unknown): string | null {
+  if (!(error instanceof Error) || !('code' in error)) return null
+  // Our own mistakes carry codes too; only what the system or SQLite says is the storage's fault.
+  const isStorage = 'errno' in error || 'errcode' in error
+  return isStorage && typeof error.code === 'string' ? error.code : null
+}

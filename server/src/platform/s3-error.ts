@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { StorageError } from './storage-error.ts'
+
+/** Turns what the SDK threw into a sentence; a mistake of ours passes as it is. */
+export function explainS3Error(error: unknown, url: string): unknown {
+  if (error instanceof StorageError || error instanceof assert.AssertionError) return error
+  const answer = answerOf(error)
+  if (answer === null) return explainNoAnswer(error, url)
+  const { name, status, requestId } = answer
+  return new StorageError(sentenceOf(name, status, url), {
+    cause: new Error(`${status} ${name}, request ${requestId || 'without an id'}`),
+    isCold: name === 'InvalidObjectState',
+  })
+}
+
+/** What the server said, without its text: that may repeat the access key, or what was signed. */
+export function answerOf(
+  error: unknown,
+): { name: string; status: number; requestId: string } | null {
+  if (!(error instanceof Error) || !('$metadata' in error)) return null
+  const { $metadata: metadata } = error
+  if (typeof metadata !== 'object' || metadata === null) return null
+  const status = 'httpStatusCode' in metadata ? metadata.httpStatusCode : undefined
+  if (typeof status !== 'number') return null
+  const requestId = 'requestId' in metadata ? metadata.requestId : ''
+  return {
+    status,
+    name: /^[A-Za-z]{1,64}$/.test(error.name) ? error.name : 'Unknown',
+    requestId: typeof requestId === 'string' && /^[\w-]{1,64}$/.test(requestId) ? requestId : '',
+  }
+}
+
+export function sentenceOf(name: string, status: number, url: string): string {
+  if (name === 'InvalidObjectState') return `An object of ${url} is cold; restore it first.`
+  if (name === 'NoSuchBucket') return `There is no bucket for ${url}; make it.`
+  if (status === 401 || status === 403) {
+    return `${url} refuses us (${name}); check the credentials and what they may do.`
+  }
+  if (status === 301 || status === 307 || name === 'AuthorizationHeaderMalformed') {
+    return `${url} lies in another region (${name}); check AWS_REGION.`
+  }
+  if (status >= 500 || status === 429) return `${url} cannot serve now (${status} ${name}).`
+  return `${url} gave an answer we cannot use (${status} ${name}).`
+}
+
+function explainNoAnswer(cause: unknown, url: string): unknown {
+  // A mistake of ours is not the storage's.
+  if (!(cause instanceof Error) || cause instanceof TypeError) return cause
+  if (cause.name === 'CredentialsProviderError') {
+    return new StorageError(
+      `There are no credentials for ${url}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
+      { cause },
+    )
+  }
+  if (cause.message.includes('Region is missing')) {
+    return new StorageError(`There is no region for ${url}; set AWS_REGION.`, { cause })
+  }
+  if (cause.name === 'TimeoutError') {
+    return new StorageError(`${url} does not answer in time.`, { cause })
+  }
+  const code = 'code' in cause && typeof cause.code === 'string' ? ` (${cause.code})` : ''
+  return new StorageError(`${url} cannot be reached${code}.`, { cause })
+}

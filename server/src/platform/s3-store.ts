@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict'
+import type { AbortMultipartUploadCommand, HeadObjectCommandOutput, S3 } from '@aws-sdk/client-s3'
+import type { Upload } from '@aws-sdk/lib-storage'
+import { withDeadline } from './deadline.ts'
+import type { ObjectState, ObjectStore } from './object-store.ts'
+import { answerOf, explainS3Error, sentenceOf } from './s3-error.ts'
+import { StorageError } from './storage-error.ts'
+
+/** For one call of ours: a request may be tried again, and an upload is many requests. */
+export type S3Limits = {
+  connectMsMax: number
+  requestMsMax: number
+  totalMsMax: number
+  attemptsMax: number
+}
+
+const LIMITS: S3Limits = {
+  connectMsMax: 5_000,
+  requestMsMax: 30_000,
+  totalMsMax: 120_000,
+  attemptsMax: 3,
+}
+
+/** A larger object travels in parts of this size, which are retried one by one. */
+const PART_BYTES = 8 * 1_024 * 1_024
+const PARTS_AT_ONCE_MAX = 2
+/** How long a restored copy stays. */
+const RESTORED_DAYS = 7
+
+type Place = { bucket: string; prefix: string }
+type Sdk = {
+  Upload: typeof Upload
+  AbortMultipartUploadCommand: typeof AbortMultipartUploadCommand
+}
+
+/** What S3-compatible servers go by when nobody says otherwise. */
+const REGION_OF_OTHERS = 'us-east-1'
+
+/**
+ * Credentials come from where AWS's own tools take them: variables, files, the machine. So does the
+ * region of AWS itself. Beside an endpoint it is never left to the SDK: without one that is set, it
+ * would ask 169.254.169.254, the machine's metadata, even with credentials in the environment.
+ */
+export async function openS3Store(
+  place: Place,
+  options: {
+    endpoint: string | null
+    region: string | null
+    limits: Partial<S3Limits>
+    objectBytesMax: number
+  },
+): Promise<ObjectStore> {
+  if (place.bucket === '') throw new StorageError('ANNALS_ARCHIVE_URL names no bucket.')
+  const { endpoint, objectBytesMax } = options
+  const region = options.region ?? (endpoint === null ? null : REGION_OF_OTHERS)
+  const limits = { ...LIMITS, ...options.limits }
+  // Loaded here, so that who archives to a folder never pays for it.
+  const { S3, AbortMultipartUploadCommand } = await import('@aws-sdk/client-s3')
+  const { Upload } = await import('@aws-sdk/lib-storage')
+  const client = new S3({
+    ...(endpoint !== null && { endpoint, forcePathStyle: true }),
+    ...(region !== null && { region }),
+    maxAttempts: limits.attemptsMax,
+    // With it each upload opens a connection of its own, and waits for a server that does not know
+    // the header as long as for the whole request.
+    expectContinueHeader: false,
+    requestHandler: {
+      connectionTimeout: limits.connectMsMax,
+      requestTimeout: limits.requestMsMax,
+      // By default the handler prints a warning instead.
+      throwOnRequestTimeout: true,
+      // The request's own limit ends with the head of the answer; this one holds in its body too.
+      socketTimeout: limits.requestMsMax,
+    },
+  })
+  return new S3Store({
+    sdk: { Upload, AbortMultipartUploadCommand },
+    client,
+    place,
+    limits,
+    objectBytesMax,
+  })
+}
+
+class S3Store implements ObjectStore {
+  readonly #sdk: Sdk
+  readonly #client: S3
+  readonly #place: Place
+  readonly #limits: S3Limits
+  readonly #objectBytesMax: number
+
+  constructor(options: {
+    sdk: Sdk
+    client: S3
+    place: Place
+    limits: S3Limits
+    objectBytesMax: number
+  }) {
+    this.#sdk = options.sdk
+    this.#client = options.client
+    this.#place = options.place
+    this.#limits = options.limits
+    this.#objectBytesMax = options.objectBytesMax
+  }
+
+  /** Each request carries a checksum (CRC32, the SDK's default), which the server compares. */
+  async put(key: string, bytes: Buffer): Promise<void> {
+    await this.#call(async (abortSignal) => {
+      const upload = new this.#sdk.Upload({
+        client: this.#stoppableClient(abortSignal),
+        params: { ...this.#target(key), Body: bytes },
+        partSize: PART_BYTES,
+        queueSize: PARTS_AT_ONCE_MAX,
+      })
+      await upload.done()
+    })
+  }
+
+  async read(key: string): Promise<Buffer | null> {
+    return await this.#call(async (abortSignal) => {
+      for (let attempt = 1; ; attempt += 1) {
+        const answer = await this.#client
+          .getObject(this.#target(key), { abortSignal })
+          .catch(nullWhen((error) => error.name === 'NoSuchKey'))
+        if (answer === null) return null
+        const { Body: body, ContentLength: bytes = 0 } = answer
+        assert(body !== undefined, 'an answer to GET has a body')
+        if (bytes > this.#objectBytesMax) {
+          throw new StorageError(`The archive's ${key} has ${bytes} bytes, more than any segment.`)
+        }
+        try {
+          const received = Buffer.from(await body.transformToByteArray())
+          if (received.length === bytes) return received
+          throw new Error(`${received.length} of ${bytes} bytes came`)
+        } catch (error) {
+          // The SDK retries up to the head of an answer; a body that breaks off, or does not match
+          // its checksum, is ours to ask for again.
+          if (attempt >= this.#limits.attemptsMax || abortSignal.aborted) throw error
+        }
+      }
+    })
+  }
+
+  async stat(key: string): Promise<ObjectState | null> {
+    const head = await this.#head(key)
+    return head && { bytes: head.ContentLength ?? 0, readiness: readinessOf(head) }
+  }
+
+  async restore(key: string): Promise<void> {
+    const head = await this.#head(key)
+    if (head === null) throw new StorageError(`The archive has no ${key} to restore.`)
+    if (readinessOf(head) !== 'cold') return
+    const request = {
+      // What Intelligent-Tiering brings back stays, and a number of days is refused.
+      ...(head.ArchiveStatus === undefined && { Days: RESTORED_DAYS }),
+      GlacierJobParameters: { Tier: 'Standard' as const },
+    }
+    await this.#call(async (abortSignal) => {
+      await this.#client
+        .restoreObject({ ...this.#target(key), RestoreRequest: request }, { abortSignal })
+        // Somebody asked, or the object moved, since we looked.
+        .catch(nullWhen(({ name }) => NOTHING_TO_RESTORE.has(name)))
+    })
+  }
+
+  async delete(key: string): Promise<void> {
+    await this.#call(async (abortSignal) => {
+      await this.#client.deleteObject(this.#target(key), { abortSignal })
+    })
+  }
+
+  async #head(key: string): Promise<HeadObjectCommandOutput | null> {
+    return await this.#call(async (abortSignal) => {
+      const head = await this.#client
+        .headObject(this.#target(key), { abortSignal })
+        .catch(nullWhen((error) => answerOf(error)?.status === 404))
+      if (head !== null) return head
+      // The answer to HEAD has no body that tells a missing object from a missing bucket.
+      const bucket = await this.#client
+        .headBucket({ Bucket: this.#place.bucket }, { abortSignal })
+        .catch(nullWhen((error) => answerOf(error)?.status === 404))
+      if (bucket === null) throw new StorageError(sentenceOf('NoSuchBucket', 404, this.#url))
+      return null
+    })
+  }
+
+  #target(key: string): { Bucket: string; Key: string } {
+    const { bucket, prefix } = this.#place
+    return { Bucket: bucket, Key: prefix === '' ? key : `${prefix}/${key}` }
+  }
+
+  get #url(): string {
+    const { bucket, prefix } = this.#place
+    return `s3://${bucket}/${prefix}`
+  }
+
+  /**
+   * Upload passes no signal to its requests: they would go on after we gave up, and a late one could
+   * overwrite what the caller put since. Only the clearing away of parts is let through.
+   */
+  #stoppableClient(abortSignal: AbortSignal): S3 {
+    const client = this.#client
+    const { AbortMultipartUploadCommand } = this.#sdk
+    const send = (command: Parameters<S3['send']>[0]): Promise<unknown> =>
+      command instanceof AbortMultipartUploadCommand
+        ? client.send(command)
+        : client.send(command, { abortSignal })
+    return Object.create(client, { send: { value: send } })
+  }
+
+  /** One call of ours: within its time, and with its failure in our words. */
+  async #call<T>(run: (abortSignal: AbortSignal) => Promise<T>): Promise<T> {
+    const giveUp = new AbortController()
+    const timeoutMs = this.#limits.totalMsMax
+    try {
+      return await withDeadline(run(giveUp.signal), {
+        timeoutMs,
+        late: () => Object.assign(new Error(`over ${timeoutMs} ms`), { name: 'TimeoutError' }),
+      })
+    } catch (error) {
+      giveUp.abort()
+      throw explainS3Error(error, this.#url)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#client.destroy()
+  }
+}
+
+const COLD_CLASSES: ReadonlySet<string> = new Set(['GLACIER', 'DEEP_ARCHIVE'])
+const NOTHING_TO_RESTORE: ReadonlySet<string> = new Set([
+  'RestoreAlreadyInProgress',
+  'ObjectAlreadyInActiveTierError',
+  'InvalidObjectState',
+])
+
+/** The class stays what it was after a restore; `Restore` tells whether there is a copy to read. */
+function readinessOf({
+  StorageClass: storageClass = 'STANDARD',
+  ArchiveStatus: archiveStatus,
+  Restore: restore = '',
+}: HeadObjectCommandOutput): ObjectState['readiness'] {
+  if (!COLD_CLASSES.has(storageClass) && archiveStatus === undefined) return 'ready'
+  if (restore.includes('ongoing-request="true"')) return 'restoring'
+  return restore.includes('ongoing-request="false"') ? 'ready' : 'cold'
+}
+
+function nullWhen(isExpected: (error: Error) => boolean): (error: unknown) => null {
+  return (error) => {
+    if (error instanceof Error && isExpected(error)) return null
+    throw error
+  }
+}

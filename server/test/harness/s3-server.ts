@@ -1,0 +1,312 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import * as http from 'node:http'
+import { createRequire } from 'node:module'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { crc32 } from 'node:zlib'
+
+export type SeenRequest = { method: string; path: string; query: string; body: Buffer }
+type Frozen = { storageClass: string; archiveStatus: string | null; restore: string | null }
+type Answer = { status: number; headers: http.OutgoingHttpHeaders; body: Buffer }
+
+const EMPTY: Answer = { status: 204, headers: {}, body: Buffer.alloc(0) }
+
+/**
+ * s3rver, a real S3 server, on loopback, behind a proxy that adds what it lacks: checksums, one
+ * write of a key at a time, and cold storage classes. The proxy can also refuse, hang, break and
+ * corrupt what it passes on, and vanish.
+ */
+export class S3Server implements AsyncDisposable {
+  readonly bucket = 'archive'
+  readonly requests: SeenRequest[] = []
+  mode: 'pass' | 'hang' | 'refuse' = 'pass'
+  /** How many of the next uploads and downloads meet their fate. */
+  readonly next = { refused: 0, brokenOff: 0, stalled: 0, corrupted: 0, hungUp: 0 }
+  /** Requests that are left without an answer, and whose senders still wait. */
+  hanging = 0
+  readonly #folder: string
+  readonly #s3rver: S3rver
+  readonly #proxy = http.createServer((request, response) => void this.#serve(request, response))
+  readonly #frozen = new Map<string, Frozen>()
+  /** Checksums of whole objects, by path; S3 keeps them, s3rver does not. */
+  readonly #checksums = new Map<string, string>()
+  /** The end of the last request for a path: s3rver itself would mix what two write at once. */
+  readonly #ends = new Map<string, Promise<unknown>>()
+  #endpoint = ''
+  #upstreamPort = 0
+
+  private constructor(folder: string) {
+    this.#folder = folder
+    this.#s3rver = new S3rver({
+      address: '127.0.0.1',
+      port: 0,
+      silent: true,
+      directory: folder,
+      configureBuckets: [{ name: this.bucket }],
+    })
+    mendStore(this.#s3rver.store)
+  }
+
+  static async listen(): Promise<S3Server> {
+    const server = new S3Server(await mkdtemp(join(tmpdir(), 'annals-test-')))
+    server.#upstreamPort = (await server.#s3rver.run()).port
+    server.#proxy.listen(0, '127.0.0.1')
+    await once(server.#proxy, 'listening')
+    const address = server.#proxy.address()
+    if (address === null || typeof address === 'string') throw new Error('not on a port')
+    server.#endpoint = `http://127.0.0.1:${address.port}`
+    return server
+  }
+
+  /** The same after it vanished. */
+  get endpoint(): string {
+    return this.#endpoint
+  }
+
+  /** Moves an object to a storage class, as a lifecycle rule would. `path` is prefix and key. */
+  freeze(path: string, storageClass: string, archiveStatus: string | null = null): void {
+    this.#frozen.set(`/${this.bucket}/${path}`, { storageClass, archiveStatus, restore: null })
+  }
+
+  /** The restore that was asked for is done. */
+  finishRestore(path: string): void {
+    const frozen = this.#frozen.get(`/${this.bucket}/${path}`)
+    if (!frozen?.restore) throw new Error('nobody asked for it')
+    frozen.restore = 'ongoing-request="false", expiry-date="Fri, 01 Jan 2100 00:00:00 GMT"'
+  }
+
+  /** From here on nobody listens. */
+  async vanish(): Promise<void> {
+    if (!this.#proxy.listening) return
+    this.#proxy.close()
+    this.#proxy.closeAllConnections()
+    await once(this.#proxy, 'close')
+  }
+
+  async #serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    try {
+      const { pathname, search } = new URL(request.url ?? '/', this.#endpoint)
+      const body = await buffer(request)
+      const seen = { method: request.method ?? '', path: pathname, query: search.slice(1), body }
+      this.requests.push(seen)
+      if (this.mode === 'hang') {
+        this.hanging += 1
+        response.on('close', () => (this.hanging -= 1))
+        return
+      }
+      const turn = this.#ends.get(pathname)
+      const answered = (async () => {
+        await turn
+        return await this.#answer(seen, request.headers)
+      })()
+      this.#ends.set(
+        pathname,
+        answered.catch(() => {}),
+      )
+      this.#send(seen, await answered, response)
+    } catch {
+      response.destroy()
+    }
+  }
+
+  async #answer(seen: SeenRequest, headers: http.IncomingHttpHeaders): Promise<Answer> {
+    if (this.mode === 'refuse' || take(this.next, 'refused')) return failure(503, 'SlowDown')
+    // s3rver does not know how to give an upload up.
+    if (seen.method === 'DELETE' && seen.query.includes('uploadId=')) return EMPTY
+    return (
+      this.#answerAsCold(seen) ??
+      this.#refuseChecksum(seen, headers) ??
+      this.#keepChecksum(seen, await this.#forward(seen, headers))
+    )
+  }
+
+  /** What S3 answers about an object that lies in another class; null when s3rver may answer. */
+  #answerAsCold({ method, path, query }: SeenRequest): Answer | null {
+    const frozen = this.#frozen.get(path)
+    const isCold =
+      frozen !== undefined &&
+      (frozen.archiveStatus !== null || /^(GLACIER|DEEP_ARCHIVE)$/.test(frozen.storageClass))
+    if (method === 'POST' && /^restore\b/.test(query)) {
+      if (!isCold) return failure(403, 'InvalidObjectState')
+      if (frozen.restore?.includes('true')) return failure(409, 'RestoreAlreadyInProgress')
+      frozen.restore = 'ongoing-request="true"'
+      return { ...EMPTY, status: 202 }
+    }
+    const isReadable = !isCold || frozen.restore?.includes('false')
+    return method === 'GET' && !isReadable ? failure(403, 'InvalidObjectState') : null
+  }
+
+  /** S3 compares checksums. This one also insists on them: every upload of ours shall have one. */
+  #refuseChecksum(seen: SeenRequest, headers: http.IncomingHttpHeaders): Answer | null {
+    if (seen.method !== 'PUT') return null
+    if (take(this.next, 'corrupted')) flipByte(seen.body)
+    return headers['x-amz-checksum-crc32'] === checksumOf(seen.body)
+      ? null
+      : failure(400, 'BadDigest')
+  }
+
+  #keepChecksum({ method, path, query, body }: SeenRequest, answer: Answer): Answer {
+    const isPart = query.includes('partNumber=')
+    if (method === 'PUT' && !isPart) this.#checksums.set(path, checksumOf(body))
+    // That of an object made of parts is one of their checksums, which the SDK does not compare.
+    if (method === 'POST') this.#checksums.delete(path)
+    const frozen = this.#frozen.get(path)
+    const checksum = method === 'GET' ? this.#checksums.get(path) : undefined
+    const headers = {
+      ...answer.headers,
+      ...(method === 'PUT' && { 'x-amz-checksum-crc32': checksumOf(body) }),
+      ...(checksum && answer.status === 200 && { 'x-amz-checksum-crc32': checksum }),
+      ...(frozen && { 'x-amz-storage-class': frozen.storageClass }),
+      ...(frozen?.archiveStatus && { 'x-amz-archive-status': frozen.archiveStatus }),
+      ...(frozen?.restore && { 'x-amz-restore': frozen.restore }),
+    }
+    return { ...answer, headers }
+  }
+
+  async #forward(
+    { method, path, query, body }: SeenRequest,
+    headers: http.IncomingHttpHeaders,
+  ): Promise<Answer> {
+    const request = http.request({
+      host: '127.0.0.1',
+      port: this.#upstreamPort,
+      method,
+      path: query === '' ? path : `${path}?${query}`,
+      headers: { ...headers, connection: 'close' },
+    })
+    request.end(body)
+    const [response]: http.IncomingMessage[] = await once(request, 'response')
+    if (response === undefined) throw new Error('no answer')
+    const { connection: _, 'transfer-encoding': __, ...kept } = response.headers
+    return { status: response.statusCode ?? 0, headers: kept, body: await buffer(response) }
+  }
+
+  #send({ method }: SeenRequest, answer: Answer, response: http.ServerResponse): void {
+    const { status, headers, body } = answer
+    if (take(this.next, 'hungUp')) {
+      response.destroy()
+      return
+    }
+    response.writeHead(status, { 'content-length': body.length, ...headers })
+    const isDownload = method === 'GET' && status === 200
+    if (isDownload && take(this.next, 'brokenOff')) {
+      response.write(body.subarray(0, body.length / 2), () => response.destroy())
+    } else if (isDownload && take(this.next, 'stalled')) {
+      response.write(body.subarray(0, body.length / 2))
+    } else {
+      if (isDownload && take(this.next, 'corrupted')) flipByte(body)
+      response.end(body)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.vanish()
+    await this.#s3rver.close()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+export type MetadataTrap = { server: Server; lookups: number }
+
+/** In the place of the machine's metadata service: nothing leaves loopback, and each look is seen. */
+export async function listenAsMetadata(): Promise<MetadataTrap> {
+  const server = createServer((socket) => {
+    trap.lookups += 1
+    socket.destroy()
+  })
+  const trap: MetadataTrap = { server, lookups: 0 }
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return trap
+}
+
+/** All that the SDK finds in this process, and no region: the credentials that s3rver knows. */
+export function setS3Environment({ server }: MetadataTrap): void {
+  for (const name of Object.keys(process.env)) {
+    if (name.startsWith('AWS_')) delete process.env[name]
+  }
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('not on a port')
+  process.env.AWS_EC2_METADATA_SERVICE_ENDPOINT = `http://127.0.0.1:${address.port}`
+  process.env.AWS_ACCESS_KEY_ID = 'S3RVER'
+  process.env.AWS_SECRET_ACCESS_KEY = 'S3RVER'
+  // Nor what the person who runs the tests has at home.
+  process.env.AWS_CONFIG_FILE = '/dev/null'
+  process.env.AWS_SHARED_CREDENTIALS_FILE = '/dev/null'
+}
+
+type Metadata = Record<string, string>
+type Stored = { size: number; md5: string }
+type S3rverStore = {
+  getResourcePath(bucket: string, key: string | undefined, resource: string): string
+  putMetadata(bucket: string, key: string, metadata: Metadata, md5: string): Promise<void>
+  putObject(object: {
+    bucket: string
+    key: string
+    content: Readable
+    metadata: Metadata
+  }): Promise<Stored>
+  putPart(bucket: string, uploadId: string, part: string, content: Readable): Promise<Stored>
+}
+type S3rver = {
+  store: S3rverStore
+  run(): Promise<AddressInfo>
+  close(): Promise<void>
+}
+/** Of the time before modules, and without types. */
+const S3rver: new (options: {
+  address: string
+  port: number
+  silent: boolean
+  directory: string
+  configureBuckets: { name: string }[]
+}) => S3rver = createRequire(import.meta.url)('s3rver')
+
+/** s3rver answers an upload while it still writes the file; S3 answers when it is stored. */
+function mendStore(store: S3rverStore): void {
+  store.putObject = async ({ bucket, key, content, metadata }) => {
+    const stored = await writeWhole(store.getResourcePath(bucket, key, 'object'), content)
+    await store.putMetadata(bucket, key, metadata, stored.md5)
+    return stored
+  }
+  store.putPart = async (bucket, uploadId, part, content) => {
+    const uploads = store.getResourcePath(bucket, undefined, 'uploads')
+    return await writeWhole(join(uploads, uploadId, part), content)
+  }
+}
+
+async function writeWhole(path: string, content: Readable): Promise<Stored> {
+  const bytes = await buffer(content)
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(path, bytes)
+  return { size: bytes.length, md5: createHash('md5').update(bytes).digest('hex') }
+}
+
+function take<Name extends string>(counts: Record<Name, number>, name: Name): boolean {
+  if (counts[name] === 0) return false
+  counts[name] -= 1
+  return true
+}
+
+function failure(status: number, code: string): Answer {
+  const body = Buffer.from(`<?xml version="1.0"?>
+<Error><Code>${code}</Code><Message>Played by the test.</Message><RequestId>test</RequestId></Error>`)
+  return { status, headers: { 'content-type': 'application/xml' }, body }
+}
+
+/** As S3 writes it: the four bytes in base64. */
+function checksumOf(bytes: Buffer): string {
+  const checksum = Buffer.alloc(4)
+  checksum.writeUInt32BE(crc32(bytes))
+  return checksum.toString('base64')
+}
+
+function flipByte(bytes: Buffer): void {
+  const middle = Math.floor(bytes.length / 2)
+  bytes.writeUInt8(bytes.readUInt8(middle) ^ 1, middle)
+}

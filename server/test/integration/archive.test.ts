@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { readEvents, SegmentMissingError } from '../../src/ledger/reader.ts'
+import { SegmentDamagedError } from '../../src/ledger/segment-reader.ts'
+import { readArchivedSeq } from '../../src/ledger/segment-store.ts'
+import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
+import { jsonlRow } from '../../src/outlet/export/format-jsonl.ts'
+import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
+import { systemClock as clock } from '../../src/platform/clock.ts'
+import type { WorkspaceId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import type { ObjectStore } from '../../src/platform/object-store.ts'
+import { Database } from '../../src/platform/pg.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { query } from '../harness/engine.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { makeWebhook } from '../harness/webhooks.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+const { connection } = annals.database
+const { database, archive } = annals.app
+const logger = createLogger('silent')
+const keeper = new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
+after(() => keeper[Symbol.asyncDispose]())
+const NOW = { eventsMin: 1, overdueMs: 0 }
+
+/** Everything that was received until now, of every workspace of the database. */
+const archiveAll = (store: ObjectStore = archive, keeping: Database = keeper) =>
+  archiveLedger(
+    { connection, database: keeping, store, clock, logger },
+    { beforeMs: Date.now() + 1_000, patience: NOW },
+    new AbortController().signal,
+  )
+
+async function send(founded: FoundedCompany, count: number, more: object = {}): Promise<void> {
+  const events = Array.from({ length: count }, (_, nth) => ({
+    category: nth % 2 === 0 ? 'even' : 'odd',
+    action: `action ${nth}`,
+    timestamp: new Date(Date.UTC(2026, 0, 1) + nth * 60_000).toISOString(),
+    actor: { id: `user ${nth % 3}`, email: `u${nth % 3}@example.com` },
+    metadata: { nth, text: 'tab\there "quoted" \\ ünïcode 😀', nested: [null, { a: 1.5 }] },
+    ...more,
+  }))
+  for (let from = 0; from < count; from += 500) {
+    const body = { events: events.slice(from, from + 500) }
+    const key = founded.workspaceKey
+    const answer = await annals.call('POST', '/v1/events/batch', { key, body })
+    assert.equal(answer.status, 200, answer.text)
+  }
+}
+
+/** The whole chain as an export would show it. */
+async function readAll(
+  workspaceId: WorkspaceId,
+  filter: Partial<EventFilter> = {},
+): Promise<string> {
+  const run = { workspaceId, fromSeq: 1, toSeq: await headOf(workspaceId) }
+  let text = ''
+  const reading = readEvents(
+    { database, store: archive },
+    run,
+    { ...NO_FILTER, ...filter },
+    () => 100,
+  )
+  for await (const events of reading) text += events.map(jsonlRow).join('')
+  return text
+}
+
+const headOf = async (workspaceId: WorkspaceId): Promise<number> =>
+  Number(
+    (
+      await query(connection, `select seq from chain_head where workspace_id = '${workspaceId}'`)
+    )[0]?.['seq'],
+  )
+const countHot = async (workspaceId: WorkspaceId): Promise<number> =>
+  Number(
+    (
+      await query(
+        connection,
+        `select count(*) as n from event where workspace_id = '${workspaceId}'`,
+      )
+    )[0]?.['n'],
+  )
+const verify = (workspaceId: WorkspaceId) => verifyChain(database.db, archive, workspaceId)
+
+/** The files of a workspace, in the order of the chain. */
+function filesOf(workspaceId: WorkspaceId): string[] {
+  const root = join(new URL(annals.archiveUrl).pathname, workspaceId)
+  return readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.parquet'))
+    .map((name) => join(root, name))
+    .toSorted()
+}
+
+test('archived events leave the table and are read back byte for byte, and the chain holds', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 1_200)
+  const before = await readAll(id)
+  await archiveAll()
+  assert.equal(await countHot(id), 0)
+  assert.equal(await readArchivedSeq(database.db, id), 1_200)
+  assert.equal(await readAll(id), before)
+  assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_200 })
+  await send(founded, 300)
+  assert.equal((await readAll(id)).split('\n').length - 1, 1_500)
+  assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_500 })
+  assert.equal((await archiveAll()).events, 300)
+  assert.equal((await archiveAll()).events, 0, 'nothing is archived twice')
+  assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_500 })
+})
+
+test('a filter finds the same events in the archive as in the table', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 600)
+  const filters: Partial<EventFilter>[] = [
+    { category: 'odd' },
+    { action: 'action 7' },
+    { actorId: 'user 2' },
+    { actorEmail: 'u1@example.com' },
+    { fromMs: Date.UTC(2026, 0, 1, 2), toMs: Date.UTC(2026, 0, 1, 3) },
+    { category: 'none' },
+    { resourceType: 'none' },
+  ]
+  const before = await Promise.all(filters.map((filter) => readAll(id, filter)))
+  await archiveAll()
+  assert.deepEqual(await Promise.all(filters.map((filter) => readAll(id, filter))), before)
+  assert(before[0] !== '' && before[4] !== '')
+})
+
+test('a storage that fails at any step loses nothing, and the next run completes', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 100)
+  const before = await readAll(id)
+  const broken: Partial<ObjectStore>[] = [
+    { put: () => Promise.reject(new Error('disk full')) },
+    { read: async () => null },
+    { read: async (key) => (await archive.read(key))?.subarray(1) ?? null },
+  ]
+  for (const part of broken) {
+    const { failed } = await archiveAll({ ...archive, ...part })
+    assert.equal(failed, 1)
+    assert.equal(await countHot(id), 100)
+    assert.equal(await readArchivedSeq(database.db, id), 0)
+    assert.equal(await readAll(id), before)
+  }
+  assert.equal((await archiveAll()).events, 100)
+  assert.equal(await readAll(id), before)
+  assert((await verify(id)).ok)
+})
+
+test('a crash between the catalogue and the removal leaves every event once', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 100)
+  const before = await readAll(id)
+  await query(connection, 'revoke delete on event from annals_keeper')
+  try {
+    assert.equal((await archiveAll()).failed, 1)
+  } finally {
+    await query(connection, 'grant delete on event to annals_keeper')
+  }
+  assert.equal(await readArchivedSeq(database.db, id), 100)
+  assert.equal(await countHot(id), 100)
+  assert.equal(await readAll(id), before)
+  assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 100 })
+  await archiveAll()
+  assert.equal(await countHot(id), 0)
+  assert.equal(await readAll(id), before)
+})
+
+test('two archivers at once archive each event once', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 500)
+  const before = await readAll(id)
+  const open = () => new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
+  await using second = open()
+  await using third = open()
+  const results = await Promise.all([
+    archiveAll(),
+    archiveAll(archive, second),
+    archiveAll(archive, third),
+  ])
+  assert.equal(
+    results.reduce((sum, { events }) => sum + events, 0),
+    500,
+  )
+  assert.equal(await readAll(id), before)
+  assert((await verify(id)).ok)
+})
+
+test('an export that runs while its events are archived is exact', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 1_000)
+  const before = await readAll(id)
+  const run = { workspaceId: id, fromSeq: 1, toSeq: 1_000 }
+  let text = ''
+  let pages = 0
+  for await (const events of readEvents({ database, store: archive }, run, NO_FILTER, () => 100)) {
+    text += events.map(jsonlRow).join('')
+    pages += 1
+    if (pages === 3) await archiveAll()
+  }
+  assert.equal(text, before)
+})
+
+test('a flipped byte or a missing file is a finding, never a hole', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 50)
+  await archiveAll()
+  const [file = ''] = filesOf(id)
+  const bytes = readFileSync(file)
+  const flipped = Buffer.from(bytes)
+  flipped[Math.floor(bytes.length / 2)]! ^= 1 // The middle of a file that has bytes.
+  writeFileSync(file, flipped)
+  await assert.rejects(readAll(id), SegmentDamagedError)
+  const damaged = await verify(id)
+  assert(!damaged.ok && /SHA-256 differs/.test(damaged.problem), JSON.stringify(damaged))
+  rmSync(file)
+  await assert.rejects(readAll(id), SegmentMissingError)
+  const missing = await verify(id)
+  assert(!missing.ok && /has no file/.test(missing.problem), JSON.stringify(missing))
+  writeFileSync(file, bytes)
+  assert((await verify(id)).ok)
+})
+
+test('an event that is not what its hash says is not archived', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 20)
+  await query(
+    connection,
+    `update event set category = 'edited' where workspace_id = '${id}' and seq = 7`,
+  )
+  assert.equal((await archiveAll()).failed, 1)
+  assert.equal(await countHot(id), 20)
+  assert.equal(await readArchivedSeq(database.db, id), 0)
+})
+
+test('events that a webhook has not seen yet stay', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  const webhookId = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:9/' })
+  // It rests, so it sees nothing for now.
+  const rest = `update webhook set resting_until = now() + interval '1 hour' where id = '${webhookId}'`
+  await query(connection, rest)
+  await send(founded, 20)
+  assert.equal((await archiveAll()).events, 0)
+  assert.equal(await countHot(id), 20)
+  await query(connection, `update webhook set status = 'DISABLED' where id = '${webhookId}'`)
+  assert.equal((await archiveAll()).events, 20)
+})

@@ -1,0 +1,492 @@
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import diagnostics from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { inspect, promisify } from 'node:util'
+import { newId } from '../../src/platform/id.ts'
+import {
+  OBJECT_BYTES_MAX,
+  type ObjectStore,
+  openObjectStore,
+  StorageError,
+} from '../../src/platform/object-store.ts'
+import type { S3Limits } from '../../src/platform/s3-store.ts'
+import { eventually } from '../harness/eventually.ts'
+import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
+
+const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/platform/object-store.ts'))
+const PREFIX = 'annals/eu'
+const QUICK: Partial<S3Limits> = {
+  connectMsMax: 500,
+  requestMsMax: 1_500,
+  totalMsMax: 10_000,
+  attemptsMax: 2,
+}
+const NO_S3 = { s3Endpoint: null, s3Region: null }
+const LARGE = patterned(20_000_000, 7)
+
+const metadata = await listenAsMetadata()
+after(() => metadata.server.close())
+setS3Environment(metadata)
+
+/** Every address that this process dials. */
+const dialled = new Set<string>()
+diagnostics.subscribe('net.client.socket', (message) => {
+  assert(typeof message === 'object' && message !== null && 'socket' in message)
+  assert(message.socket instanceof Socket)
+  message.socket.on('connectionAttempt', (ip: string) => dialled.add(ip))
+})
+
+for (const kind of ['folder', 'S3'] as const) {
+  suite(`a store in ${kind === 'folder' ? 'a folder' : 'S3'}`, () => {
+    test('what is put is read back, byte for byte, and its size is known', async () => {
+      await using place = await openPlace(kind)
+      const key = newKey()
+      for (const bytes of [Buffer.from('one'), Buffer.alloc(0), patterned(70_000, 3)]) {
+        await place.store.put(key, bytes)
+        assert.deepEqual(await place.store.read(key), bytes)
+        assert.deepEqual(await place.store.stat(key), { bytes: bytes.length, readiness: 'ready' })
+      }
+    })
+
+    test('an absent object is null, and deleting it is no failure', async () => {
+      await using place = await openPlace(kind)
+      const key = newKey()
+      assert.equal(await place.store.read(key), null)
+      assert.equal(await place.store.stat(key), null)
+      await place.store.delete(key)
+    })
+
+    test('a deleted object is gone, and no other', async () => {
+      await using place = await openPlace(kind)
+      const [gone, kept] = [newKey(1), newKey(2)]
+      await place.store.put(gone, Buffer.from('gone'))
+      await place.store.put(kept, Buffer.from('kept'))
+      await place.store.delete(gone)
+      assert.equal(await place.store.read(gone), null)
+      assert.deepEqual(await place.store.read(kept), Buffer.from('kept'))
+    })
+
+    test('to restore a ready object is harmless', async () => {
+      await using place = await openPlace(kind)
+      const key = newKey()
+      await place.store.put(key, Buffer.from('ready'))
+      await place.store.restore(key)
+      assert.equal((await place.store.stat(key))?.readiness, 'ready')
+    })
+
+    test('objects of many workspaces and months lie apart', async () => {
+      await using place = await openPlace(kind)
+      const keys = [1, 2, 3, 4].flatMap((month) => [1, 2, 3].map((seq) => newKey(seq, month)))
+      await Promise.all(keys.map(async (key) => await place.store.put(key, Buffer.from(key))))
+      for (const key of keys) assert.equal(String(await place.store.read(key)), key)
+    })
+
+    test('an object of 20 MB survives a new opening', async () => {
+      await using place = await openPlace(kind)
+      const key = newKey()
+      await place.store.put(key, LARGE)
+      await using other = await place.openAgain()
+      assert.equal((await other.stat(key))?.bytes, LARGE.length)
+      assert((await other.read(key))?.equals(LARGE))
+    })
+
+    test('of two writers of one key the last whole one wins, and nobody reads a mix', async () => {
+      await using place = await openPlace(kind)
+      await using other = await place.openAgain()
+      const key = newKey()
+      const [short, long] = [patterned(2_000_000, 1), patterned(9_000_000, 2)]
+      await place.store.put(key, short)
+      for (let round = 0; round < 3; round += 1) {
+        const writers = Promise.all([place.store.put(key, short), other.put(key, long)])
+        const seen = [await place.store.read(key), await other.read(key)]
+        await writers
+        for (const bytes of [...seen, await place.store.read(key)]) {
+          assert(bytes !== null && (bytes.equals(short) || bytes.equals(long)), 'a whole object')
+        }
+      }
+      await other.put(key, long)
+      await place.store.put(key, short)
+      assert((await other.read(key))?.equals(short))
+    })
+
+    test('a key that is not one of ours is our mistake', async () => {
+      await using place = await openPlace(kind)
+      const key = newKey()
+      const wrong = ['', '/', `/${key}`, `../${key}`, `${key}/..`, key.replace('/', '/../')]
+      for (const name of [...wrong, key.toUpperCase(), `${key}\n`, key.replace('-01/', '-13/')]) {
+        await assert.rejects(place.store.put(name, Buffer.from('x')), assert.AssertionError)
+        await assert.rejects(place.store.read(name), assert.AssertionError)
+        await assert.rejects(place.store.delete(name), assert.AssertionError)
+      }
+      const tooLarge = Buffer.allocUnsafe(OBJECT_BYTES_MAX + 1)
+      await assert.rejects(place.store.put(key, tooLarge), assert.AssertionError)
+    })
+  })
+}
+
+suite('a folder', () => {
+  test('a program killed in mid-write leaves no object, and its draft goes at the next opening', async (t) => {
+    await using place = await openFolder()
+    const script = `
+      const { openObjectStore } = await import(${MODULE})
+      globalThis.store = await openObjectStore(${JSON.stringify(place.url)}, { s3Endpoint: null, s3Region: null })
+      console.log('open')
+      process.stdin.resume()`
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script])
+    t.after(() => child.kill('SIGKILL'))
+    await once(child.stdout, 'data')
+    const [own, ...others] = place.drafts().toSorted((a) => (a === place.ownDrafts ? -1 : 1))
+    assert(own === place.ownDrafts && others.length === 1)
+    const left = join(place.root, '.drafts', String(others[0]))
+    fs.writeFileSync(join(left, '1'), 'half of an obj')
+
+    await using _whileItLives = await place.openAgain()
+    assert(fs.existsSync(join(left, '1')), 'the draft of a living program stays')
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    await using after = await place.openAgain()
+    assert(!fs.existsSync(left))
+    assert(place.drafts().includes(place.ownDrafts), 'a living store keeps its place')
+    assert.equal(await after.read(newKey()), null)
+  })
+
+  test('a write that fails half-way leaves the old object and no draft', async () => {
+    await using place = await openFolder()
+    const key = newKey()
+    await place.store.put(key, Buffer.from('old'))
+    const script = `
+      const { openObjectStore } = await import(${MODULE})
+      await using store = await openObjectStore(${JSON.stringify(place.url)}, { s3Endpoint: null, s3Region: null })
+      const failure = await store.put(${JSON.stringify(key)}, Buffer.alloc(1e6)).catch((error) => error)
+      const { readdirSync } = await import('node:fs')
+      const drafts = readdirSync(${JSON.stringify(join(place.root, '.drafts'))}, { recursive: true })
+      const { cache } = (await import('node:module')).createRequire(import.meta.url)
+      console.log(JSON.stringify({
+        name: failure?.name, message: failure?.message, code: failure?.cause?.code,
+        drafts: drafts.filter((name) => name.endsWith('/1')),
+        sdk: Object.keys(cache).filter((name) => name.includes('@aws-sdk')),
+      }))`
+    // No file may outgrow this many blocks: the disk that is full, without a disk to fill.
+    const shell = `ulimit -f 100 && exec "$0" --input-type=module -e "$1"`
+    const { stdout } = await promisify(execFile)('sh', ['-c', shell, process.execPath, script])
+    assert.deepEqual(JSON.parse(stdout), {
+      name: 'StorageError',
+      message: `The archive folder ${place.root} cannot be used (EFBIG).`,
+      code: 'EFBIG',
+      drafts: [],
+      sdk: [],
+    })
+    assert.deepEqual(await place.store.read(key), Buffer.from('old'))
+  })
+
+  test('files and folders are their owner’s alone', async () => {
+    await using place = await openFolder()
+    const key = newKey()
+    await place.store.put(key, Buffer.from('private'))
+    assert.equal(fs.statSync(join(place.root, key)).mode & 0o777, 0o600)
+    for (const folder of ['.', '.drafts', key.split('/')[0] ?? '', join(key, '..')]) {
+      assert.equal(fs.statSync(join(place.root, folder)).mode & 0o777, 0o700, folder)
+    }
+  })
+
+  test('a folder that may not be written is a StorageError, and stays readable', async () => {
+    await using place = await openFolder()
+    const key = newKey()
+    await place.store.put(key, Buffer.from('old'))
+    await asStranger(place.root, async () => {
+      await assertStorageError(place.store.put(newKey(2), Buffer.from('new')), /may not use/)
+      await assertStorageError(place.openAgain(), /may not use/)
+      assert.deepEqual(await place.store.read(key), Buffer.from('old'))
+    })
+  })
+
+  test('a file in the place of a folder is a StorageError', async () => {
+    await using place = await openFolder()
+    const key = newKey()
+    fs.writeFileSync(join(place.root, key.split('/')[0] ?? ''), 'a file')
+    await assertStorageError(place.store.put(key, Buffer.from('x')), /a file lies where/)
+    await assertStorageError(place.store.read(key), /a file lies where/)
+    await assertStorageError(place.store.stat(key), /a file lies where/)
+    const below = `${pathToFileURL(join(place.root, key.split('/')[0] ?? '')).href}/archive`
+    await assertStorageError(openObjectStore(below, NO_S3), /a file lies where/)
+  })
+
+  test('an archive that went away is a StorageError, not an archive without objects', async () => {
+    await using place = await openFolder()
+    fs.rmSync(place.root, { recursive: true })
+    await assertStorageError(place.store.read(newKey()), /gone/)
+    await assertStorageError(place.store.stat(newKey()), /gone/)
+    await assertStorageError(place.store.put(newKey(), Buffer.from('x')), /gone/)
+  })
+})
+
+suite('S3', () => {
+  test('a cold object is told apart, asked back once and read when it is back', async () => {
+    await using place = await openS3()
+    const { s3, store } = place
+    const key = newKey()
+    const bytes = patterned(50_000, 5)
+    await store.put(key, bytes)
+    s3.freeze(`${PREFIX}/${key}`, 'GLACIER')
+    assert.deepEqual(await store.stat(key), { bytes: bytes.length, readiness: 'cold' })
+    const failure = await assertStorageError(store.read(key), /cold/)
+    assert.equal(failure.isCold, true)
+
+    await Promise.all([store.restore(key), store.restore(key)])
+    await store.restore(key)
+    const [asked] = s3.requests.filter(({ query }) => query.startsWith('restore'))
+    assert.match(String(asked?.body), /<Days>7<\/Days>.*<Tier>Standard<\/Tier>/)
+    assert.equal((await store.stat(key))?.readiness, 'restoring')
+    assert.equal((await assertStorageError(store.read(key), /cold/)).isCold, true)
+
+    s3.finishRestore(`${PREFIX}/${key}`)
+    assert.equal((await store.stat(key))?.readiness, 'ready')
+    assert.deepEqual(await store.read(key), bytes)
+    await assertStorageError(store.restore(newKey(2)), /no .* to restore/)
+  })
+
+  test('only the classes that cannot be read at once are cold', async () => {
+    await using place = await openS3()
+    const { s3, store } = place
+    const key = newKey()
+    await store.put(key, Buffer.from('x'))
+    const readiness = async (storageClass: string, archiveStatus: string | null = null) => {
+      s3.freeze(`${PREFIX}/${key}`, storageClass, archiveStatus)
+      return (await store.stat(key))?.readiness
+    }
+    for (const storageClass of ['STANDARD_IA', 'ONEZONE_IA', 'GLACIER_IR', 'INTELLIGENT_TIERING']) {
+      assert.equal(await readiness(storageClass), 'ready', storageClass)
+      assert.deepEqual(await store.read(key), Buffer.from('x'))
+    }
+    assert.equal(await readiness('GLACIER'), 'cold')
+    assert.equal(await readiness('DEEP_ARCHIVE'), 'cold')
+    assert.equal(await readiness('INTELLIGENT_TIERING', 'ARCHIVE_ACCESS'), 'cold')
+    await store.restore(key)
+    assert.equal((await store.stat(key))?.readiness, 'restoring')
+    const asked = s3.requests.find(({ query }) => query.startsWith('restore'))
+    assert.doesNotMatch(String(asked?.body), /Days/)
+  })
+
+  test('a server that refuses for a moment is asked again', async () => {
+    await using place = await openS3({})
+    const { s3, store } = place
+    const key = newKey()
+    for (const fate of ['refused', 'hungUp'] as const) {
+      s3.next[fate] = 1
+      await store.put(key, LARGE)
+      s3.next[fate] = 1
+      assert((await store.read(key))?.equals(LARGE))
+      s3.next[fate] = 1
+      assert.equal((await store.stat(key))?.bytes, LARGE.length)
+      assert.equal(s3.next[fate], 0)
+    }
+  })
+
+  test('a server that refuses, hangs or is gone is a StorageError within the bound', async () => {
+    await using place = await openS3()
+    const { s3, store } = place
+    const key = newKey()
+    await store.put(key, Buffer.from('x'))
+    const assertAllFail = async (sentence: RegExp): Promise<void> => {
+      const startedAtMs = performance.now()
+      const calls = [store.put(key, LARGE), store.read(key), store.stat(key), store.delete(key)]
+      await Promise.all(calls.map(async (call) => await assertStorageError(call, sentence)))
+      assert(performance.now() - startedAtMs < 12_000)
+    }
+    s3.mode = 'refuse'
+    await assertAllFail(/cannot serve now \(503 /)
+    s3.mode = 'hang'
+    await assertAllFail(/does not answer in time/)
+    s3.mode = 'pass'
+    assert.deepEqual(await store.read(key), Buffer.from('x'))
+    await s3.vanish()
+    await assertAllFail(/cannot be reached \(ECONNREFUSED\)/)
+  })
+
+  test('a body that breaks off, stalls or is corrupt is asked for again, never returned', async () => {
+    await using place = await openS3()
+    const { s3, store } = place
+    const key = newKey()
+    const bytes = patterned(3_000_000, 9)
+    await store.put(key, bytes)
+    for (const fate of ['brokenOff', 'stalled', 'corrupted'] as const) {
+      s3.next[fate] = 1
+      assert((await store.read(key))?.equals(bytes), fate)
+      assert.equal(s3.next[fate], 0)
+      s3.next[fate] = 99
+      await assertStorageError(store.read(key))
+      s3.next[fate] = 0
+    }
+  })
+
+  test('an upload that is corrupted on its way is refused, its parts are cleared away', async () => {
+    await using place = await openS3()
+    const { s3, store } = place
+    const key = newKey()
+    await store.put(key, Buffer.from('old'))
+    for (const bytes of [patterned(1_000, 1), LARGE]) {
+      s3.next.corrupted = 1
+      await assertStorageError(store.put(key, Buffer.from(bytes)), /400 BadDigest/)
+      assert.deepEqual(await store.read(key), Buffer.from('old'))
+    }
+    assert(s3.requests.some(({ method, query }) => method === 'DELETE' && /uploadId=/.test(query)))
+  })
+
+  test('an upload that was given up does not go on behind the caller’s back', async () => {
+    await using place = await openS3({ ...QUICK, requestMsMax: 60_000, totalMsMax: 300 })
+    const { s3, store } = place
+    s3.mode = 'hang'
+    for (const bytes of [Buffer.from('x'), LARGE]) {
+      await assertStorageError(store.put(newKey(), bytes), /in time/)
+      await eventually(() => assert.equal(s3.hanging, 0))
+    }
+  })
+
+  test('a missing bucket is a StorageError, not an archive without objects', async () => {
+    await using place = await openS3()
+    const options = { s3Endpoint: place.s3.endpoint, s3Region: 'eu-central-1', s3Limits: QUICK }
+    await using store = await openObjectStore('s3://elsewhere/annals', options)
+    for (const call of ['read', 'stat', 'delete', 'restore'] as const) {
+      await assertStorageError(store[call](newKey()), /no bucket/)
+    }
+    await assertStorageError(store.put(newKey(), Buffer.from('x')), /no bucket/)
+  })
+
+  test('refused or missing credentials are told without repeating them', async (t) => {
+    await using place = await openS3()
+    const options = { s3Endpoint: place.s3.endpoint, s3Region: 'eu-central-1', s3Limits: QUICK }
+    t.after(() => setS3Environment(metadata))
+    process.env.AWS_ACCESS_KEY_ID = 'AKIASTRANGER'
+    await using stranger = await openObjectStore('s3://archive', options)
+    const refused = await assertStorageError(stranger.read(newKey()), /refuses us \(InvalidAcc/)
+    assert.doesNotMatch(inspect(refused, { depth: null, showHidden: true }), /AKIASTRANGER/)
+
+    delete process.env.AWS_ACCESS_KEY_ID
+    process.env.AWS_EC2_METADATA_DISABLED = 'true'
+    await using nobody = await openObjectStore('s3://archive', options)
+    await assertStorageError(nobody.read(newKey()), /no credentials/)
+    // Should it find a region after all, it stays here.
+    process.env.AWS_ENDPOINT_URL_S3 = place.s3.endpoint
+    await using nowhere = await openObjectStore('s3://archive', NO_S3)
+    await assertStorageError(nowhere.read(newKey()), /no region/)
+  })
+
+  test('an address that holds more than a place is refused, and not repeated', async () => {
+    const places = ['s3://id:hidden@archive/x', 's3://archive/x?key=hidden', 's3:///hidden']
+    for (const url of [...places, 'file://hidden/archive', 'http://hidden/', 'hidden']) {
+      const failure = await assertStorageError(openObjectStore(url, NO_S3))
+      assert.doesNotMatch(failure.message, /hidden/)
+    }
+  })
+
+  test('with credentials in the environment nothing but the endpoint is asked', () => {
+    // None of the stores above was given a region but where a test says so.
+    assert.deepEqual([...dialled], ['127.0.0.1'])
+    assert.equal(metadata.lookups, 0)
+  })
+})
+
+type Place = AsyncDisposable & { store: ObjectStore; openAgain: () => Promise<ObjectStore> }
+
+async function openPlace(kind: 'folder' | 'S3'): Promise<Place> {
+  return kind === 'folder' ? await openFolder() : await openS3({})
+}
+
+async function openFolder() {
+  const folder = fs.mkdtempSync(join(tmpdir(), 'annals-test-'))
+  // Neither the archive nor the folder around it is there, and the address ends as some do.
+  const root = join(folder, 'data/archive')
+  const url = `${pathToFileURL(root).href}/`
+  const openAgain = async () => await openObjectStore(url, NO_S3)
+  const store = await openAgain()
+  const drafts = () => fs.readdirSync(join(root, '.drafts')).filter((name) => name !== 'lock')
+  const [ownDrafts = ''] = drafts()
+  return {
+    root,
+    url,
+    store,
+    openAgain,
+    drafts,
+    ownDrafts,
+    async [Symbol.asyncDispose]() {
+      await store[Symbol.asyncDispose]()
+      if (fs.existsSync(root)) assert(!drafts().includes(ownDrafts), 'a closed store leaves none')
+      fs.rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+async function openS3(s3Limits: Partial<S3Limits> = QUICK) {
+  const s3 = await S3Server.listen()
+  const openAgain = async () =>
+    await openObjectStore(`s3://${s3.bucket}/${PREFIX}/`, {
+      s3Endpoint: s3.endpoint,
+      s3Region: null,
+      s3Limits,
+    })
+  const store = await openAgain()
+  return {
+    s3,
+    store,
+    openAgain,
+    async [Symbol.asyncDispose]() {
+      await store[Symbol.asyncDispose]()
+      await s3[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function newKey(seq = 1, month = 1): string {
+  return `${newId()}/2026-${String(month).padStart(2, '0')}/${String(seq).padStart(16, '0')}.parquet`
+}
+
+/** Bytes in which no part looks like another one, nor like those of another seed. */
+function patterned(bytes: number, seed: number): Buffer {
+  const buffer = Buffer.alloc(bytes)
+  for (let at = 0; at + 4 <= bytes; at += 4) buffer.writeUInt32LE(at * 8 + seed, at)
+  return buffer
+}
+
+/** Runs without the right to write to the folder; root has every right, so it steps down. */
+async function asStranger(root: string, run: () => Promise<void>): Promise<void> {
+  const isRoot = process.geteuid?.() === 0
+  const folders = ['.', ...fs.readdirSync(root, { recursive: true, encoding: 'utf8' })]
+  const chmod = (folder: number, file: number) => {
+    for (const path of [
+      join(root, '../..'),
+      join(root, '..'),
+      ...folders.map((f) => join(root, f)),
+    ])
+      fs.chmodSync(path, fs.statSync(path).isDirectory() ? folder : file)
+  }
+  chmod(0o555, 0o444)
+  if (isRoot) process.seteuid?.(65_534)
+  try {
+    await run()
+  } finally {
+    if (isRoot) process.seteuid?.(0)
+    chmod(0o700, 0o600)
+  }
+}
+
+async function assertStorageError(
+  call: Promise<unknown>,
+  sentence = /^[A-Za-z].*\.$/,
+): Promise<StorageError> {
+  const failure = await call.then(
+    () => assert.fail('it worked'),
+    (error: unknown) => error,
+  )
+  assert(failure instanceof StorageError, inspect(failure))
+  assert.match(failure.message, sentence)
+  const everything = inspect(failure, { depth: null, showHidden: true })
+  assert.doesNotMatch(everything, /S3RVER|AWS4-HMAC|Signature=|Credential=/)
+  return failure
+}
