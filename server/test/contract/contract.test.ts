@@ -2,49 +2,64 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import type { Answer } from '../harness/start-app.ts'
+import { cancelExport } from './cases/cancel-export.ts'
 import { createEvent } from './cases/create-event.ts'
 import { createEventBatch } from './cases/create-event-batch.ts'
+import { createExport } from './cases/create-export.ts'
 import { createWebhook } from './cases/create-webhook.ts'
 import { createWorkspaceKey } from './cases/create-workspace-key.ts'
 import { deleteWebhook } from './cases/delete-webhook.ts'
 import { disableWebhook } from './cases/disable-webhook.ts'
+import { downloadExport } from './cases/download-export.ts'
 import { enableWebhook } from './cases/enable-webhook.ts'
 import { finishWebhookRotation } from './cases/finish-webhook-rotation.ts'
+import { getExport } from './cases/get-export.ts'
 import { getHealth } from './cases/get-health.ts'
 import { getKeyStatus } from './cases/get-key-status.ts'
 import { getReady } from './cases/get-ready.ts'
 import { getWebhookDelivery } from './cases/get-webhook-delivery.ts'
 import { listEvents } from './cases/list-events.ts'
+import { listExports } from './cases/list-exports.ts'
 import { listWebhookDeliveries } from './cases/list-webhook-deliveries.ts'
 import { listWebhooks } from './cases/list-webhooks.ts'
+import { preflightExport } from './cases/preflight-export.ts'
 import { redeliverWebhookDelivery } from './cases/redeliver-webhook-delivery.ts'
 import { redeliverWebhookWindow } from './cases/redeliver-webhook-window.ts'
+import { rerunExport } from './cases/rerun-export.ts'
 import { rotateKey } from './cases/rotate-key.ts'
 import { rotateWebhookSecret } from './cases/rotate-webhook-secret.ts'
 import { testWebhook } from './cases/test-webhook.ts'
 import { updateWebhook } from './cases/update-webhook.ts'
 import { assertDocumented, gaps, type OperationCases, readCommitted, walk } from './driver.ts'
+import { ownExport } from './own-export.ts'
 import { ownDelivery, ownWebhook } from './own-webhook.ts'
 import { openWorld, type Tenant, type World } from './world.ts'
 
 const CASES: Readonly<Record<string, OperationCases>> = {
+  cancelExport,
   createEvent,
   createEventBatch,
+  createExport,
   createWebhook,
   createWorkspaceKey,
   deleteWebhook,
   disableWebhook,
+  downloadExport,
   enableWebhook,
   finishWebhookRotation,
+  getExport,
   getHealth,
   getKeyStatus,
   getReady,
   getWebhookDelivery,
   listEvents,
+  listExports,
   listWebhookDeliveries,
   listWebhooks,
+  preflightExport,
   redeliverWebhookDelivery,
   redeliverWebhookWindow,
+  rerunExport,
   rotateKey,
   rotateWebhookSecret,
   testWebhook,
@@ -86,6 +101,7 @@ const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {
     (await ask('GET', '/v1/keys/status', { key: companyKey })).json.id,
   webhookId: ownWebhook,
   deliveryId: ownDelivery,
+  jobId: ownExport,
 }
 
 for (const { operationId, method, path, parameters = [] } of operations) {

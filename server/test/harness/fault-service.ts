@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { assertId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg.ts'
+import { Secret } from '../../src/platform/secret.ts'
+import { SecretBox } from '../../src/platform/secret-box.ts'
 import { AnnalsProcess, runAnnals } from './annals-process.ts'
 import { EngineFolder } from './engine.ts'
 import { assertLedgerHolds } from './ledger-oracle.ts'
 import { Load, type Target } from './load.ts'
+import { insertTestWebhook } from './webhooks.ts'
 
 const WORKSPACES = 8
 const WORKSPACES_PER_LOAD = 4
+/** Known here, so that a test can seal a webhook's secret for the service. */
+const SECRET_KEY = randomBytes(32)
 
 /** `bin/annals serve` with the embedded engine on a folder of its own, to be killed and restarted. */
 export class FaultService implements AsyncDisposable {
@@ -16,7 +25,10 @@ export class FaultService implements AsyncDisposable {
     ANNALS_PORT: '0',
     ANNALS_RATE_LIMITS: 'off',
     ANNALS_LOG_LEVEL: 'error',
+    ANNALS_SECRET_KEY: SECRET_KEY.toString('base64'),
+    ANNALS_WEBHOOK_DESTINATIONS: 'any',
   }
+  #companyId = ''
   #process: AnnalsProcess | null = null
   #url = ''
   #targets: readonly Target[] = []
@@ -31,8 +43,9 @@ export class FaultService implements AsyncDisposable {
       service.#env,
     )
     assert.equal(code, 0, stderr)
-    const founded: { workspaces: Target[] } = JSON.parse(stdout)
+    const founded: { company: { id: string }; workspaces: Target[] } = JSON.parse(stdout)
     service.#targets = founded.workspaces
+    service.#companyId = founded.company.id
     stack.move()
     return service
   }
@@ -60,6 +73,23 @@ export class FaultService implements AsyncDisposable {
     assert.equal(targets.length, WORKSPACES_PER_LOAD)
     this.#targets = this.#targets.slice(WORKSPACES_PER_LOAD)
     return new Load({ url: () => this.#url, targets })
+  }
+
+  /** One webhook on each workspace that no load has written to, all to the same receiver. */
+  async makeWebhooks(url: string): Promise<void> {
+    await using engine = await startEngine({ dataDir: this.folder.dataDir, exclusive: false })
+    const { connection } = engine
+    const logger = createLogger('silent')
+    await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+    const companyId = assertId<'company'>(this.#companyId)
+    for (const { id } of this.#targets) {
+      await insertTestWebhook(database.db, {
+        box: new SecretBox(new Secret(SECRET_KEY), 'webhook'),
+        companyId,
+        workspaceId: assertId(id),
+        url,
+      })
+    }
   }
 
   /** The oracle, and beside it what an operator would run. */

@@ -36,6 +36,17 @@ export class RawConnection implements AsyncDisposable {
     return this
   }
 
+  /** Takes nothing more from the server, whose buffers fill up, until `resume`. */
+  pause(): this {
+    this.#socket.pause()
+    return this
+  }
+
+  resume(): this {
+    this.#socket.resume()
+    return this
+  }
+
   /** The client's half is over; the server may still answer. */
   finish(): this {
     this.#socket.end()

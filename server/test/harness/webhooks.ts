@@ -1,6 +1,7 @@
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { insertWebhook } from '../../src/outlet/webhook/webhook-store.ts'
-import { newId, type ProjectId } from '../../src/platform/id.ts'
+import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../../src/platform/id.ts'
+import type { Queryable } from '../../src/platform/pg.ts'
 import { SecretBox } from '../../src/platform/secret-box.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
 import { query } from './engine.ts'
@@ -21,15 +22,38 @@ export async function makeWebhook(
     secret = SECRET,
   }: { url: string; projectId?: ProjectId | null; secret?: string },
 ): Promise<WebhookId> {
+  return await insertTestWebhook(app.database.db, {
+    box: new SecretBox(app.store.secretKey, 'webhook'),
+    companyId: company.id,
+    workspaceId: workspace.id,
+    projectId,
+    url,
+    secret,
+  })
+}
+
+export async function insertTestWebhook(
+  db: Queryable,
+  {
+    box,
+    secret = SECRET,
+    projectId = null,
+    ...webhook
+  }: {
+    box: SecretBox
+    companyId: CompanyId
+    workspaceId: WorkspaceId
+    projectId?: ProjectId | null
+    url: string
+    secret?: string
+  },
+): Promise<WebhookId> {
   const id = newId<'webhook'>()
-  const box = new SecretBox(app.store.secretKey, 'webhook')
-  await app.database.db.transaction().execute((db) =>
-    insertWebhook(db, {
+  await db.transaction().execute((transaction) =>
+    insertWebhook(transaction, {
+      ...webhook,
       id,
-      companyId: company.id,
-      workspaceId: workspace.id,
       projectId,
-      url,
       events: ['AUDIT_EVENT_CREATED'],
       secret: box.seal(secret, id),
       secretLabel: null,

@@ -10,7 +10,13 @@ import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, type Queryable } from '../../src/platform/pg.ts'
 import { query } from '../harness/engine.ts'
-import { explain, explainKept, explainText, type PlanNode, relationsOf } from '../harness/explain.ts'
+import {
+  explain,
+  explainKept,
+  explainText,
+  type PlanNode,
+  relationsOf,
+} from '../harness/explain.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()

@@ -160,7 +160,9 @@ function recordOf(
       return { ...common, responseStatus, errorClass, message, excerpt }
     }
     case 'unreachable': {
-      const { errorClass, message } = outcome
+      const { errorClass } = outcome
+      // It may quote a certificate, cut in the middle of a character: PostgreSQL refuses half of one.
+      const message = outcome.message.toWellFormed()
       return { ...common, responseStatus: null, errorClass, message, excerpt: null }
     }
     default:

@@ -104,7 +104,8 @@ type EventColumns = { [Name in keyof EventRow]: EventRow[Name] | null }
 /**
  * Makes the deliveries of the webhook's next events, up to `toSeq`, each exactly once: they come into
  * being in the statement that moves `seen_seq` from where the caller saw it. The first `room` of them
- * are leased to the caller and returned, the others wait. Null when another node was first.
+ * are leased to the caller and returned, the others wait. Null when another node was first, or the
+ * webhook was disabled or began to rest since the caller looked.
  */
 export async function fanOut(
   db: Queryable,
@@ -130,7 +131,7 @@ export async function fanOut(
              last_sequence = last_sequence + (select count(*) from fresh),
              open_count = open_count + (select count(*) from fresh)
        where workspace_id = ${workspaceId} and id = ${webhookId} and seen_seq = ${seenSeq}
-         and status = 'ENABLED'
+         and status = 'ENABLED' and (resting_until is null or resting_until <= ${now})
       returning last_sequence - (select count(*) from fresh) as before
     ), numbered as (
       select id, seq, row_number() over (order by seq) as place from fresh
@@ -166,7 +167,10 @@ export async function fanOut(
   )
 }
 
-/** Leases deliveries of a webhook that are due, oldest first; those of a lapsed lease among them. */
+/**
+ * Leases deliveries of a webhook that are due, oldest first; those of a lapsed lease among them. None
+ * when it was disabled or began to rest since the caller looked.
+ */
 export async function claimDue(
   db: Queryable,
   {
@@ -184,6 +188,8 @@ export async function claimDue(
         from webhook_delivery
        where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
          and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and due_at <= ${now}
+         and (select status = 'ENABLED' and (resting_until is null or resting_until <= ${now})
+                from webhook where workspace_id = ${workspaceId} and id = ${webhookId})
        order by due_at
        limit ${sql.lit(roundDown(limit))}
          for update skip locked
@@ -234,7 +240,10 @@ function isWhole(row: EventColumns): row is EventRow {
   return row.seq !== null
 }
 
-/** Ends deliveries of a disabled webhook that wait, some at a time. Returns how many. */
+/**
+ * Ends deliveries of a disabled webhook that wait, some at a time; none when it was enabled since the
+ * caller looked, and nobody enables it meanwhile. Returns how many.
+ */
 export async function endWaiting(
   db: Queryable,
   {
@@ -246,12 +255,18 @@ export async function endWaiting(
   }: { workspaceId: WorkspaceId; webhookId: WebhookId; reason: string; limit: number; now: Date },
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    with waiting as (
+    with held as materialized (
+      select 1
+        from webhook
+       where workspace_id = ${workspaceId} and id = ${webhookId} and status = 'DISABLED'
+         for update
+    ), waiting as (
       select id
         from webhook_delivery
        where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
          and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED')
          and (status <> 'SENDING' or due_at <= ${now})
+         and exists (select from held)
        order by due_at
        limit ${limit}
          for update skip locked

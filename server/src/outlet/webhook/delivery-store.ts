@@ -227,30 +227,6 @@ export async function insertMissing(
   return rows[0]?.count ?? 0
 }
 
-/**
- * The lowest seq of an event that was received at this time or later, or one above the last. By
- * halving: in a chain, seq and time of receipt rise together.
- */
-export async function findSeqAt(
-  db: Queryable,
-  workspaceId: WorkspaceId,
-  { atMs, headSeq }: { atMs: number; headSeq: number },
-): Promise<number> {
-  let low = 1
-  let high = headSeq + 1
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2)
-    const { rows } = await sql<{ isLater: boolean }>`
-      select received_at >= ${new Date(atMs)} as "isLater"
-        from event
-       where workspace_id = ${workspaceId} and seq = ${middle}`.execute(db)
-    // One that is gone was archived, which happens to the oldest first.
-    if (rows[0]?.isLater === true) high = middle
-    else low = middle + 1
-  }
-  return low
-}
-
 /** When an event was received; null when it is not (any more) in the database. */
 export async function findReceivedAt(
   db: Queryable,

@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/clock.ts'
 import { type CompanyId, newId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Metrics } from '../../platform/metrics.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import { isOutage, type Queryable } from '../../platform/pg.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
 import {
   type AttemptDeps,
@@ -39,7 +39,7 @@ export const DISPATCH_LIMITS = {
   gatherMs: 5,
   /** Longer than an attempt may take, with the wait before it and the write after it. */
   leaseMs: 60_000,
-  /** A delivery that was ready for so long is left to its lease. */
+  /** A delivery that was ready for so long is given back, while its lease still holds. */
   readyMsMax: 30_000,
   webhooksPerTurnMax: 1_000,
   statementsAtOnceMax: 4,
@@ -70,7 +70,14 @@ export type DispatcherOptions = Omit<AttemptDeps, 'sender'> & {
 }
 
 type Held = ReadyDelivery & { work: WebhookWork; lease: Lease; readyAtMs: number }
-type Hold = { lane: Lane<Held>; companyId: CompanyId; usedAtMs: number; fannedOutAtMs: number }
+type Hold = {
+  lane: Lane<Held>
+  companyId: CompanyId
+  usedAtMs: number
+  fannedOutAtMs: number
+  /** Room that a statement on its way may fill. */
+  reserved: number
+}
 
 /**
  * Turns events into deliveries and sends them.
@@ -118,6 +125,10 @@ export class Dispatcher implements AsyncDisposable {
     return [...this.#holds.values()].reduce((sum, { lane }) => sum + lane.held, 0)
   }
 
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
   async #run(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       this.#isWoken = false
@@ -157,27 +168,35 @@ export class Dispatcher implements AsyncDisposable {
     const next = works.values()
     await Promise.all(
       Array.from({ length: statementsAtOnceMax }, async () => {
-        for (const work of next) await this.#tryToServe(work)
+        for (const work of next) if (!(await this.#tryToServe(work))) return
       }),
     )
     this.#forgetIdle()
   }
 
-  /** What goes wrong with one webhook is no reason to leave the others unserved. */
-  async #tryToServe(work: WebhookWork): Promise<void> {
+  /**
+   * What goes wrong with one webhook is no reason to leave the others unserved. False when the
+   * database is away: that each of them should find it out would take minutes.
+   */
+  async #tryToServe(work: WebhookWork): Promise<boolean> {
     try {
       await this.#serve(work)
+      return true
     } catch (error) {
       const { webhookId } = work
       this.#options.logger.warn({ event: 'dispatch.failed', webhookId, err: error })
+      return !isOutage(error)
     }
   }
 
   async #serve(work: WebhookWork): Promise<void> {
     if (this.#stop.signal.aborted) return
-    if (!work.isEnabled) return await this.#endWaiting(work)
+    if (!work.isEnabled) {
+      await this.#giveBackReady(work.webhookId)
+      return await this.#endWaiting(work)
+    }
     const hold = this.#holdOf(work)
-    hold.lane.noteFailureCount(work.failureCount)
+    this.#noteFailureCount(work.webhookId, work.failureCount)
     if (work.hasDue) await this.#claim(work, hold)
     if (work.headSeq > work.seenSeq) await this.#fanOut(work, hold)
   }
@@ -188,8 +207,10 @@ export class Dispatcher implements AsyncDisposable {
     const { workspaceId, webhookId } = work
     const lease = this.#newLease()
     const { db } = this.#options
-    const leased = await claimDue(db, { workspaceId, webhookId, limit, lease, now: this.#now() })
-    this.#accept(leased, work, hold, lease)
+    await reserving(hold, limit, async () => {
+      const leased = await claimDue(db, { workspaceId, webhookId, limit, lease, now: this.#now() })
+      this.#accept(leased, work, hold, lease)
+    })
   }
 
   /**
@@ -210,15 +231,12 @@ export class Dispatcher implements AsyncDisposable {
     )
     if (count <= 0) return
     const lease = this.#newLease()
-    const leased = await fanOut(this.#options.db, {
-      webhook: work,
-      toSeq: work.seenSeq + count,
-      room,
-      lease,
-      now: this.#now(),
+    const toSeq = work.seenSeq + count
+    const { db } = this.#options
+    await reserving(hold, room, async () => {
+      const leased = await fanOut(db, { webhook: work, toSeq, room, lease, now: this.#now() })
+      this.#accept(leased ?? [], work, hold, lease)
     })
-    if (leased === null) return
-    this.#accept(leased, work, hold, lease)
     if (work.headSeq > work.seenSeq + count && hold.lane.room() > 0) this.wake()
   }
 
@@ -242,7 +260,8 @@ export class Dispatcher implements AsyncDisposable {
     const usedAtMs = this.#options.clock()
     if (known) return Object.assign(known, { usedAtMs })
     const lane = new Lane<Held>((held) => void this.#send(held, lane))
-    const hold = { lane, companyId, usedAtMs, fannedOutAtMs: Number.NEGATIVE_INFINITY }
+    const fannedOutAtMs = Number.NEGATIVE_INFINITY
+    const hold = { lane, companyId, usedAtMs, fannedOutAtMs, reserved: 0 }
     this.#holds.set(webhookId, hold)
     return hold
   }
@@ -254,8 +273,9 @@ export class Dispatcher implements AsyncDisposable {
     let held = 0
     let heldOfCompany = 0
     for (const other of this.#holds.values()) {
-      held += other.lane.held
-      if (other.companyId === companyId) heldOfCompany += other.lane.held
+      const heldOrReserved = other.lane.held + other.reserved
+      held += heldOrReserved
+      if (other.companyId === companyId) heldOfCompany += heldOrReserved
     }
     return Math.max(0, Math.min(lane.room(), heldMax - held, heldPerCompanyMax - heldOfCompany))
   }
@@ -263,6 +283,7 @@ export class Dispatcher implements AsyncDisposable {
   async #send(held: Held, lane: Lane<Held>): Promise<void> {
     if (this.#options.clock() - held.readyAtMs > this.#limits.readyMsMax) {
       this.#release(held, lane, { isGood: false, durationMs: 0 })
+      void this.#giveBack([held])
       return
     }
     this.#sending.add(held)
@@ -272,9 +293,11 @@ export class Dispatcher implements AsyncDisposable {
     if (outcome && disablesWebhook(outcome)) {
       await this.#disable(held.work, 'The receiver answered 410: it is gone for good.')
     }
-    this.#settleQueue.add(settlement)
+    const isWritten = this.#settleQueue.add(settlement)
     this.#sending.delete(held)
     const isGood = settlement.status === 'SUCCEEDED'
+    // A failure keeps its place until it is counted: it may be the one after which there is a rest.
+    if (!isGood) await isWritten
     this.#release(held, lane, { isGood, durationMs: settlement.record.durationMs })
   }
 
@@ -296,10 +319,18 @@ export class Dispatcher implements AsyncDisposable {
     if (lane.room() > 0) this.wake()
   }
 
+  /** A receiver that is probed gets one at a time, with pauses: what is ready for it is given back. */
+  #noteFailureCount(webhookId: WebhookId, failureCount: number): void {
+    const lane = this.#holds.get(webhookId)?.lane
+    if (!lane) return
+    lane.noteFailureCount(failureCount)
+    if (lane.isProbing) void this.#giveBackReady(webhookId)
+  }
+
   #onSettled(webhooks: readonly SettledWebhook[]): void {
     const failingBeforeMs = this.#options.clock() - this.#limits.failingMsMax
     for (const { workspaceId, webhookId, failingSince, failureCount } of webhooks) {
-      this.#holds.get(webhookId)?.lane.noteFailureCount(failureCount)
+      this.#noteFailureCount(webhookId, failureCount)
       if (failingSince === null || failingSince.getTime() > failingBeforeMs) continue
       void this.#disable({ workspaceId, webhookId }, 'No delivery succeeded for five days.')
     }
@@ -357,6 +388,12 @@ export class Dispatcher implements AsyncDisposable {
     await this.#giveBack([...ready, ...this.#sending])
   }
 
+  async #giveBackReady(webhookId: WebhookId): Promise<void> {
+    const ready = this.#holds.get(webhookId)?.lane.takeReady() ?? []
+    for (const { body } of ready) this.#heldBytes -= body.length
+    await this.#giveBack(ready)
+  }
+
   async #giveBack(unsent: readonly Held[]): Promise<void> {
     if (unsent.length === 0) return
     const { db, logger } = this.#options
@@ -370,5 +407,15 @@ export class Dispatcher implements AsyncDisposable {
     } catch (error) {
       logger.warn({ event: 'lease.kept', deliveries: unsent.length, err: error })
     }
+  }
+}
+
+/** While a statement fetches, what it may fetch counts as held: others must not fill the same room. */
+async function reserving(hold: Hold, room: number, fetch: () => Promise<void>): Promise<void> {
+  hold.reserved += room
+  try {
+    await fetch()
+  } finally {
+    hold.reserved -= room
   }
 }

@@ -32,6 +32,10 @@ export class Lane<Work> {
     return this.#isProbing ? 1 : Math.floor(this.#limit)
   }
 
+  get isProbing(): boolean {
+    return this.#isProbing
+  }
+
   /** As the database counts it: other nodes send to the same receiver. */
   noteFailureCount(failureCount: number): void {
     this.#isProbing = failureCount >= PROBE_AFTER_FAILURES

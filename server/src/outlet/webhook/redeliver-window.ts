@@ -1,7 +1,7 @@
-import { readHead } from '../../ledger/event-store.ts'
+import { findSeqAt, readHead } from '../../ledger/event-store.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg.ts'
-import { findReceivedAt, findSeqAt, insertMissing, redeliverFailed } from './delivery-store.ts'
+import { findReceivedAt, insertMissing, redeliverFailed } from './delivery-store.ts'
 import type { Webhook } from './webhook.ts'
 
 const SEQS_PER_PAGE = 500

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '../../platform/logger.ts'
+import { sqlStateOf } from '../../platform/pg.ts'
 import type { SettledWebhook, Settlement } from './settle-store.ts'
 
 /** Lets the ends of a few milliseconds share a commit. */
@@ -20,7 +21,7 @@ type SettleQueueOptions = {
  */
 export class SettleQueue implements AsyncDisposable {
   readonly #options: SettleQueueOptions
-  readonly #waiting: Settlement[] = []
+  readonly #waiting: { settlement: Settlement; resolve: () => void }[] = []
   #writer: Promise<void> | null = null
   #isClosing = false
 
@@ -28,21 +29,31 @@ export class SettleQueue implements AsyncDisposable {
     this.#options = options
   }
 
-  add(settlement: Settlement): void {
-    this.#waiting.push(settlement)
+  /** Resolves when it is written and counted, or is given up for good. */
+  add(settlement: Settlement): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waiting.push({ settlement, resolve })
     this.#writer ??= this.#drain()
+    return promise
   }
 
   async #drain(): Promise<void> {
+    let countMax = SETTLEMENTS_PER_WRITE_MAX
     while (this.#waiting.length > 0) {
       await delay(GATHER_MS)
-      const batch = this.#waiting.slice(0, SETTLEMENTS_PER_WRITE_MAX)
+      const batch = this.#waiting.slice(0, countMax)
       try {
-        const webhooks = await this.#options.write(batch)
-        this.#waiting.splice(0, batch.length)
-        this.#options.onSettled(webhooks)
+        const webhooks = await this.#options.write(batch.map(({ settlement }) => settlement))
+        countMax = SETTLEMENTS_PER_WRITE_MAX
+        this.#end(batch.length, webhooks)
       } catch (error) {
         this.#options.logger.warn({ event: 'settle.failed', deliveries: batch.length, err: error })
+        if (isBadValue(error)) {
+          // It would hold up all the others for ever: found by halving, it is left to its lease.
+          countMax = Math.ceil(batch.length / 2)
+          if (batch.length === 1) this.#end(1, [])
+          continue
+        }
         // On the way out nobody waits for a database that is gone: the leases will lapse.
         if (this.#isClosing) break
         await delay(RETRY_MS)
@@ -51,8 +62,22 @@ export class SettleQueue implements AsyncDisposable {
     this.#writer = null
   }
 
+  #end(count: number, webhooks: readonly SettledWebhook[]): void {
+    const ended = this.#waiting.splice(0, count)
+    try {
+      this.#options.onSettled(webhooks)
+    } finally {
+      for (const { resolve } of ended) resolve()
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosing = true
     await this.#writer
   }
+}
+
+/** SQLSTATE class 22: PostgreSQL will not take this value, however often it is offered. */
+function isBadValue(error: unknown): boolean {
+  return sqlStateOf(error)?.startsWith('22') === true
 }

@@ -47,7 +47,9 @@ type SettledRow = Omit<SettledWebhook, 'workspaceId' | 'webhookId'> & {
 
 /** Straight failures after which a webhook is probed instead of sent to. */
 export const PROBE_AFTER_FAILURES = 10
-const REST_SECONDS_MAX = 60
+/** The rest after the tenth straight failure; each probe that fails doubles it, up to the other. */
+const REST_MIN = sql`interval '1 second'`
+const REST_MAX = sql`interval '60 seconds'`
 const ATTEMPTS_KEPT_MAX = 20
 
 /**
@@ -97,9 +99,13 @@ export async function settleAttempts(
                                 else n.failing_since end,
            resting_until = case
              when n.failures + case when n.success_at is null then w.failure_count else 0 end
-                  >= ${sql.lit(PROBE_AFTER_FAILURES)}
-             then n.failure_at + interval '1 second' * least(${sql.lit(REST_SECONDS_MAX)},
-                    power(2, least(10, n.failures + w.failure_count - ${sql.lit(PROBE_AFTER_FAILURES)})))
+                  < ${sql.lit(PROBE_AFTER_FAILURES)} then null
+             when n.failure_at is null then w.resting_until
+             when w.resting_until is null or n.success_at is not null then n.failure_at + ${REST_MIN}
+             -- It was on its way before the rest began, so it is no probe.
+             when n.failure_at < w.resting_until then w.resting_until
+             else n.failure_at + greatest(${REST_MIN},
+                                   least(${REST_MAX}, 2 * (w.resting_until - w.last_failure_at)))
            end,
            last_success_at = greatest(w.last_success_at, n.success_at),
            last_failure_at = greatest(w.last_failure_at, n.failure_at)
@@ -150,6 +156,8 @@ export function countByWebhook(settlements: readonly Settlement[]): WebhookCount
       failureAt: null,
     }
     counts.set(webhookId, count)
+    // Nothing was sent, which says nothing about the receiver.
+    if (settlement.status === 'FAILED' && settlement.record.errorClass === null) continue
     if (settlement.status === 'SUCCEEDED') {
       Object.assign(count, { failures: 0, failingSince: null, successAt: endedAt })
     } else {

@@ -25,7 +25,8 @@ export async function listSweptWebhooks(
 
 /**
  * Removes deliveries of a webhook that ended before the given time, some at a time; of a deleted one,
- * all. The oldest stand first in the order of the sequence, so only the beginning is looked at.
+ * all. The oldest stand first in the order of the sequence, so only the beginning is looked at. By
+ * ctid, because for a thousand ids PostgreSQL would rather read a whole small table.
  * Returns how many were removed.
  */
 export async function deleteEnded(
@@ -35,12 +36,12 @@ export async function deleteEnded(
 ): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from webhook_delivery d
-     using (select id, status, updated_at
-              from webhook_delivery
-             where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
-             order by sequence
-             limit ${limit}) as oldest
-     where d.workspace_id = ${workspaceId} and d.id = oldest.id
+     where d.ctid = any(array(
+             select ctid
+               from webhook_delivery
+              where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
+              order by sequence
+              limit ${limit}))
        and (${isDeleted} or (d.status in ('SUCCEEDED', 'FAILED') and d.updated_at < ${before}))`.execute(
     db,
   )

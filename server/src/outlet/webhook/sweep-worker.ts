@@ -9,7 +9,7 @@ export const DELIVERY_KEPT_MS = 30 * 86_400_000
 const WEBHOOKS_PER_PAGE = 100
 const DELIVERIES_PER_STATEMENT_MAX = 1_000
 /** The rest of a webhook's old deliveries goes in the next turns. */
-const STATEMENTS_PER_WEBHOOK_MAX = 20
+const STATEMENTS_PER_WEBHOOK_MAX = 300
 
 type SweepWorker = AsyncDisposable & { runNow: () => Promise<void> }
 

@@ -1,4 +1,5 @@
 import type { Answer } from '../../harness/start-app.ts'
+import { afterTheRateLimit } from '../after-the-rate-limit.ts'
 import { companyCases, companyKeyOf } from '../company-cases.ts'
 import type { OperationCases } from '../driver.ts'
 import { bodyCases } from '../keyed-cases.ts'
@@ -8,7 +9,6 @@ import type { World } from '../world.ts'
 const body = { url: 'https://receiver.example/hook' }
 const REQUEST = { method: 'POST', path: '/v1/workspaces/any/webhooks', body }
 const WEBHOOKS_MAX = 50
-const TRIES_MAX = 1_000
 
 export const createWebhook: OperationCases = {
   body,
@@ -93,13 +93,5 @@ async function fillUp(world: World): Promise<Answer> {
 async function remove({ ask, tenants: { owner } }: World, made: readonly Answer[]): Promise<void> {
   for (const { json } of made) {
     await ask('DELETE', `/v1/webhooks/${json.id}`, { key: owner.companyKey })
-  }
-}
-
-/** Other cases exhaust this key's rate. */
-async function afterTheRateLimit(send: () => Promise<Answer>): Promise<Answer> {
-  for (let tries = 1; ; tries++) {
-    const answer = await send()
-    if (answer.status !== 429 || tries >= TRIES_MAX) return answer
   }
 }

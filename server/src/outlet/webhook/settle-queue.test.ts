@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { eventually } from '../../../test/harness/eventually.ts'
+import { newId } from '../../platform/id.ts'
+import { createLogger } from '../../platform/logger.ts'
+import { SettleQueue } from './settle-queue.ts'
+import type { SettledWebhook, Settlement } from './settle-store.ts'
+
+const logger = createLogger('silent')
+const WORKSPACE = newId<'workspace'>()
+const WEBHOOK = newId<'webhook'>()
+const SETTLED = {
+  workspaceId: WORKSPACE,
+  webhookId: WEBHOOK,
+  failureCount: 0,
+  failingSince: null,
+}
+
+function settlements(count: number): Settlement[] {
+  const endedAt = new Date(0)
+  return Array.from({ length: count }, (_, index) => ({
+    workspaceId: WORKSPACE,
+    webhookId: WEBHOOK,
+    deliveryId: newId(),
+    lease: newId(),
+    status: 'SUCCEEDED',
+    dueAt: endedAt,
+    endedAt,
+    record: {
+      attempt: index + 1,
+      url: 'https://receiver.example/',
+      startedAt: endedAt.toISOString(),
+      durationMs: 1,
+      responseStatus: 200,
+      errorClass: null,
+      message: null,
+      excerpt: '',
+    },
+  }))
+}
+
+/** A queue whose writes go where the test says, and a way to wait until all are written. */
+function makeQueue(
+  expected: number,
+  write: (settlements: readonly Settlement[]) => Promise<SettledWebhook[]>,
+) {
+  const written: Settlement[] = []
+  const queue = new SettleQueue({
+    write: async (batch) => {
+      const settled = await write(batch)
+      written.push(...batch)
+      return settled
+    },
+    onSettled: () => {},
+    logger,
+  })
+  const whole = () => eventually(() => assert.equal(written.length, expected), { timeoutMs: 3_000 })
+  return { queue, written, whole }
+}
+
+test('the ends of a few milliseconds share a write, one write at a time, no more than 500 in one', async () => {
+  const sizes: number[] = []
+  let isWriting = false
+  const { queue, written, whole } = makeQueue(1_203, async (batch) => {
+    assert(!isWriting)
+    isWriting = true
+    sizes.push(batch.length)
+    await Promise.resolve()
+    isWriting = false
+    return [SETTLED]
+  })
+  await using _ = queue
+  const all = settlements(1_203)
+  for (const one of all) void queue.add(one)
+  await whole()
+  assert.deepEqual(sizes, [500, 500, 203])
+  assert.deepEqual(written, all)
+})
+
+test('a write that fails is tried again: nothing is lost, doubled or put in another order', async () => {
+  let tries = 0
+  const all = settlements(40)
+  const late = settlements(7)
+  const { queue, written, whole } = makeQueue(47, async () => {
+    tries += 1
+    if (tries === 1) {
+      for (const one of late) void queue.add(one)
+      throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' })
+    }
+    return [SETTLED]
+  })
+  await using _ = queue
+  for (const one of all) void queue.add(one)
+  await whole()
+  assert.equal(tries, 2)
+  assert.deepEqual(written, [...all, ...late])
+})
+
+test('an end that PostgreSQL will never take holds up no other', async () => {
+  const all = settlements(100)
+  const bad = new Set([all[0], all[37], all[99]])
+  const { queue, written, whole } = makeQueue(97, async (batch) => {
+    if (batch.some((one) => bad.has(one))) {
+      throw Object.assign(new Error('unsupported Unicode escape sequence'), { code: '22P05' })
+    }
+    return [SETTLED]
+  })
+  await using _ = queue
+  const ends = all.map((one) => queue.add(one))
+  await whole()
+  // Nobody waits for the bad ones for ever.
+  await Promise.all(ends)
+  assert.deepEqual(
+    written,
+    all.filter((one) => !bad.has(one)),
+  )
+})
+
+test('whoever adds an end hears when it is written and counted, not before', async () => {
+  const order: string[] = []
+  await using queue = new SettleQueue({
+    write: async () => {
+      order.push('written')
+      return [SETTLED]
+    },
+    onSettled: () => void order.push('counted'),
+    logger,
+  })
+  const [one] = settlements(1)
+  assert(one)
+  await queue.add(one)
+  assert.deepEqual(order, ['written', 'counted'])
+})
+
+test('disposal waits until everything is written', async () => {
+  const all = settlements(700)
+  const { queue, written } = makeQueue(700, async () => [SETTLED])
+  for (const one of all) void queue.add(one)
+  await queue[Symbol.asyncDispose]()
+  assert.deepEqual(written, all)
+})
+
+test('disposal ends although the database is gone, and writes nothing later', async () => {
+  let tries = 0
+  const isTried = Promise.withResolvers<void>()
+  const { queue, written } = makeQueue(1, async () => {
+    tries += 1
+    isTried.resolve()
+    throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' })
+  })
+  for (const one of settlements(1_000)) void queue.add(one)
+  await isTried.promise
+  await queue[Symbol.asyncDispose]()
+  const triesAtTheEnd = tries
+  assert(triesAtTheEnd <= 2)
+  assert.deepEqual(written, [])
+})
+
+test('whoever listens and throws loses no end', async () => {
+  const written: Settlement[] = []
+  const all = settlements(2)
+  const isHeard = Promise.withResolvers<void>()
+  await using queue = new SettleQueue({
+    write: async (batch) => {
+      written.push(...batch)
+      return [SETTLED]
+    },
+    onSettled: () => {
+      isHeard.resolve()
+      throw new Error('a mistake of ours')
+    },
+    logger,
+  })
+  const ends = all.map((one) => queue.add(one))
+  await isHeard.promise
+  await Promise.all(ends)
+  await queue[Symbol.asyncDispose]()
+  assert.deepEqual(written, all)
+})

@@ -1,0 +1,27 @@
+import type { OperationCases } from '../driver.ts'
+import { jobCases, withExport, withFinishedExport } from '../own-export.ts'
+
+export const getExport: OperationCases = {
+  cases: [
+    ...jobCases({ method: 'GET', path: '/v1/exports/any' }),
+    {
+      status: 200,
+      when: 'nobody has downloaded it',
+      send: (world) => withExport(world, (path, key) => world.ask('GET', path, { key })),
+    },
+    {
+      status: 200,
+      when: 'it was downloaded',
+      send: (world) => withFinishedExport(world, (path, key) => world.ask('GET', path, { key })),
+    },
+    {
+      status: 200,
+      when: 'it was canceled',
+      send: (world) =>
+        withExport(world, async (path, key) => {
+          await world.ask('POST', `${path}/cancel`, { key })
+          return await world.ask('GET', path, { key })
+        }),
+    },
+  ],
+}

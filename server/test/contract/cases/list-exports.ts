@@ -1,0 +1,43 @@
+import type { OperationCases } from '../driver.ts'
+import { keyedCases } from '../keyed-cases.ts'
+import { ownExport } from '../own-export.ts'
+
+const PATH = '/v1/exports'
+
+export const listExports: OperationCases = {
+  cases: [
+    ...keyedCases({ method: 'GET', path: PATH }),
+    {
+      status: 200,
+      when: 'a workspace key asks',
+      send: ({ ask, tenants: { owner } }) => ask('GET', PATH, { key: owner.workspaceKey }),
+    },
+    {
+      status: 200,
+      when: 'a company asks page by page',
+      send: async (world) => {
+        const { owner } = world.tenants
+        await ownExport(world, owner)
+        await ownExport(world, owner)
+        const key = owner.companyKey
+        const { json } = await world.ask('GET', `${PATH}?limit=1`, { key })
+        const cursor = encodeURIComponent(json.nextCursor)
+        return await world.ask('GET', `${PATH}?limit=1&cursor=${cursor}`, { key })
+      },
+    },
+    {
+      status: 400,
+      code: 'invalid_request',
+      when: 'the limit is out of bounds',
+      send: ({ ask, tenants: { owner } }) =>
+        ask('GET', `${PATH}?limit=201`, { key: owner.companyKey }),
+    },
+    {
+      status: 400,
+      code: 'invalid_cursor',
+      when: 'the cursor is made up',
+      send: ({ ask, tenants: { owner } }) =>
+        ask('GET', `${PATH}?cursor=bogus`, { key: owner.companyKey }),
+    },
+  ],
+}

@@ -1,0 +1,25 @@
+import type { OperationCases } from '../driver.ts'
+import { exportBodyCases } from '../export-body-cases.ts'
+import { EXPORT_BODY as body } from '../own-export.ts'
+
+const PATH = '/v1/exports/preflight'
+
+export const preflightExport: OperationCases = {
+  body,
+  cases: [
+    ...exportBodyCases(PATH),
+    {
+      status: 200,
+      when: 'a workspace key gives what is required',
+      send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.workspaceKey, body }),
+    },
+    {
+      status: 200,
+      when: 'a company key asks for one workspace with filters',
+      send: ({ ask, tenants: { owner } }) => {
+        const filters = { workspaceId: owner.workspace.id, category: 'contract' }
+        return ask('POST', PATH, { key: owner.companyKey, body: { ...body, filters } })
+      },
+    },
+  ],
+}

@@ -1,0 +1,47 @@
+import { afterTheRateLimit } from './after-the-rate-limit.ts'
+import type { Case } from './driver.ts'
+import { bodyCases, keyedCases } from './keyed-cases.ts'
+import { EXPORT_BODY as body } from './own-export.ts'
+
+/** What can happen to every operation that reads the wish for an export. */
+export function exportBodyCases(path: string): Case[] {
+  const request = { method: 'POST', path, body }
+  return [
+    ...keyedCases(request),
+    ...bodyCases(request),
+    {
+      status: 400,
+      code: 'invalid_request',
+      when: 'archived data is asked for without a time',
+      send: ({ ask, tenants: { owner } }) =>
+        ask('POST', path, { key: owner.workspaceKey, body: { ...body, source: 'ARCHIVED' } }),
+    },
+    {
+      status: 403,
+      code: 'insufficient_scope',
+      when: 'a workspace key names another workspace',
+      send: ({ ask, tenants: { owner, stranger } }) =>
+        ask('POST', path, {
+          key: owner.workspaceKey,
+          body: { ...body, filters: { workspaceId: stranger.workspace.id } },
+        }),
+    },
+    {
+      status: 403,
+      code: 'plan_required',
+      when: 'the plan has no exports',
+      send: ({ ask, tenants: { free } }) =>
+        afterTheRateLimit(() => ask('POST', path, { key: free.companyKey, body })),
+    },
+    {
+      status: 404,
+      code: 'not_found',
+      when: 'the workspace is another company’s',
+      send: ({ ask, tenants: { owner, stranger } }) =>
+        ask('POST', path, {
+          key: owner.companyKey,
+          body: { ...body, filters: { workspaceId: stranger.workspace.id } },
+        }),
+    },
+  ]
+}

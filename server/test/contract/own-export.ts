@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import type { Answer } from '../harness/start-app.ts'
+import type { OperationCases } from './driver.ts'
+import { keyedCases, type Request } from './keyed-cases.ts'
+import type { Tenant, World } from './world.ts'
+
+export const EXPORT_BODY = { source: 'HOT', format: 'JSONL' }
+
+/** A job of the tenant's company; any number of them may be made. */
+export async function ownExport({ ask }: World, { companyKey: key }: Tenant): Promise<string> {
+  const { status, json, text } = await ask('POST', '/v1/exports', { key, body: EXPORT_BODY })
+  assert.equal(status, 201, text)
+  return json.jobId
+}
+
+/** Does something with a job of the owner that is there for nothing else. */
+export async function withExport(
+  world: World,
+  use: (path: string, key: string) => Promise<Answer>,
+): Promise<Answer> {
+  const { owner } = world.tenants
+  return await use(`/v1/exports/${await ownExport(world, owner)}`, owner.companyKey)
+}
+
+/** The same with a job that was downloaded. */
+export async function withFinishedExport(
+  world: World,
+  use: (path: string, key: string) => Promise<Answer>,
+): Promise<Answer> {
+  return await withExport(world, async (path, key) => {
+    await world.ask('GET', `${path}/download`, { key })
+    return await use(path, key)
+  })
+}
+
+/** What can happen to every operation that has a job's id in its path. */
+export function jobCases(request: Request): OperationCases['cases'] {
+  const { method, path } = request
+  return [
+    ...keyedCases(request),
+    {
+      status: 400,
+      code: 'invalid_request',
+      when: 'a parameter is unknown',
+      send: ({ ask, tenants: { owner } }) =>
+        ask(method, `${path}?unknown=1`, { key: owner.companyKey }),
+    },
+    {
+      status: 404,
+      code: 'not_found',
+      when: 'the id is no id',
+      send: ({ ask, tenants: { owner } }) => ask(method, path, { key: owner.companyKey }),
+    },
+    {
+      status: 404,
+      code: 'not_found',
+      when: 'a workspace key asks for a job of its company',
+      send: (world) =>
+        withExport(world, (own) =>
+          world.ask(method, path.replace('/v1/exports/any', own), {
+            key: world.tenants.owner.workspaceKey,
+          }),
+        ),
+    },
+  ]
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { ageLeases, assertAllDelivered } from '../harness/delivery-oracle.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { FaultService } from '../harness/fault-service.ts'
+import { repeatFault } from '../harness/fault-rounds.ts'
+import { startReceiver } from '../harness/receiver.ts'
+
+const ANSWER_MS = 25
+
+test('webhooks outlive the kill of PostgreSQL: nothing is lost, and what was sent is not sent again', async () => {
+  await using annals = await FaultService.start()
+  await using receiver = await startReceiver({ afterMs: ANSWER_MS }, { requestsKeptMax: 100_000 })
+  await annals.makeWebhooks(receiver.url)
+  {
+    await using load = annals.load()
+    await repeatFault(async () => {
+      await load.flows()
+      await receiver.waitFor(receiver.requestCount + 50)
+      const before = load.failed
+      annals.killPostmaster()
+      await load.falters(before)
+    })
+    await load.flows()
+    await annals.assertHolds(load)
+  }
+  await using engine = await startEngine({ dataDir: annals.folder.dataDir, exclusive: false })
+  const sentBefore = await quiet(engine.connection, receiver)
+  // Leased by a statement whose answer the kill has cut off: nobody has sent them, or will before
+  // their leases end.
+  const orphans = await ageLeases(engine.connection)
+  assert(!orphans.some((id) => sentBefore.has(id)))
+  await assertAllDelivered(engine.connection, receiver, { mayRepeat: new Set() })
+})
+
+/** Returns what was sent once nothing is, for a while: the ledger has no more, and no answer is due. */
+async function quiet(
+  connection: Parameters<typeof query>[0],
+  receiver: { requests: { headers: Record<string, string> }[] },
+): Promise<Set<string>> {
+  const leased = `select id from webhook_delivery where status = 'SENDING' order by id`
+  const waiting = `
+    select (select count(*) from webhook_delivery where status in ('PENDING', 'RETRY_SCHEDULED'))
+         + (select count(*) from webhook w join chain_head h using (workspace_id)
+             where h.seq > w.seen_seq) as count`
+  return await eventually(
+    async () => {
+      const [row] = await query(connection, waiting)
+      assert.equal(Number(row?.['count']), 0)
+      const sent = new Set(receiver.requests.map(({ headers }) => headers['x-service-delivery-id']))
+      const open = await query(connection, leased)
+      const onTheirWay = open.filter(({ id }) => sent.has(String(id)))
+      assert.deepEqual(onTheirWay, [])
+      return new Set([...sent].map(String))
+    },
+    { timeoutMs: 20_000 },
+  )
+}

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { ageLeases, assertAllDelivered } from '../harness/delivery-oracle.ts'
+import { FaultService } from '../harness/fault-service.ts'
+import { repeatFault } from '../harness/fault-rounds.ts'
+import { startReceiver } from '../harness/receiver.ts'
+
+/** Long enough that at every moment of the load some deliveries are on their way. */
+const ANSWER_MS = 25
+
+test('a service killed while it sends loses no delivery, and repeats only what was on its way', async () => {
+  await using annals = await FaultService.start()
+  await using receiver = await startReceiver({ afterMs: ANSWER_MS }, { requestsKeptMax: 100_000 })
+  await annals.makeWebhooks(receiver.url)
+  const mayRepeat = new Set<string>()
+  {
+    await using load = annals.load()
+    await repeatFault(async () => {
+      await load.flows()
+      await receiver.waitFor(receiver.requestCount + 50)
+      await annals.kill()
+      // The engine outlives the service, and nobody sends now: whatever is leased was on its way.
+      await using engine = await startEngine({ dataDir: annals.folder.dataDir, exclusive: false })
+      for (const id of await ageLeases(engine.connection)) mayRepeat.add(id)
+      await annals.restart()
+    })
+    await load.flows()
+    await annals.assertHolds(load)
+  }
+  await using engine = await startEngine({ dataDir: annals.folder.dataDir, exclusive: false })
+  assert(mayRepeat.size > 0, 'something was on its way')
+  await assertAllDelivered(engine.connection, receiver, { mayRepeat })
+})

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import type { DeliveryStatus, WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import { query } from './engine.ts'
+import { eventually } from './eventually.ts'
+import type { ReceivedRequest } from './receiver.ts'
+import type { Answer, TestApp } from './start-app.ts'
+import { type DeliveryRow, readDeliveries } from './webhooks.ts'
+
+const EVENTS_PER_CALL = 500
+
+/** Stores so many events in as few calls as can be; their ids in the order of the chain. */
+export async function sendEvents(
+  annals: Pick<TestApp, 'call'>,
+  key: string,
+  count: number,
+  change: Record<string, unknown> = {},
+): Promise<string[]> {
+  const ids: string[] = []
+  while (ids.length < count) {
+    const events = Array.from({ length: Math.min(EVENTS_PER_CALL, count - ids.length) }, () => ({
+      category: 'billing',
+      action: 'invoice.paid',
+      ...change,
+    }))
+    const answer: Answer = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
+    assert.equal(answer.status, 200, answer.text)
+    for (const { id } of answer.json.results) ids.push(String(id))
+  }
+  return ids
+}
+
+/** The deliveries of a webhook, once there are so many and each has one of the given statuses. */
+export async function waitForDeliveries(
+  annals: TestApp,
+  webhookId: WebhookId,
+  count: number,
+  ...statuses: DeliveryStatus[]
+): Promise<DeliveryRow[]> {
+  return await eventually(
+    async () => {
+      const rows = await readDeliveries(annals, webhookId)
+      const counts = countBy(rows, ({ status }) => status)
+      assert.equal(rows.length, count, JSON.stringify(counts))
+      const others = Object.keys(counts).filter((name) => !statuses.some((one) => one === name))
+      assert.deepEqual(others, [], JSON.stringify(counts))
+      return rows
+    },
+    { timeoutMs: 15_000 },
+  )
+}
+
+/** The columns of a webhook that its deliveries change. */
+export type WebhookState = {
+  status: string
+  disabledReason: string | null
+  failureCount: number
+  openCount: number
+  lastSequence: number
+  failingSinceMs: number | null
+  restingUntilMs: number | null
+  lastSuccessAtMs: number | null
+  lastFailureAtMs: number | null
+}
+
+export async function readWebhookState(
+  { database }: TestApp,
+  webhookId: WebhookId,
+): Promise<WebhookState> {
+  const ms = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`
+  const rows = await query(
+    database.connection,
+    `select status, disabled_reason as "disabledReason", failure_count::int as "failureCount",
+            open_count::int as "openCount", last_sequence::int as "lastSequence",
+            ${ms('failing_since')} as "failingSinceMs", ${ms('resting_until')} as "restingUntilMs",
+            ${ms('last_success_at')} as "lastSuccessAtMs", ${ms('last_failure_at')} as "lastFailureAtMs"
+       from webhook where id = '${webhookId}'`,
+  )
+  assert.equal(rows.length, 1)
+  return JSON.parse(JSON.stringify(rows[0]))
+}
+
+export function deliveryIdOf({ headers }: ReceivedRequest): string {
+  return headers['x-service-delivery-id'] ?? ''
+}
+
+export function eventIdOf({ body }: ReceivedRequest): string {
+  const event: { id: string } = JSON.parse(body.toString())
+  return event.id
+}
+
+export function sequenceOf({ headers }: ReceivedRequest): number {
+  return Number(headers['x-service-sequence'])
+}
+
+export function countBy<T>(items: readonly T[], nameOf: (item: T) => string) {
+  const counts: Record<string, number> = {}
+  for (const item of items) counts[nameOf(item)] = (counts[nameOf(item)] ?? 0) + 1
+  return counts
+}
+
+/** 1, 2, 3 and so on: a sequence without a gap. */
+export function upTo(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index + 1)
+}

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { request, type IncomingMessage } from 'node:http'
+import { once } from 'node:events'
+import type { Answer, TestApp } from './start-app.ts'
+
+export type ExportWish = {
+  source?: string
+  format?: string
+  filters?: Record<string, string>
+  limit?: number
+}
+
+/** Makes a job and gives its id. */
+export async function makeExport(
+  annals: TestApp,
+  key: string,
+  wish: ExportWish = {},
+): Promise<string> {
+  const body = { source: 'HOT', format: 'JSONL', ...wish }
+  const { status, json, text } = await annals.call('POST', '/v1/exports', { key, body })
+  assert.equal(status, 201, text)
+  assert.equal(json.status, 'PENDING')
+  return json.jobId
+}
+
+export async function readJob(
+  annals: TestApp,
+  key: string,
+  jobId: string,
+): Promise<Answer['json']> {
+  const { status, json, text } = await annals.call('GET', `/v1/exports/${jobId}`, { key })
+  assert.equal(status, 200, text)
+  return json
+}
+
+export type Received = {
+  status: number
+  headers: IncomingMessage['headers']
+  trailers: NodeJS.Dict<string>
+  /** As it came over the wire: compressed, when it was. */
+  body: Buffer
+  text: string
+  sha256: string
+}
+
+/** A download that the test reads at its own pace; nothing is read until it asks. */
+export type OpenDownload = {
+  response: IncomingMessage
+  /** Reads to the end; rejects when the connection is cut before. */
+  rest: () => Promise<Received>
+  /** The client goes away. */
+  leave: () => void
+}
+
+export async function openDownload(
+  { url }: Pick<TestApp, 'url'>,
+  key: string,
+  jobId: string,
+  headers: Record<string, string> = {},
+): Promise<OpenDownload> {
+  const outgoing = request(`${url}/v1/exports/${jobId}/download`, {
+    headers: { authorization: `Bearer ${key}`, ...headers },
+    agent: false,
+  })
+  outgoing.end()
+  const [response]: IncomingMessage[] = await once(outgoing, 'response')
+  assert(response)
+  // Unless somebody waits for the end, a cut is what the test expects.
+  for (const emitter of [outgoing, response]) emitter.on('error', () => {})
+  return {
+    response,
+    rest: async () => {
+      const chunks: Buffer[] = []
+      for await (const chunk of response) chunks.push(Buffer.from(chunk))
+      assert(response.complete, 'the body has its end')
+      const body = Buffer.concat(chunks)
+      return {
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        trailers: response.trailers,
+        body,
+        text: body.toString(),
+        sha256: createHash('sha256').update(body).digest('hex'),
+      }
+    },
+    leave: () => outgoing.destroy(),
+  }
+}
+
+export async function download(
+  annals: Pick<TestApp, 'url'>,
+  key: string,
+  jobId: string,
+  headers: Record<string, string> = {},
+): Promise<Received> {
+  const opened = await openDownload(annals, key, jobId, headers)
+  return await opened.rest()
+}
+
+/** The rows of a new export, as objects. */
+export async function exportRows(
+  annals: TestApp,
+  key: string,
+  wish: ExportWish = {},
+): Promise<Answer['json'][]> {
+  const { text } = await download(annals, key, await makeExport(annals, key, wish))
+  return parseJsonl(text)
+}
+
+export function parseJsonl(text: string): Answer['json'][] {
+  assert(text === '' || text.endsWith('\n'))
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+}
+
+/** RFC 4180, and nothing that it does not allow. */
+export function parseCsv(text: string): string[][] {
+  const rows: string[][] = []
+  const CELL = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/y
+  let row: string[] = []
+  while (CELL.lastIndex < text.length) {
+    const at = CELL.lastIndex
+    const cell = CELL.exec(text)
+    assert(cell, `no cell at ${at}: ${JSON.stringify(text.slice(at, at + 100))}`)
+    row.push(cell[1]?.replaceAll('""', '"') ?? cell[2] ?? '')
+    if (cell[3] === ',') continue
+    rows.push(row)
+    row = []
+  }
+  assert.deepEqual(row, [], 'the last line has its end')
+  return rows
+}
+
+const EVENTS_PER_CALL = 500
+const BYTES_PER_CALL = 2_000_000
+
+/** Stores events in the order given, many a call. */
+export async function storeEvents(
+  annals: TestApp,
+  key: string,
+  events: readonly object[],
+): Promise<void> {
+  let batch: object[] = []
+  let bytes = 0
+  const send = async () => {
+    if (batch.length === 0) return
+    const body = { events: batch }
+    const { status, json, text } = await annals.call('POST', '/v1/events/batch', { key, body })
+    assert.equal(status, 200, text)
+    for (const result of json.results) assert.equal(result.status, 201, JSON.stringify(result))
+    batch = []
+    bytes = 0
+  }
+  for (const event of events) {
+    const size = JSON.stringify(event).length
+    if (batch.length === EVENTS_PER_CALL || bytes + size > BYTES_PER_CALL) await send()
+    batch.push(event)
+    bytes += size
+  }
+  await send()
+}
+
+/** More than all the buffers between two sockets hold, so that a client that stops reading is felt. */
+export async function storeBulk(annals: TestApp, key: string, count: number): Promise<void> {
+  const blob = 'x'.repeat(BULK_BYTES)
+  const events = Array.from({ length: count }, (_, index) => ({
+    category: 'bulk',
+    action: `number ${index}`,
+    metadata: { blob },
+  }))
+  await storeEvents(annals, key, events)
+}
+
+export const BULK_BYTES = 50_000

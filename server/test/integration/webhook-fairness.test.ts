@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import { createDialler } from '../../src/outlet/webhook/dialler.ts'
+import { Dispatcher, type DispatcherOptions } from '../../src/outlet/webhook/dispatcher.ts'
+import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
+import { Sender } from '../../src/outlet/webhook/sender.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { createMetrics } from '../../src/platform/metrics.ts'
+import { SecretBox } from '../../src/platform/secret-box.ts'
+import {
+  countBy,
+  eventIdOf,
+  readWebhookState,
+  sendEvents,
+  waitForDeliveries,
+} from '../harness/deliveries.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { drip, endless, hang, type Receiver, reset, startReceiver } from '../harness/receiver.ts'
+import { startTestApp, type TestApp } from '../harness/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const annals = stack.use(await startTestApp({ env: ANY_DESTINATION }))
+
+/** What is stored here is sent by the dispatcher that a test makes for itself, and by no other. */
+const startSilent = () => startTestApp({ env: ANY_DESTINATION, role: 'api' })
+
+function startDispatcher(
+  own: AsyncDisposableStack,
+  { app }: TestApp,
+  limits: DispatcherOptions['limits'] = {},
+): Dispatcher {
+  const rules = { mode: 'any', ports: [] } as const
+  const sender = own.use(new Sender({ connect: createDialler({ rules }), readRetryAfter }))
+  return own.use(
+    new Dispatcher({
+      db: app.database.db,
+      sender,
+      box: new SecretBox(app.store.secretKey, 'webhook'),
+      clock: systemClock,
+      random: () => 0,
+      logger: createLogger('silent'),
+      metrics: createMetrics(() => 0),
+      // What hangs is not waited for when a test is over.
+      limits: { stopMsMax: 1, ...limits },
+    }),
+  )
+}
+
+test('of twenty receivers five misbehave, and the others have everything within three seconds', async () => {
+  await using own = new AsyncDisposableStack()
+  const founded = await annals.found()
+  const bad = [hang, reset, drip(), endless(), { status: 500 }]
+  const receivers: { receiver: Receiver; id: WebhookId }[] = []
+  for (let nth = 0; nth < 20; nth += 1) {
+    // The bad ones stand before and between the good ones.
+    const script = nth % 4 === 0 ? (bad[nth / 4] ?? {}) : {}
+    const receiver = own.use(await startReceiver(script))
+    receivers.push({ receiver, id: await makeWebhook(annals, founded, { url: receiver.url }) })
+  }
+  const healthy = receivers.filter((_, nth) => nth % 4 !== 0)
+  const startedAtMs = performance.now()
+  const ids = await sendEvents(annals, founded.workspaceKey, 30)
+  await Promise.all(healthy.map(({ receiver }) => receiver.waitFor(30)))
+  const tookMs = performance.now() - startedAtMs
+  assert(tookMs < 3_000, `${Math.round(tookMs)} ms`)
+  for (const { receiver, id } of healthy) {
+    await waitForDeliveries(annals, id, 30, 'SUCCEEDED')
+    assert.deepEqual(receiver.requests.map(eventIdOf).toSorted(), ids.toSorted())
+  }
+  const [hanging] = receivers
+  assert(hanging)
+  const statuses = countBy(await readDeliveries(annals, hanging.id), ({ status }) => status)
+  assert(!('SUCCEEDED' in statuses) && (statuses['SENDING'] ?? 0) >= 8, JSON.stringify(statuses))
+})
+
+/** How many deliveries are leased, by company. */
+async function countLeased({ database }: TestApp): Promise<{ companyId: string; count: number }[]> {
+  const rows = await query(
+    database.connection,
+    `select w.company_id as "companyId", count(*)::int as count
+       from webhook_delivery d join webhook w using (workspace_id)
+      where d.webhook_id = w.id and d.status = 'SENDING'
+      group by 1`,
+  )
+  return JSON.parse(JSON.stringify(rows))
+}
+
+test('a node holds no more deliveries than it may, of one company and in all', async () => {
+  await using own = new AsyncDisposableStack()
+  const silent = own.use(await startSilent())
+  const receiver = own.use(await startReceiver(hang))
+  const webhookIds: WebhookId[] = []
+  for (let companies = 0; companies < 3; companies += 1) {
+    const founded = await silent.found()
+    for (let webhooks = 0; webhooks < 6; webhooks += 1) {
+      webhookIds.push(await makeWebhook(silent, founded, { url: receiver.url }))
+    }
+    await sendEvents(silent, founded.workspaceKey, 20)
+  }
+  const limits = { heldMax: 15, heldPerCompanyMax: 6, idleFanOutMs: 50 }
+  const dispatcher = startDispatcher(own, silent, limits)
+  await receiver.waitFor(15)
+  // Every webhook was looked at many times: all its events have deliveries by now.
+  for (const id of webhookIds) {
+    await eventually(async () => {
+      assert.equal((await readWebhookState(silent, id)).openCount, 20)
+    })
+  }
+  assert.equal(dispatcher.held, 15)
+  const leased = await countLeased(silent)
+  const counts = leased.map(({ count }) => count).toSorted((a, b) => a - b)
+  assert.deepEqual(counts, [3, 6, 6])
+  assert.equal(receiver.requestCount, 15)
+})
+
+test('a node holds no more bytes than it may, and sends everything all the same', async () => {
+  await using own = new AsyncDisposableStack()
+  const silent = own.use(await startSilent())
+  const gate = Promise.withResolvers<void>()
+  const receiver = own.use(
+    await startReceiver(async () => {
+      await gate.promise
+      return {}
+    }),
+  )
+  const founded = await silent.found()
+  const webhookIds: WebhookId[] = []
+  for (let webhooks = 0; webhooks < 8; webhooks += 1) {
+    webhookIds.push(await makeWebhook(silent, founded, { url: receiver.url }))
+  }
+  const metadata = { text: 'x'.repeat(16 * 1_024) }
+  await sendEvents(silent, founded.workspaceKey, 20, { metadata })
+  const heldBytesMax = 64 * 1_024
+  const limits = { heldBytesMax, statementsAtOnceMax: 1, idleFanOutMs: 50 }
+  const dispatcher = startDispatcher(own, silent, limits)
+  for (const id of webhookIds) {
+    await eventually(async () => {
+      assert.equal((await readWebhookState(silent, id)).openCount, 20)
+    })
+  }
+  // The fetch that passes the limit is the last one, and none has more than sixteen.
+  assert.equal(dispatcher.held, 16)
+  assert(dispatcher.heldBytes > heldBytesMax && dispatcher.heldBytes < 17 * 17 * 1_024)
+  gate.resolve()
+  for (const id of webhookIds) await waitForDeliveries(silent, id, 20, 'SUCCEEDED')
+  assert.equal(receiver.requestCount, 160)
+  await eventually(() => assert.equal(dispatcher.held, 0))
+  assert.equal(dispatcher.heldBytes, 0)
+})
+
+test('webhooks that always have work do not keep a busy node from the others', async () => {
+  await using own = new AsyncDisposableStack()
+  const silent = own.use(await startSilent())
+  const deaf = own.use(await startReceiver(hang))
+  const healthy = own.use(await startReceiver())
+  const founded = await silent.found()
+  for (let webhooks = 0; webhooks < 5; webhooks += 1) {
+    await makeWebhook(silent, founded, { url: deaf.url })
+  }
+  const id = await makeWebhook(silent, founded, { url: healthy.url })
+  await sendEvents(silent, founded.workspaceKey, 40)
+  startDispatcher(own, silent, { webhooksPerTurnMax: 1, pollMs: 10 })
+  await waitForDeliveries(silent, id, 40, 'SUCCEEDED')
+  assert.equal(healthy.requestCount, 40)
+})
+
+test('ten thousand waiting deliveries of one webhook do not slow down another', async () => {
+  await using own = new AsyncDisposableStack()
+  const slow = own.use(await startReceiver({ afterMs: 50 }))
+  const quick = own.use(await startReceiver())
+  const founded = await annals.found()
+  const slowId = await makeWebhook(annals, founded, { url: slow.url })
+  await makeWebhook(annals, founded, { url: quick.url })
+  await query(
+    annals.database.connection,
+    `with made as (
+       insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_id, status, attempt,
+                                     due_at, created_at, updated_at)
+       select '${founded.workspace.id}', '${slowId}', gen_random_uuid(), n, gen_random_uuid(),
+              'PENDING', 0, now(), now(), now()
+         from generate_series(1, 10000) as n)
+     update webhook set open_count = 10000, last_sequence = 10000 where id = '${slowId}'`,
+  )
+  await slow.waitFor(8)
+  const startedAtMs = performance.now()
+  for (let times = 1; times <= 10; times += 1) {
+    await sendEvents(annals, founded.workspaceKey, 2)
+    await quick.waitFor(2 * times)
+  }
+  const tookMs = performance.now() - startedAtMs
+  assert(tookMs < 3_000, `${Math.round(tookMs)} ms`)
+  assert((await readWebhookState(annals, slowId)).openCount > 5_000)
+})

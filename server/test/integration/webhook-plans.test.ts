@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { DELIVERY_STATUSES, type WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import {
+  claimDue,
+  endWaiting,
+  fanOut,
+  listWork,
+  releaseLeases,
+  type WebhookWork,
+} from '../../src/outlet/webhook/delivery-queue-store.ts'
+import {
+  findDelivery,
+  findReceivedAt,
+  findSeqAt,
+  insertMissing,
+  listDeliveries,
+  redeliver,
+  redeliverFailed,
+} from '../../src/outlet/webhook/delivery-store.ts'
+import { settleAttempts, type Settlement } from '../../src/outlet/webhook/settle-store.ts'
+import { deleteEmptied, deleteEnded } from '../../src/outlet/webhook/sweep-store.ts'
+import { assertId, newId } from '../../src/platform/id.ts'
+import type { Queryable } from '../../src/platform/pg.ts'
+import { query } from '../harness/engine.ts'
+import { explain, explainKept, type PlanNode, relationsOf } from '../harness/explain.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+
+const WEBHOOKS = 5
+const EVENTS = 20_000
+const DELIVERIES_PER_WEBHOOK = 4_000
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+// Without a dispatcher, which would act on what is seeded.
+const annals = stack.use(await startTestApp({ role: 'api' }))
+const { connection } = annals.database
+const { pool } = annals.app.database
+const founded = await annals.found()
+const workspaceId = founded.workspace.id
+const webhookIds: WebhookId[] = []
+for (let nth = 0; nth < WEBHOOKS; nth += 1) {
+  webhookIds.push(await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' }))
+}
+
+/** A workspace with 20,000 events, and webhooks that have had the first 4,000 of them. */
+await query(
+  connection,
+  `insert into event (seq, ts, received_at, id, workspace_id, company_id, project_id, hash, prev_hash,
+                      category, action, sealed, salts)
+   select n, now(), now() - interval '1 day' + n * interval '1 second',
+          overlay(event_id_floor(now())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid,
+          '${workspaceId}', '${founded.company.id}',
+          case when n % 3 = 0 then '${founded.project.id}'::uuid end,
+          sha256(n::text::bytea), sha256((n - 1)::text::bytea), 'category', 'action', '{}', '{}'
+     from generate_series(1, ${EVENTS}) as n`,
+)
+await query(
+  connection,
+  `update chain_head set seq = ${EVENTS}, last_id = gen_random_uuid() where workspace_id = '${workspaceId}'`,
+)
+/** Most have succeeded, some have failed, and a few are open, as it is in a service that works. */
+await query(
+  connection,
+  `insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_seq, event_id, status,
+                                 attempt, due_at, created_at, updated_at)
+   select w.workspace_id, w.id, gen_random_uuid(), n, n, gen_random_uuid(),
+          case when n > ${DELIVERIES_PER_WEBHOOK} - 10 then 'PENDING'
+               when n > ${DELIVERIES_PER_WEBHOOK} - 20 then 'RETRY_SCHEDULED'
+               when n > ${DELIVERIES_PER_WEBHOOK} - 30 then 'SENDING'
+               when n % 50 = 0 then 'FAILED' else 'SUCCEEDED' end,
+          1, now() - interval '1 minute', now(), now()
+     from webhook w, generate_series(1, ${DELIVERIES_PER_WEBHOOK}) as n`,
+)
+await query(
+  connection,
+  `update webhook set seen_seq = ${DELIVERIES_PER_WEBHOOK}, open_count = 30,
+                      last_sequence = ${DELIVERIES_PER_WEBHOOK}`,
+)
+const [month] = await query(
+  connection,
+  'select tableoid::regclass::text as name from event limit 1',
+)
+await query(connection, `analyze ${String(month?.['name'])}`)
+await query(connection, 'analyze webhook, webhook_delivery')
+
+const [webhookId] = webhookIds
+assert(webhookId)
+const [someDelivery] = await readDeliveries(annals, webhookId)
+const deliveryId = assertId<'delivery'>(someDelivery?.id ?? '')
+const place = { workspaceId, webhookId }
+const now = new Date()
+const lease = { token: newId(), until: new Date(now.getTime() + 60_000) }
+
+const SCANS_BY_INDEX = ['Index Scan', 'Index Only Scan', 'Bitmap Heap Scan', 'Tid Scan']
+
+/** What grows with the events is reached by a condition on an index, and by nothing else. */
+function assertScales(nodes: readonly PlanNode[], about: string): void {
+  const shown = `${about}: ${JSON.stringify(nodes, null, 1)}`
+  for (const node of nodes) {
+    const kind = node['Node Type']
+    const relation = node['Relation Name'] ?? ''
+    const isBig = relation.startsWith('event') || relation === 'webhook_delivery'
+    if (!isBig || kind === 'ModifyTable') continue
+    assert(SCANS_BY_INDEX.includes(kind), shown)
+    if (kind.startsWith('Index')) assert(node['Index Cond'] !== undefined, shown)
+  }
+}
+
+/** The plan for these values, and, of a statement that keeps its plan, the one for any values. */
+async function assertStatementScales(
+  about: string,
+  run: (db: Queryable) => Promise<unknown>,
+  { isKept = false }: { isKept?: boolean } = {},
+): Promise<PlanNode[]> {
+  const nodes = await explain(pool, run)
+  assertScales(nodes, about)
+  if (!isKept) return nodes
+  const kept = await explainKept(pool, run)
+  assertScales(kept, `${about}, kept`)
+  return [...nodes, ...kept]
+}
+
+const usedIndexes = (nodes: readonly PlanNode[]) => nodes.map((node) => node['Index Name'])
+
+const listAll = (db: Queryable) =>
+  listWork(db, { now, openMax: 100_000, after: null, limit: 1_000 })
+
+async function findWork(id: WebhookId): Promise<WebhookWork> {
+  const works = await listAll(annals.app.database.db)
+  const work = works.find((one) => one.webhookId === id)
+  assert(work)
+  return work
+}
+
+test('looking for work reads a little of each webhook’s open deliveries, and no event', async () => {
+  const nodes = await assertStatementScales('listWork', listAll, { isKept: true })
+  assert(usedIndexes(nodes).includes('webhook_delivery__due'))
+  assert(!relationsOf(nodes).some((name) => name.startsWith('event')))
+})
+
+for (const limit of [1, 16, 128]) {
+  test(`claiming ${limit} finds what is due by its index`, async () => {
+    const nodes = await assertStatementScales(
+      'claimDue',
+      (db) => claimDue(db, { ...place, limit, lease, now }),
+      { isKept: true },
+    )
+    assert(usedIndexes(nodes).includes('webhook_delivery__due'))
+  })
+}
+
+for (const room of [0, 16, 128]) {
+  test(`fan-out with room for ${room} reads the run of the chain that it asks for`, async () => {
+    for (const projectId of [null, founded.project.id]) {
+      await assertStatementScales(
+        'fanOut',
+        async (db) => {
+          const webhook = { ...(await findWork(webhookId)), projectId }
+          return await fanOut(db, { webhook, toSeq: webhook.seenSeq + 256, room, lease, now })
+        },
+        { isKept: true },
+      )
+    }
+  })
+}
+
+function settlementOf(id: string): Settlement {
+  return {
+    ...place,
+    deliveryId: assertId(id),
+    lease: newId(),
+    status: 'SUCCEEDED',
+    dueAt: now,
+    endedAt: now,
+    record: {
+      attempt: 1,
+      url: 'http://127.0.0.1:1/',
+      startedAt: now.toISOString(),
+      durationMs: 1,
+      responseStatus: 200,
+      errorClass: null,
+      message: null,
+      excerpt: '',
+    },
+  }
+}
+
+test('ends are written, and leases given back, by the deliveries’ keys', async () => {
+  const ids = (await readDeliveries(annals, webhookId)).map(({ id }) => id)
+  for (const count of [1, 500]) {
+    const some = ids.slice(0, count)
+    // Kept: the plan for 500 given ones may be to read all that are open, here no more than 150.
+    const nodes = await explainKept(pool, (db) => settleAttempts(db, some.map(settlementOf)))
+    assertScales(nodes, `settleAttempts of ${count}`)
+    assert(usedIndexes(nodes).includes('webhook_delivery_pkey'))
+  }
+  await assertStatementScales('releaseLeases', (db) =>
+    releaseLeases(
+      db,
+      ids.slice(0, 16).map((id) => ({ workspaceId, deliveryId: assertId(id), lease: newId() })),
+      now,
+    ),
+  )
+})
+
+test('a page of deliveries is read off an index, with any status, in both directions', async () => {
+  for (const status of [null, ...DELIVERY_STATUSES]) {
+    for (const where of [{ before: null }, { before: 2_000 }, { after: 0 }, { after: 2_000 }]) {
+      for (const limit of [2, 51, 201]) {
+        const about = JSON.stringify({ status, where, limit })
+        await assertStatementScales(about, (db) =>
+          listDeliveries(db, { ...place, status, place: where, limit }),
+        )
+      }
+    }
+  }
+})
+
+test('one delivery is found by its key', async () => {
+  const nodes = await assertStatementScales('findDelivery', (db) =>
+    findDelivery(db, { ...place, deliveryId }),
+  )
+  assert(usedIndexes(nodes).includes('webhook_delivery_pkey'))
+})
+
+test('redelivery of one, of what failed in a window and of what is missing reads no more than that', async () => {
+  await assertStatementScales('redeliver', (db) => redeliver(db, { ...place, deliveryId, now }))
+  const seqs = { from: 1_000, to: 1_499 }
+  await assertStatementScales('redeliverFailed', (db) =>
+    redeliverFailed(db, { ...place, seqs, limit: 500, now }),
+  )
+  for (const projectId of [null, founded.project.id]) {
+    await assertStatementScales('insertMissing', (db) =>
+      insertMissing(db, { ...place, projectId, seqs, now }),
+    )
+  }
+  await assertStatementScales('findReceivedAt', (db) => findReceivedAt(db, workspaceId, 1_000))
+  await assertStatementScales('findSeqAt', (db) =>
+    findSeqAt(db, workspaceId, { atMs: Date.now() - 80_000_000, headSeq: EVENTS }),
+  )
+})
+
+test('ending what waits and sweeping what is old read a webhook’s own, some at a time', async () => {
+  const nodes = await assertStatementScales('endWaiting', (db) =>
+    endWaiting(db, { ...place, reason: 'It was disabled.', limit: 1_000, now }),
+  )
+  assert(usedIndexes(nodes).includes('webhook_delivery__due'))
+  for (const isDeleted of [false, true]) {
+    const swept = { ...place, isDeleted }
+    await assertStatementScales('deleteEnded', (db) =>
+      deleteEnded(db, swept, { before: now, limit: 1_000 }),
+    )
+    await assertStatementScales('deleteEmptied', (db) => deleteEmptied(db, swept))
+  }
+})

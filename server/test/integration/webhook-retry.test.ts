@@ -1,0 +1,339 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import { findDelivery, redeliver } from '../../src/outlet/webhook/delivery-store.ts'
+import { assertId } from '../../src/platform/id.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { handClock } from '../harness/clock.ts'
+import {
+  deliveryIdOf,
+  readWebhookState,
+  sendEvents,
+  upTo,
+  waitForDeliveries,
+} from '../harness/deliveries.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Reply, startReceiver } from '../harness/receiver.ts'
+import { startTestApp, type TestApp } from '../harness/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+
+const DAY_MS = 86_400_000
+const JITTER_MAX = 1.2
+const WAITS_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000]
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const env = { ...ANY_DESTINATION, ANNALS_SECRET_KEY: randomBytes(32).toString('base64') }
+
+/** A service whose time stands still between the test's steps. */
+async function startFrozen() {
+  const own = stack.use(new AsyncDisposableStack())
+  const { clock, advance } = handClock()
+  const annals = own.use(await startTestApp({ env, clock }))
+  const bell = own.use(await startReceiver())
+  const ringer = await annals.found()
+  await makeWebhook(annals, ringer, { url: bell.url })
+  /** Returns after the dispatcher has looked at everything that is due now, and acted on it. */
+  const looked = async (): Promise<void> => {
+    for (let times = 0; times < 2; times += 1) {
+      const before = bell.requestCount
+      await sendEvents(annals, ringer.workspaceKey, 1)
+      await bell.waitFor(before + 1)
+    }
+  }
+  return { annals, clock, advance, looked }
+}
+
+const frozen = await startFrozen()
+const { annals, clock, advance, looked } = frozen
+
+async function readDelivery(node: TestApp, founded: FoundedCompany, webhookId: WebhookId) {
+  const [row] = await readDeliveries(node, webhookId)
+  assert(row)
+  const delivery = await findDelivery(node.app.database.db, {
+    workspaceId: founded.workspace.id,
+    webhookId,
+    deliveryId: assertId(row.id),
+  })
+  assert(delivery)
+  return delivery
+}
+
+/** The one delivery of a webhook, once this attempt of it has ended. */
+async function attemptEnded(founded: FoundedCompany, webhookId: WebhookId, attempt: number) {
+  return await eventually(async () => {
+    const delivery = await readDelivery(annals, founded, webhookId)
+    assert.equal(delivery.attempt, attempt)
+    assert.notEqual(delivery.status, 'SENDING')
+    return delivery
+  })
+}
+
+function assertWaits(nextAttemptAt: Date | null, waitSeconds: number): void {
+  const waitMs = (nextAttemptAt?.getTime() ?? 0) - clock()
+  assert(waitMs >= waitSeconds * 1_000, `${waitMs} ms`)
+  assert(waitMs <= waitSeconds * 1_000 * JITTER_MAX, `${waitMs} ms`)
+}
+
+test('a delivery is tried eight times on the promised schedule, with the same bytes, and then has failed', async () => {
+  const founded = await annals.found()
+  await using receiver = await startReceiver({ status: 500, body: 'out of order' })
+  const id = await makeWebhook(annals, founded, { url: receiver.url })
+  await sendEvents(annals, founded.workspaceKey, 1, { metadata: { name: 'Zoë' } })
+  for (const [index, waitSeconds] of WAITS_SECONDS.entries()) {
+    const { status, nextAttemptAt } = await attemptEnded(founded, id, index + 1)
+    assert.equal(status, 'RETRY_SCHEDULED')
+    assertWaits(nextAttemptAt, waitSeconds)
+    const leftMs = (nextAttemptAt?.getTime() ?? 0) - clock()
+    advance(leftMs - 1)
+    await looked()
+    assert.equal(receiver.requestCount, index + 1)
+    advance(1)
+  }
+  const failed = await attemptEnded(founded, id, 8)
+  assert.equal(failed.status, 'FAILED')
+  assert.equal(failed.failureReason, 'The receiver answered 500.')
+  assert.equal(failed.nextAttemptAt, null)
+  assert.deepEqual(
+    failed.attempts.map(({ attempt, excerpt }) => [attempt, excerpt]),
+    upTo(8).map((attempt) => [attempt, 'out of order']),
+  )
+  advance(2 * DAY_MS)
+  await looked()
+  assert.equal(receiver.requestCount, 8)
+  const [first] = receiver.requests
+  assert(first)
+  for (const [index, { body, headers }] of receiver.requests.entries()) {
+    assert(body.equals(first.body))
+    assert.equal(headers['x-service-delivery-id'], deliveryIdOf(first))
+    assert.equal(headers['x-service-sequence'], '1')
+    assert.equal(headers['x-service-attempt'], String(index + 1))
+  }
+
+  await redeliverOnce(founded, id)
+  const again = await attemptEnded(founded, id, 9)
+  assert.equal(again.status, 'RETRY_SCHEDULED')
+  assertWaits(again.nextAttemptAt, 5)
+  receiver.answer({})
+  advance(6_000)
+  const delivered = await attemptEnded(founded, id, 10)
+  assert.equal(delivered.status, 'SUCCEEDED')
+  assert.equal(delivered.failureReason, null)
+  const last = receiver.requests.at(-1)
+  assert.equal(last?.headers['x-service-attempt'], '10')
+  assert(last?.body.equals(first.body))
+  assert.equal((await readWebhookState(annals, id)).openCount, 0)
+})
+
+async function redeliverOnce(founded: FoundedCompany, webhookId: WebhookId): Promise<void> {
+  const { id: deliveryId } = await readDelivery(annals, founded, webhookId)
+  const where = { workspaceId: founded.workspace.id, webhookId, deliveryId, now: new Date(clock()) }
+  const { db } = annals.app.database
+  assert.deepEqual(await Promise.all([redeliver(db, where), redeliver(db, where)]).then(sorted), [
+    false,
+    true,
+  ])
+}
+
+const sorted = (flags: boolean[]) => flags.toSorted((a, b) => Number(a) - Number(b))
+
+test('a receiver that asks for a pause gets it, up to twice the planned one and never a shorter one', async () => {
+  const founded = await annals.found()
+  for (const [asked, waitSeconds] of [
+    ['1', 5],
+    ['8', 8],
+    ['86400', 10],
+  ] as const) {
+    await using receiver = await startReceiver({ status: 503, headers: { 'retry-after': asked } })
+    const id = await makeWebhook(annals, founded, { url: receiver.url })
+    await sendEvents(annals, founded.workspaceKey, 1)
+    const { nextAttemptAt } = await attemptEnded(founded, id, 1)
+    assertWaits(nextAttemptAt, waitSeconds)
+  }
+})
+
+test('a receiver that answers 410 is left alone: its webhook is disabled, and what waits has failed', async () => {
+  const founded = await annals.found()
+  await using receiver = await startReceiver({ status: 410 })
+  const id = await makeWebhook(annals, founded, { url: receiver.url })
+  await sendEvents(annals, founded.workspaceKey, 100)
+  const state = await eventually(async () => {
+    const now = await readWebhookState(annals, id)
+    assert.equal(now.status, 'DISABLED')
+    assert.equal(now.openCount, 0)
+    return now
+  })
+  assert.match(state.disabledReason ?? '', /410/)
+  const rows = await readDeliveries(annals, id)
+  assert(rows.every(({ status, failureReason }) => status === 'FAILED' && failureReason))
+  const before = receiver.requestCount
+  // What was fetched before the first answer, at most.
+  assert(before <= 16, `${before} requests`)
+  await sendEvents(annals, founded.workspaceKey, 5)
+  advance(DAY_MS)
+  await looked()
+  assert.equal(receiver.requestCount, before)
+})
+
+test('five days of failures without a success disable a webhook, and a success in between does not', async () => {
+  const founded = await annals.found()
+  await using deaf = await startReceiver({ status: 500 })
+  await using moody = await startReceiver({ status: 500 })
+  const deafId = await makeWebhook(annals, founded, { url: deaf.url })
+  const moodyId = await makeWebhook(annals, founded, { url: moody.url })
+  const failures = (count: number) =>
+    eventually(async () => {
+      for (const id of [deafId, moodyId]) {
+        assert((await readWebhookState(annals, id)).failureCount >= count)
+      }
+    })
+  await sendEvents(annals, founded.workspaceKey, 1)
+  await failures(1)
+  moody.answer({})
+  advance(3 * DAY_MS)
+  await waitForDeliveries(annals, moodyId, 1, 'SUCCEEDED')
+  await attemptEnded(founded, deafId, 2)
+  moody.answer({ status: 500 })
+  advance(2 * DAY_MS - 60_000)
+  await sendEvents(annals, founded.workspaceKey, 1)
+  await failures(1)
+  await looked()
+  assert.equal((await readWebhookState(annals, deafId)).status, 'ENABLED')
+  advance(120_000)
+  await eventually(async () => {
+    const { status, disabledReason, openCount } = await readWebhookState(annals, deafId)
+    assert.equal(status, 'DISABLED')
+    assert.equal(disabledReason, 'No delivery succeeded for five days.')
+    assert.equal(openCount, 0)
+  })
+  await looked()
+  assert.equal((await readWebhookState(annals, moodyId)).status, 'ENABLED')
+})
+
+test('after ten straight failures a receiver gets single probes with growing pauses, and everything after the first success', async () => {
+  const founded = await annals.found()
+  await using receiver = await startReceiver()
+  const id = await makeWebhook(annals, founded, { url: receiver.url })
+  // While it answers well its lane grows, so that many fail at once.
+  await sendEvents(annals, founded.workspaceKey, 200)
+  await waitForDeliveries(annals, id, 200, 'SUCCEEDED')
+  const [early, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let asked = 0
+  receiver.answer(async () => {
+    asked += 1
+    await (asked <= 20 ? early : late).promise
+    return { status: 500 }
+  })
+  await sendEvents(annals, founded.workspaceKey, 300)
+  await receiver.waitFor(200 + 32)
+  early.resolve()
+  await eventually(async () => {
+    const { failureCount, restingUntilMs } = await readWebhookState(annals, id)
+    assert.equal(failureCount, 20)
+    assert.equal(restingUntilMs, clock() + 1_000)
+  })
+  // What was on its way when the rest began makes it no longer.
+  late.resolve()
+  await eventually(async () => {
+    await looked()
+    const { failureCount, restingUntilMs } = await readWebhookState(annals, id)
+    assert(failureCount >= 32)
+    assert.equal(restingUntilMs, clock() + 1_000)
+    const rows = await readDeliveries(annals, id)
+    assert(!rows.some(({ status }) => status === 'SENDING'))
+  })
+  let seen = receiver.requestCount
+  // Those that were on their way when it began to fail, and not what was ready behind them.
+  assert(seen <= 200 + 64 + 10, `${seen} requests`)
+  for (const restMs of [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]) {
+    advance(restMs - 1)
+    await looked()
+    assert.equal(receiver.requestCount, seen, `${restMs} ms`)
+    advance(1)
+    await receiver.waitFor(seen + 1)
+    await eventually(async () => {
+      assert.equal((await readWebhookState(annals, id)).lastFailureAtMs, clock())
+    })
+    await looked()
+    seen += 1
+    assert.equal(receiver.requestCount, seen, `${restMs} ms`)
+  }
+  receiver.answer({})
+  advance(400_000)
+  await waitForDeliveries(annals, id, 500, 'SUCCEEDED')
+  const { failureCount, restingUntilMs, openCount } = await readWebhookState(annals, id)
+  assert.deepEqual(
+    { failureCount, restingUntilMs, openCount },
+    { failureCount: 0, restingUntilMs: null, openCount: 0 },
+  )
+})
+
+test('a clock that is set back and forth loses and doubles nothing', async () => {
+  const own = await startFrozen()
+  const founded = await own.annals.found()
+  const gates = [Promise.withResolvers<void>()]
+  await using receiver = await startReceiver(async (): Promise<Reply> => {
+    await gates.at(-1)?.promise
+    return {}
+  })
+  const id = await makeWebhook(own.annals, founded, { url: receiver.url })
+  let count = 0
+  for (const stepMs of [-3_600_000, 7_200_000, -1_800_000, 50, -DAY_MS, DAY_MS]) {
+    await sendEvents(own.annals, founded.workspaceKey, 20)
+    count += 20
+    await receiver.waitFor(count - 20 + 8)
+    // Back while some are on their way; forward, past every lease, when they have ended.
+    if (stepMs < 0) own.advance(stepMs)
+    await own.looked()
+    gates.at(-1)?.resolve()
+    await waitForDeliveries(own.annals, id, count, 'SUCCEEDED')
+    if (stepMs > 0) own.advance(stepMs)
+    gates.push(Promise.withResolvers())
+  }
+  await own.looked()
+  assert.equal(receiver.requestCount, count)
+  assert.equal(new Set(receiver.requests.map(deliveryIdOf)).size, count)
+  assert.equal((await readWebhookState(own.annals, id)).openCount, 0)
+})
+
+test('a lease that ran out is another sender’s, and what the first one reports late changes nothing', async () => {
+  const own = await startFrozen()
+  const databaseUrl = own.annals.database.url
+  await using _other = await startTestApp({ env, clock: own.clock, databaseUrl })
+  const founded = await own.annals.found()
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  await using receiver = await startReceiver(async ({ headers }): Promise<Reply> => {
+    const isFirst = headers['x-service-attempt'] === '1'
+    await (isFirst ? first : second).promise
+    return { status: isFirst ? 500 : 200 }
+  })
+  const id = await makeWebhook(own.annals, founded, { url: receiver.url })
+  await sendEvents(own.annals, founded.workspaceKey, 1)
+  await receiver.waitFor(1)
+  own.advance(59_999)
+  await own.looked()
+  assert.equal(receiver.requestCount, 1)
+  own.advance(1)
+  await receiver.waitFor(2)
+  first.resolve()
+  // The failure is known of the webhook, so the late report has been written.
+  await eventually(async () => {
+    assert.equal((await readWebhookState(own.annals, id)).failureCount, 1)
+  })
+  const leased = await readDelivery(own.annals, founded, id)
+  assert.equal(leased.status, 'SENDING')
+  assert.deepEqual(leased.attempts, [])
+  second.resolve()
+  await waitForDeliveries(own.annals, id, 1, 'SUCCEEDED')
+  const kept = await readDelivery(own.annals, founded, id)
+  assert.equal(kept.attempt, 2)
+  assert.deepEqual(
+    kept.attempts.map(({ attempt, responseStatus }) => [attempt, responseStatus]),
+    [[2, 200]],
+  )
+  const [one, other] = receiver.requests
+  assert(one && other && one.body.equals(other.body))
+  assert.equal(deliveryIdOf(one), deliveryIdOf(other))
+  assert.equal((await readWebhookState(own.annals, id)).openCount, 0)
+})

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import { startSweepWorker } from '../../src/outlet/webhook/sweep-worker.ts'
+import { deleteWebhook } from '../../src/outlet/webhook/webhook-store.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { handClock } from '../harness/clock.ts'
+import { sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
+import { query } from '../harness/engine.ts'
+import { startReceiver } from '../harness/receiver.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+
+const DAY_MS = 86_400_000
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const annals = stack.use(await startTestApp({ env: ANY_DESTINATION }))
+const logger = createLogger('silent')
+const { db } = annals.app.database
+
+/** Sweeps once, at this time. */
+async function sweepAt(atMs: number): Promise<void> {
+  const { clock } = handClock(atMs)
+  await using worker = startSweepWorker({ db, clock, logger })
+  await worker.runNow()
+}
+
+/** Deliveries that are not due for a year and were last changed so many days ago. */
+async function insertOld(
+  { workspace }: FoundedCompany,
+  webhookId: WebhookId,
+  { from, to, status, days }: { from: number; to: number; status: string; days: number },
+): Promise<void> {
+  await query(
+    annals.database.connection,
+    `insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_id, status, attempt,
+                                   due_at, created_at, updated_at)
+     select '${workspace.id}', '${webhookId}', gen_random_uuid(), n, gen_random_uuid(), '${status}', 1,
+            now() + interval '1 year', now(), now() - interval '${days} days'
+       from generate_series(${from}, ${to}) as n`,
+  )
+}
+
+test('a delivery is kept for 30 days after its end, and then is gone', async () => {
+  const founded = await annals.found()
+  await using receiver = await startReceiver()
+  const id = await makeWebhook(annals, founded, { url: receiver.url })
+  await sendEvents(annals, founded.workspaceKey, 10)
+  await waitForDeliveries(annals, id, 10, 'SUCCEEDED')
+  await sweepAt(Date.now() + 30 * DAY_MS - 60_000)
+  assert.equal((await readDeliveries(annals, id)).length, 10)
+  await sweepAt(Date.now() + 30 * DAY_MS + 60_000)
+  assert.equal((await readDeliveries(annals, id)).length, 0)
+  await sendEvents(annals, founded.workspaceKey, 1)
+  const [next] = await waitForDeliveries(annals, id, 1, 'SUCCEEDED')
+  assert.equal(next?.sequence, 11)
+})
+
+test('what is still to be sent stays however old, and does not keep what is behind it', async () => {
+  const founded = await annals.found()
+  const id = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' })
+  await insertOld(founded, id, { from: 1, to: 2, status: 'RETRY_SCHEDULED', days: 60 })
+  await insertOld(founded, id, { from: 3, to: 1_500, status: 'SUCCEEDED', days: 31 })
+  await insertOld(founded, id, { from: 1_501, to: 3_000, status: 'FAILED', days: 31 })
+  await insertOld(founded, id, { from: 3_001, to: 3_010, status: 'FAILED', days: 29 })
+  await sweepAt(Date.now())
+  const left = await readDeliveries(annals, id)
+  assert.deepEqual(
+    left.map(({ sequence }) => sequence),
+    [1, 2, ...Array.from({ length: 10 }, (_, index) => 3_001 + index)],
+  )
+})
+
+test('a deleted webhook goes with all its deliveries, and others stay', async () => {
+  const founded = await annals.found()
+  const id = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' })
+  const otherId = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' })
+  for (const webhookId of [id, otherId]) {
+    await insertOld(founded, webhookId, { from: 1, to: 1_200, status: 'SUCCEEDED', days: 1 })
+  }
+  await insertOld(founded, id, { from: 1_201, to: 1_300, status: 'RETRY_SCHEDULED', days: 1 })
+  await deleteWebhook(db, { workspaceId: founded.workspace.id, id }, new Date())
+  await sweepAt(Date.now())
+  assert.deepEqual(await readDeliveries(annals, id), [])
+  assert.equal((await readDeliveries(annals, otherId)).length, 1_200)
+  const rows = await query(
+    annals.database.connection,
+    `select id from webhook where workspace_id = '${founded.workspace.id}'`,
+  )
+  assert.deepEqual(rows, [{ id: otherId }])
+})
