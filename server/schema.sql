@@ -117,6 +117,39 @@ grant insert, select on event to annals_serving;
 -- Its partitions: by range, and a default one.
 -- Each: CREATE UNIQUE INDEX <partition>__seq ON public.<partition> USING btree (workspace_id, seq);
 
+create table export_job (
+  company_id uuid not null,
+  id uuid not null,
+  workspace_id uuid,
+  source text not null,
+  format text not null,
+  filters jsonb not null,
+  ranges jsonb not null,
+  row_limit bigint not null,
+  status text not null,
+  rows_exported bigint default 0 not null,
+  is_truncated boolean,
+  sha256 bytea,
+  bytes bigint,
+  error_code text,
+  failure_summary text,
+  rerun_of uuid,
+  created_at timestamp with time zone not null,
+  started_at timestamp with time zone,
+  finished_at timestamp with time zone,
+  expires_at timestamp with time zone not null,
+  constraint export_job_pkey PRIMARY KEY (company_id, id),
+  constraint export_job_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint export_job_format_check CHECK ((format = ANY (ARRAY['JSONL'::text, 'CSV'::text]))),
+  constraint export_job_row_limit_check CHECK ((row_limit >= 1)),
+  constraint export_job_source_check CHECK ((source = ANY (ARRAY['HOT'::text, 'ARCHIVED'::text, 'HOT_AND_ARCHIVED'::text]))),
+  constraint export_job_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text, 'SUCCEEDED'::text, 'FAILED'::text, 'CANCELED'::text])))
+);
+CREATE INDEX export_job__created ON public.export_job USING btree (company_id, created_at, id);
+CREATE INDEX export_job__open ON public.export_job USING btree (expires_at) WHERE (status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text]));
+CREATE INDEX export_job__workspace ON public.export_job USING btree (company_id, workspace_id, created_at, id);
+grant insert, select, update on export_job to annals_serving;
+
 create table idempotency_key (
   workspace_id uuid not null,
   key_digest uuid not null,
@@ -149,6 +182,28 @@ create table schema_migration (
 );
 grant select on schema_migration to annals_keeper;
 grant select on schema_migration to annals_serving;
+
+create table segment (
+  workspace_id uuid not null,
+  first_seq bigint not null,
+  last_seq bigint not null,
+  object_key text not null,
+  bytes bigint not null,
+  sha256 bytea not null,
+  first_prev_hash bytea not null,
+  last_hash bytea not null,
+  last_id uuid not null,
+  min_ts timestamp with time zone not null,
+  max_ts timestamp with time zone not null,
+  min_received_at timestamp with time zone not null,
+  max_received_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  constraint segment_pkey PRIMARY KEY (workspace_id, first_seq),
+  constraint segment_workspace_id_last_seq_key UNIQUE (workspace_id, last_seq),
+  constraint segment_check CHECK (((first_seq >= 1) AND (last_seq >= first_seq)))
+);
+grant insert, select on segment to annals_keeper;
+grant select on segment to annals_serving;
 
 create table user_workspace (
   user_id uuid not null,
@@ -237,6 +292,24 @@ create table workspace (
 CREATE UNIQUE INDEX workspace__one_system ON public.workspace USING btree (company_id) WHERE (kind = 'SYSTEM'::text);
 grant select on workspace to annals_keeper;
 grant insert, select, update on workspace to annals_serving;
+
+CREATE OR REPLACE FUNCTION public.drop_event_partition_if_empty(partition regclass)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  is_empty boolean;
+begin
+  perform pg_advisory_xact_lock(4207002);
+  -- Nobody can add a row between the look and the end.
+  execute format('lock table %s in access exclusive mode', partition);
+  execute format('select not exists (select from %s)', partition) into is_empty;
+  if is_empty then
+    execute format('drop table %s', partition);
+  end if;
+  return is_empty;
+end
+$function$;
 
 CREATE OR REPLACE FUNCTION public.ensure_event_partition(month timestamp with time zone)
  RETURNS boolean

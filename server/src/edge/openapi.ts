@@ -10,12 +10,13 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
         title: 'Annals',
         version: '1.0.0',
         description:
-          'Audit events: ingestion into a tamper-evident ledger, queries, and signed webhooks.',
+          'Audit events: ingestion into a tamper-evident ledger, queries, signed webhooks, and exports.',
       },
       tags: [
         { name: 'Events', description: 'Send and find audit events.' },
         { name: 'Keys', description: 'The key that calls.' },
         { name: 'Webhooks', description: 'Events sent on as they come, signed.' },
+        { name: 'Exports', description: 'Events as files, streamed.' },
         { name: 'Health', description: 'For load balancers and operators.' },
       ],
       components: {

@@ -3,11 +3,11 @@ import { fastify, type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import type { AcceptDeps } from '../intake/accept-event.ts'
-import type { ExportDeps } from '../outlet/export/exporter.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import { handleError } from './error-handler.ts'
+import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
 import { parseJsonBodies } from './json-body.ts'
 import { answerUnknownRoutes } from './method-table.ts'
@@ -17,21 +17,28 @@ import { STRICT } from './schema/common.ts'
 import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
 import { compileValidator } from './validate.ts'
-import { createEvent } from './v1/create-event.ts'
+import { cancelExport } from './v1/cancel-export.ts'
 import { createEventBatch } from './v1/create-event-batch.ts'
+import { createEvent } from './v1/create-event.ts'
+import { createExport } from './v1/create-export.ts'
 import { createWebhook } from './v1/create-webhook.ts'
 import { dashboardOnlyRoutes } from './v1/dashboard-only.ts'
 import { deleteWebhook } from './v1/delete-webhook.ts'
 import { disableWebhook } from './v1/disable-webhook.ts'
+import { downloadExport } from './v1/download-export.ts'
 import { enableWebhook } from './v1/enable-webhook.ts'
 import { finishWebhookRotation } from './v1/finish-webhook-rotation.ts'
+import { getExport } from './v1/get-export.ts'
 import { getKeyStatus, type GetKeyStatusDeps } from './v1/get-key-status.ts'
 import { getWebhookDelivery } from './v1/get-webhook-delivery.ts'
 import { listEvents, type ListEventsDeps } from './v1/list-events.ts'
+import { listExports } from './v1/list-exports.ts'
 import { listWebhookDeliveries } from './v1/list-webhook-deliveries.ts'
 import { listWebhooks } from './v1/list-webhooks.ts'
+import { preflightExport } from './v1/preflight-export.ts'
 import { redeliverWebhookDelivery } from './v1/redeliver-webhook-delivery.ts'
 import { redeliverWebhookWindow } from './v1/redeliver-webhook-window.ts'
+import { rerunExport } from './v1/rerun-export.ts'
 import { rotateWebhookSecret } from './v1/rotate-webhook-secret.ts'
 import { testWebhook } from './v1/test-webhook.ts'
 import { updateWebhook } from './v1/update-webhook.ts'
@@ -41,7 +48,8 @@ export type ServerDeps = HealthDeps &
   GetKeyStatusDeps &
   ListEventsDeps &
   WebhookDeps &
-  AcceptDeps & { keyGuard: KeyGuard; exports: ExportDeps; logger: Logger; metrics: Metrics }
+  ExportRouteDeps &
+  AcceptDeps & { keyGuard: KeyGuard; logger: Logger; metrics: Metrics }
 
 const WEBHOOK_ROUTES = [
   createWebhook,
@@ -57,6 +65,16 @@ const WEBHOOK_ROUTES = [
   getWebhookDelivery,
   redeliverWebhookDelivery,
   redeliverWebhookWindow,
+] as const
+
+const EXPORT_ROUTES = [
+  createExport,
+  getExport,
+  downloadExport,
+  listExports,
+  preflightExport,
+  rerunExport,
+  cancelExport,
 ] as const
 
 /** How long a caller may take to send its headers, and all of its request. */
@@ -90,6 +108,7 @@ export async function buildServer(
   await app.register(dashboardOnlyRoutes(deps))
   await app.register(getKeyStatus(deps))
   for (const route of WEBHOOK_ROUTES) await app.register(route(deps))
+  for (const route of EXPORT_ROUTES) await app.register(route(deps))
 
   serveOpenapi(app)
   await app.ready()

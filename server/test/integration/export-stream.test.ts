@@ -120,12 +120,24 @@ test('a table has the same events, with nothing that a spreadsheet takes for a f
   const guarded = (value: string | undefined) =>
     value !== undefined && /^[=+\-@\t\r\n']/.test(value) ? `'${value}` : (value ?? '')
   const expected = rows.map((row) => [
-    ...[row.id, String(row.seq), row.timestamp, row.receivedAt, row.companyId, row.workspaceId],
-    ...[row.projectId ?? '', guarded(row.category), guarded(row.action)],
-    ...[guarded(row.actor?.id), guarded(row.actor?.email), guarded(row.actor?.role)],
-    ...[guarded(row.resource?.type), guarded(row.resource?.id)],
+    row.id,
+    String(row.seq),
+    row.timestamp,
+    row.receivedAt,
+    row.companyId,
+    row.workspaceId,
+    row.projectId ?? '',
+    guarded(row.category),
+    guarded(row.action),
+    guarded(row.actor?.id),
+    guarded(row.actor?.email),
+    guarded(row.actor?.role),
+    guarded(row.resource?.type),
+    guarded(row.resource?.id),
     row.metadata === null ? '' : canonicalJson(row.metadata),
-    ...[row.traceId, row.hash, row.prevHash],
+    row.traceId,
+    row.hash,
+    row.prevHash,
   ])
   assert.deepEqual(cells, expected)
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { DELIVERY_STATUSES, type WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import { findSeqAt } from '../../src/ledger/event-store.ts'
 import {
   claimDue,
   endWaiting,
@@ -12,7 +13,6 @@ import {
 import {
   findDelivery,
   findReceivedAt,
-  findSeqAt,
   insertMissing,
   listDeliveries,
   redeliver,

@@ -39,6 +39,13 @@ export const KEY_ERRORS = [
   'unavailable',
 ] as const satisfies readonly ErrorCode[]
 
+/** Any body that is sent is read, also where none is asked for. */
+export const BODY_ERRORS = [
+  'invalid_json',
+  'payload_too_large',
+  'unsupported_media_type',
+] as const satisfies readonly ErrorCode[]
+
 /** The failures of a route as OpenAPI responses: one a status, its codes in the description. */
 export function errorResponses(...codes: readonly ErrorCode[]): Record<number, TSchema> {
   const byStatus = Map.groupBy(codes, statusOf)

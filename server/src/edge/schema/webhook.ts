@@ -12,9 +12,6 @@ export const WEBHOOK_ERRORS = [
   'not_found',
 ] as const
 
-/** Any body that is sent is read, also where none is asked for. */
-export const BODY_ERRORS = ['invalid_json', 'payload_too_large', 'unsupported_media_type'] as const
-
 /** An id in a path may be any text: what is no id of the caller's is not there. */
 export const WorkspaceParams = Type.Object({ workspaceId: Type.String() })
 export const WebhookParams = Type.Object({ webhookId: Type.String() })

@@ -3,14 +3,8 @@ import { newWebhookSecret } from '../../outlet/webhook/webhook-secret.ts'
 import { insertWebhook } from '../../outlet/webhook/webhook-store.ts'
 import { WEBHOOK_EVENTS } from '../../outlet/webhook/webhook.ts'
 import { newId } from '../../platform/id.ts'
-import { errorResponses } from '../schema/common.ts'
-import {
-  BODY_ERRORS,
-  CreatedWebhook,
-  WEBHOOK_ERRORS,
-  WebhookInput,
-  WorkspaceParams,
-} from '../schema/webhook.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { CreatedWebhook, WEBHOOK_ERRORS, WebhookInput, WorkspaceParams } from '../schema/webhook.ts'
 import { readProject, refuseDestination } from '../webhook-input.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook-resource.ts'
 

@@ -3,8 +3,8 @@ import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { refuseBody } from '../no-body.ts'
-import { errorResponses } from '../schema/common.ts'
-import { BODY_ERRORS, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** DELETE /v1/webhooks/{webhookId}: gone at once, with its secret and its deliveries. */

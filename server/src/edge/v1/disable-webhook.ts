@@ -1,13 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { refuseBody } from '../no-body.ts'
-import { errorResponses } from '../schema/common.ts'
-import {
-  BODY_ERRORS,
-  WEBHOOK_ERRORS,
-  WebhookParams,
-  WebhookStatusAnswer,
-} from '../schema/webhook.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { WEBHOOK_ERRORS, WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 const REASON = 'It was disabled by its owner.'

@@ -2,13 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../errors.ts'
 import { endWaitingAndEnable } from '../../outlet/webhook/enable-webhook.ts'
 import { refuseBody } from '../no-body.ts'
-import { errorResponses } from '../schema/common.ts'
-import {
-  BODY_ERRORS,
-  WEBHOOK_ERRORS,
-  WebhookParams,
-  WebhookStatusAnswer,
-} from '../schema/webhook.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { WEBHOOK_ERRORS, WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/enable: it goes on with events from now on. */

@@ -3,8 +3,8 @@ import { ApiError } from '../../errors.ts'
 import { finishRotation } from '../../outlet/webhook/rotation.ts'
 import { lockWebhook, updateSecrets } from '../../outlet/webhook/webhook-store.ts'
 import { refuseBody } from '../no-body.ts'
-import { errorResponses } from '../schema/common.ts'
-import { BODY_ERRORS, FinishedRotation, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { FinishedRotation, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/finish-rotation: the new secret becomes the only one now. */

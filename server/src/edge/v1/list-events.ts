@@ -1,20 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
-import type { EventFilter } from '../../ledger/event-filter.ts'
 import { type EventQuery, queryEvents } from '../../outlet/query/query-events.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { parseRfc3339 } from '../../platform/rfc3339.ts'
 import { formatUtcMs } from '../../platform/utc-time.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
+import { readFilter } from '../event-filter-input.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { EventFilterQuery, EventPage } from '../schema/event.ts'
 
@@ -62,7 +61,7 @@ export const listEvents =
         const page = await queryEvents(deps.db, deps.cursors, {
           companyId: principal.companyId,
           ...where,
-          filter: readFilter(query),
+          filter: readFilter(query, { fromPath: 'from' }),
           hotSinceMs,
           cursor: query.cursor ?? null,
           limit: query.limit ?? LIMIT_DEFAULT,
@@ -105,26 +104,4 @@ async function readableWorkspaces(
 
 function only(workspaceId: WorkspaceId) {
   return { workspaceId, workspaceIds: [workspaceId] }
-}
-
-function readFilter(query: Static<typeof EventFilterQuery>): EventFilter {
-  const fromMs = query.from === undefined ? null : parseRfc3339(query.from)
-  const toMs = query.to === undefined ? null : parseRfc3339(query.to)
-  if (fromMs !== null && toMs !== null && fromMs >= toMs) {
-    throw new ApiError('invalid_request', {
-      message: 'The request does not match the schema: from must be before to.',
-      details: [{ path: 'from', message: 'must be before to' }],
-    })
-  }
-  return {
-    fromMs,
-    toMs,
-    category: query.category ?? null,
-    action: query.action ?? null,
-    projectId: query.projectId === undefined ? null : parseId<'project'>(query.projectId),
-    actorId: query.actorId ?? null,
-    actorEmail: query.actorEmail ?? null,
-    resourceType: query.resourceType ?? null,
-    resourceId: query.resourceId ?? null,
-  }
 }

@@ -4,14 +4,8 @@ import { ApiError } from '../../errors.ts'
 import { redeliverWindow, type TimeWindow } from '../../outlet/webhook/redeliver-window.ts'
 import { DELIVERY_KEPT_MS } from '../../outlet/webhook/sweep-worker.ts'
 import { parseRfc3339 } from '../../platform/rfc3339.ts'
-import { errorResponses } from '../schema/common.ts'
-import {
-  BODY_ERRORS,
-  WEBHOOK_ERRORS,
-  WebhookParams,
-  WindowAnswer,
-  WindowInput,
-} from '../schema/webhook.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { WEBHOOK_ERRORS, WebhookParams, WindowAnswer, WindowInput } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/redeliver: what a receiver missed in a time. */

@@ -4,9 +4,8 @@ import { rotate } from '../../outlet/webhook/rotation.ts'
 import { newWebhookSecret } from '../../outlet/webhook/webhook-secret.ts'
 import { lockWebhook, updateSecrets } from '../../outlet/webhook/webhook-store.ts'
 import { readAbsentBody } from '../no-body.ts'
-import { errorResponses } from '../schema/common.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import {
-  BODY_ERRORS,
   OVERLAP_SECONDS_DEFAULT,
   RotatedSecret,
   SecretRotation,

@@ -3,8 +3,8 @@ import { ApiError } from '../../errors.ts'
 import { insertTest } from '../../outlet/webhook/delivery-store.ts'
 import { newId } from '../../platform/id.ts'
 import { refuseBody } from '../no-body.ts'
-import { errorResponses } from '../schema/common.ts'
-import { BODY_ERRORS, TestReceipt, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { TestReceipt, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/test: a delivery without an event, signed like any other. */

@@ -1,14 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../errors.ts'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
-import { errorResponses } from '../schema/common.ts'
-import {
-  BODY_ERRORS,
-  WEBHOOK_ERRORS,
-  WebhookChange,
-  WebhookParams,
-  WebhookRecord,
-} from '../schema/webhook.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { WEBHOOK_ERRORS, WebhookChange, WebhookParams, WebhookRecord } from '../schema/webhook.ts'
 import { readProject, refuseDestination } from '../webhook-input.ts'
 import { webhookRecord } from '../webhook-record.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'

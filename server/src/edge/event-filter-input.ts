@@ -1,0 +1,40 @@
+import { ApiError } from '../errors.ts'
+import type { EventFilter } from '../ledger/event-filter.ts'
+import { parseId } from '../platform/id.ts'
+import { parseRfc3339 } from '../platform/rfc3339.ts'
+
+/** A filter as a caller writes it, in a query or in a body. Its schema was checked. */
+export type FilterInput = {
+  from?: string
+  to?: string
+  category?: string
+  action?: string
+  projectId?: string
+  actorId?: string
+  actorEmail?: string
+  resourceType?: string
+  resourceId?: string
+}
+
+/** `fromPath` is where `from` stands: a parameter's name, or a pointer into the body. */
+export function readFilter(input: FilterInput, { fromPath }: { fromPath: string }): EventFilter {
+  const fromMs = input.from === undefined ? null : parseRfc3339(input.from)
+  const toMs = input.to === undefined ? null : parseRfc3339(input.to)
+  if (fromMs !== null && toMs !== null && fromMs >= toMs) {
+    throw new ApiError('invalid_request', {
+      message: `The request does not match the schema: ${fromPath} must be before to.`,
+      details: [{ path: fromPath, message: 'must be before to' }],
+    })
+  }
+  return {
+    fromMs,
+    toMs,
+    category: input.category ?? null,
+    action: input.action ?? null,
+    projectId: input.projectId === undefined ? null : parseId<'project'>(input.projectId),
+    actorId: input.actorId ?? null,
+    actorEmail: input.actorEmail ?? null,
+    resourceType: input.resourceType ?? null,
+    resourceId: input.resourceId ?? null,
+  }
+}

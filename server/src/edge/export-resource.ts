@@ -1,0 +1,94 @@
+import type { Static } from 'typebox'
+import { ApiError, type ErrorDetail } from '../errors.ts'
+import type { ExportJob } from '../outlet/export/export-job.ts'
+import { findExportJob, type JobOwner } from '../outlet/export/export-job-store.ts'
+import type { ExportDeps, ExportWish } from '../outlet/export/exporter.ts'
+import type { CursorCodec } from '../platform/cursor.ts'
+import { parseId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import type { Principal } from '../tenancy/principal.ts'
+import { hasWorkspace, listCustomerWorkspaces } from '../tenancy/workspace-store.ts'
+import type { RequireKey } from './auth/require-key.ts'
+import { readFilter } from './event-filter-input.ts'
+import type { ExportInput } from './schema/export.ts'
+
+export type ExportRouteDeps = {
+  requireKey: RequireKey
+  db: Queryable
+  cursors: CursorCodec
+  exports: ExportDeps
+}
+
+/** A workspace key sees the jobs that were made with keys of its workspace. */
+export function ownerOf({ companyId, workspaceId }: Principal): JobOwner {
+  return { companyId, workspaceId }
+}
+
+/** What a path names. Somebody else's, an unknown id and a text that is no id answer alike: 404. */
+export async function getExportJob(
+  { db }: Pick<ExportRouteDeps, 'db'>,
+  principal: Principal,
+  id: string,
+): Promise<ExportJob> {
+  const jobId = parseId<'export-job'>(id)
+  const job = jobId && (await findExportJob(db, ownerOf(principal), jobId))
+  if (!job) throw new ApiError('not_found')
+  return job
+}
+
+/** What a body asks for, on behalf of whoever sends it. */
+export async function readWish(
+  { db }: Pick<ExportRouteDeps, 'db'>,
+  principal: Principal,
+  { source, format, filters = {}, limit }: Static<typeof ExportInput>,
+): Promise<ExportWish> {
+  const filter = readFilter(filters, { fromPath: '/filters/from' })
+  if (source !== 'HOT') refuseMissingTimes(filters)
+  return {
+    ...ownerOf(principal),
+    plan: principal.plan,
+    source,
+    format,
+    filter,
+    limit: limit ?? null,
+    ...(await readWorkspaces(db, principal, filters.workspaceId)),
+  }
+}
+
+function refuseMissingTimes(filters: { from?: string; to?: string }): void {
+  const details: ErrorDetail[] = (['from', 'to'] as const)
+    .filter((name) => filters[name] === undefined)
+    .map((name) => ({ path: `/filters/${name}`, message: 'is required unless the source is HOT' }))
+  const [first] = details
+  if (!first) return
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: ${first.path} ${first.message}.`,
+    details,
+  })
+}
+
+type Workspaces = Pick<ExportWish, 'filterWorkspaceId' | 'workspaceIds'>
+
+async function readWorkspaces(
+  db: Queryable,
+  principal: Principal,
+  named: string | undefined,
+): Promise<Workspaces> {
+  const workspaceId = named === undefined ? null : parseId<'workspace'>(named)
+  if (principal.scope === 'WORKSPACE') return ownWorkspace(principal.workspaceId, workspaceId)
+  const { companyId } = principal
+  if (workspaceId === null) {
+    const workspaceIds = await listCustomerWorkspaces(db, companyId)
+    return { filterWorkspaceId: null, workspaceIds }
+  }
+  if (!(await hasWorkspace(db, { companyId, workspaceId }))) throw new ApiError('not_found')
+  return { filterWorkspaceId: workspaceId, workspaceIds: [workspaceId] }
+}
+
+/** Whether the other one exists is not looked at, so the answer is no test for ids. */
+function ownWorkspace(own: WorkspaceId, named: WorkspaceId | null): Workspaces {
+  if (named === null || named === own) return { filterWorkspaceId: named, workspaceIds: [own] }
+  throw new ApiError('insufficient_scope', {
+    message: 'This key has workspace scope and exports the events of its own workspace.',
+  })
+}

@@ -1,0 +1,36 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import * as exporter from '../../outlet/export/exporter.ts'
+import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
+import { refuseBody } from '../no-body.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { EXPORT_ERRORS, ExportParams, ExportStatusAnswer } from '../schema/export.ts'
+
+/** POST /v1/exports/{jobId}/cancel: ends it, and cuts its downloads. */
+export const cancelExport =
+  (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/exports/:jobId/cancel',
+      {
+        onRequest: deps.requireKey(),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'cancelExport',
+          summary: 'Cancel an export',
+          description:
+            'Downloads that run are cut within a second or two. One that is canceled stays so.',
+          tags: ['Exports'],
+          params: ExportParams,
+          response: {
+            200: ExportStatusAnswer,
+            ...errorResponses(...EXPORT_ERRORS, ...BODY_ERRORS, 'conflict'),
+          },
+        },
+      },
+      async ({ principal, params }) => {
+        const job = await getExportJob(deps, principal, params.jobId)
+        await exporter.cancelExport(deps.exports, job)
+        return { id: job.id, status: 'CANCELED' as const }
+      },
+    )
+  }

@@ -1,0 +1,39 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import * as exporter from '../../outlet/export/exporter.ts'
+import { type ExportRouteDeps, readWish } from '../export-resource.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { CreatedExport, EXPORT_ERRORS, ExportInput } from '../schema/export.ts'
+
+/** POST /v1/exports: fixes which rows; the download makes the file of them. */
+export const createExport =
+  (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/exports',
+      {
+        onRequest: deps.requireKey({ plan: 'STARTER' }),
+        schema: {
+          operationId: 'createExport',
+          summary: 'Create an export',
+          description:
+            'The rows are those of this moment: what comes later is not in it, however late it is downloaded. A company key exports all of its workspaces, one after the other, or the one that `filters.workspaceId` names.',
+          tags: ['Exports'],
+          body: ExportInput,
+          response: {
+            201: { ...CreatedExport, description: 'Created. Download it within seven days.' },
+            ...errorResponses(
+              ...EXPORT_ERRORS,
+              ...BODY_ERRORS,
+              'insufficient_scope',
+              'plan_required',
+            ),
+          },
+        },
+      },
+      async ({ principal, body }, reply) => {
+        const wish = await readWish(deps, principal, body)
+        const { id, status } = await exporter.createExport(deps.exports, wish)
+        return await reply.code(201).send({ jobId: id, status })
+      },
+    )
+  }

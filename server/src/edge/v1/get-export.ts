@@ -1,0 +1,26 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { exportRecord } from '../export-record.ts'
+import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
+import { errorResponses } from '../schema/common.ts'
+import { EXPORT_ERRORS, ExportParams, ExportRecord } from '../schema/export.ts'
+
+/** GET /v1/exports/{jobId}: how far it is, and what went wrong. */
+export const getExport =
+  (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/v1/exports/:jobId',
+      {
+        onRequest: deps.requireKey(),
+        schema: {
+          operationId: 'getExport',
+          summary: 'An export',
+          tags: ['Exports'],
+          params: ExportParams,
+          response: { 200: ExportRecord, ...errorResponses(...EXPORT_ERRORS) },
+        },
+      },
+      async ({ principal, params }) =>
+        exportRecord(await getExportJob(deps, principal, params.jobId)),
+    )
+  }

@@ -1,0 +1,39 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import * as preflight from '../../outlet/export/preflight.ts'
+import { preflightAnswer } from '../export-record.ts'
+import { type ExportRouteDeps, readWish } from '../export-resource.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { EXPORT_ERRORS, ExportInput, PreflightAnswer } from '../schema/export.ts'
+
+/** POST /v1/exports/preflight: what an export with this body would come to. */
+export const preflightExport =
+  (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/exports/preflight',
+      {
+        onRequest: deps.requireKey({ plan: 'STARTER' }),
+        schema: {
+          operationId: 'preflightExport',
+          summary: 'Look before an export',
+          description:
+            'How many rows and bytes an export with this body would have, whether the plan cuts it and whether archived data has to be restored first. Nothing is made.',
+          tags: ['Exports'],
+          body: ExportInput,
+          response: {
+            200: PreflightAnswer,
+            ...errorResponses(
+              ...EXPORT_ERRORS,
+              ...BODY_ERRORS,
+              'insufficient_scope',
+              'plan_required',
+            ),
+          },
+        },
+      },
+      async ({ principal, body }) => {
+        const wish = await readWish(deps, principal, body)
+        return preflightAnswer(await preflight.preflightExport(deps.exports, wish))
+      },
+    )
+  }

@@ -1,0 +1,36 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import * as exporter from '../../outlet/export/exporter.ts'
+import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
+import { refuseBody } from '../no-body.ts'
+import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
+import { CreatedExport, EXPORT_ERRORS, ExportParams } from '../schema/export.ts'
+
+/** POST /v1/exports/{jobId}/rerun: a new job with the rows of this one. */
+export const rerunExport =
+  (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/v1/exports/:jobId/rerun',
+      {
+        onRequest: deps.requireKey({ plan: 'STARTER' }),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'rerunExport',
+          summary: 'Rerun an export',
+          description:
+            'The same rows again, whatever became of the job and whatever was stored since: the file has the same bytes, unless data was erased or the plan now allows fewer rows.',
+          tags: ['Exports'],
+          params: ExportParams,
+          response: {
+            201: { ...CreatedExport, description: 'Created. Download it within seven days.' },
+            ...errorResponses(...EXPORT_ERRORS, ...BODY_ERRORS, 'plan_required'),
+          },
+        },
+      },
+      async ({ principal, params }, reply) => {
+        const job = await getExportJob(deps, principal, params.jobId)
+        const { id, status } = await exporter.rerunExport(deps.exports, job, principal)
+        return await reply.code(201).send({ jobId: id, status })
+      },
+    )
+  }

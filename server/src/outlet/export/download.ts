@@ -1,0 +1,225 @@
+import { ApiError } from '../../errors.ts'
+import { readEvents } from '../../ledger/reader.ts'
+import { Loop } from '../../platform/loop.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
+import { errorCodeOf, noteFailure, storageUnavailable } from './export-failure.ts'
+import { type ExportJob, isOpen } from './export-job.ts'
+import {
+  type ExportResult,
+  findExportJob,
+  finishExportJob,
+  noteProgress,
+  startExportJob,
+} from './export-job-store.ts'
+import { ExportRun } from './export-run.ts'
+import type { ExportDeps } from './exporter.ts'
+import type { ReadTurns } from './read-turns.ts'
+import { requestRestores, segmentsOf } from './readiness.ts'
+
+/** How often a download says how far it is, and looks whether its job has ended. */
+const WATCH_EVERY_MS = 1_000
+/** So long a fault can still become an answer; then the headers go out. */
+const FIRST_CHUNK_MS_MAX = 10_000
+/** Below what the reader fetches ahead for: while others wait for their turn nobody does. */
+const CROWDED_ROWS_MAX = 500
+const RESTORE_RETRY_SECONDS = 300
+
+/** Whoever has a reason to end the download aborts `stop` with it; `turns` are the node's. */
+export type DownloadTerms = { stop: AbortController; turns: ReadTurns }
+
+/**
+ * Opens a download, which is the run of its job. Refuses what cannot be downloaded (any more) or has
+ * to be restored first, and then leaves the job as it was: it becomes RUNNING when there is something
+ * to send.
+ */
+export async function openDownload(
+  deps: ExportDeps,
+  job: ExportJob,
+  terms: DownloadTerms,
+): Promise<Download> {
+  if (!isOpen(job.status) || job.expiresAt.getTime() <= deps.clock()) throw notDownloadable(job)
+  await using stack = new AsyncDisposableStack()
+  const download = stack.use(new Download(deps, job, terms))
+  try {
+    await refuseRestoring(deps, job)
+    await download.begin(FIRST_CHUNK_MS_MAX)
+  } catch (error) {
+    throw await refusalOf(deps, job, error)
+  }
+  const now = new Date(deps.clock())
+  if (!(await startExportJob(deps.database.db, job, now)))
+    throw notDownloadable(await reread(deps, job))
+  download.watch()
+  stack.move()
+  return download
+}
+
+async function refuseRestoring({ store, database }: ExportDeps, job: ExportJob): Promise<void> {
+  const segments = segmentsOf(database.db, job.ranges, job.filter)
+  if ((await requestRestores(store, segments)) > 0) throw restoring()
+}
+
+function restoring(): ApiError {
+  return new ApiError('archive_restoring', { retryAfterSeconds: RESTORE_RETRY_SECONDS })
+}
+
+/** A fault before the first byte is an answer. */
+async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Promise<unknown> {
+  if (errorCodeOf(error) === null) return error
+  if (error instanceof StorageError && error.isCold) return restoring()
+  await noteFailure(deps, job, error)
+  if (!(error instanceof StorageError)) return notDownloadable(await reread(deps, job))
+  return storageUnavailable(error)
+}
+
+function notDownloadable({ status, id }: ExportJob): ApiError {
+  const message = isOpen(status)
+    ? `The export ${id} has expired. Rerun it to download it again.`
+    : `The export ${id} is ${status}; a download can be opened while it is PENDING or RUNNING. Rerun it.`
+  return new ApiError('export_not_downloadable', { message })
+}
+
+async function reread({ database }: ExportDeps, job: ExportJob): Promise<ExportJob> {
+  const owner = { companyId: job.companyId, workspaceId: null }
+  return (await findExportJob(database.db, owner, job.id)) ?? job
+}
+
+/** The job was canceled, or has failed, while this download of it ran. */
+export class ExportEndedError extends Error {
+  override name = 'ExportEndedError'
+
+  constructor(job: ExportJob) {
+    super(`the export ${job.id} is ${job.status}`)
+  }
+}
+
+/**
+ * A download that is being sent, with its job kept in step. Several of one job may run at once: the
+ * first that comes to its end makes it SUCCEEDED, and the others go on to theirs.
+ */
+export class Download implements AsyncDisposable {
+  readonly job: ExportJob
+  readonly #deps: ExportDeps
+  readonly #stop: AbortController
+  readonly #turns: ReadTurns
+  readonly #run: ExportRun
+  readonly #source: AsyncGenerator<Buffer, void, void>
+  #first: Promise<IteratorResult<Buffer, void>> | null = null
+  #watch: Loop | null = null
+
+  constructor(deps: ExportDeps, job: ExportJob, { stop, turns }: DownloadTerms) {
+    this.job = job
+    this.#deps = deps
+    this.#stop = stop
+    this.#turns = turns
+    const { signal } = stop
+    const reader = { database: deps.database, store: stoppable(deps.store, signal) }
+    this.#run = new ExportRun({
+      format: job.format,
+      filter: job.filter,
+      ranges: job.ranges,
+      rowLimit: job.rowLimit,
+      read: (range, filter, limit) =>
+        readEvents(reader, range, filter, () =>
+          Math.min(limit(), turns.isCrowded ? CROWDED_ROWS_MAX : Infinity),
+        ),
+      now: () => performance.now(),
+      signal,
+    })
+    this.#source = this.#run.chunks()
+  }
+
+  get rows(): number {
+    return this.#run.rows
+  }
+
+  /** Aborted when what is being sent must be cut. */
+  get signal(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  /** Reads what is sent first. A fault that shows by then is thrown here, a later one by `chunks`. */
+  async begin(waitMsMax: number): Promise<void> {
+    this.#first = this.#next()
+    // Its failure is met when it is awaited, which may be later.
+    this.#first.catch(() => {})
+    const { promise: waited, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, waitMsMax)
+    try {
+      await Promise.race([this.#first, waited])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async *chunks(): AsyncGenerator<Buffer, void, void> {
+    try {
+      let next = await this.#first
+      while (next?.done === false) {
+        yield next.value
+        next = await this.#next()
+      }
+    } catch (error) {
+      // Whoever stopped it knows why.
+      if (!this.signal.aborted) await noteFailure(this.#deps, this.job, error)
+      throw error
+    }
+  }
+
+  async #next(): Promise<IteratorResult<Buffer, void>> {
+    using _turn = await this.#turns.take(this.signal)
+    return await this.#source.next()
+  }
+
+  /** When every byte is on its way, and before the client is told that this was all. */
+  async finish(): Promise<ExportResult> {
+    const { database, clock } = this.#deps
+    const { result } = this.#run
+    if (!(await finishExportJob(database.db, this.job, result, new Date(clock())))) {
+      await this.#refuseEnded()
+    }
+    return result
+  }
+
+  watch(): void {
+    this.#watch = new Loop({
+      name: 'export-watch',
+      everyMs: WATCH_EVERY_MS,
+      logger: this.#deps.logger,
+      run: async () => {
+        try {
+          await this.#look()
+        } catch (error) {
+          // An outage is met by whoever reads the next page; this is only a look.
+          if (error instanceof ExportEndedError) this.#stop.abort(error)
+        }
+      },
+    })
+  }
+
+  async #look(): Promise<void> {
+    if (await noteProgress(this.#deps.database.db, this.job, this.#run.rows)) return
+    await this.#refuseEnded()
+  }
+
+  async #refuseEnded(): Promise<void> {
+    const job = await reread(this.#deps, this.job)
+    if (job.status !== 'SUCCEEDED') throw new ExportEndedError(job)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort()
+    await this.#watch?.[Symbol.asyncDispose]()
+    await this.#first?.catch(() => {})
+    await this.#source.return()
+  }
+}
+
+/** Segments in which nothing matches are read one after the other: between two is time to stop. */
+function stoppable(store: ObjectStore, signal: AbortSignal): ObjectStore {
+  const read: ObjectStore['read'] = async (key) => {
+    signal.throwIfAborted()
+    return await store.read(key)
+  }
+  return { ...store, read }
+}

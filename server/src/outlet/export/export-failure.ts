@@ -1,0 +1,53 @@
+import { ApiError } from '../../errors.ts'
+import { SegmentMissingError } from '../../ledger/reader.ts'
+import { SegmentDamagedError } from '../../ledger/segment-reader.ts'
+import type { Clock } from '../../platform/clock.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { StorageError } from '../../platform/object-store.ts'
+import type { Database } from '../../platform/pg.ts'
+import type { ExportErrorCode, ExportJob } from './export-job.ts'
+import { endExportJob, noteTrouble } from './export-job-store.ts'
+
+const STORAGE_RETRY_SECONDS = 30
+
+/**
+ * A part of the archive that is missing or damaged ends the job: no later download would be better.
+ * An outage does not: the job stays open, and a new download has the right bytes. What the failure
+ * means to the job, or null when the job has nothing to say about it.
+ */
+export async function noteFailure(
+  { database: { db }, clock, logger }: { database: Database; clock: Clock; logger: Logger },
+  job: ExportJob,
+  error: unknown,
+): Promise<ExportErrorCode | null> {
+  const errorCode = errorCodeOf(error)
+  logger.warn({ event: 'export.broken', jobId: job.id, errorCode, err: error })
+  if (errorCode === null) return null
+  const failureSummary = error instanceof Error ? error.message : String(error)
+  const failure = { errorCode, failureSummary, now: new Date(clock()) }
+  const noting =
+    errorCode === 'storage_unavailable'
+      ? noteTrouble(db, job, failure)
+      : endExportJob(db, job, failure)
+  await noting.catch((cause: unknown) =>
+    logger.warn({ event: 'export.not-ended', jobId: job.id, err: cause }),
+  )
+  return errorCode
+}
+
+/** Null: not for the job to say, such as an outage of the database. */
+export function errorCodeOf(error: unknown): ExportErrorCode | null {
+  if (error instanceof SegmentMissingError) return 'segment_missing'
+  if (error instanceof SegmentDamagedError) return 'segment_damaged'
+  if (error instanceof StorageError) return 'storage_unavailable'
+  return null
+}
+
+/** What a caller is told who could not be served for the storage's sake. */
+export function storageUnavailable(cause: StorageError): ApiError {
+  return new ApiError('unavailable', {
+    message: 'The storage of the archive cannot be reached. Retry after the given delay.',
+    retryAfterSeconds: STORAGE_RETRY_SECONDS,
+    cause,
+  })
+}

@@ -1,0 +1,104 @@
+import type { EventFilter } from '../../ledger/event-filter.ts'
+import type { CompanyId, Id, WorkspaceId } from '../../platform/id.ts'
+
+export type ExportJobId = Id<'export-job'>
+
+export const EXPORT_SOURCES = ['HOT', 'ARCHIVED', 'HOT_AND_ARCHIVED'] as const
+export type ExportSource = (typeof EXPORT_SOURCES)[number]
+
+export const EXPORT_FORMATS = ['JSONL', 'CSV'] as const
+export type ExportFormat = (typeof EXPORT_FORMATS)[number]
+
+export const EXPORT_STATUSES = ['PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELED'] as const
+export type ExportStatus = (typeof EXPORT_STATUSES)[number]
+
+/**
+ * The whole machine. The download is the run: it may be opened in PENDING and in RUNNING, also
+ * several times at once, and the first that comes to its end makes the job SUCCEEDED. A broken
+ * download leaves the job RUNNING.
+ */
+export const NEXT: Record<ExportStatus, readonly ExportStatus[]> = {
+  PENDING: ['RUNNING', 'FAILED', 'CANCELED'],
+  RUNNING: ['SUCCEEDED', 'FAILED', 'CANCELED'],
+  SUCCEEDED: [],
+  FAILED: [],
+  CANCELED: [],
+}
+
+/** States that lead on, in which a download may be opened. */
+export const OPEN_STATUSES = ['PENDING', 'RUNNING'] as const satisfies readonly ExportStatus[]
+
+export function isOpen(status: ExportStatus): boolean {
+  return OPEN_STATUSES.some((open) => open === status)
+}
+
+/** A run of one workspace's chain, both ends included. */
+export type ExportRange = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
+
+/** How a job can fail, and what to do about it. The summary, which says what and where, is the job's. */
+export const EXPORT_FAILURES = {
+  expired: {
+    message: 'The export was not downloaded to its end within seven days.',
+    retryHint: 'Rerun the export and download it within seven days.',
+  },
+  canceled: {
+    message: 'The export was canceled.',
+    retryHint: 'Rerun the export if you still need it.',
+  },
+  segment_missing: {
+    message: 'A part of the archive is missing.',
+    retryHint:
+      'Ask the operator to restore the file that the summary names, then rerun the export. `annals verify` lists every part that is missing.',
+  },
+  segment_damaged: {
+    message: 'A part of the archive is damaged.',
+    retryHint:
+      'Ask the operator to restore the file that the summary names from a backup, then rerun the export.',
+  },
+  storage_unavailable: {
+    message: 'The storage of the archive could not be read.',
+    retryHint:
+      'Open the download again later: the job stays open. If it goes on, ask the operator to check the storage.',
+  },
+  download_too_large: {
+    message: 'The export is too large for a download in the dashboard.',
+    retryHint: 'Narrow the filters, or download the export through the API.',
+  },
+  internal: {
+    message: 'Something went wrong on our side.',
+    retryHint: 'Rerun the export; if it fails again, report it with the id of the job.',
+  },
+} as const
+export type ExportErrorCode = keyof typeof EXPORT_FAILURES
+
+export function isExportErrorCode(code: string): code is ExportErrorCode {
+  return code in EXPORT_FAILURES
+}
+
+export type ExportJob = {
+  id: ExportJobId
+  companyId: CompanyId
+  /** Of the key that made it; null: the company's. */
+  workspaceId: WorkspaceId | null
+  source: ExportSource
+  format: ExportFormat
+  filter: EventFilter
+  /** The one that the filters name. */
+  filterWorkspaceId: WorkspaceId | null
+  ranges: ExportRange[]
+  rowLimit: number
+  status: ExportStatus
+  rowsExported: number
+  /** Null until it succeeded. */
+  isTruncated: boolean | null
+  sha256: string | null
+  bytes: number | null
+  errorCode: ExportErrorCode | null
+  /** What failed, and where. */
+  failureSummary: string | null
+  rerunOf: ExportJobId | null
+  createdAt: Date
+  startedAt: Date | null
+  finishedAt: Date | null
+  expiresAt: Date
+}

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import * as fc from 'fast-check'
+import { sealEvent } from '../../ledger/chain.ts'
+import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../ledger/event.ts'
+import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { newId } from '../../platform/id.ts'
+import type { ExportFormat, ExportRange } from './export-job.ts'
+import { ExportRun, type ReadRange } from './export-run.ts'
+import { CSV_HEADER, csvRow } from './format-csv.ts'
+import { jsonlRow } from './format-jsonl.ts'
+
+const SALTS = { actor: Buffer.alloc(16), metadata: Buffer.alloc(16), resource: Buffer.alloc(16) }
+
+function makeChain(blobs: readonly string[]): SealedEvent[] {
+  const place = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }
+  const events: SealedEvent[] = []
+  let head = EMPTY_HEAD
+  for (const [index, blob] of blobs.entries()) {
+    const event = sealEvent(
+      head,
+      {
+        ...place,
+        projectId: null,
+        timestampMs: index,
+        receivedAtMs: index,
+        category: 'c',
+        action: 'a',
+        traceId: null,
+        actor: null,
+        metadata: JSON.stringify({ blob }),
+        resource: null,
+      },
+      { id: newId(1_000 + index), salts: SALTS },
+    )
+    events.push(event)
+    head = headAfter(event)
+  }
+  return events
+}
+
+type Ledger = Map<string, SealedEvent[]>
+
+/** Reads what is wanted, as a reader would; `pages` counts. */
+function readerOf(ledger: Ledger, pages: number[] = []): ReadRange {
+  return async function* ({ workspaceId, fromSeq, toSeq }, _filter, limit) {
+    const events = ledger.get(workspaceId)?.slice(fromSeq - 1, toSeq) ?? []
+    for (let start = 0; start < events.length;) {
+      const page = events.slice(start, start + limit())
+      pages.push(page.length)
+      start += page.length
+      yield page
+    }
+  }
+}
+
+function runOf(
+  read: ReadRange,
+  ranges: readonly ExportRange[],
+  {
+    format = 'JSONL',
+    rowLimit = 1_000_000,
+    signal = new AbortController().signal,
+  }: { format?: ExportFormat; rowLimit?: number; signal?: AbortSignal } = {},
+): ExportRun {
+  return new ExportRun({ format, filter: NO_FILTER, ranges, rowLimit, read, now: () => 0, signal })
+}
+
+function ledgerOf(chains: readonly SealedEvent[][]): { ledger: Ledger; ranges: ExportRange[] } {
+  const ledger: Ledger = new Map()
+  const ranges: ExportRange[] = []
+  for (const chain of chains) {
+    const [first] = chain
+    if (!first) continue
+    ledger.set(first.workspaceId, chain)
+    ranges.push({ workspaceId: first.workspaceId, fromSeq: 1, toSeq: chain.length })
+  }
+  return { ledger, ranges }
+}
+
+const anyChain = fc
+  .array(fc.string({ unit: 'grapheme' }), { maxLength: 40 })
+  .map((blobs) => makeChain(blobs))
+
+test('the chunks are the rows in order, up to the limit, and the result describes them', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyChain, { maxLength: 3 }),
+      fc.constantFrom<ExportFormat>('JSONL', 'CSV'),
+      fc.integer({ min: 1, max: 130 }),
+      async (chains, format, rowLimit) => {
+        const { ledger, ranges } = ledgerOf(chains)
+        const run = runOf(readerOf(ledger), ranges, { format, rowLimit })
+        const bytes = Buffer.concat(await Array.fromAsync(run.chunks()))
+        const events = chains.flat()
+        const rows = events.slice(0, rowLimit).map(format === 'CSV' ? csvRow : jsonlRow)
+        assert.equal(bytes.toString(), (format === 'CSV' ? CSV_HEADER : '') + rows.join(''))
+        assert.deepEqual(run.result, {
+          rows: rows.length,
+          isTruncated: events.length > rowLimit,
+          sha256: createHash('sha256').update(bytes).digest('hex'),
+          bytes: bytes.length,
+        })
+      },
+    ),
+    { numRuns: 50 },
+  )
+})
+
+test('a table without rows is its header, and a list without rows is nothing', async () => {
+  const chunks = async (format: ExportFormat) =>
+    (await Array.fromAsync(runOf(readerOf(new Map()), [], { format }).chunks())).map(String)
+  assert.deepEqual(await chunks('CSV'), [CSV_HEADER])
+  assert.deepEqual(await chunks('JSONL'), [])
+})
+
+test('no page is read before the one before it was taken', async () => {
+  const { ledger, ranges } = ledgerOf([makeChain(Array.from({ length: 900 }, () => 'x'))])
+  const pages: number[] = []
+  const chunks = runOf(readerOf(ledger, pages), ranges).chunks()
+  assert.deepEqual(pages, [])
+  await chunks.next()
+  assert.deepEqual(pages, [50])
+  await chunks.return()
+  assert.deepEqual(pages, [50])
+})
+
+test('pages grow for small rows, shrink for large ones, and ask for one row more than wanted', async () => {
+  const sizes = async (count: number, bytes: number, rowLimit = 1_000_000) => {
+    const { ledger, ranges } = ledgerOf([
+      makeChain(Array.from({ length: count }, () => 'x'.repeat(bytes))),
+    ])
+    const pages: number[] = []
+    for await (const _chunk of runOf(readerOf(ledger, pages), ranges, { rowLimit }).chunks());
+    return pages
+  }
+  assert.deepEqual(await sizes(2_000, 1), [50, 200, 800, 950])
+  assert((await sizes(400, 100_000)).slice(1, -1).every((rows) => rows >= 8 && rows <= 12))
+  assert.deepEqual(await sizes(300, 1, 10), [11])
+})
+
+test('a run that is stopped reads nothing more', async () => {
+  const { ledger, ranges } = ledgerOf([makeChain(Array.from({ length: 900 }, () => 'x'))])
+  const pages: number[] = []
+  const stop = new AbortController()
+  const chunks = runOf(readerOf(ledger, pages), ranges, { signal: stop.signal }).chunks()
+  await chunks.next()
+  stop.abort(new Error('stopped'))
+  await assert.rejects(Array.fromAsync(chunks), /stopped/)
+  assert.deepEqual(pages, [50])
+})

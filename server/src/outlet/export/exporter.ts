@@ -1,0 +1,120 @@
+import { ApiError } from '../../errors.ts'
+import type { EventFilter } from '../../ledger/event-filter.ts'
+import type { Clock } from '../../platform/clock.ts'
+import { newId, type WorkspaceId } from '../../platform/id.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
+import type { Database } from '../../platform/pg.ts'
+import { type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
+import type { ExportFormat, ExportJob, ExportRange, ExportSource } from './export-job.ts'
+import { endExportJob, findExportJob, insertExportJob, type JobOwner } from './export-job-store.ts'
+import { noteFailure } from './export-failure.ts'
+import { requestRestores, segmentsOf } from './readiness.ts'
+import { takeSnapshot } from './snapshot.ts'
+
+export type ExportDeps = { database: Database; store: ObjectStore; clock: Clock; logger: Logger }
+
+export type ExportWish = JobOwner & {
+  plan: Plan
+  /** The one that the filters name; null: none. */
+  filterWorkspaceId: WorkspaceId | null
+  /** What that comes to at this moment. */
+  workspaceIds: readonly WorkspaceId[]
+  source: ExportSource
+  format: ExportFormat
+  filter: EventFilter
+  /** Null: as many as the plan allows. */
+  limit: number | null
+}
+
+const DAY_MS = 86_400_000
+const LIFE_MS = 7 * DAY_MS
+
+/** A new job on the state of this moment. What it needs from a cold class is asked for at once. */
+export async function createExport(deps: ExportDeps, wish: ExportWish): Promise<ExportJob> {
+  const { ranges, rowLimit, nowMs } = await planExport(deps, wish)
+  const job = await insertExportJob(deps.database.db, {
+    id: newId<'export-job'>(nowMs),
+    companyId: wish.companyId,
+    workspaceId: wish.workspaceId,
+    source: wish.source,
+    format: wish.format,
+    filter: wish.filter,
+    filterWorkspaceId: wish.filterWorkspaceId,
+    ranges,
+    rowLimit,
+    rerunOf: null,
+    now: new Date(nowMs),
+    expiresAt: new Date(nowMs + LIFE_MS),
+  })
+  await askForRestores(deps, job)
+  return job
+}
+
+/** What a wish comes to at this moment: the runs to read, and how many rows of them at most. */
+export async function planExport(
+  { database, clock }: ExportDeps,
+  { plan, workspaceIds, source, filter, limit }: ExportWish,
+): Promise<{ ranges: ExportRange[]; rowLimit: number; nowMs: number }> {
+  const rowsMax = rowsMaxOf(plan)
+  const nowMs = clock()
+  const hotSinceMs = nowMs - PLAN_TERMS[plan].hotDays * DAY_MS
+  const ranges = await takeSnapshot(database.db, workspaceIds, { source, filter, hotSinceMs })
+  return { ranges, rowLimit: Math.min(limit ?? rowsMax, rowsMax), nowMs }
+}
+
+/** The same rows again: the snapshot of the first job, and its limit as the plan now allows it. */
+export async function rerunExport(
+  deps: ExportDeps,
+  job: ExportJob,
+  { plan, workspaceId }: { plan: Plan; workspaceId: WorkspaceId | null },
+): Promise<ExportJob> {
+  const nowMs = deps.clock()
+  const again = await insertExportJob(deps.database.db, {
+    id: newId<'export-job'>(nowMs),
+    companyId: job.companyId,
+    workspaceId,
+    source: job.source,
+    format: job.format,
+    filter: job.filter,
+    filterWorkspaceId: job.filterWorkspaceId,
+    ranges: job.ranges,
+    rowLimit: Math.min(job.rowLimit, rowsMaxOf(plan)),
+    rerunOf: job.id,
+    now: new Date(nowMs),
+    expiresAt: new Date(nowMs + LIFE_MS),
+  })
+  await askForRestores(deps, again)
+  return again
+}
+
+function rowsMaxOf(plan: Plan): number {
+  const { exportRowsMax } = PLAN_TERMS[plan]
+  if (exportRowsMax === null) throw new ApiError('plan_required')
+  return exportRowsMax
+}
+
+/** An outage of the storage is no reason to refuse a job: it is noted, and the download asks again. */
+async function askForRestores(deps: ExportDeps, job: ExportJob): Promise<void> {
+  try {
+    await requestRestores(deps.store, segmentsOf(deps.database.db, job.ranges, job.filter))
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error
+    await noteFailure(deps, job, error)
+  }
+}
+
+/** Ends a job that is open; one that was canceled before stays so. Downloads of it are cut. */
+export async function cancelExport(
+  { database: { db }, clock }: ExportDeps,
+  job: ExportJob,
+): Promise<void> {
+  const now = new Date(clock())
+  const failureSummary = `The job was canceled at ${now.toISOString()}, while it was ${job.status}.`
+  if (await endExportJob(db, job, { errorCode: 'canceled', failureSummary, now })) return
+  const ended = await findExportJob(db, { companyId: job.companyId, workspaceId: null }, job.id)
+  if (ended?.status === 'CANCELED') return
+  throw new ApiError('conflict', {
+    message: `The export ${job.id} is ${ended?.status ?? 'gone'}; only a PENDING or RUNNING one can be canceled.`,
+  })
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import * as fc from 'fast-check'
+import type { SealedEvent } from '../../ledger/event.ts'
+import { newId } from '../../platform/id.ts'
+import { CSV_HEADER, csvRow } from './format-csv.ts'
+
+const EVENT: SealedEvent = {
+  id: newId(),
+  seq: 1,
+  companyId: newId(),
+  workspaceId: newId(),
+  projectId: null,
+  timestampMs: 0,
+  receivedAtMs: 1,
+  category: 'c',
+  action: 'a',
+  traceId: null,
+  actor: null,
+  metadata: null,
+  resource: null,
+  prevHash: '0'.repeat(64),
+  hash: 'f'.repeat(64),
+  sealed: '{}',
+  salts: '{}',
+}
+const COLUMNS = CSV_HEADER.trimEnd().split(',')
+
+/** Texts that a table could stumble over, among any others. */
+const anyText = fc.oneof(
+  fc.string({ unit: 'grapheme' }),
+  fc
+    .array(
+      fc.constantFrom('=', '+', '-', '@', '\t', '\r', '\n', "'", '"', ',', ' ', 'x', '🎈', 'ü'),
+    )
+    .map((parts) => parts.join('')),
+)
+
+/** A reader of its own: character by character, as RFC 4180 has it. */
+function readRow(line: string): string[] {
+  const cells: string[] = []
+  let cell = ''
+  let isQuoted = false
+  const end = line.length - 2
+  assert.equal(line.slice(end), '\r\n')
+  for (let at = 0; at < end; at++) {
+    const character = line.charAt(at)
+    if (isQuoted && character === '"' && line.charAt(at + 1) === '"') {
+      cell += '"'
+      at += 1
+    } else if (character === '"') isQuoted = !isQuoted
+    else if (character === ',' && !isQuoted) {
+      cells.push(cell)
+      cell = ''
+    } else {
+      assert(isQuoted || !'\r\n'.includes(character), 'a line break stands in quotes')
+      cell += character
+    }
+  }
+  assert(!isQuoted)
+  return [...cells, cell]
+}
+
+function cellsOf(event: SealedEvent): Record<string, string> {
+  const cells = readRow(csvRow(event))
+  assert.equal(cells.length, COLUMNS.length)
+  return Object.fromEntries(COLUMNS.map((name, index) => [name, cells[index] ?? '']))
+}
+
+test('any text is read back as it was, with a quote before it when it could be a formula', () => {
+  fc.assert(
+    fc.property(anyText, anyText, anyText, (category, actorId, value) => {
+      const metadata = JSON.stringify({ value })
+      const actor = JSON.stringify({ id: actorId })
+      const cells = cellsOf({ ...EVENT, category, actor, metadata })
+      for (const [name, text] of Object.entries({ category, actorId, metadata })) {
+        const isRisky = text !== '' && "=+-@\t\r\n'".includes(text.charAt(0))
+        assert.equal(cells[name], isRisky ? `'${text}` : text)
+      }
+    }),
+  )
+})
+
+test('no cell begins like a formula', () => {
+  fc.assert(
+    fc.property(anyText, (text) => {
+      const actor = JSON.stringify({ id: text, email: text, role: text })
+      const resource = JSON.stringify({ type: text, id: text })
+      const cells = cellsOf({ ...EVENT, category: text, action: text, actor, resource })
+      for (const cell of Object.values(cells)) assert.doesNotMatch(cell, /^[=+\-@\t\r\n]/)
+    }),
+  )
+})
+
+test('what is absent is an empty cell', () => {
+  const cells = cellsOf(EVENT)
+  for (const name of ['projectId', 'actorId', 'actorEmail', 'actorRole', 'resourceType']) {
+    assert.equal(cells[name], '')
+  }
+  assert.equal(cells['timestamp'], '1970-01-01T00:00:00.000Z')
+  assert.equal(cells['seq'], '1')
+})

@@ -1,0 +1,51 @@
+import type { EventFilter } from '../../ledger/event-filter.ts'
+import { findSeqAt, readHead } from '../../ledger/event-store.ts'
+import { readArchivedSeq } from '../../ledger/segment-store.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { ExportRange, ExportSource } from './export-job.ts'
+
+const DAY_MS = 86_400_000
+/** A timestamp is at most a day ahead of its receipt; nodes' clocks may differ by an hour. */
+const AHEAD_MS_MAX = DAY_MS + 3_600_000
+
+/** Workspaces are looked at side by side, but one export must not take the whole pool. */
+const WORKSPACES_AT_ONCE_MAX = 4
+
+type Wish = { source: ExportSource; filter: EventFilter; hotSinceMs: number }
+
+/**
+ * The runs of chains that an export reads, fixed at this moment: events that come later are not in
+ * it, and when the archiver moves some of them meanwhile, the runs stay the same. Hot is what the
+ * query shows: received within the plan's hot time, and not archived.
+ */
+export async function takeSnapshot(
+  db: Queryable,
+  workspaceIds: readonly WorkspaceId[],
+  wish: Wish,
+): Promise<ExportRange[]> {
+  const ranges: ExportRange[] = []
+  for (let start = 0; start < workspaceIds.length; start += WORKSPACES_AT_ONCE_MAX) {
+    const some = workspaceIds.slice(start, start + WORKSPACES_AT_ONCE_MAX)
+    ranges.push(...(await Promise.all(some.map((id) => rangeOf(db, id, wish)))))
+  }
+  return ranges.filter(({ fromSeq, toSeq }) => fromSeq <= toSeq)
+}
+
+async function rangeOf(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  { source, filter, hotSinceMs }: Wish,
+): Promise<ExportRange> {
+  const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
+  const archivedSeq = await readArchivedSeq(db, workspaceId)
+  const seqAt = (atMs: number) => findSeqAt(db, workspaceId, { atMs, headSeq })
+  const hotFromSeq = Math.max(archivedSeq + 1, await seqAt(hotSinceMs))
+  // Below it nothing can match; above the archive only, where the times of receipt can be asked.
+  const earliestSeq = filter.fromMs === null ? 1 : await seqAt(filter.fromMs - AHEAD_MS_MAX)
+  const fromSeq = Math.max(
+    source === 'HOT' ? hotFromSeq : 1,
+    earliestSeq > archivedSeq + 1 ? earliestSeq : 1,
+  )
+  return { workspaceId, fromSeq, toSeq: source === 'ARCHIVED' ? hotFromSeq - 1 : headSeq }
+}

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { ApiError } from '../../src/errors.ts'
+import { type Download, openDownload } from '../../src/outlet/export/download.ts'
+import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
+import type { ExportJob } from '../../src/outlet/export/export-job.ts'
+import { createExport, type ExportWish } from '../../src/outlet/export/exporter.ts'
+import { preflightExport } from '../../src/outlet/export/preflight.ts'
+import { ReadTurns } from '../../src/outlet/export/read-turns.ts'
+import { systemClock as clock } from '../../src/platform/clock.ts'
+import { assertId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import type { ObjectStore } from '../../src/platform/object-store.ts'
+import { StorageError } from '../../src/platform/storage-error.ts'
+import { query } from '../harness/engine.ts'
+import { makeExport, readJob, storeEvents } from '../harness/exports.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+const { database } = annals.app
+const logger = createLogger('silent')
+
+const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
+
+/** A storage that answers as the test likes; what it is not told to do it must not be asked. */
+function storeWith(parts: Partial<ObjectStore>): ObjectStore {
+  const unexpected = async () => {
+    throw new Error('not to be asked')
+  }
+  return {
+    put: unexpected,
+    read: unexpected,
+    stat: async () => ({ bytes: 1, readiness: 'ready' }),
+    restore: unexpected,
+    delete: unexpected,
+    [Symbol.asyncDispose]: async () => {},
+    ...parts,
+  }
+}
+
+/** A workspace with an archived event, of which only the catalogue knows, and a hot one. */
+async function foundArchived() {
+  const founded = await annals.found()
+  const { workspace, workspaceKey: key } = founded
+  await storeEvents(annals, key, [
+    { category: 'c', action: 'cold' },
+    { category: 'c', action: 'hot' },
+  ])
+  await query(
+    annals.database.connection,
+    `insert into segment
+     select workspace_id, 1, 1, workspace_id || '/2026-01/0000000000000001.parquet', 1,
+            decode(repeat('00', 32), 'hex'), prev_hash, hash, id, ts, ts, received_at, received_at,
+            now()
+       from event where workspace_id = '${workspace.id}' and seq = 1`,
+  )
+  const wish = { source: 'HOT_AND_ARCHIVED', filters: TIMES }
+  const jobId = await makeExport(annals, key, wish)
+  const find = async (): Promise<ExportJob> => {
+    const owner = { companyId: founded.company.id, workspaceId: null }
+    const job = await findExportJob(database.db, owner, assertId(jobId))
+    assert(job)
+    return job
+  }
+  return { key, jobId, find }
+}
+
+async function open(job: ExportJob, store: ObjectStore): Promise<Download> {
+  const terms = { stop: new AbortController(), turns: new ReadTurns(1) }
+  return await openDownload({ database, store, clock, logger }, job, terms)
+}
+
+function refusedWith(code: string) {
+  return (error: unknown) => {
+    assert(error instanceof ApiError, String(error))
+    assert.equal(error.code, code)
+    if (error.status === 503) assert((error.retryAfterSeconds ?? 0) >= 30)
+    return true
+  }
+}
+
+test('a part of the archive that is missing fails the job, which names it', async () => {
+  const { key, jobId } = await foundArchived()
+  const answer = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+  assert.deepEqual([answer.status, answer.json.code], [409, 'export_not_downloadable'])
+  const job = await readJob(annals, key, jobId)
+  assert.deepEqual([job.status, job.errorCode], ['FAILED', 'segment_missing'])
+  assert.match(job.failureSummary, /0000000000000001\.parquet \(events 1 to 1\)/)
+  assert.match(job.retryHint, /operator/)
+})
+
+test('a part of the archive that is damaged fails the job', async () => {
+  const { find } = await foundArchived()
+  const store = storeWith({ read: async () => Buffer.from('something else') })
+  await assert.rejects(open(await find(), store), refusedWith('export_not_downloadable'))
+  const { status, errorCode } = await find()
+  assert.deepEqual([status, errorCode], ['FAILED', 'segment_damaged'])
+})
+
+test('what lies in a cold class is asked for, and the job waits as it is', async () => {
+  const { find } = await foundArchived()
+  const asked: string[] = []
+  const cold = storeWith({
+    stat: async () => ({ bytes: 1, readiness: 'cold' }),
+    restore: async (name) => void asked.push(name),
+  })
+  await assert.rejects(open(await find(), cold), refusedWith('archive_restoring'))
+  assert.equal(asked.length, 1)
+  const restoring = storeWith({ stat: async () => ({ bytes: 1, readiness: 'restoring' }) })
+  await assert.rejects(open(await find(), restoring), refusedWith('archive_restoring'))
+  const late = storeWith({
+    read: () => Promise.reject(new StorageError('It is cold after all.', { isCold: true })),
+  })
+  await assert.rejects(open(await find(), late), refusedWith('archive_restoring'))
+  const { status, errorCode } = await find()
+  assert.deepEqual([status, errorCode], ['PENDING', null])
+})
+
+test('a storage that is out of reach before the first byte is an answer, and the job stays open', async () => {
+  const { find } = await foundArchived()
+  const outage = () => Promise.reject(new StorageError('The bucket does not answer.'))
+  for (const store of [storeWith({ stat: outage }), storeWith({ read: outage })]) {
+    await assert.rejects(open(await find(), store), refusedWith('unavailable'))
+    const job = await find()
+    assert.deepEqual(
+      [job.status, job.errorCode, job.failureSummary, job.startedAt],
+      ['PENDING', 'storage_unavailable', 'The bucket does not answer.', null],
+    )
+  }
+})
+
+test('preflight counts what is archived by the catalogue, and says so when filters may pick', async () => {
+  const { key } = await foundArchived()
+  const ask = async (filters: object) => {
+    const body = { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters: { ...TIMES, ...filters } }
+    const { json } = await annals.call('POST', '/v1/exports/preflight', { key, body })
+    return [json.rows, json.isEstimate, json.needsRestore]
+  }
+  assert.deepEqual(await ask({}), ['2', false, false])
+  assert.deepEqual(await ask({ action: 'hot' }), ['2', true, false])
+  assert.deepEqual(await ask({ from: '2000-01-01T00:00:00Z', to: '2001-01-01T00:00:00Z' }), [
+    '0',
+    false,
+    false,
+  ])
+})
+
+test('a storage that is out of reach does not refuse a new job, but a look at what it would be', async () => {
+  const { companyId, filter, filterWorkspaceId, ranges } = await (await foundArchived()).find()
+  const store = storeWith({ stat: () => Promise.reject(new StorageError('No answer.')) })
+  const deps = { database, store, clock, logger }
+  const wish: ExportWish = {
+    companyId,
+    workspaceId: null,
+    plan: 'PRO',
+    filterWorkspaceId,
+    workspaceIds: ranges.map(({ workspaceId }) => workspaceId),
+    source: 'HOT_AND_ARCHIVED',
+    format: 'JSONL',
+    filter,
+    limit: null,
+  }
+  const { id } = await createExport(deps, wish)
+  const job = await findExportJob(database.db, { companyId, workspaceId: null }, id)
+  assert.deepEqual([job?.status, job?.errorCode], ['PENDING', 'storage_unavailable'])
+  await assert.rejects(preflightExport(deps, wish), refusedWith('unavailable'))
+})

@@ -1,0 +1,357 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startExpireWorker } from '../../src/outlet/export/expire-worker.ts'
+import {
+  EXPORT_STATUSES,
+  type ExportJobId,
+  type ExportStatus,
+  NEXT,
+} from '../../src/outlet/export/export-job.ts'
+import {
+  endExportJob,
+  expireExportJobs,
+  finishExportJob,
+  listExportJobs,
+  noteProgress,
+  startExportJob,
+} from '../../src/outlet/export/export-job-store.ts'
+import { assertId, type CompanyId, newId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { handClock } from '../harness/clock.ts'
+import { query } from '../harness/engine.ts'
+import { explain } from '../harness/explain.ts'
+import { download, makeExport, openDownload, readJob, storeEvents } from '../harness/exports.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const DAY_MS = 86_400_000
+const { clock, advance } = handClock()
+const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+
+const refusalOf = ({ status, json }: Answer) => [status, json.code]
+const post = (key: string, body: object, path = '/v1/exports') =>
+  annals.call('POST', path, { key, body })
+
+test('a new job shows what was asked for and nothing of what is to come', async () => {
+  const { companyKey: key, workspace, project } = await annals.found()
+  const filters = {
+    from: '2026-01-01T00:00:00.000Z',
+    to: '2026-02-01T00:00:00.000Z',
+    workspaceId: String(workspace.id),
+    projectId: String(project.id),
+    category: 'c',
+    actorEmail: 'a@example.com',
+  }
+  const wish = { source: 'HOT_AND_ARCHIVED', format: 'CSV', filters, limit: 3 }
+  const id = await makeExport(annals, key, wish)
+  const createdAt = new Date(clock()).toISOString()
+  assert.deepEqual(await readJob(annals, key, id), {
+    id,
+    status: 'PENDING',
+    source: 'HOT_AND_ARCHIVED',
+    format: 'CSV',
+    filters,
+    rowLimit: '3',
+    rowsExported: '0',
+    truncated: null,
+    sha256: null,
+    bytes: null,
+    createdAt,
+    startedAt: null,
+    finishedAt: null,
+    expiresAt: new Date(clock() + 7 * DAY_MS).toISOString(),
+    errorCode: null,
+    errorMessage: null,
+    failureSummary: null,
+    retryHint: null,
+    rerunOf: null,
+  })
+})
+
+test('a wish that cannot be meant is refused, and says where', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const good = { source: 'HOT', format: 'JSONL' }
+  const at = '2026-01-01T00:00:00Z'
+  const later = '2026-01-02T00:00:00Z'
+  const cases: [body: object, paths: string[]][] = [
+    [{}, ['/source', '/format']],
+    [{ ...good, source: 'COLD' }, ['/source']],
+    [{ ...good, format: 'XML' }, ['/format']],
+    [{ ...good, extra: 1 }, ['/extra']],
+    [{ ...good, limit: 0 }, ['/limit']],
+    [{ ...good, limit: 1.5 }, ['/limit']],
+    [{ ...good, limit: '1' }, ['/limit']],
+    [{ ...good, filters: { extra: 1 } }, ['/filters/extra']],
+    [{ ...good, filters: { from: 'yesterday' } }, ['/filters/from']],
+    [{ ...good, filters: { workspaceId: 'x' } }, ['/filters/workspaceId']],
+    [{ ...good, filters: { category: 'x'.repeat(1_025) } }, ['/filters/category']],
+    [{ ...good, filters: { from: at, to: at } }, ['/filters/from']],
+    [{ ...good, filters: { from: later, to: at } }, ['/filters/from']],
+    [{ ...good, source: 'ARCHIVED' }, ['/filters/from', '/filters/to']],
+    [{ ...good, source: 'ARCHIVED', filters: { from: at } }, ['/filters/to']],
+    [{ ...good, source: 'HOT_AND_ARCHIVED', filters: { to: at } }, ['/filters/from']],
+  ]
+  for (const path of ['/v1/exports', '/v1/exports/preflight']) {
+    for (const [body, paths] of cases) {
+      const answer = await post(key, body, path)
+      assert.deepEqual(refusalOf(answer), [400, 'invalid_request'], JSON.stringify(body))
+      const found = answer.json.details.map((detail: { path: string }) => detail.path)
+      assert.deepEqual(found, paths, answer.text)
+    }
+  }
+})
+
+test('a workspace key exports its own workspace, a company key any of its company’s', async () => {
+  const a = await annals.found({ workspaces: ['One', 'Two'] })
+  const b = await annals.found()
+  const [one, two] = a.workspaces
+  assert(one && two)
+  const naming = (workspaceId: string) => ({
+    source: 'HOT',
+    format: 'JSONL',
+    filters: { workspaceId },
+  })
+  for (const path of ['/v1/exports', '/v1/exports/preflight']) {
+    const ok = path.endsWith('preflight') ? 200 : 201
+    assert.equal((await post(one.workspaceKey, naming(one.id), path)).status, ok)
+    assert.equal((await post(one.workspaceKey, naming(one.id.toUpperCase()), path)).status, ok)
+    assert.equal((await post(a.companyKey, naming(two.id), path)).status, ok)
+    const texts = []
+    for (const id of [two.id, b.workspace.id, newId()]) {
+      const answer = await post(one.workspaceKey, naming(id), path)
+      assert.deepEqual(refusalOf(answer), [403, 'insufficient_scope'])
+      texts.push(answer.text.replace(answer.json.traceId, ''))
+    }
+    for (const id of [b.workspace.id, newId()]) {
+      const answer = await post(a.companyKey, naming(id), path)
+      assert.deepEqual(refusalOf(answer), [404, 'not_found'])
+    }
+    assert.equal(new Set(texts).size, 1)
+  }
+})
+
+test('a workspace key sees the jobs of its workspace only, in every route', async () => {
+  const { companyKey, workspaces } = await annals.found({ workspaces: ['One', 'Two'] })
+  const [one, two] = workspaces
+  assert(one && two)
+  const own = await makeExport(annals, one.workspaceKey)
+  const others = [
+    await makeExport(annals, two.workspaceKey),
+    await makeExport(annals, companyKey),
+    await makeExport(annals, companyKey, { filters: { workspaceId: one.id } }),
+  ]
+  const routes = [
+    ['GET', ''],
+    ['GET', '/download'],
+    ['POST', '/rerun'],
+    ['POST', '/cancel'],
+  ] as const
+  for (const [method, route] of routes) {
+    const unknown = await annals.call(method, `/v1/exports/${newId()}${route}`, {
+      key: one.workspaceKey,
+    })
+    for (const jobId of others) {
+      const path = `/v1/exports/${jobId}${route}`
+      const answer = await annals.call(method, path, { key: one.workspaceKey })
+      assert.deepEqual(refusalOf(answer), [404, 'not_found'])
+      assert.equal(
+        answer.text.replace(answer.json.traceId, ''),
+        unknown.text.replace(unknown.json.traceId, ''),
+      )
+    }
+  }
+  const listed = async (key: string) =>
+    (await annals.call('GET', '/v1/exports', { key })).json.data.map(
+      (job: Answer['json']) => job.id,
+    )
+  assert.deepEqual(await listed(one.workspaceKey), [own])
+  assert.deepEqual((await listed(companyKey)).toSorted(), [own, ...others].toSorted())
+  assert.equal((await readJob(annals, companyKey, own)).status, 'PENDING')
+})
+
+test('exports are listed newest first, page by page, each once', async () => {
+  const { companyKey: key, workspaceKey } = await annals.found()
+  const made: string[] = []
+  for (let count = 0; count < 7; count++) {
+    // Some within one millisecond.
+    if (count % 3 === 0) advance(1)
+    made.push(await makeExport(annals, count % 2 === 0 ? key : workspaceKey))
+  }
+  const byAge = (ids: string[]) => ids.toSorted().toReversed()
+  const walk = async (asKey: string) => {
+    const ids: string[] = []
+    let cursor: string | null = ''
+    while (cursor !== null) {
+      const path = `/v1/exports?limit=2${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
+      const { json }: Answer = await annals.call('GET', path, { key: asKey })
+      ids.push(...json.data.map((job: Answer['json']) => job.id))
+      cursor = json.nextCursor
+    }
+    return ids
+  }
+  assert.deepEqual(await walk(key), byAge(made))
+  const own = made.filter((_, index) => index % 2 === 1)
+  assert.deepEqual(await walk(workspaceKey), byAge(own))
+  const { json } = await annals.call('GET', '/v1/exports?limit=1', { key })
+  const path = `/v1/exports?cursor=${encodeURIComponent(json.nextCursor)}`
+  const foreign = await annals.call('GET', path, { key: workspaceKey })
+  assert.deepEqual(refusalOf(foreign), [400, 'invalid_cursor'])
+})
+
+test('a job that nobody downloads fails after seven days, and says what to do', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const untouched = await makeExport(annals, key)
+  const begun = await makeExport(annals, key)
+  const done = await makeExport(annals, key)
+  await download(annals, key, done)
+  await startExportJob(db, await keyOf(begun), new Date(clock()))
+  const worker = startExpireWorker({ db, clock, logger: createLogger('silent') })
+  advance(7 * DAY_MS - 1)
+  await worker.runNow()
+  assert.equal((await readJob(annals, key, untouched)).status, 'PENDING')
+  advance(1)
+  // Before the worker has come by as well as after.
+  for (const jobId of [untouched, begun]) {
+    const answer = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+    assert.deepEqual(refusalOf(answer), [409, 'export_not_downloadable'])
+    assert.match(answer.json.error, /expired/)
+  }
+  await worker.runNow()
+  await worker[Symbol.asyncDispose]()
+  for (const jobId of [untouched, begun]) {
+    const job = await readJob(annals, key, jobId)
+    assert.deepEqual([job.status, job.errorCode], ['FAILED', 'expired'])
+    assert.equal(job.finishedAt, new Date(clock()).toISOString())
+    assert.match(job.failureSummary, /^The job expired at .* without a complete download\.$/)
+    for (const field of ['errorMessage', 'retryHint']) assert.match(job[field], /seven days/)
+    const answer = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+    assert.deepEqual(refusalOf(answer), [409, 'export_not_downloadable'])
+  }
+  assert.equal((await readJob(annals, key, done)).status, 'SUCCEEDED')
+  const again = await annals.call('POST', `/v1/exports/${untouched}/rerun`, { key })
+  assert.equal((await download(annals, key, again.json.jobId)).status, 200)
+})
+
+test('canceling is for open jobs, twice is once, and only a succeeded or failed one refuses', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const pending = await makeExport(annals, key)
+  for (const _time of ['first', 'second']) {
+    const { status, json } = await annals.call('POST', `/v1/exports/${pending}/cancel`, { key })
+    assert.deepEqual([status, json], [200, { id: pending, status: 'CANCELED' }])
+  }
+  const job = await readJob(annals, key, pending)
+  assert.equal(job.errorCode, 'canceled')
+  assert(job.failureSummary && job.retryHint && job.finishedAt)
+  const done = await makeExport(annals, key)
+  await download(annals, key, done)
+  const refused = await annals.call('POST', `/v1/exports/${done}/cancel`, { key })
+  assert.deepEqual(refusalOf(refused), [409, 'conflict'])
+})
+
+async function keyOf(jobId: string): Promise<{ companyId: CompanyId; id: ExportJobId }> {
+  const [row] = await query(
+    annals.database.connection,
+    `select company_id from export_job where id = '${jobId}'`,
+  )
+  return { companyId: assertId(String(row?.['company_id'])), id: assertId(jobId) }
+}
+
+const RESULT = { rows: 0, isTruncated: false, sha256: '0'.repeat(64), bytes: 0 }
+const end = (errorCode: 'canceled' | 'segment_missing') => ({
+  errorCode,
+  failureSummary: 'A test.',
+  now: new Date(clock()),
+})
+const MOVES: ((job: { companyId: CompanyId; id: ExportJobId }) => Promise<unknown>)[] = [
+  (job) => startExportJob(db, job, new Date(clock())),
+  (job) => noteProgress(db, job, 1),
+  (job) => finishExportJob(db, job, RESULT, new Date(clock())),
+  (job) => endExportJob(db, job, end('canceled')),
+  (job) => endExportJob(db, job, end('segment_missing')),
+  () => expireExportJobs(db, { now: new Date(clock() + 8 * DAY_MS), limit: 1_000 }),
+]
+
+test('a job moves only as its table of states allows, from every state', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const isStatus = (text: unknown): ExportStatus => {
+    const status = EXPORT_STATUSES.find((known) => known === text)
+    assert(status)
+    return status
+  }
+  for (const from of EXPORT_STATUSES) {
+    for (const [index, move] of MOVES.entries()) {
+      const jobId = await makeExport(annals, key)
+      await query(
+        annals.database.connection,
+        `update export_job set status = '${from}' where id = '${jobId}'`,
+      )
+      await move(await keyOf(jobId))
+      const to = isStatus((await readJob(annals, key, jobId)).status)
+      assert(to === from || NEXT[from].includes(to), `move ${index}: ${from} to ${to}`)
+    }
+  }
+})
+
+test('of many who end a job at once, one does', async () => {
+  const { workspaceKey: key } = await annals.found()
+  for (let round = 0; round < 10; round++) {
+    const job = await keyOf(await makeExport(annals, key))
+    await startExportJob(db, job, new Date(clock()))
+    const ends = [
+      finishExportJob(db, job, RESULT, new Date(clock())),
+      finishExportJob(db, job, RESULT, new Date(clock())),
+      endExportJob(db, job, end('canceled')),
+      endExportJob(db, job, end('segment_missing')),
+    ]
+    const won = (await Promise.all(ends)).filter(Boolean)
+    assert.equal(won.length, 1)
+  }
+})
+
+test('a job that is canceled before its last byte is not taken for a whole one', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await storeEvents(annals, key, [{ category: 'c', action: 'a' }])
+  const jobId = await makeExport(annals, key)
+  // Between the opening and the end, by a rule of the database.
+  await query(
+    annals.database.connection,
+    `create function cancel_it() returns trigger language plpgsql as $$
+     begin new.status := 'CANCELED'; return new; end $$;
+     create trigger cancel_it before update on export_job for each row
+     when (new.status = 'RUNNING' and new.id = '${jobId}') execute function cancel_it()`,
+  )
+  const { rest } = await openDownload(annals, key, jobId)
+  await assert.rejects(rest())
+  assert.equal((await readJob(annals, key, jobId)).status, 'CANCELED')
+})
+
+test('a page of jobs is read off an index, for a company and for a workspace', async () => {
+  const { company, workspace, workspaceKey } = await annals.found()
+  await makeExport(annals, workspaceKey)
+  await query(
+    annals.database.connection,
+    `insert into export_job (company_id, id, workspace_id, source, format, filters, ranges,
+                             row_limit, status, created_at, expires_at)
+     select company_id, gen_random_uuid(),
+            case when n % 1000 = 0 then workspace_id else gen_random_uuid() end,
+            source, format, filters, ranges, row_limit, 'SUCCEEDED',
+            created_at + n * interval '1 ms', expires_at
+       from export_job, generate_series(1, 20000) as n
+      where company_id = '${company.id}'`,
+  )
+  await query(annals.database.connection, 'analyze export_job')
+  const before = { createdAt: new Date(clock() + 5_000), id: newId<'export-job'>() }
+  for (const workspaceId of [null, workspace.id]) {
+    for (const place of [null, before]) {
+      const nodes = await explain(annals.app.database.pool, (on) =>
+        listExportJobs(on, { companyId: company.id, workspaceId }, { before: place, limit: 51 }),
+      )
+      const kinds = nodes.map((node) => node['Node Type'])
+      const indexes = nodes.flatMap((node) => node['Index Name'] ?? [])
+      const index = workspaceId === null ? 'export_job__created' : 'export_job__workspace'
+      assert.deepEqual(indexes, [index], JSON.stringify(nodes))
+      assert(!kinds.includes('Sort'), kinds.join())
+    }
+  }
+})
