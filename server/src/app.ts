@@ -90,7 +90,13 @@ export async function startApp({
     role === 'api' ? null : startDispatcher(stack, { database, rules, box, clock, logger, metrics })
   const wakeDispatcher = () => dispatcher?.wake()
   const writer = stack.use(
-    new Writer({ connection, clock, logger, metrics, onCommit: wakeDispatcher }),
+    new Writer({
+      connection,
+      clock,
+      logger,
+      metrics,
+      onCommit: (workspaceIds) => dispatcher?.wakeFor(workspaceIds),
+    }),
   )
   const parts = { config, logger, clock, database, metrics, keyUse, writer, secretKey, archive }
   const url =

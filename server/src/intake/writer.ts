@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts'
 import { createSaltSource } from '../ledger/commitment.ts'
 import type { Clock } from '../platform/clock.ts'
-import { randomFraction } from '../platform/id.ts'
+import { randomFraction, type WorkspaceId } from '../platform/id.ts'
 import type { Logger } from '../platform/logger.ts'
 import { Loop } from '../platform/loop.ts'
 import type { Metrics } from '../platform/metrics.ts'
@@ -18,8 +18,8 @@ type WriterOptions = {
   clock: Clock
   logger: Logger
   metrics: Metrics
-  /** Told after every commit, for whoever follows the chains. */
-  onCommit?: () => void
+  /** Told after every commit whose events were stored, for whoever follows the chains. */
+  onCommit?: (workspaceIds: ReadonlySet<WorkspaceId>) => void
 }
 
 const LIMITS = {
@@ -62,7 +62,7 @@ export class Writer implements AsyncDisposable {
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #metrics: Metrics
-  readonly #onCommit: () => void
+  readonly #onCommit: (workspaceIds: ReadonlySet<WorkspaceId>) => void
   readonly #drawSalts = createSaltSource()
   /** Two: one holds the batch that is at the database, the other the one that goes next. */
   readonly #bindWriters = [new BindWriter(), new BindWriter()] as const
@@ -120,7 +120,7 @@ export class Writer implements AsyncDisposable {
       )
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
       this.#metrics.batchEvents.observe(items.length)
-      this.#onCommit()
+      this.#onCommit(new Set(items.map((item) => item.event.workspaceId)))
       return outcomes
     } catch (error) {
       throw this.#fail(error, items.length)

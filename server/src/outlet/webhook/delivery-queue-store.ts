@@ -89,6 +89,17 @@ export async function listWork(
   }))
 }
 
+/** Workspaces with an enabled webhook. */
+export async function listWatchedWorkspaces(db: Queryable): Promise<Set<WorkspaceId>> {
+  const rows = await db
+    .selectFrom('webhook')
+    .select('workspace_id')
+    .distinct()
+    .where('status', '=', 'ENABLED')
+    .execute()
+  return new Set(rows.map(({ workspace_id }) => assertId<'workspace'>(workspace_id)))
+}
+
 type LeasedRow = {
   deliveryId: string
   webhookId: string

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../../platform/clock.ts'
-import { type CompanyId, newId } from '../../platform/id.ts'
+import { type CompanyId, newId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Metrics } from '../../platform/metrics.ts'
 import { isOutage, type Queryable } from '../../platform/pg.ts'
@@ -20,6 +20,7 @@ import {
   fanOut,
   type Lease,
   type LeasedWork,
+  listWatchedWorkspaces,
   listWork,
   releaseLeases,
   type WebhookWork,
@@ -35,6 +36,8 @@ const DAY_MS = 86_400_000
 export const DISPATCH_LIMITS = {
   /** So long after its last look the dispatcher looks again by itself. */
   pollMs: 150,
+  /** How old the list of workspaces with webhooks may be. */
+  watchMs: 1_000,
   /** Events of this time share a statement. */
   gatherMs: 5,
   /** Longer than an attempt may take, with the wait before it and the write after it. */
@@ -95,6 +98,9 @@ export class Dispatcher implements AsyncDisposable {
   readonly #stop = new AbortController()
   /** On their way, as long as nobody wrote down how they ended. */
   readonly #sending = new Set<Held>()
+  /** Workspaces with an enabled webhook, as of a moment ago. */
+  #watched: ReadonlySet<WorkspaceId> = new Set()
+  #watchedAtMs = Number.NEGATIVE_INFINITY
   /** Where the last turn ended, when there was more to do than fits one. */
   #servedLast: WebhookId | null = null
   #heldBytes = 0
@@ -113,6 +119,14 @@ export class Dispatcher implements AsyncDisposable {
       logger: options.logger,
     })
     this.#loop = this.#run()
+  }
+
+  /** Events of these workspaces were stored. Where no webhook waits for them, nobody is woken. */
+  wakeFor(workspaceIds: Iterable<WorkspaceId>): void {
+    if (this.#watched.size === 0) return
+    for (const workspaceId of workspaceIds) {
+      if (this.#watched.has(workspaceId)) return this.wake()
+    }
   }
 
   /** A hint that there may be work: it comes sooner than by itself. */
@@ -158,6 +172,7 @@ export class Dispatcher implements AsyncDisposable {
 
   async #turn(): Promise<void> {
     const { webhooksPerTurnMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
+    await this.#watch()
     const works = await listWork(this.#options.db, {
       now: this.#now(),
       openMax: openPerWebhookMax,
@@ -172,6 +187,14 @@ export class Dispatcher implements AsyncDisposable {
       }),
     )
     this.#forgetIdle()
+  }
+
+  /** A look for every commit would cost a service without webhooks a tenth of its time. */
+  async #watch(): Promise<void> {
+    const nowMs = this.#options.clock()
+    if (Math.abs(nowMs - this.#watchedAtMs) < this.#limits.watchMs) return
+    this.#watched = await listWatchedWorkspaces(this.#options.db)
+    this.#watchedAtMs = nowMs
   }
 
   /**
