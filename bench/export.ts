@@ -19,6 +19,7 @@ const EVENTS = Number(process.env.BENCH_EVENTS ?? 1_000_000)
 const DAYS = 30
 const SLOW_CLIENTS = 50
 const SLOW_BYTES_PER_SECOND = 4_096
+const STALL_MS = 10_000
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 8)
 const DAY_MS = 86_400_000
 const MIB = 2 ** 20
@@ -121,7 +122,12 @@ type Wish = { source: string; format: string; filters?: object; limit?: number }
 async function createJob(service: Service, key: string, wish: Wish): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${service.port}/v1/exports`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      // One that was kept may just be closed by the service, after a long download.
+      connection: 'close',
+    },
     body: JSON.stringify(wish),
   })
   const text = await response.text()
@@ -178,6 +184,8 @@ async function measureSlowClients(
   const clients = await Promise.all(
     Array.from({ length: SLOW_CLIENTS }, () => readSlowly(service, key)),
   )
+  // The system's buffers take the first megabytes of each; from then on the clients are slow.
+  await new Promise((resolve) => setTimeout(resolve, STALL_MS))
   const beside = await ingest(service, key)
   const growthMb = (rssBytesOf(service.pid) - before) / MIB
   for (const client of clients) client.destroy()

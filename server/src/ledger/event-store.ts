@@ -33,11 +33,14 @@ export type EventRow = {
   salts: string
 }
 
-/** For a `select … from event`; the row becomes an event by `toEvent`. */
+/**
+ * For a `select … from event`; the row becomes an event by `toEvent`. Times by `date_part`, a double that
+ * holds every millisecond of our years: `extract` calculates in decimals, which takes several times longer.
+ */
 export const EVENT_COLUMNS = sql`
   id, seq,
-  (extract(epoch from ts) * 1000)::bigint as "timestampMs",
-  (extract(epoch from received_at) * 1000)::bigint as "receivedAtMs",
+  (date_part('epoch', ts) * 1000)::bigint as "timestampMs",
+  (date_part('epoch', received_at) * 1000)::bigint as "receivedAtMs",
   company_id as "companyId", workspace_id as "workspaceId", project_id as "projectId",
   category, action, actor, resource, metadata,
   replace(trace_id::text, '-', '') as "traceId",

@@ -13,7 +13,7 @@ const PAGE_BYTES_MAX = 8 * 1_024 * 1_024
 
 /** In the order of `toEvent` below. Plain columns: what can be made here is not made by the database. */
 const COLUMNS = sql`
-  seq, id, (extract(epoch from ts) * 1000)::bigint, (extract(epoch from received_at) * 1000)::bigint,
+  seq, id, (date_part('epoch', ts) * 1000)::bigint, (date_part('epoch', received_at) * 1000)::bigint,
   company_id, project_id, category, action, actor, resource, metadata, trace_id,
   encode(hash, 'hex'), encode(prev_hash, 'hex'), sealed, salts`
 

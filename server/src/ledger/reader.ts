@@ -20,7 +20,7 @@ export class SegmentMissingError extends Error {
 }
 
 /** From so many rows a page on, the next one is fetched while this one is taken. */
-const AHEAD_ROWS_MIN = 1_000
+const AHEAD_ROWS_MIN = 400
 
 /**
  * The events of a run that match, in the order of the chain, wherever they lie: cold ones from the

@@ -7,9 +7,13 @@ const YEAR_10000_MS = 253_402_300_800_000
 const TWO_DIGITS = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
 const THREE_DIGITS = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'))
 
-/** Events of one batch share their day, so its text is made once and kept until the day changes. */
-let cachedDay = Number.NaN
-let cachedDate = ''
+/**
+ * The texts of days that were met lately, each in the place of its last bits: a page of events has few
+ * days, but goes to and fro between when things happened and when they were received.
+ */
+const DATES_KEPT = 64
+const keptDays: number[] = Array(DATES_KEPT).fill(Number.NaN)
+const keptDates: string[] = Array(DATES_KEPT).fill('')
 
 /** Whether an instant has a `YYYY-…` text: whole milliseconds of the years 0000 to 9999. */
 export function isUtcMs(ms: number): boolean {
@@ -20,9 +24,10 @@ export function isUtcMs(ms: number): boolean {
 export function formatUtcMs(ms: number): string {
   assert(isUtcMs(ms), 'a time is in whole milliseconds of the years 0000 to 9999')
   const day = Math.floor(ms / DAY_MS)
-  if (day !== cachedDay) {
-    cachedDate = new Date(day * DAY_MS).toISOString().slice(0, 11)
-    cachedDay = day
+  const place = day & (DATES_KEPT - 1)
+  if (day !== keptDays[place]) {
+    keptDates[place] = new Date(day * DAY_MS).toISOString().slice(0, 11)
+    keptDays[place] = day
   }
   const msOfDay = ms - day * DAY_MS
   const secondOfDay = Math.floor(msOfDay / 1_000)
@@ -30,5 +35,5 @@ export function formatUtcMs(ms: number): string {
   const hour = TWO_DIGITS[Math.floor(minuteOfDay / 60)]
   const minute = TWO_DIGITS[minuteOfDay % 60]
   const second = TWO_DIGITS[secondOfDay % 60]
-  return `${cachedDate}${hour}:${minute}:${second}.${THREE_DIGITS[msOfDay % 1_000]}Z`
+  return `${keptDates[place]}${hour}:${minute}:${second}.${THREE_DIGITS[msOfDay % 1_000]}Z`
 }

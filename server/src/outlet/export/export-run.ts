@@ -32,7 +32,10 @@ const ROWS_PER_PAGE_MAX = 4_000
 /** A client that takes a page within this gets larger ones. */
 const QUICK_MS = 500
 /** However large the rows are, a page that waits for a client has about these. */
-const PAGE_BYTES_AIM = 1_024 * 1_024
+const PAGE_BYTES_AIM = 256 * 1_024
+/** Who has taken so much took it to its end: the system's own buffers, which take some, hold less. */
+const PROVEN_BYTES_MIN = 16 * 1_024 * 1_024
+const PROVEN_PAGE_BYTES_AIM = 4 * 1_024 * 1_024
 
 /**
  * One download: the rows of a job as bytes, in bounded pieces, as fast as they are taken. Between two
@@ -110,7 +113,8 @@ export class ExportRun {
 
   #pace(tookMs: number, rowBytes: number): void {
     const rows = tookMs <= QUICK_MS ? this.#rowsPerPage * 4 : ROWS_PER_PAGE_MIN
-    const rowsMax = Math.min(ROWS_PER_PAGE_MAX, Math.floor(PAGE_BYTES_AIM / rowBytes))
+    const bytesAim = this.#bytes < PROVEN_BYTES_MIN ? PAGE_BYTES_AIM : PROVEN_PAGE_BYTES_AIM
+    const rowsMax = Math.min(ROWS_PER_PAGE_MAX, Math.floor(bytesAim / rowBytes))
     this.#rowsPerPage = Math.max(1, Math.min(rows, rowsMax))
   }
 

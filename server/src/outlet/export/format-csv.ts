@@ -23,10 +23,13 @@ export function csvRow(event: SealedEvent): string {
 /** A spreadsheet would take a text that begins like this for a formula, or drop its quote. */
 const RISKY_START = /^[=+\-@\t\r\n']/
 const NEEDS_QUOTES = /[",\r\n]/
+/** Neither of the two, in one look: most cells are. */
+const PLAIN = /^[^=+\-@\t\r\n',"][^",\r\n]*$/
 
 /** Free text. An absent field is an empty cell; so is an empty text. */
 function cell(text: string | null | undefined): string {
   if (text === null || text === undefined || text === '') return ''
+  if (PLAIN.test(text)) return text
   const safe = RISKY_START.test(text) ? `'${text}` : text
   return NEEDS_QUOTES.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
