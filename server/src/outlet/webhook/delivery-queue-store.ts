@@ -48,6 +48,9 @@ type WorkRow = Omit<
 /**
  * Webhooks with events to make deliveries for, with deliveries that are due, or, disabled, with
  * deliveries to end. A resting one has no work. In the order of their ids from `after` on, and around.
+ *
+ * Not by `exists`: that may be answered from a hash of everything that waits, which takes the longer the
+ * more there is. A look for one row is a look into the index.
  */
 export async function listWork(
   db: Queryable,
@@ -66,11 +69,13 @@ export async function listWork(
              w.disabled_reason as "disabledReason", w.secret, w.next_secret as "nextSecret",
              w.next_secret_at as "nextSecretAt", w.seen_seq as "seenSeq", h.seq as "headSeq",
              w.open_count as "openCount", w.failure_count as "failureCount",
-             w.open_count > 0 and exists (
-               select from webhook_delivery d
+             w.open_count > 0 and coalesce((
+               select true
+                 from webhook_delivery d
                 where d.workspace_id = w.workspace_id and d.webhook_id = w.id
                   and d.status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED')
-                  and d.due_at <= ${now}) as "hasDue"
+                  and d.due_at <= ${now}
+                limit 1), false) as "hasDue"
         from webhook w
         join chain_head h on h.workspace_id = w.workspace_id
        where (w.open_count > 0 or h.seq > w.seen_seq)
