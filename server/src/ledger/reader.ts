@@ -121,7 +121,8 @@ async function fetchHot(
   query: ChainRun & { filter: EventFilter; limit: number },
 ): Promise<HotPage | null> {
   const page = await readHotPage(database, query)
-  if ((await readArchivedSeq(database.db, query.workspaceId)) >= query.fromSeq) return null
+  const archivedSeq = await readArchivedSeq(database.db, query.workspaceId)
+  if (archivedSeq >= query.fromSeq) return null
   if (filterText(query.filter) === filterText(NO_FILTER)) {
     assert.equal(page.events.length, page.lookedSeq - query.fromSeq + 1, 'a chain has no gaps')
   }

@@ -95,7 +95,10 @@ export class ExportRun {
       }
       this.#text += this.#rowOf(event)
       this.#rows += 1
-      if (this.#text.length >= CHUNK_CHARACTERS) yield this.#emit()
+      if (this.#text.length < CHUNK_CHARACTERS) continue
+      yield this.#emit()
+      // Others have their turn, and the next page comes in meanwhile.
+      await new Promise(setImmediate)
     }
     if (this.#text !== '') yield this.#emit()
     const tookMs = this.#options.now() - startedAtMs
