@@ -44,6 +44,7 @@ test('every variable of the operator’s interface is accepted', () => {
     ANNALS_SECRET_KEY: KEY,
     ANNALS_ARCHIVE_URL: 's3://bucket/prefix',
     ANNALS_S3_ENDPOINT: 'http://127.0.0.1:9000',
+    AWS_REGION: 'eu-central-1',
     ANNALS_TRUSTED_PROXIES: '10.0.0.0/8, ::1/128,192.0.2.1',
     ANNALS_PUBLIC_URL: 'https://annals.example.com',
     ANNALS_WEBHOOK_DESTINATIONS: 'any',

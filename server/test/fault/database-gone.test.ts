@@ -44,9 +44,11 @@ async function assertGone(key: string) {
 
 for (const mode of ['refuse', 'stall'] as const) {
   test(`while the database is gone (${mode}) everyone hears 503 within a second, and it works again by itself`, async () => {
-    const { workspaces: targets, workspaceKey: key } = await annals.found({
-      workspaces: ['A', 'B', 'C', 'D'],
+    // Ours is no target of the load: what we hear 503 for may still be stored, and nobody counts it.
+    const { workspaces, workspaceKey: key } = await annals.found({
+      workspaces: ['Ours', 'A', 'B', 'C', 'D'],
     })
+    const targets = workspaces.slice(1)
     await using load = new Load({ url: () => annals.url, targets })
     await repeatFault(async () => {
       await load.flows()
