@@ -219,6 +219,8 @@ create table webhook (
   id uuid not null,
   company_id uuid not null,
   project_id uuid,
+  past_project_id uuid,
+  project_since_seq bigint default 0 not null,
   url text not null,
   status text not null,
   disabled_reason text,
@@ -245,7 +247,7 @@ create table webhook (
 ) with (fillfactor=50);
 CREATE INDEX webhook__company_id ON public.webhook USING btree (company_id);
 CREATE INDEX webhook__id ON public.webhook USING btree (id);
-grant select on webhook to annals_keeper;
+grant select (seen_seq), select (status), select (workspace_id) on webhook to annals_keeper;
 grant delete, insert, select, update on webhook to annals_serving;
 
 create table webhook_delivery (
@@ -274,7 +276,7 @@ CREATE INDEX webhook_delivery__due ON public.webhook_delivery USING btree (works
 CREATE UNIQUE INDEX webhook_delivery__event ON public.webhook_delivery USING btree (workspace_id, event_seq, webhook_id) WHERE (event_seq IS NOT NULL);
 CREATE INDEX webhook_delivery__failed ON public.webhook_delivery USING btree (workspace_id, webhook_id, sequence) WHERE (status = 'FAILED'::text);
 CREATE UNIQUE INDEX webhook_delivery__sequence ON public.webhook_delivery USING btree (workspace_id, webhook_id, sequence);
-grant select on webhook_delivery to annals_keeper;
+grant select (event_seq), select (status), select (workspace_id) on webhook_delivery to annals_keeper;
 grant delete, insert, select, update on webhook_delivery to annals_serving;
 
 create table workspace (
@@ -301,13 +303,18 @@ declare
   is_empty boolean;
 begin
   perform pg_advisory_xact_lock(4207002);
-  -- Nobody can add a row between the look and the end.
+  -- Nobody can add a row between the look and the end. The parent first, as every query does; and who
+  -- comes meanwhile waits for us, so we do not wait long for who was first.
+  perform set_config('lock_timeout', '200ms', true);
+  lock table event in access exclusive mode;
   execute format('lock table %s in access exclusive mode', partition);
   execute format('select not exists (select from %s)', partition) into is_empty;
   if is_empty then
     execute format('drop table %s', partition);
   end if;
   return is_empty;
+exception when lock_not_available then
+  return false;
 end
 $function$;
 

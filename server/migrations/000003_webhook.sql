@@ -9,6 +9,9 @@ create table webhook (
   id              uuid not null,
   company_id      uuid not null,
   project_id      uuid,
+  -- What project_id was for events up to this number: a change counts for later ones only.
+  past_project_id   uuid,
+  project_since_seq bigint not null default 0,
   url             text not null,
   status          text not null check (status in ('ENABLED', 'DISABLED')),
   -- A sentence for people; null while it is enabled.
@@ -78,4 +81,6 @@ create index webhook_delivery__failed on webhook_delivery (workspace_id, webhook
   where status = 'FAILED';
 
 grant select, insert, update, delete on webhook, webhook_delivery to annals_serving;
-grant select on webhook, webhook_delivery to annals_keeper;
+-- The archiver leaves events that are still to be sent; it sees no more than that takes.
+grant select (workspace_id, status, seen_seq) on webhook to annals_keeper;
+grant select (workspace_id, status, event_seq) on webhook_delivery to annals_keeper;

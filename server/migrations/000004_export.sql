@@ -34,13 +34,18 @@ declare
   is_empty boolean;
 begin
   perform pg_advisory_xact_lock(4207002);
-  -- Nobody can add a row between the look and the end.
+  -- Nobody can add a row between the look and the end. The parent first, as every query does; and who
+  -- comes meanwhile waits for us, so we do not wait long for who was first.
+  perform set_config('lock_timeout', '200ms', true);
+  lock table event in access exclusive mode;
   execute format('lock table %s in access exclusive mode', partition);
   execute format('select not exists (select from %s)', partition) into is_empty;
   if is_empty then
     execute format('drop table %s', partition);
   end if;
   return is_empty;
+exception when lock_not_available then
+  return false;
 end
 $$;
 

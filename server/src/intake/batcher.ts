@@ -165,7 +165,11 @@ export class Batcher<In, Out> implements AsyncDisposable {
     if (!this.#isCommitting || this.#ahead) return
     if (this.#waiting.length < this.#limits.itemsPerBatchMax) return
     this.#ahead = this.#takeBatch()
-    this.#prepare(this.#ahead.items)
+    try {
+      this.#prepare(this.#ahead.items)
+    } catch {
+      // The commit does the same work and meets the same fault, where it fails its own callers only.
+    }
   }
 
   /**

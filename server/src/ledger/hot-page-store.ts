@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { copyOut, CopyTooLargeError, splitCopyLine } from '../platform/copy-out.ts'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
-import type { Database } from '../platform/pg.ts'
+import type { Database, Queryable } from '../platform/pg.ts'
 import type { SealedEvent } from './event.ts'
 import type { EventFilter } from './event-filter.ts'
 import { filterConditions } from './event-store.ts'
@@ -61,6 +61,18 @@ export async function readHotPage(
   const events = parsePage(bytes.toString('utf8'), workspaceId)
   const isWhole = events.length < limit
   return { events, lookedSeq: isWhole ? endSeq : (events.at(-1)?.seq ?? endSeq) }
+}
+
+/** How many events of a run are in the table. */
+export async function countRun(
+  db: Queryable,
+  { workspaceId, fromSeq, toSeq }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count
+      from event
+     where workspace_id = ${workspaceId} and seq >= ${fromSeq} and seq <= ${toSeq}`.execute(db)
+  return rows[0]?.count ?? 0
 }
 
 function parsePage(text: string, workspaceId: WorkspaceId): SealedEvent[] {

@@ -94,6 +94,8 @@ type WebhookTable = {
   id: string
   company_id: string
   project_id: string | null
+  past_project_id: string | null
+  project_since_seq: Generated<number>
   url: string
   status: string
   disabled_reason: string | null

@@ -8,6 +8,7 @@ import { SegmentDamagedError } from '../../src/ledger/segment-reader.ts'
 import { readArchivedSeq } from '../../src/ledger/segment-store.ts'
 import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { jsonlRow } from '../../src/outlet/export/format-jsonl.ts'
+import { takeSnapshot } from '../../src/outlet/export/snapshot.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
@@ -16,10 +17,12 @@ import type { ObjectStore } from '../../src/platform/object-store.ts'
 import { Database } from '../../src/platform/pg.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
 import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startReceiver } from '../harness/receiver.ts'
 import { startTestApp } from '../harness/start-app.ts'
-import { makeWebhook } from '../harness/webhooks.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
 
-const annals = await startTestApp()
+const annals = await startTestApp({ env: ANY_DESTINATION })
 after(() => annals[Symbol.asyncDispose]())
 const { connection } = annals.database
 const { database, archive } = annals.app
@@ -212,6 +215,28 @@ test('an export that runs while its events are archived is exact', async () => {
   assert.equal(text, before)
 })
 
+test('an export that is made while its events are archived has all of them', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 100)
+  const filter = { ...NO_FILTER, fromMs: Date.UTC(2025, 0, 1), toMs: Date.UTC(2027, 0, 1) }
+  let hasArchived = false
+  // Between any two statements of the snapshot the archiver may come by; here after the first.
+  const db = database.db.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      if (!hasArchived) {
+        hasArchived = true
+        await archiveAll()
+      }
+      return result
+    },
+  })
+  const hotSinceMs = Date.now() - 86_400_000
+  const ranges = await takeSnapshot(db, [id], { source: 'HOT_AND_ARCHIVED', filter, hotSinceMs })
+  assert.deepEqual(ranges, [{ workspaceId: id, fromSeq: 1, toSeq: 100 }])
+})
+
 test('a flipped byte or a missing file is a finding, never a hole', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
@@ -246,6 +271,26 @@ test('an event that is not what its hash says is not archived', async () => {
   assert.equal(await readArchivedSeq(database.db, id), 0)
 })
 
+test('events that a webhook has still to send stay', async () => {
+  const founded = await annals.found()
+  await using receiver = await startReceiver({ status: 500 })
+  const webhookId = await makeWebhook(annals, founded, { url: receiver.url })
+  await send(founded, 5)
+  const statuses = async () =>
+    (await readDeliveries(annals, webhookId)).map(({ status }) => status).join()
+  await eventually(async () =>
+    assert.equal(await statuses(), Array(5).fill('RETRY_SCHEDULED').join()),
+  )
+  assert.equal((await archiveAll()).events, 0)
+  receiver.answer({ status: 200 })
+  await query(
+    connection,
+    `update webhook_delivery set due_at = now() where webhook_id = '${webhookId}'`,
+  )
+  await eventually(async () => assert.equal(await statuses(), Array(5).fill('SUCCEEDED').join()))
+  assert.equal((await archiveAll()).events, 5)
+})
+
 test('events that a webhook has not seen yet stay', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
@@ -258,4 +303,23 @@ test('events that a webhook has not seen yet stay', async () => {
   assert.equal(await countHot(id), 20)
   await query(connection, `update webhook set status = 'DISABLED' where id = '${webhookId}'`)
   assert.equal((await archiveAll()).events, 20)
+})
+
+test('a file that the catalogue has lost is a finding, and so is a row that the table has lost', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  for (let times = 0; times < 3; times += 1) {
+    await send(founded, 10)
+    await archiveAll()
+  }
+  await query(connection, `delete from segment where workspace_id = '${id}' and first_seq = 11`)
+  await assert.rejects(readAll(id), /no file with the events 11 to 20/)
+  const other = await annals.found()
+  await send(other, 10)
+  await query(
+    connection,
+    `delete from event where workspace_id = '${other.workspace.id}' and seq = 4`,
+  )
+  await assert.rejects(readAll(other.workspace.id), /no gaps/)
+  await assert.rejects(readAll(other.workspace.id, { category: 'odd' }), /no gaps/)
 })

@@ -301,7 +301,7 @@ test('enabling and disabling are idempotent, and a disabled one says why', async
   }
   const [disabled] = await list(company)
   assert.equal(disabled.status, 'DISABLED')
-  assert.equal(disabled.disabledReason, 'It was disabled by its owner.')
+  assert.equal(disabled.disabledReason, 'The webhook was disabled by its owner.')
   for (const body of bodies) {
     const { status, json } = await post(company, `/v1/webhooks/${id}/enable`, body)
     assert.deepEqual([status, json], [200, { id, status: 'ENABLED' }])

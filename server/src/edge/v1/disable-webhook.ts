@@ -5,7 +5,7 @@ import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-const REASON = 'It was disabled by its owner.'
+const REASON = 'The webhook was disabled by its owner.'
 
 /** POST /v1/webhooks/{webhookId}/disable: what waits is ended by the dispatcher. */
 export const disableWebhook =

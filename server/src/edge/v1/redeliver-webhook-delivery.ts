@@ -41,7 +41,10 @@ export const redeliverWebhookDelivery =
           now: new Date(deps.clock()),
         })
         if (!isAgain) {
-          throw new ApiError('conflict', { message: 'The delivery is on its way already.' })
+          throw new ApiError('conflict', {
+            message:
+              'The delivery waits to be sent or is on its way already, or its event is archived and cannot be sent again.',
+          })
         }
         const again = await getDelivery(deps, principal, params)
         deps.wakeDispatcher()

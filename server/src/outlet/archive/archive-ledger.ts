@@ -8,7 +8,7 @@ import {
   dropPartitionIfEmpty,
   listArchivedWorkspaces,
   listPastPartitions,
-  readSeenSeq,
+  readUnneededSeq,
   tryLockArchive,
   unlockArchive,
 } from './archive-store.ts'
@@ -67,7 +67,7 @@ async function archiveOne(
   })
 }
 
-/** The last event to archive now. A webhook that has not seen an event yet still needs it here. */
+/** The last event to archive now. What a webhook has still to send is needed here. */
 async function lastDueSeq(
   { database: { db } }: ArchiveDeps,
   workspaceId: ArchivedWorkspace['workspaceId'],
@@ -76,8 +76,8 @@ async function lastDueSeq(
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const archivedSeq = await readArchivedSeq(db, workspaceId)
   const dueSeq = (await findSeqAt(db, workspaceId, { atMs, headSeq })) - 1
-  const seenSeq = (await readSeenSeq(db, workspaceId)) ?? headSeq
-  const toSeq = Math.min(dueSeq, seenSeq)
+  const unneededSeq = (await readUnneededSeq(db, workspaceId)) ?? headSeq
+  const toSeq = Math.min(dueSeq, unneededSeq)
   if (toSeq - archivedSeq >= patience.eventsMin) return toSeq
   const overdueMs = atMs - patience.overdueMs
   const overdueSeq = (await findSeqAt(db, workspaceId, { atMs: overdueMs, headSeq })) - 1

@@ -45,12 +45,18 @@ export async function readFirstHotSeq(
   return rows[0]?.seq ?? null
 }
 
-/** Up to where every enabled webhook has its deliveries; null when there is none to wait for. */
-export async function readSeenSeq(db: Queryable, workspaceId: WorkspaceId): Promise<number | null> {
+/** Up to where webhooks need nothing any more: not for a delivery to make, nor for one to send. */
+export async function readUnneededSeq(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<number | null> {
   const { rows } = await sql<{ seq: number | null }>`
-    select min(seen_seq) as seq
-      from webhook
-     where workspace_id = ${workspaceId} and status = 'ENABLED'`.execute(db)
+    select least(
+      (select min(seen_seq) from webhook
+        where workspace_id = ${workspaceId} and status = 'ENABLED'),
+      (select min(event_seq) - 1 from webhook_delivery
+        where workspace_id = ${workspaceId}
+          and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED'))) as seq`.execute(db)
   return rows[0]?.seq ?? null
 }
 

@@ -3,7 +3,7 @@ import { readEvents } from '../../ledger/reader.ts'
 import { Loop } from '../../platform/loop.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import { errorCodeOf, noteFailure, storageUnavailable } from './export-failure.ts'
-import { type ExportJob, isOpen } from './export-job.ts'
+import { EXPORT_FAILURES, type ExportJob, isOpen } from './export-job.ts'
 import {
   type ExportResult,
   findExportJob,
@@ -72,7 +72,12 @@ async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Prom
   return storageUnavailable(error)
 }
 
-function notDownloadable({ status, id }: ExportJob): ApiError {
+function notDownloadable({ status, id, errorCode, failureSummary }: ExportJob): ApiError {
+  if (status === 'FAILED' && errorCode !== null) {
+    const { message, retryHint } = EXPORT_FAILURES[errorCode]
+    const sentences = [`The export ${id} is FAILED.`, message, failureSummary ?? '', retryHint]
+    return new ApiError('export_not_downloadable', { message: sentences.join(' ') })
+  }
   const message = isOpen(status)
     ? `The export ${id} has expired. Rerun it to download it again.`
     : `The export ${id} is ${status}; a download can be opened while it is PENDING or RUNNING. Rerun it.`

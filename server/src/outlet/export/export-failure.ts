@@ -1,3 +1,4 @@
+import { AssertionError } from 'node:assert/strict'
 import { ApiError } from '../../errors.ts'
 import { SegmentMissingError } from '../../ledger/reader.ts'
 import { SegmentDamagedError } from '../../ledger/segment-reader.ts'
@@ -23,8 +24,7 @@ export async function noteFailure(
   const errorCode = errorCodeOf(error)
   logger.warn({ event: 'export.broken', jobId: job.id, errorCode, err: error })
   if (errorCode === null) return null
-  const failureSummary = error instanceof Error ? error.message : String(error)
-  const failure = { errorCode, failureSummary, now: new Date(clock()) }
+  const failure = { errorCode, failureSummary: summaryOf(error), now: new Date(clock()) }
   const noting =
     errorCode === 'storage_unavailable'
       ? noteTrouble(db, job, failure)
@@ -35,11 +35,20 @@ export async function noteFailure(
   return errorCode
 }
 
+/** What the job's owner is told. Where our storage lies and how it refuses is the operator's business. */
+function summaryOf(error: unknown): string {
+  if (error instanceof StorageError)
+    return 'The storage of the archive did not answer as it should.'
+  if (error instanceof AssertionError) return 'The ledger is not as it should be.'
+  return error instanceof Error ? error.message : String(error)
+}
+
 /** Null: not for the job to say, such as an outage of the database. */
 export function errorCodeOf(error: unknown): ExportErrorCode | null {
   if (error instanceof SegmentMissingError) return 'segment_missing'
   if (error instanceof SegmentDamagedError) return 'segment_damaged'
   if (error instanceof StorageError) return 'storage_unavailable'
+  if (error instanceof AssertionError) return 'internal'
   return null
 }
 

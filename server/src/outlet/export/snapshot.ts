@@ -38,11 +38,13 @@ async function rangeOf(
   { source, filter, hotSinceMs }: Wish,
 ): Promise<ExportRange> {
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
-  const archivedSeq = await readArchivedSeq(db, workspaceId)
   const seqAt = (atMs: number) => findSeqAt(db, workspaceId, { atMs, headSeq })
-  const hotFromSeq = Math.max(archivedSeq + 1, await seqAt(hotSinceMs))
+  const hotSinceSeq = await seqAt(hotSinceMs)
   // Below it nothing can match; above the archive only, where the times of receipt can be asked.
   const earliestSeq = filter.fromMs === null ? 1 : await seqAt(filter.fromMs - AHEAD_MS_MAX)
+  // Last: whatever the archiver removed while we asked is in its catalogue by now.
+  const archivedSeq = await readArchivedSeq(db, workspaceId)
+  const hotFromSeq = Math.max(archivedSeq + 1, hotSinceSeq)
   const fromSeq = Math.max(
     source === 'HOT' ? hotFromSeq : 1,
     earliestSeq > archivedSeq + 1 ? earliestSeq : 1,

@@ -33,6 +33,8 @@ const WORK: WebhookWork = {
   webhookId: DELIVERY.webhookId,
   companyId: newId(),
   projectId: null,
+  projectSinceSeq: 0,
+  pastProjectId: null,
   url: URL,
   isEnabled: true,
   disabledReason: null,

@@ -13,6 +13,9 @@ export type WebhookWork = {
   webhookId: WebhookId
   companyId: CompanyId
   projectId: ProjectId | null
+  /** Events up to `projectSinceSeq` go by the project that was set before. */
+  projectSinceSeq: number
+  pastProjectId: string | null
   url: string
   isEnabled: boolean
   disabledReason: string | null
@@ -65,7 +68,8 @@ export async function listWork(
     ${KEEP_PLAN}
     select * from (
       select w.workspace_id as "workspaceId", w.id as "webhookId", w.company_id as "companyId",
-             w.project_id as "projectId", w.url, w.status = 'ENABLED' as "isEnabled",
+             w.project_id as "projectId", w.project_since_seq as "projectSinceSeq",
+             w.past_project_id as "pastProjectId", w.url, w.status = 'ENABLED' as "isEnabled",
              w.disabled_reason as "disabledReason", w.secret, w.next_secret as "nextSecret",
              w.next_secret_at as "nextSecretAt", w.seen_seq as "seenSeq", h.seq as "headSeq",
              w.open_count as "openCount", w.failure_count as "failureCount",
@@ -133,20 +137,23 @@ export async function fanOut(
     now,
   }: { webhook: WebhookWork; toSeq: number; room: number; lease: Lease; now: Date },
 ): Promise<LeasedWork[] | null> {
-  const { workspaceId, webhookId, projectId, seenSeq } = webhook
+  const { workspaceId, webhookId, projectId, projectSinceSeq, pastProjectId, seenSeq } = webhook
   const { rows } = await sql<EventColumns & LeasedRow & { isMoved: boolean }>`
     ${KEEP_PLAN}
     with fresh as materialized (
       select ${EVENT_COLUMNS}
         from event
        where workspace_id = ${workspaceId} and seq > ${seenSeq} and seq <= ${toSeq}
-         and (${projectId}::uuid is null or project_id = ${projectId}::uuid)
+         and case when seq > ${projectSinceSeq}::bigint
+                  then ${projectId}::uuid is null or project_id = ${projectId}::uuid
+                  else ${pastProjectId}::uuid is null or project_id = ${pastProjectId}::uuid end
     ), moved as (
       update webhook
          set seen_seq = ${toSeq},
              last_sequence = last_sequence + (select count(*) from fresh),
              open_count = open_count + (select count(*) from fresh)
        where workspace_id = ${workspaceId} and id = ${webhookId} and seen_seq = ${seenSeq}
+         and project_since_seq = ${projectSinceSeq}
          and status = 'ENABLED' and (resting_until is null or resting_until <= ${now})
       returning last_sequence - (select count(*) from fresh) as before
     ), numbered as (
@@ -195,7 +202,16 @@ export async function claimDue(
     limit,
     lease,
     now,
-  }: { workspaceId: WorkspaceId; webhookId: WebhookId; limit: number; lease: Lease; now: Date },
+    isProbe = false,
+  }: {
+    workspaceId: WorkspaceId
+    webhookId: WebhookId
+    limit: number
+    lease: Lease
+    now: Date
+    /** The newest first: what a receiver refuses for itself must not keep it from being tried. */
+    isProbe?: boolean
+  },
 ): Promise<LeasedWork[]> {
   const { rows } = await sql<EventColumns & LeasedRow>`
     ${KEEP_PLAN}
@@ -206,7 +222,7 @@ export async function claimDue(
          and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and due_at <= ${now}
          and (select status = 'ENABLED' and (resting_until is null or resting_until <= ${now})
                 from webhook where workspace_id = ${workspaceId} and id = ${webhookId})
-       order by due_at
+       order by due_at ${isProbe ? sql`desc` : sql`asc`}
        limit ${sql.lit(roundDown(limit))}
          for update skip locked
     ), leased as (

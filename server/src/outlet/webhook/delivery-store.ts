@@ -31,6 +31,9 @@ export type Delivery = {
   updatedAt: Date
 }
 
+/** So many deliveries may wait for one webhook; what is beyond waits in the ledger. */
+export const OPEN_PER_WEBHOOK_MAX = 100_000
+
 type WebhookPlace = { workspaceId: WorkspaceId; webhookId: WebhookId }
 
 type DeliveryRow = Omit<Delivery, 'id' | 'webhookId' | 'status' | 'errorClass'> & {
@@ -100,7 +103,7 @@ export async function findDelivery(
   return row ? { ...toDelivery(row), attempts: row.attempts } : null
 }
 
-/** A delivery without an event, due at once. Its sequence, or null when the webhook is not enabled. */
+/** A delivery without an event, due at once. Its sequence, or null when the webhook takes none. */
 export async function insertTest(
   db: Queryable,
   { workspaceId, webhookId, id, now }: WebhookPlace & { id: DeliveryId; now: Date },
@@ -110,6 +113,7 @@ export async function insertTest(
       update webhook
          set last_sequence = last_sequence + 1, open_count = open_count + 1
        where workspace_id = ${workspaceId} and id = ${webhookId} and status = 'ENABLED'
+         and open_count < ${OPEN_PER_WEBHOOK_MAX}
       returning last_sequence
     )
     insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_id, status, attempt,
@@ -120,16 +124,21 @@ export async function insertTest(
   return rows[0]?.sequence ?? null
 }
 
-/** Sends one again, with a schedule of its own. False when it is pending or on its way already. */
+/**
+ * Sends one again, with a schedule of its own. False when it is pending or on its way already, or when
+ * its event has left the table.
+ */
 export async function redeliver(
   db: Queryable,
   { workspaceId, webhookId, deliveryId, now }: WebhookPlace & { deliveryId: DeliveryId; now: Date },
 ): Promise<boolean> {
   const chosen = sql`
-    select id, status from webhook_delivery
-     where workspace_id = ${workspaceId} and id = ${deliveryId} and webhook_id = ${webhookId}
-       and status in ('SUCCEEDED', 'FAILED', 'RETRY_SCHEDULED')
-       for update`
+    select d.id, d.status from webhook_delivery d
+     where d.workspace_id = ${workspaceId} and d.id = ${deliveryId} and d.webhook_id = ${webhookId}
+       and d.status in ('SUCCEEDED', 'FAILED', 'RETRY_SCHEDULED')
+       and (d.event_seq is null or exists (
+             select from event e where e.workspace_id = ${workspaceId} and e.seq = d.event_seq))
+       for update of d`
   return (await sendAgain(db, { workspaceId, webhookId, now }, chosen)) === 1
 }
 
@@ -145,12 +154,14 @@ export async function redeliverFailed(
   }: WebhookPlace & { seqs: { from: number; to: number }; limit: number; now: Date },
 ): Promise<number> {
   const chosen = sql`
-    select id, status from webhook_delivery
-     where workspace_id = ${workspaceId} and webhook_id = ${webhookId} and status = 'FAILED'
-       and event_seq >= ${seqs.from} and event_seq <= ${seqs.to}
-     order by sequence
+    select d.id, d.status from webhook_delivery d
+     where d.workspace_id = ${workspaceId} and d.webhook_id = ${webhookId} and d.status = 'FAILED'
+       and d.event_seq >= ${seqs.from} and d.event_seq <= ${seqs.to}
+       and exists (
+             select from event e where e.workspace_id = ${workspaceId} and e.seq = d.event_seq)
+     order by d.sequence
      limit ${limit}
-       for update skip locked`
+       for update of d skip locked`
   return await sendAgain(db, { workspaceId, webhookId, now }, chosen)
 }
 

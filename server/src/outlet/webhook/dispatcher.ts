@@ -25,6 +25,7 @@ import {
   releaseLeases,
   type WebhookWork,
 } from './delivery-queue-store.ts'
+import { OPEN_PER_WEBHOOK_MAX } from './delivery-store.ts'
 import { Lane } from './lane.ts'
 import type { Sender } from './sender.ts'
 import { SettleQueue } from './settle-queue.ts'
@@ -49,11 +50,11 @@ export const DISPATCH_LIMITS = {
   eventsPerFanOutMax: 256,
   /** While a receiver has no room, its deliveries are made so seldom: until then the ledger has them. */
   idleFanOutMs: 1_000,
-  /** Deliveries that may wait for one webhook; what is beyond waits in the ledger. */
-  openPerWebhookMax: 100_000,
+  openPerWebhookMax: OPEN_PER_WEBHOOK_MAX,
   /** On this node, on their way or ready; of one company, at most a quarter. */
   heldMax: 2_048,
   heldPerCompanyMax: 512,
+  firstHeldMax: 8,
   heldBytesMax: 32 * 1_024 * 1_024,
   endedPerStatementMax: 1_000,
   /** No success for so long, while attempts failed, disables a webhook. */
@@ -231,7 +232,9 @@ export class Dispatcher implements AsyncDisposable {
     const lease = this.#newLease()
     const { db } = this.#options
     await reserving(hold, limit, async () => {
-      const leased = await claimDue(db, { workspaceId, webhookId, limit, lease, now: this.#now() })
+      const { isProbing: isProbe } = hold.lane
+      const place = { workspaceId, webhookId, isProbe }
+      const leased = await claimDue(db, { ...place, limit, lease, now: this.#now() })
       this.#accept(leased, work, hold, lease)
     })
   }
@@ -247,8 +250,10 @@ export class Dispatcher implements AsyncDisposable {
     const nowMs = this.#options.clock()
     if (room === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < idleFanOutMs) return
     hold.fannedOutAtMs = nowMs
+    // Of a project's events there may be few among many: then all are looked at, and few are made.
+    const isSparse = room === 0 || work.projectId !== null || work.seenSeq < work.projectSinceSeq
     const count = Math.min(
-      room === 0 ? eventsPerFanOutMax : room,
+      isSparse ? eventsPerFanOutMax : room,
       openPerWebhookMax - work.openCount,
       work.headSeq - work.seenSeq,
     )
@@ -291,7 +296,7 @@ export class Dispatcher implements AsyncDisposable {
 
   /** The smallest of what the receiver, its company and this node have room for. */
   #roomFor({ lane, companyId }: Hold): number {
-    const { heldMax, heldPerCompanyMax, heldBytesMax } = this.#limits
+    const { heldMax, heldPerCompanyMax, heldBytesMax, firstHeldMax } = this.#limits
     if (this.#heldBytes >= heldBytesMax) return 0
     let held = 0
     let heldOfCompany = 0
@@ -300,7 +305,9 @@ export class Dispatcher implements AsyncDisposable {
       held += heldOrReserved
       if (other.companyId === companyId) heldOfCompany += heldOrReserved
     }
-    return Math.max(0, Math.min(lane.room(), heldMax - held, heldPerCompanyMax - heldOfCompany))
+    // A company that holds nothing gets its first ones also on a node that others have filled.
+    const nodeRoom = heldOfCompany === 0 ? Math.max(heldMax - held, firstHeldMax) : heldMax - held
+    return Math.max(0, Math.min(lane.room(), nodeRoom, heldPerCompanyMax - heldOfCompany))
   }
 
   async #send(held: Held, lane: Lane<Held>): Promise<void> {
@@ -314,7 +321,9 @@ export class Dispatcher implements AsyncDisposable {
     if (this.#isOver) return
     this.#report(settlement)
     if (outcome && disablesWebhook(outcome)) {
-      await this.#disable(held.work, 'The receiver answered 410: it is gone for good.')
+      // Unless it was given another address meanwhile: then it is the old one that is gone.
+      const { url } = held.work
+      await this.#disable(held.work, 'The receiver answered 410: it is gone for good.', url)
     }
     const isWritten = this.#settleQueue.add(settlement)
     this.#sending.delete(held)
@@ -362,11 +371,13 @@ export class Dispatcher implements AsyncDisposable {
   async #disable(
     { workspaceId, webhookId }: Pick<WebhookWork, 'workspaceId' | 'webhookId'>,
     reason: string,
+    url?: string,
   ): Promise<void> {
     const { db, logger } = this.#options
     try {
       const webhook = { workspaceId, id: webhookId }
-      const wasEnabled = await disableWebhook(db, webhook, { reason, now: this.#now() })
+      const change = { reason, now: this.#now(), ...(url !== undefined && { url }) }
+      const wasEnabled = await disableWebhook(db, webhook, change)
       if (wasEnabled) logger.info({ event: 'webhook.disabled', webhookId, reason })
       this.wake()
     } catch (error) {

@@ -111,7 +111,10 @@ export async function lockWebhook(
   return row ? withSecrets(row) : null
 }
 
-/** Fields that are left out stay. A project that is changed counts for events from now on. */
+/**
+ * Fields that are left out stay. Another project counts for events from now on: those before still go
+ * by the one they came under, so a second change waits until they have their deliveries.
+ */
 export async function updateWebhook(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
@@ -127,14 +130,27 @@ export async function updateWebhook(
     .set({
       ...(change.url !== undefined && { url: change.url }),
       ...(change.events !== undefined && { events: [...change.events] }),
-      ...(change.projectId !== undefined && { project_id: change.projectId }),
+      ...(change.projectId !== undefined && {
+        project_id: change.projectId,
+        past_project_id: sql<string | null>`project_id`,
+        project_since_seq: headSeq(workspaceId),
+      }),
       updated_at: change.now,
     })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .where('deleted_at', 'is', null)
+    .$if(change.projectId !== undefined, (query) =>
+      query.where('seen_seq', '>=', sql<number>`project_since_seq`),
+    )
     .returningAll()
     .executeTakeFirst()
+  if (!row && change.projectId !== undefined) {
+    throw new ApiError('conflict', {
+      message:
+        'Events from before the last change of the project still wait for their deliveries. Try again in a moment.',
+    })
+  }
   return row ? toWebhook(row) : null
 }
 
@@ -152,11 +168,11 @@ export async function updateSecrets(
     .execute()
 }
 
-/** True when it was enabled before. Its waiting deliveries are ended by the dispatcher. */
+/** True when it was enabled before, and at this address when one is given. Its waiting deliveries are ended by the dispatcher. */
 export async function disableWebhook(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
-  { reason, now }: { reason: string; now: Date },
+  { reason, now, url }: { reason: string; now: Date; url?: string },
 ): Promise<boolean> {
   const result = await db
     .updateTable('webhook')
@@ -164,6 +180,7 @@ export async function disableWebhook(
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .where('status', '=', 'ENABLED')
+    .$if(url !== undefined, (query) => query.where('url', '=', url ?? ''))
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
 }

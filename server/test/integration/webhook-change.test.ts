@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { newId } from '../../src/platform/id.ts'
+import { readWebhookState, sendEvents } from '../harness/deliveries.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startReceiver } from '../harness/receiver.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+
+const annals = await startTestApp({ env: { ...ANY_DESTINATION, ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { connection } = annals.database
+
+const change = (id: string, key: string, body: object) =>
+  annals.call('PATCH', `/v1/webhooks/${id}`, { key, body })
+
+test('another project counts for later events only: those that wait go by the one they came under', async () => {
+  await using receiver = await startReceiver()
+  const founded = await annals.found()
+  const { companyKey, workspaceKey, workspace, project } = founded
+  const other = newId<'project'>()
+  await query(
+    connection,
+    `insert into project (workspace_id, id, name) values ('${workspace.id}', '${other}', 'Other')`,
+  )
+  const id = await makeWebhook(annals, founded, { url: receiver.url, projectId: project.id })
+  await query(
+    connection,
+    `update webhook set resting_until = now() + interval '1 hour' where id = '${id}'`,
+  )
+  await sendEvents(annals, workspaceKey, 3, { projectId: project.id })
+  await sendEvents(annals, workspaceKey, 2, { projectId: other })
+  assert.equal((await change(id, companyKey, { projectId: other })).status, 200)
+  const again = await change(id, companyKey, { projectId: null })
+  assert.deepEqual([again.status, again.json.code], [409, 'conflict'])
+  await sendEvents(annals, workspaceKey, 4, { projectId: project.id })
+  await sendEvents(annals, workspaceKey, 5, { projectId: other })
+  await query(connection, `update webhook set resting_until = null where id = '${id}'`)
+  await receiver.waitFor(3 + 5)
+  const projects = receiver.requests.map(({ body }) => JSON.parse(body.toString()).projectId)
+  assert.equal(projects.filter((projectId) => projectId === project.id).length, 3)
+  assert.equal(projects.filter((projectId) => projectId === other).length, 5)
+  await eventually(async () =>
+    assert.equal((await change(id, companyKey, { projectId: null })).status, 200),
+  )
+})
+
+test('a late 410 of an address that was left does not disable the new one', async () => {
+  let answerLate = () => {}
+  const isLate = new Promise<void>((resolve) => (answerLate = resolve))
+  await using old = await startReceiver(async () => {
+    await isLate
+    return { status: 410 }
+  })
+  await using fresh = await startReceiver()
+  const founded = await annals.found()
+  const id = await makeWebhook(annals, founded, { url: old.url })
+  await sendEvents(annals, founded.workspaceKey, 1)
+  await old.waitFor(1)
+  assert.equal((await change(id, founded.companyKey, { url: fresh.url })).status, 200)
+  answerLate()
+  await eventually(async () =>
+    assert.equal((await readDeliveries(annals, id))[0]?.status, 'FAILED'),
+  )
+  await sendEvents(annals, founded.workspaceKey, 3)
+  await fresh.waitFor(3)
+  assert.equal((await readWebhookState(annals, id)).status, 'ENABLED')
+})
+
+test('a project’s event is not kept waiting by the many of others', async () => {
+  await using receiver = await startReceiver()
+  const founded = await annals.found()
+  const { workspaceKey, project } = founded
+  await makeWebhook(annals, founded, { url: receiver.url, projectId: project.id })
+  await sendEvents(annals, workspaceKey, 10_000)
+  await sendEvents(annals, workspaceKey, 1, { projectId: project.id })
+  await receiver.waitFor(1, { timeoutMs: 3_000 })
+})
