@@ -102,7 +102,7 @@ test('a node holds no more deliveries than it may, of one company and in all', a
     }
     await sendEvents(silent, founded.workspaceKey, 20)
   }
-  const limits = { heldMax: 15, heldPerCompanyMax: 6, idleFanOutMs: 50 }
+  const limits = { heldMax: 15, heldPerCompanyMax: 6, firstHeldMax: 0, idleFanOutMs: 50 }
   const dispatcher = startDispatcher(own, silent, limits)
   await receiver.waitFor(15)
   // Every webhook was looked at many times: all its events have deliveries by now.
@@ -116,6 +116,22 @@ test('a node holds no more deliveries than it may, of one company and in all', a
   const counts = leased.map(({ count }) => count).toSorted((a, b) => a - b)
   assert.deepEqual(counts, [3, 6, 6])
   assert.equal(receiver.requestCount, 15)
+})
+
+test('a company gets its first deliveries also on a node that others have filled', async () => {
+  await using own = new AsyncDisposableStack()
+  const silent = own.use(await startSilent())
+  const hanging = own.use(await startReceiver(hang))
+  const receiver = own.use(await startReceiver())
+  const greedy = await silent.found()
+  await makeWebhook(silent, greedy, { url: hanging.url })
+  await sendEvents(silent, greedy.workspaceKey, 20)
+  startDispatcher(own, silent, { heldMax: 6, heldPerCompanyMax: 6 })
+  await hanging.waitFor(6)
+  const modest = await silent.found()
+  await makeWebhook(silent, modest, { url: receiver.url })
+  await sendEvents(silent, modest.workspaceKey, 1)
+  await receiver.waitFor(1)
 })
 
 test('a node holds no more bytes than it may, and sends everything all the same', async () => {
