@@ -178,6 +178,20 @@ test('a crash between the catalogue and the removal leaves every event once', as
   assert.equal(await readAll(id), before)
 })
 
+test('nothing is removed that the catalogue does not name', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 100)
+  await query(connection, 'revoke insert on segment from annals_keeper')
+  try {
+    assert.equal((await archiveAll()).failed, 1)
+  } finally {
+    await query(connection, 'grant insert on segment to annals_keeper')
+  }
+  assert.equal(await countHot(id), 100)
+  assert.equal((await archiveAll()).events, 100)
+})
+
 test('two archivers at once archive each event once', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import { AnnalsProcess } from '../harness/annals-process.ts'
+import { sendEvents } from '../harness/deliveries.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { assertChainsHold, countStored } from '../harness/ledger.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { connection, url } = annals.database
+
+const WORKSPACES = 8
+const EVENTS = 400
+
+/** `annals archive` of everything that was received until now, beside the running service. */
+const startArchive = () =>
+  new AnnalsProcess(['archive', '--before', new Date(Date.now() + 1_000).toISOString()], {
+    ANNALS_DATABASE_URL: url,
+    ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+    ANNALS_ARCHIVE_URL: annals.archiveUrl,
+  })
+
+const countSegments = async (): Promise<number> =>
+  Number((await query(connection, 'select count(*) as n from segment'))[0]?.['n'])
+
+test('an archiver that is killed again and again loses and doubles nothing, and comes to its end', async () => {
+  const others = Array.from({ length: WORKSPACES - 1 }, (_, index) => `Other ${index}`)
+  const founded = await annals.found({ workspaces: ['First', ...others] })
+  for (const { workspaceKey } of founded.workspaces) await sendEvents(annals, workspaceKey, EVENTS)
+  // Each run is killed after one file more than the last, wherever the next one then stands.
+  for (let killed = 1; killed < WORKSPACES; killed += 2) {
+    await using archive = startArchive()
+    await eventually(async () => assert((await countSegments()) >= killed), { timeoutMs: 20_000 })
+    archive.signal('SIGKILL')
+    await archive.exited
+    assert.equal(await assertChainsHold(annals), WORKSPACES * EVENTS)
+  }
+  await using last = startArchive()
+  const { code, stdout, stderr } = await last.exited
+  assert.equal(code, 0, stdout + stderr)
+  assert.equal(await countStored(annals), 0)
+  assert.equal(await assertChainsHold(annals), WORKSPACES * EVENTS)
+})
