@@ -8,7 +8,7 @@ const CONTENDED_MS = 5_000
 
 /**
  * The heads as this writer last saw them. They are a guess that the database checks, so a wrong
- * one costs a try, never the chain. Owned by one lane: nobody else reads or writes it.
+ * one costs a try, never the chain. Owned by one writer: nobody else reads or writes it.
  */
 export class HeadCache {
   readonly #heads = new Map<WorkspaceId, ChainHead>()

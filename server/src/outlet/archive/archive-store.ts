@@ -1,21 +1,19 @@
 import { sql } from 'kysely'
-import { assertId, type CompanyId, type WorkspaceId } from '../../platform/id.ts'
+import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { isPlan, type Plan } from '../../tenancy/plans.ts'
 
 /** A workspace with what decides when its events leave the table. */
-export type ArchivedWorkspace = { workspaceId: WorkspaceId; companyId: CompanyId; plan: Plan }
+export type ArchivedWorkspace = { workspaceId: WorkspaceId; plan: Plan }
 
 export async function listArchivedWorkspaces(db: Queryable): Promise<ArchivedWorkspace[]> {
   const rows = await db
     .selectFrom('workspace')
     .innerJoin('company', 'company.id', 'workspace.company_id')
-    .select(['workspace.id', 'company.id as company_id', 'company.plan'])
+    .select(['workspace.id', 'company.plan'])
     .orderBy('workspace.id')
     .execute()
-  return rows.flatMap(({ id, company_id, plan }) =>
-    isPlan(plan) ? [{ workspaceId: assertId(id), companyId: assertId(company_id), plan }] : [],
-  )
+  return rows.flatMap(({ id, plan }) => (isPlan(plan) ? [{ workspaceId: assertId(id), plan }] : []))
 }
 
 /**

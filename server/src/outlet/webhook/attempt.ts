@@ -4,6 +4,7 @@ import { statusAfter } from './attempt-result.ts'
 import type { AttemptOutcome, LeasedDelivery } from './delivery.ts'
 import type { Lease, LeasedWork, WebhookWork } from './delivery-queue-store.ts'
 import { ATTEMPTS_MAX, nextAttemptAtMs } from './retry-schedule.ts'
+import { secretsAt } from './rotation.ts'
 import type { Sender } from './sender.ts'
 import type { AttemptRecord, Settlement } from './settle-store.ts'
 import { createSigner, type Signer } from './signature.ts'
@@ -45,9 +46,9 @@ export function openSigner(
   webhookId: string,
   { box, nowMs }: { box: SecretBox; nowMs: number },
 ): Signer | null {
-  const isOver = secrets.nextAt !== null && secrets.nextAt.getTime() <= nowMs
-  const current = box.open(isOver && secrets.next ? secrets.next : secrets.current, webhookId)
-  const next = isOver || !secrets.next ? null : box.open(secrets.next, webhookId)
+  const sealed = secretsAt(secrets, nowMs)
+  const current = box.open(sealed.current, webhookId)
+  const next = sealed.next && box.open(sealed.next, webhookId)
   return current === null ? null : createSigner({ current, next })
 }
 

@@ -142,7 +142,7 @@ type WebhookCount = {
   failureAt: Date | null
 }
 
-/** In the order they ended, because failures count from the last success. Sorted, as locks are taken. */
+/** Counted in the order they ended, because failures count from the last success. */
 export function countByWebhook(settlements: readonly Settlement[]): WebhookCount[] {
   const counts = new Map<WebhookId, WebhookCount>()
   for (const settlement of settlements.toSorted((a, b) => +a.endedAt - +b.endedAt)) {
