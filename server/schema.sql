@@ -146,9 +146,10 @@ create table export_job (
   constraint export_job_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text, 'SUCCEEDED'::text, 'FAILED'::text, 'CANCELED'::text])))
 );
 CREATE INDEX export_job__created ON public.export_job USING btree (company_id, created_at, id);
+CREATE INDEX export_job__finished ON public.export_job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX export_job__open ON public.export_job USING btree (expires_at) WHERE (status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text]));
 CREATE INDEX export_job__workspace ON public.export_job USING btree (company_id, workspace_id, created_at, id);
-grant insert, select, update on export_job to annals_serving;
+grant delete, insert, select, update on export_job to annals_serving;
 
 create table idempotency_key (
   workspace_id uuid not null,
@@ -198,12 +199,21 @@ create table segment (
   min_received_at timestamp with time zone not null,
   max_received_at timestamp with time zone not null,
   created_at timestamp with time zone not null,
+  footer_sha256 bytea,
   constraint segment_pkey PRIMARY KEY (workspace_id, first_seq),
   constraint segment_workspace_id_last_seq_key UNIQUE (workspace_id, last_seq),
   constraint segment_check CHECK (((first_seq >= 1) AND (last_seq >= first_seq)))
 );
 grant insert, select on segment to annals_keeper;
 grant select on segment to annals_serving;
+
+create table segment_draft (
+  workspace_id uuid not null,
+  object_key text not null,
+  created_at timestamp with time zone not null,
+  constraint segment_draft_pkey PRIMARY KEY (workspace_id, object_key)
+);
+grant delete, insert, select on segment_draft to annals_keeper;
 
 create table user_workspace (
   user_id uuid not null,

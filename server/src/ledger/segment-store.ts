@@ -11,6 +11,8 @@ export type Segment = {
   objectKey: string
   bytes: number
   sha256: string
+  /** Of the footer alone; null where none was noted. */
+  footerSha256: string | null
   firstPrevHash: string
   lastHash: string
   lastId: EventId
@@ -25,6 +27,7 @@ type SegmentRow = Omit<Segment, 'workspaceId' | 'lastId'> & { workspaceId: strin
 const COLUMNS = sql`
   workspace_id as "workspaceId", first_seq as "firstSeq", last_seq as "lastSeq",
   object_key as "objectKey", bytes, encode(sha256, 'hex') as sha256,
+  encode(footer_sha256, 'hex') as "footerSha256",
   encode(first_prev_hash, 'hex') as "firstPrevHash", encode(last_hash, 'hex') as "lastHash",
   last_id as "lastId",
   (extract(epoch from min_ts) * 1000)::bigint as "minTimestampMs",
@@ -70,10 +73,11 @@ export async function insertSegment(db: Queryable, segment: Segment, now: Date):
   const at = (ms: number) => new Date(ms)
   const { rows } = await sql`
     insert into segment (workspace_id, first_seq, last_seq, object_key, bytes, sha256,
-                         first_prev_hash, last_hash, last_id, min_ts, max_ts, min_received_at,
-                         max_received_at, created_at)
+                         footer_sha256, first_prev_hash, last_hash, last_id, min_ts, max_ts,
+                         min_received_at, max_received_at, created_at)
     select ${segment.workspaceId}::uuid, ${segment.firstSeq}::bigint, ${segment.lastSeq}::bigint,
            ${segment.objectKey}, ${segment.bytes}::bigint, decode(${segment.sha256}, 'hex'),
+           decode(${segment.footerSha256}::text, 'hex'),
            decode(${segment.firstPrevHash}, 'hex'), decode(${segment.lastHash}, 'hex'),
            ${segment.lastId}::uuid, ${at(segment.minTimestampMs)}::timestamptz,
            ${at(segment.maxTimestampMs)}::timestamptz, ${at(segment.minReceivedAtMs)}::timestamptz,

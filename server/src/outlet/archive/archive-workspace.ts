@@ -118,7 +118,14 @@ async function storeSegment(store: ObjectStore, events: readonly SealedEvent[]):
   const stored = await store.read(objectKey)
   assert(stored && hash('sha256', stored, 'hex') === sha256, 'the storage returns what was put')
   await refuseOtherEvents(stored, events)
-  return { ...summarizeSegment(events), objectKey, bytes: bytes.length, sha256, lastId: last.id }
+  return {
+    ...summarizeSegment(events),
+    objectKey,
+    bytes: bytes.length,
+    sha256,
+    footerSha256: null,
+    lastId: last.id,
+  }
 }
 
 /** The reader recomputes each hash from the content; it must be the one the table has. */
