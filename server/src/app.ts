@@ -4,6 +4,7 @@ import type { Config } from './config.ts'
 import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
 import { KeyGuard } from './edge/auth/require-key.ts'
+import { SessionGuard } from './edge/auth/require-session.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
 import { buildServer, type Patience, type ServerDeps } from './edge/server.ts'
 import { OperatorError } from './errors.ts'
@@ -179,12 +180,21 @@ export function serverDeps({
   ...parts
 }: Parts): ServerDeps {
   const { db, hasty } = database
+  const trustedProxies = compileRanges(config.trustedProxies)
+  const hasRateLimits = config.rateLimits === 'on'
   const keyGuard = new KeyGuard({
     keyCache: new KeyCache((kid) => findKeyByKid(hasty, kid), clock),
     keyUse,
     clock,
-    trustedProxies: compileRanges(config.trustedProxies),
-    hasRateLimits: config.rateLimits === 'on',
+    trustedProxies,
+    hasRateLimits,
+  })
+  const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
+  const { signedIn, anybody, cookie } = new SessionGuard({
+    db: hasty,
+    clock,
+    trustedProxies,
+    publicUrl,
   })
   const projects = new ProjectCache(
     (workspaceId, projectId) => hasProject(hasty, { workspaceId, projectId }),
@@ -204,6 +214,11 @@ export function serverDeps({
     keyUse,
     keyGuard,
     requireKey: keyGuard.requireKey,
+    signedIn,
+    anybody,
+    cookie,
+    hasRateLimits,
+    publicUrl,
     canReachDatabase: () => database.isReachable(),
     isDraining: () => false,
   }

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { openapiText } from '../src/command/openapi.ts'
+import { openapiTexts } from '../src/command/openapi.ts'
 import { startEngine } from '../src/platform/embedded-postgres.ts'
 import { createLogger } from '../src/platform/logger.ts'
 import { migrate } from '../src/platform/migrate.ts'
@@ -14,7 +14,9 @@ import { schemaText } from './print-schema.ts'
  */
 const ROOT = join(import.meta.dirname, '../..')
 
-write('openapi/v1.json', await openapiText())
+const { v1, dashboard } = await openapiTexts()
+write('openapi/v1.json', v1)
+write('openapi/dashboard.json', dashboard)
 write('docs/configuration.md', configurationText())
 write('server/schema.sql', await migratedSchemaText())
 

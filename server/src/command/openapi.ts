@@ -13,11 +13,11 @@ import { openArchive } from '../store.ts'
 
 /** `annals openapi`: the document the routes make, as it is committed in openapi/v1.json. */
 export async function printOpenapi(): Promise<void> {
-  process.stdout.write(await openapiText())
+  process.stdout.write((await openapiTexts()).v1)
 }
 
-/** Builds every route on a pool that never connects: the document depends on no database. */
-export async function openapiText(): Promise<string> {
+/** Builds every route on a pool that never connects: the documents depend on no database. */
+export async function openapiTexts(): Promise<{ v1: string; dashboard: string }> {
   const logger = createLogger('silent')
   const metrics = createMetrics()
   const connection = { connectionString: 'postgres://localhost/none' }
@@ -47,7 +47,11 @@ export async function openapiText(): Promise<string> {
       archive: openArchive(config),
     }),
   )
-  const document = server.swagger()
+  const documents = { v1: textOf(server.swagger()), dashboard: textOf(server.dashboardSwagger()) }
   await server.close()
+  return documents
+}
+
+function textOf(document: object): string {
   return `${JSON.stringify(document, null, 2)}\n`
 }

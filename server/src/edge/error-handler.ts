@@ -29,7 +29,9 @@ export function handleError(
 export function sendError(reply: FastifyReply, error: ApiError, traceId: string): void {
   reply.code(error.status).header('x-trace-id', traceId)
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', error.retryAfterSeconds)
-  if (error.status === 401) reply.header('www-authenticate', 'Bearer')
+  if (error.status === 401 && error.code !== 'not_signed_in') {
+    reply.header('www-authenticate', 'Bearer')
+  }
   // Fastify would hang up on a caller that still sends, which then never reads why. The rest is
   // read and dropped instead, for as long as a request may take.
   if (error.status === 413) reply.removeHeader('connection')

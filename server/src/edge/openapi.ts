@@ -1,9 +1,17 @@
 import swagger from '@fastify/swagger'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 
-/** Registered before the routes: it collects them as they come. */
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The dashboard's own document, beside `swagger`. */
+    dashboardSwagger: FastifyInstance['swagger']
+  }
+}
+
+/** Registered before the routes: they are collected as they come, into one document or the other. */
 export async function collectOpenapi(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
+    transform: ({ schema, url }) => ({ schema: hiddenWhen(schema, isDashboard(url)), url }),
     openapi: {
       openapi: '3.1.0',
       info: {
@@ -25,6 +33,47 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
       security: [{ apiKey: [] }],
     },
   })
+  await app.register(swagger, {
+    decorator: 'dashboardSwagger',
+    transform: ({ schema, url }) => ({ schema: hiddenWhen(schema, !isDashboard(url)), url }),
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Annals dashboard',
+        version: '1.0.0',
+        description:
+          'What the pages of the dashboard are made of. Outside the public contract: it may change with any release.',
+      },
+      tags: DASHBOARD_TAGS,
+      components: {
+        securitySchemes: {
+          session: { type: 'apiKey', in: 'cookie', name: '__Host-annals_session' },
+        },
+      },
+      security: [{ session: [] }],
+    },
+  })
+}
+
+const DASHBOARD_TAGS = [
+  { name: 'Session', description: 'Signing in and out, passwords, one-time links.' },
+  { name: 'Explorer', description: 'Events: pages, suggestions, a histogram, a live tail.' },
+  { name: 'Views', description: 'Saved queries.' },
+  { name: 'Exports', description: 'Events as files.' },
+  { name: 'Templates', description: 'Exports that are made again and again.' },
+  { name: 'Webhooks', description: 'Events sent on as they come, and what became of them.' },
+  { name: 'Keys', description: 'API keys and what they may do.' },
+  { name: 'Integrity', description: 'The chains, and the proof that they hold.' },
+  { name: 'Company', description: 'Workspaces, projects, members, plan and usage.' },
+]
+
+function isDashboard(url: string): boolean {
+  return url.startsWith('/dashboard/')
+}
+
+/** A route without a schema is in no document as it is. */
+function hiddenWhen<T extends object | undefined>(schema: T, isHidden: boolean): T {
+  return isHidden && schema ? { ...schema, hide: true } : schema
 }
 
 /** The reference page and its script; nothing on it comes from another host. */

@@ -6,6 +6,8 @@ import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
 import type { KeyGuard } from './auth/require-key.ts'
+import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
+import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
 import { handleError } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
@@ -49,6 +51,7 @@ export type ServerDeps = HealthDeps &
   ListEventsDeps &
   WebhookDeps &
   ExportRouteDeps &
+  DashboardDeps &
   AcceptDeps & { keyGuard: KeyGuard; logger: Logger; metrics: Metrics }
 
 const WEBHOOK_ROUTES = [
@@ -109,6 +112,7 @@ export async function buildServer(
   await app.register(getKeyStatus(deps))
   for (const route of WEBHOOK_ROUTES) await app.register(route(deps))
   for (const route of EXPORT_ROUTES) await app.register(route(deps))
+  for (const route of DASHBOARD_ROUTES) await app.register(route(deps))
 
   serveOpenapi(app)
   await app.ready()
@@ -146,6 +150,7 @@ function createApp(logger: FastifyBaseLogger, patience: Patience): FastifyInstan
   app.setErrorHandler(handleError)
   app.decorateRequest('principal')
   app.decorateRequest('key')
+  app.decorateRequest('viewer')
   app.decorateRequest('clientAddress', '')
   return app
 }

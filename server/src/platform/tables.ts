@@ -13,7 +13,13 @@ export type Tables = {
   webhook: WebhookTable
   webhook_delivery: WebhookDeliveryTable
   segment: SegmentTable
+  segment_draft: SegmentDraftTable
   export_job: ExportJobTable
+  user_session: UserSessionTable
+  one_time_link: OneTimeLinkTable
+  explorer_view: ExplorerViewTable
+  export_template: ExportTemplateTable
+  verify_run: VerifyRunTable
 }
 
 /** Set by the database, never changed. */
@@ -154,6 +160,14 @@ type SegmentTable = {
   min_received_at: Date
   max_received_at: Date
   created_at: Date
+  /** Null for files of before the digest was kept: those are read as a whole. */
+  footer_sha256: Buffer | null
+}
+
+type SegmentDraftTable = {
+  workspace_id: string
+  object_key: string
+  created_at: Date
 }
 
 type ExportJobTable = {
@@ -175,8 +189,73 @@ type ExportJobTable = {
   error_code: string | null
   failure_summary: string | null
   rerun_of: string | null
+  created_by: string | null
   created_at: Date
   started_at: Date | null
   finished_at: Date | null
   expires_at: Date
+}
+
+type UserSessionTable = {
+  id: string
+  user_id: string
+  token_hash: Buffer
+  created_at: Date
+  seen_at: Date
+  expires_at: Date
+  address: string
+  user_agent: string
+}
+
+type OneTimeLinkTable = {
+  id: string
+  company_id: string
+  kind: string
+  token_hash: Buffer
+  email: string
+  role: string | null
+  workspace_ids: Generated<string[]>
+  user_id: string | null
+  created_by: string | null
+  created_at: Date
+  expires_at: Date
+}
+
+type ExplorerViewTable = {
+  company_id: string
+  id: string
+  workspace_id: string | null
+  owner_id: string | null
+  name: string
+  visibility: string
+  query: ColumnType<unknown, string, string>
+  created_at: Date
+  updated_at: Date
+}
+
+type ExportTemplateTable = {
+  company_id: string
+  id: string
+  workspace_id: string | null
+  owner_id: string | null
+  name: string
+  body: ColumnType<unknown, string, string>
+  created_at: Date
+  updated_at: Date
+}
+
+type VerifyRunTable = {
+  company_id: string
+  id: string
+  workspace_id: string
+  status: string
+  checked: number
+  total: number
+  verdict: string | null
+  bad_seq: number | null
+  bad_event_id: string | null
+  created_by: string | null
+  created_at: Date
+  beat_at: Date
+  finished_at: Date | null
 }

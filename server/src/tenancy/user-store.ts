@@ -25,3 +25,7 @@ export async function insertUser(
     throw new ApiError('conflict', { message: `There is an account for ${user.email} already.` })
   }
 }
+
+export function isRole(text: string): text is Role {
+  return ROLES.some((role) => role === text)
+}

@@ -113,6 +113,46 @@ export async function hasWorkspace(
   return row !== undefined
 }
 
+export type NamedWorkspace = { id: WorkspaceId; name: string; kind: WorkspaceKind }
+
+/** Those a member sees, by name; the company's own is among them for whoever has the whole company. */
+export async function listViewerWorkspaces(
+  db: Queryable,
+  {
+    companyId,
+    workspaceIds,
+  }: { companyId: CompanyId; workspaceIds: readonly WorkspaceId[] | null },
+): Promise<NamedWorkspace[]> {
+  const rows = await db
+    .selectFrom('workspace')
+    .select(['id', 'name', 'kind'])
+    .where('company_id', '=', companyId)
+    .orderBy('name')
+    .limit(COMPANY_BOUNDS.workspacesMax + 1)
+    .execute()
+  return rows
+    .map(({ id, name, kind }) => ({ id: assertId<'workspace'>(id), name, kind: kindOf(kind) }))
+    .filter(({ id }) => workspaceIds === null || workspaceIds.includes(id))
+}
+
+function kindOf(text: string): WorkspaceKind {
+  return text === 'SYSTEM' ? 'SYSTEM' : 'CUSTOMER'
+}
+
+/** The company's own, which is made with it. */
+export async function getSystemWorkspace(
+  db: Queryable,
+  companyId: CompanyId,
+): Promise<WorkspaceId> {
+  const row = await db
+    .selectFrom('workspace')
+    .select('id')
+    .where('company_id', '=', companyId)
+    .where('kind', '=', 'SYSTEM')
+    .executeTakeFirstOrThrow()
+  return assertId(row.id)
+}
+
 /** Every workspace of every company, for the ledger's check. */
 export async function listAllWorkspaces(db: Queryable): Promise<WorkspaceId[]> {
   const rows = await db.selectFrom('workspace').select('id').orderBy('id').execute()

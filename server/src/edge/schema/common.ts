@@ -39,6 +39,23 @@ export const KEY_ERRORS = [
   'unavailable',
 ] as const satisfies readonly ErrorCode[]
 
+/** Every route of the dashboard can fail like this. */
+export const SESSION_ERRORS = [
+  'not_signed_in',
+  'insufficient_role',
+  'unavailable',
+] as const satisfies readonly ErrorCode[]
+
+/** And every one that changes something. */
+export const CHANGE_ERRORS = [
+  ...SESSION_ERRORS,
+  'cross_site',
+  'invalid_request',
+  'invalid_json',
+  'payload_too_large',
+  'unsupported_media_type',
+] as const satisfies readonly ErrorCode[]
+
 /** Any body that is sent is read, also where none is asked for. */
 export const BODY_ERRORS = [
   'invalid_json',

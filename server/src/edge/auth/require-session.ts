@@ -1,0 +1,90 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../../errors.ts'
+import type { Clock } from '../../platform/clock.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { AddressRanges } from '../../tenancy/allowlist.ts'
+import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
+import { findViewer } from '../../tenancy/session-store.ts'
+import type { Viewer } from '../../tenancy/viewer.ts'
+import { clientAddress } from './client-address.ts'
+import { refuseCrossSite } from './same-site.ts'
+import { SessionCookie } from './session-cookie.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by `requireSession`, so it is there in every route that asks for a session. */
+    viewer: Viewer
+  }
+  interface FastifyContextConfig {
+    /** Of a dashboard route: what its caller must be allowed to. Null: anybody. */
+    permission?: Permission | null
+  }
+}
+
+type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+
+/** For a route's options: `{ ...deps.signedIn('events.read'), schema: … }`. */
+export type RouteGuard = { onRequest: Hook; config: { permission: Permission | null } }
+
+export class SessionGuard {
+  readonly cookie: SessionCookie
+  readonly #db: Queryable
+  readonly #clock: Clock
+  readonly #trustedProxies: AddressRanges
+  readonly #publicOrigin: string | null
+
+  constructor(options: {
+    db: Queryable
+    clock: Clock
+    trustedProxies: AddressRanges
+    publicUrl: string | null
+  }) {
+    this.#db = options.db
+    this.#clock = options.clock
+    this.#trustedProxies = options.trustedProxies
+    this.#publicOrigin = options.publicUrl === null ? null : new URL(options.publicUrl).origin
+    this.cookie = new SessionCookie({
+      isSecure: this.#publicOrigin?.startsWith('https:') === true,
+    })
+  }
+
+  /** Signed in, from our own pages, with a role that may. In this order. */
+  signedIn = (permission: Permission): RouteGuard => ({
+    config: { permission },
+    onRequest: async (request) => {
+      this.#noteAddress(request)
+      const token = this.cookie.read(request.headers.cookie)
+      const viewer = token && (await findViewer(this.#db, token, this.#clock()))
+      if (!viewer) throw new ApiError('not_signed_in')
+      refuseCrossSite(request, this.#publicOrigin)
+      request.viewer = viewer
+      refuseRole(viewer, permission)
+    },
+  })
+
+  /** For the few routes before somebody is signed in. */
+  anybody = (): RouteGuard => ({
+    config: { permission: null },
+    onRequest: async (request) => {
+      this.#noteAddress(request)
+      refuseCrossSite(request, this.#publicOrigin)
+    },
+  })
+
+  #noteAddress(request: FastifyRequest): void {
+    const { socket, headers } = request
+    request.clientAddress = clientAddress(
+      socket.remoteAddress,
+      headers['x-forwarded-for'],
+      this.#trustedProxies,
+    )
+  }
+}
+
+/** For a route whose permission depends on what it is asked to do. */
+export function refuseRole({ role }: Viewer, permission: Permission): void {
+  if (isAllowed(role, permission)) return
+  throw new ApiError('insufficient_role', {
+    message: `Your role is ${role}; this needs ${POLICY[permission].join(' or ')}.`,
+  })
+}

@@ -1,0 +1,3 @@
+import type { DashboardRoute } from '../dashboard-deps.ts'
+
+export const EXPLORER_ROUTES: readonly DashboardRoute[] = []

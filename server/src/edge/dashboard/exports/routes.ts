@@ -1,0 +1,3 @@
+import type { DashboardRoute } from '../dashboard-deps.ts'
+
+export const EXPORTS_ROUTES: readonly DashboardRoute[] = []

@@ -1,0 +1,22 @@
+import { COMPANY_ROUTES } from './company/routes.ts'
+import { EXPLORER_ROUTES } from './explorer/routes.ts'
+import { EXPORTS_ROUTES } from './exports/routes.ts'
+import { INTEGRITY_ROUTES } from './integrity/routes.ts'
+import { KEYS_ROUTES } from './keys/routes.ts'
+import { SESSION_ROUTES } from './session/routes.ts'
+import { TEMPLATES_ROUTES } from './templates/routes.ts'
+import { VIEWS_ROUTES } from './views/routes.ts'
+import { WEBHOOKS_ROUTES } from './webhooks/routes.ts'
+
+/** Every route under /dashboard, area by area. */
+export const DASHBOARD_ROUTES = [
+  ...SESSION_ROUTES,
+  ...EXPLORER_ROUTES,
+  ...VIEWS_ROUTES,
+  ...EXPORTS_ROUTES,
+  ...TEMPLATES_ROUTES,
+  ...WEBHOOKS_ROUTES,
+  ...KEYS_ROUTES,
+  ...INTEGRITY_ROUTES,
+  ...COMPANY_ROUTES,
+]

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { appendEvent, lockHead } from '../ledger/append-one-store.ts'
+import { canonicalJson } from '../ledger/canonical.ts'
+import { sealEvent } from '../ledger/chain.ts'
+import { createSaltSource } from '../ledger/commitment.ts'
+import type { EventId } from '../ledger/event.ts'
+import { nextEventId } from '../ledger/event-id.ts'
+import { facetsOf } from '../ledger/facets.ts'
+import { randomFraction } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import type { EventInput, EventOrigin } from './accept-event.ts'
+
+/** What the service itself writes: it has no key, no project and no clock of its own. */
+export type OwnEvent = Pick<EventInput, 'category' | 'action' | 'actor' | 'resource' | 'metadata'>
+
+export type AppendInTransaction = typeof appendInTransaction
+
+const drawSalts = createSaltSource()
+
+/**
+ * Writes an event as a part of somebody's transaction, so that it is stored exactly when the change
+ * that it tells of is. Call it last: the head of the chain is locked until the transaction ends.
+ */
+export async function appendInTransaction(
+  trx: Queryable,
+  { category, action, actor, resource, metadata }: OwnEvent,
+  { companyId, workspaceId, traceId }: EventOrigin,
+  nowMs: number,
+): Promise<EventId> {
+  const head = await lockHead(trx, workspaceId)
+  assert(head, 'a workspace has a head from its beginning')
+  const actorText = actor === undefined ? null : canonicalJson(actor)
+  const resourceText = resource === undefined ? null : canonicalJson(resource)
+  const event = sealEvent(
+    head,
+    {
+      companyId,
+      workspaceId,
+      projectId: null,
+      timestampMs: nowMs,
+      receivedAtMs: nowMs,
+      category,
+      action,
+      traceId,
+      actor: actorText,
+      resource: resourceText,
+      metadata: metadata === undefined ? null : canonicalJson(metadata),
+    },
+    { id: nextEventId(head.lastId, nowMs, randomFraction), salts: drawSalts() },
+  )
+  await appendEvent(trx, event, facetsOf(actorText, resourceText))
+  return event.id
+}
