@@ -26,6 +26,8 @@ export type DashboardDeps = {
   destinationRules: DestinationRules
   /** A hint that there may be something to send, or to end. */
   wakeDispatcher: () => void
+  /** A hint that somebody waits for a run through a chain. */
+  wakeVerifier: () => void
   exports: ExportDeps
   hasRateLimits: boolean
   /** The address that people reach the service at, without a slash at its end; null: the listening one. */

@@ -22,6 +22,14 @@ export type ChainVerdict =
 const EVENTS_PER_READ = 2_000
 const TRIES_MAX = 5
 
+export type VerifyOptions = {
+  eventsPerRead?: number
+  /** Told again and again how far it is. */
+  onProgress?: (checked: number) => void
+  /** Once aborted, the next look is not taken: the reason is thrown. */
+  signal?: AbortSignal
+}
+
 /**
  * Walks one chain from its first event to its head, first through the archive and then through the
  * table, recomputes every hash, and holds the columns that are not hashed against those that are.
@@ -31,11 +39,11 @@ export async function verifyChain(
   db: Queryable,
   store: ObjectStore,
   workspaceId: WorkspaceId,
-  { eventsPerRead = EVENTS_PER_READ }: { eventsPerRead?: number } = {},
+  options: VerifyOptions = {},
 ): Promise<ChainVerdict> {
   for (let tries = 1; ; tries += 1) {
     const archivedSeq = await readArchivedSeq(db, workspaceId)
-    const verdict = await verifyOnce(db, store, workspaceId, eventsPerRead)
+    const verdict = await verifyOnce(db, store, workspaceId, options)
     if (verdict.ok || tries === TRIES_MAX) return verdict
     // Unless the archiver moved on meanwhile: then what was missing may just have been moved.
     if ((await readArchivedSeq(db, workspaceId)) === archivedSeq) return verdict
@@ -46,11 +54,12 @@ async function verifyOnce(
   db: Queryable,
   store: ObjectStore,
   workspaceId: WorkspaceId,
-  eventsPerRead: number,
+  options: VerifyOptions,
 ): Promise<ChainVerdict> {
+  const { eventsPerRead = EVENTS_PER_READ, onProgress, signal } = options
   // Read first: events that are added meanwhile lie behind it.
   const end = await readHead(db, workspaceId)
-  const cold = await verifyArchive(db, store, workspaceId)
+  const cold = await verifyArchive(db, store, workspaceId, options)
   let { head } = cold
   let behind: ChainHead | null = null
   const bad = (problem: string, seq: number, id: string | null): ChainVerdict => ({
@@ -67,6 +76,7 @@ async function verifyOnce(
     return bad(`the head says the hash is ${end.hash}, id ${end.lastId}`, head.seq, head.lastId)
   }
   for (;;) {
+    signal?.throwIfAborted()
     const run = await listChainRun(db, { workspaceId, limit: eventsPerRead, ...runAfter(head) })
     const isRepeated = run[0]?.event.id === head.lastId
     for (const entry of isRepeated ? run.slice(1) : run) {
@@ -79,6 +89,7 @@ async function verifyOnce(
         return bad(`the head says the hash is ${end.hash}, id ${end.lastId}`, event.seq, event.id)
       }
     }
+    onProgress?.(head.seq)
     if (run.length < eventsPerRead) break
   }
   if (head.seq < end.seq) {

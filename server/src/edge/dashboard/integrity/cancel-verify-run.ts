@@ -1,0 +1,54 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import { endVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { VerifyRunParams, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleRun, verifyRunRecord } from './verify-run-record.ts'
+
+/** POST /dashboard/integrity/runs/{runId}/cancel */
+export const cancelVerifyRun =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/integrity/runs/:runId/cancel',
+      {
+        ...deps.signedIn('integrity.verify'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'cancelVerifyRun',
+          summary: 'Cancel a run',
+          tags: ['Integrity'],
+          params: VerifyRunParams,
+          response: {
+            200: VerifyRunRecord,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, params } = request
+        const run = await getVisibleRun(deps.db, viewer, params.runId)
+        await audited(deps, actorOf(request), async (trx, note) => {
+          const end = {
+            status: 'CANCELED' as const,
+            checked: null,
+            verdict: 'The run was canceled; it says nothing about the chain.',
+            badSeq: null,
+            badEventId: null,
+          }
+          if (!(await endVerifyRun(trx, run, end, new Date(deps.clock())))) {
+            throw new ApiError('conflict', { message: 'This run has ended already.' })
+          }
+          note({
+            action: 'VERIFY_CANCELED',
+            resource: { type: 'workspace', id: run.workspaceId },
+            metadata: { runId: run.id },
+          })
+        })
+        return verifyRunRecord(await getVisibleRun(deps.db, viewer, params.runId))
+      },
+    )
+  }

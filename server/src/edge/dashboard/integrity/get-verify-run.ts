@@ -1,0 +1,26 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { VerifyRunParams, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleRun, verifyRunRecord } from './verify-run-record.ts'
+
+/** GET /dashboard/integrity/runs/{runId}: how far it is, or what it found. */
+export const getVerifyRun =
+  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/integrity/runs/:runId',
+      {
+        ...deps.signedIn('integrity.read'),
+        schema: {
+          operationId: 'getVerifyRun',
+          summary: 'Progress and verdict of a run',
+          tags: ['Integrity'],
+          params: VerifyRunParams,
+          response: { 200: VerifyRunRecord, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+        },
+      },
+      async ({ viewer, params }) =>
+        verifyRunRecord(await getVisibleRun(deps.db, viewer, params.runId)),
+    )
+  }

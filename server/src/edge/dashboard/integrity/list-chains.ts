@@ -1,0 +1,50 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { EMPTY_HEAD } from '../../../ledger/event.ts'
+import { readHead } from '../../../ledger/event-store.ts'
+import { readArchivedSeq } from '../../../ledger/segment-store.ts'
+import { listLastRuns } from '../../../outlet/verify/verify-run-store.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { listViewerWorkspaces, type NamedWorkspace } from '../../../tenancy/workspace-store.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { ChainList } from '../../schema/dashboard/integrity.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { verifyRunRecord } from './verify-run-record.ts'
+
+/** GET /dashboard/integrity: the head of each chain, and what the last look through it found. */
+export const listChains =
+  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/integrity',
+      {
+        ...deps.signedIn('integrity.read'),
+        schema: {
+          operationId: 'listChains',
+          summary: 'The head of each chain',
+          tags: ['Integrity'],
+          response: { 200: ChainList, ...errorResponses(...SESSION_ERRORS) },
+        },
+      },
+      async ({ viewer }, reply) => {
+        const workspaces = await listViewerWorkspaces(deps.db, viewer)
+        const workspaceIds = workspaces.map(({ id }) => id)
+        const runs = await listOrDrift(reply, 'verify_run', () =>
+          listLastRuns(deps.db, { companyId: viewer.companyId, workspaceIds }),
+        )
+        const chains = []
+        for (const workspace of workspaces) {
+          const run = runs.find(({ workspaceId }) => workspaceId === workspace.id)
+          const lastRun = run ? verifyRunRecord(run) : null
+          chains.push({ ...(await readChain(deps.db, workspace)), lastRun })
+        }
+        return { chains }
+      },
+    )
+  }
+
+async function readChain(db: Queryable, { id: workspaceId, name, kind }: NamedWorkspace) {
+  const { seq, hash, lastId } = (await readHead(db, workspaceId)) ?? EMPTY_HEAD
+  const archivedSeq = await readArchivedSeq(db, workspaceId)
+  return { workspaceId, name, kind, seq, hash, lastEventId: lastId, archivedSeq }
+}

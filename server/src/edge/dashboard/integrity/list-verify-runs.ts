@@ -1,0 +1,45 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { listVerifyRuns as readVerifyRuns } from '../../../outlet/verify/verify-run-store.ts'
+import { visibleWorkspace } from '../../../tenancy/viewer.ts'
+import { listViewerWorkspaces } from '../../../tenancy/workspace-store.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { VerifyRunList, VerifyRunQuery } from '../../schema/dashboard/integrity.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { verifyRunRecord } from './verify-run-record.ts'
+
+const LIMIT_DEFAULT = 20
+
+/** GET /dashboard/integrity/runs: newest first. */
+export const listVerifyRuns =
+  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/integrity/runs',
+      {
+        ...deps.signedIn('integrity.read'),
+        schema: {
+          operationId: 'listVerifyRuns',
+          summary: 'What earlier runs found',
+          tags: ['Integrity'],
+          querystring: VerifyRunQuery,
+          response: {
+            200: VerifyRunList,
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found'),
+          },
+        },
+      },
+      async ({ viewer, query }, reply) => {
+        const workspaceIds =
+          query.workspaceId === undefined
+            ? (await listViewerWorkspaces(deps.db, viewer)).map(({ id }) => id)
+            : [await visibleWorkspace(deps.db, viewer, query.workspaceId)]
+        const { companyId } = viewer
+        const limit = query.limit ?? LIMIT_DEFAULT
+        const runs = await listOrDrift(reply, 'verify_run', () =>
+          readVerifyRuns(deps.db, { companyId, workspaceIds, limit }),
+        )
+        return { runs: runs.map(verifyRunRecord) }
+      },
+    )
+  }

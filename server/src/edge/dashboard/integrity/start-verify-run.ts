@@ -1,0 +1,57 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { readHead } from '../../../ledger/event-store.ts'
+import { insertVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
+import { visibleWorkspace } from '../../../tenancy/viewer.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { VerifyRunInput, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { verifyRunRecord } from './verify-run-record.ts'
+
+/** POST /dashboard/integrity/runs: looks through a whole chain, in the background. */
+export const startVerifyRun =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'wakeVerifier'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/integrity/runs',
+      {
+        ...deps.signedIn('integrity.verify'),
+        schema: {
+          operationId: 'startVerifyRun',
+          summary: 'Verify a chain now',
+          description:
+            'Recomputes every hash from the first event to the last, archived ones included. One run a workspace at a time.',
+          tags: ['Integrity'],
+          body: VerifyRunInput,
+          response: {
+            201: VerifyRunRecord,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, body } = request
+        const workspaceId = await visibleWorkspace(deps.db, viewer, body.workspaceId)
+        const total = (await readHead(deps.db, workspaceId))?.seq ?? 0
+        const run = await audited(deps, actorOf(request), async (trx, note) => {
+          const inserted = await insertVerifyRun(trx, {
+            companyId: viewer.companyId,
+            workspaceId,
+            total,
+            createdBy: viewer.userId,
+            now: new Date(deps.clock()),
+          })
+          note({
+            action: 'VERIFY_STARTED',
+            resource: { type: 'workspace', id: workspaceId },
+            metadata: { runId: inserted.id, events: total },
+          })
+          return inserted
+        })
+        deps.wakeVerifier()
+        return await reply.code(201).send(verifyRunRecord(run))
+      },
+    )
+  }

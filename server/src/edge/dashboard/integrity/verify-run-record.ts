@@ -1,0 +1,29 @@
+import { ApiError } from '../../../errors.ts'
+import type { VerifyRun } from '../../../outlet/verify/verify-run.ts'
+import { findVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
+import { parseId } from '../../../platform/id.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { seesWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
+
+export function verifyRunRecord(run: VerifyRun) {
+  return {
+    id: run.id,
+    workspaceId: run.workspaceId,
+    status: run.status,
+    checked: run.checked,
+    total: run.total,
+    verdict: run.verdict,
+    badSeq: run.badSeq,
+    badEventId: run.badEventId,
+    createdAt: run.createdAt.toISOString(),
+    finishedAt: run.finishedAt?.toISOString() ?? null,
+  }
+}
+
+/** What a path names, for whoever sees its workspace. */
+export async function getVisibleRun(db: Queryable, viewer: Viewer, id: string): Promise<VerifyRun> {
+  const runId = parseId<'verify-run'>(id)
+  const run = runId && (await findVerifyRun(db, { companyId: viewer.companyId, id: runId }))
+  if (!run || !seesWorkspace(viewer, run.workspaceId)) throw new ApiError('not_found')
+  return run
+}

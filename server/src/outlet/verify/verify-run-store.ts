@@ -1,0 +1,201 @@
+import { type Selectable, sql } from 'kysely'
+import { ApiError } from '../../errors.ts'
+import {
+  assertId,
+  type CompanyId,
+  newId,
+  type UserId,
+  type WorkspaceId,
+} from '../../platform/id.ts'
+import { type Queryable, sqlStateOf, SQLSTATE } from '../../platform/pg.ts'
+import type { Tables } from '../../platform/tables.ts'
+import {
+  VERIFY_STATUSES,
+  type VerifyRun,
+  type VerifyRunId,
+  type VerifyStatus,
+} from './verify-run.ts'
+
+/** A run that nobody has worked on for so long is taken over. */
+const ABANDONED_MS = 15_000
+/** Older ones are deleted as new ones come. */
+const RUNS_KEPT_PER_COMPANY = 1_000
+
+/** One run a workspace at a time. */
+export async function insertVerifyRun(
+  db: Queryable,
+  run: {
+    companyId: CompanyId
+    workspaceId: WorkspaceId
+    total: number
+    createdBy: UserId
+    now: Date
+  },
+): Promise<VerifyRun> {
+  const id = newId<'verify-run'>(run.now.getTime())
+  try {
+    const row = await db
+      .insertInto('verify_run')
+      .values({
+        company_id: run.companyId,
+        id,
+        workspace_id: run.workspaceId,
+        status: 'RUNNING',
+        checked: 0,
+        total: run.total,
+        verdict: null,
+        bad_seq: null,
+        bad_event_id: null,
+        created_by: run.createdBy,
+        created_at: run.now,
+        // As if abandoned long ago: whoever looks next takes it.
+        beat_at: new Date(0),
+        finished_at: null,
+      })
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    await deleteOldRuns(db, run.companyId)
+    return toRun(row)
+  } catch (error) {
+    if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
+    throw new ApiError('conflict', {
+      message:
+        'This workspace is being verified already. Wait for the verdict, or cancel that run.',
+      cause: error,
+    })
+  }
+}
+
+async function deleteOldRuns(db: Queryable, companyId: CompanyId): Promise<void> {
+  await sql`
+    delete from verify_run
+     where company_id = ${companyId} and status <> 'RUNNING' and created_at <= (
+       select created_at from verify_run where company_id = ${companyId}
+        order by created_at desc offset ${RUNS_KEPT_PER_COMPANY} limit 1)`.execute(db)
+}
+
+export async function findVerifyRun(
+  db: Queryable,
+  { companyId, id }: { companyId: CompanyId; id: VerifyRunId },
+): Promise<VerifyRun | null> {
+  const row = await db
+    .selectFrom('verify_run')
+    .selectAll()
+    .where('company_id', '=', companyId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row ? toRun(row) : null
+}
+
+/** Newest first, of these workspaces. */
+export async function listVerifyRuns(
+  db: Queryable,
+  {
+    companyId,
+    workspaceIds,
+    limit,
+  }: { companyId: CompanyId; workspaceIds: readonly WorkspaceId[]; limit: number },
+): Promise<VerifyRun[]> {
+  if (workspaceIds.length === 0) return []
+  const rows = await db
+    .selectFrom('verify_run')
+    .selectAll()
+    .where('company_id', '=', companyId)
+    .where('workspace_id', 'in', workspaceIds)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(toRun)
+}
+
+/** The newest run of each of these workspaces. */
+export async function listLastRuns(
+  db: Queryable,
+  { companyId, workspaceIds }: { companyId: CompanyId; workspaceIds: readonly WorkspaceId[] },
+): Promise<VerifyRun[]> {
+  const { rows } = await sql<Selectable<Tables['verify_run']>>`
+    select distinct on (workspace_id) *
+      from verify_run
+     where company_id = ${companyId} and workspace_id = any (${workspaceIds}::uuid[])
+     order by workspace_id, created_at desc, id desc`.execute(db)
+  return rows.map(toRun)
+}
+
+/** The next run that waits for a node, or whose node is gone. It is the caller's from now on. */
+export async function takeVerifyRun(db: Queryable, now: Date): Promise<VerifyRun | null> {
+  const abandonedBefore = new Date(now.getTime() - ABANDONED_MS)
+  const { rows } = await sql<Selectable<Tables['verify_run']>>`
+    update verify_run set beat_at = ${now}
+     where (company_id, id) = (
+       select company_id, id from verify_run
+        where status = 'RUNNING' and beat_at < ${abandonedBefore}
+        order by created_at limit 1 for update skip locked)
+    returning *`.execute(db)
+  return rows[0] ? toRun(rows[0]) : null
+}
+
+/** False when the run is no longer running: it was canceled. */
+export async function noteVerifyProgress(
+  db: Queryable,
+  { companyId, id }: VerifyRun,
+  { checked, now }: { checked: number; now: Date },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('verify_run')
+    .set({ checked, beat_at: now })
+    .where('company_id', '=', companyId)
+    .where('id', '=', id)
+    .where('status', '=', 'RUNNING')
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+export type VerifyEnd = {
+  status: Exclude<VerifyStatus, 'RUNNING'>
+  checked: number | null
+  verdict: string
+  badSeq: number | null
+  badEventId: string | null
+}
+
+/** Ends a run that runs; false when it had ended before. */
+export async function endVerifyRun(
+  db: Queryable,
+  { companyId, id }: Pick<VerifyRun, 'companyId' | 'id'>,
+  end: VerifyEnd,
+  now: Date,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('verify_run')
+    .set({
+      status: end.status,
+      ...(end.checked !== null && { checked: end.checked }),
+      verdict: end.verdict,
+      bad_seq: end.badSeq,
+      bad_event_id: end.badEventId,
+      finished_at: now,
+    })
+    .where('company_id', '=', companyId)
+    .where('id', '=', id)
+    .where('status', '=', 'RUNNING')
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+function toRun(row: Selectable<Tables['verify_run']>): VerifyRun {
+  return {
+    id: assertId(row.id),
+    companyId: assertId(row.company_id),
+    workspaceId: assertId(row.workspace_id),
+    status: VERIFY_STATUSES.find((status) => status === row.status) ?? 'FAILED',
+    checked: row.checked,
+    total: row.total,
+    verdict: row.verdict,
+    badSeq: row.bad_seq,
+    badEventId: row.bad_event_id,
+    createdBy: row.created_by === null ? null : assertId(row.created_by),
+    createdAt: row.created_at,
+    finishedAt: row.finished_at,
+  }
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { takeVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg.ts'
+import { readAudit, signInAs } from '../harness/dashboard.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+const owner = new Database({
+  connection: annals.database.connection,
+  role: 'owner',
+  connectionsMax: 1,
+  logger: createLogger('silent'),
+})
+after(() => owner[Symbol.asyncDispose]())
+
+async function foundWithEvents(count: number) {
+  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const events = Array.from({ length: count }, (_, nth) => ({ category: 'c', action: `a${nth}` }))
+  const { json } = await annals.call('POST', '/v1/events/batch', {
+    key: company.workspaceKey,
+    body: { events },
+  })
+  const ids: string[] = json.results.map(({ id }: { id: string }) => id)
+  return { company, workspaceId: company.workspace.id, ids }
+}
+
+type Caller = Awaited<ReturnType<typeof signInAs>>
+
+async function verdictOf(caller: Caller, workspaceId: string) {
+  const started = await caller.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
+  assert.equal(started.status, 201, started.text)
+  return await eventually(async () => {
+    const { json } = await caller.call('GET', `/dashboard/integrity/runs/${started.json.id}`)
+    assert.notEqual(json.status, 'RUNNING')
+    return json
+  })
+}
+
+test('a chain that holds gets a verdict that says so, and is shown with its head', async () => {
+  const { company, workspaceId, ids } = await foundWithEvents(7)
+  const analyst = await signInAs(annals, company, 'ANALYST', [workspaceId])
+  const run = await verdictOf(analyst, workspaceId)
+  assert.equal(run.status, 'HOLDS')
+  assert.equal(run.checked, 7)
+  assert.match(run.verdict, /All 7 events hold/)
+  const { json } = await analyst.call('GET', '/dashboard/integrity')
+  assert.equal(json.chains.length, 1, 'only the workspace he is given')
+  assert.equal(json.chains[0].seq, 7)
+  assert.equal(json.chains[0].lastEventId, ids[6])
+  assert.deepEqual(json.chains[0].lastRun, run)
+})
+
+test('an event that somebody edited in the database is named by the verdict', async () => {
+  const { company, workspaceId, ids } = await foundWithEvents(5)
+  const admin = await signInAs(annals, company, 'ADMIN')
+  await sql`update event set action = 'nothing' where id = ${ids[2]}`.execute(owner.db)
+  const run = await verdictOf(admin, workspaceId)
+  assert.equal(run.status, 'BROKEN')
+  assert.equal(run.badSeq, 3)
+  assert.equal(run.badEventId, ids[2])
+  assert.match(run.verdict, /does not hold at event 3/)
+})
+
+test('a run is written down in the audit, and a second one at the same time is refused', async () => {
+  const { company, workspaceId } = await foundWithEvents(1)
+  const admin = await signInAs(annals, company, 'ADMIN')
+  await sql`
+    insert into verify_run (company_id, id, workspace_id, status, checked, total, created_at, beat_at)
+    values (${company.company.id}, gen_random_uuid(), ${workspaceId}, 'RUNNING', 0, 1, now(),
+            now() + interval '1 hour')`.execute(owner.db)
+  const second = await admin.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
+  assert.equal(second.status, 409)
+  assert.match(second.json.error, /being verified already/)
+  const { json } = await admin.call('GET', '/dashboard/integrity/runs')
+  const cancel = () => admin.call('POST', `/dashboard/integrity/runs/${json.runs[0].id}/cancel`)
+  const canceled = await cancel()
+  assert.equal(canceled.json.status, 'CANCELED')
+  assert.equal((await cancel()).status, 409)
+  await verdictOf(admin, workspaceId)
+  const actions = (await readAudit(annals, company)).map(({ action }) => action)
+  assert.deepEqual(actions, ['VERIFY_CANCELED', 'VERIFY_STARTED'])
+})
+
+test('a run whose node died is begun again by another', async () => {
+  const { company, workspaceId } = await foundWithEvents(3)
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const inserted = await sql<{ id: string }>`
+    insert into verify_run (company_id, id, workspace_id, status, checked, total, created_at, beat_at)
+    values (${company.company.id}, gen_random_uuid(), ${workspaceId}, 'RUNNING', 1, 3, now(),
+            now() - interval '1 minute') returning id`.execute(owner.db)
+  await eventually(async () => {
+    const path = `/dashboard/integrity/runs/${inserted.rows[0]?.id}`
+    assert.equal((await admin.call('GET', path)).json.status, 'HOLDS')
+  })
+  assert.equal(await takeVerifyRun(annals.app.database.db, new Date()), null)
+})
+
+test('a viewer looks but does not verify, and nobody sees another company’s runs', async () => {
+  const { company, workspaceId } = await foundWithEvents(1)
+  const viewer = await signInAs(annals, company, 'VIEWER', [workspaceId])
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const refused = await viewer.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
+  assert.equal(refused.status, 403)
+  assert.equal(refused.json.code, 'insufficient_role')
+  const run = await verdictOf(admin, workspaceId)
+  const stranger = await signInAs(annals, await annals.found(), 'OWNER')
+  const staging = company.workspaces[1]?.id
+  const onlyStaging = await signInAs(annals, company, 'ANALYST', staging ? [staging] : [])
+  const unknown = '00000000-0000-7000-8000-000000000000'
+  for (const caller of [stranger, onlyStaging]) {
+    const answers = await Promise.all(
+      [run.id, unknown, 'no-id'].map((id) => caller.call('GET', `/dashboard/integrity/runs/${id}`)),
+    )
+    for (const { status, json } of answers) {
+      assert.equal(status, 404)
+      assert.equal(json.error, answers[1]?.json.error)
+    }
+    const start = await caller.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
+    assert.equal(start.status, 404)
+  }
+})
+
+test('where the table of runs is missing the list is empty and says why', async () => {
+  const { company } = await foundWithEvents(1)
+  const admin = await signInAs(annals, company, 'ADMIN')
+  await sql`alter table verify_run rename to verify_run_of_tomorrow`.execute(owner.db)
+  try {
+    for (const path of ['/dashboard/integrity/runs', '/dashboard/integrity']) {
+      const { status, headers } = await admin.call('GET', path)
+      assert.equal(status, 200)
+      assert.equal(headers.get('x-service-schema-drift'), 'verify_run')
+    }
+  } finally {
+    await sql`alter table verify_run_of_tomorrow rename to verify_run`.execute(owner.db)
+  }
+})
