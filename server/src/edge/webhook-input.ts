@@ -1,6 +1,11 @@
+import type { Static } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { destinationFault } from '../outlet/webhook/destination.ts'
+import type { TimeWindow } from '../outlet/webhook/redeliver-window.ts'
+import { DELIVERY_KEPT_MS } from '../outlet/webhook/sweep-worker.ts'
 import { parseId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
+import { parseRfc3339 } from '../platform/rfc3339.ts'
+import type { WindowInput } from './schema/webhook.ts'
 import type { WebhookDeps } from './webhook-resource.ts'
 
 /** Part of reading the body: nothing is looked up, and nothing is dialled. */
@@ -27,5 +32,21 @@ export async function readProject(
   if (projectId && (await hasProject(workspaceId, projectId))) return projectId
   throw new ApiError('unknown_project', {
     details: [{ path: '/projectId', message: 'is no project of this workspace' }],
+  })
+}
+
+/** Beyond the time that deliveries are kept, what succeeded cannot be told from what is missing. */
+export function readWindow({ from, to }: Static<typeof WindowInput>, nowMs: number): TimeWindow {
+  const fromMs = parseRfc3339(from) ?? Number.NaN
+  const toMs = parseRfc3339(to) ?? Number.NaN
+  if (!(fromMs < toMs)) throw badFrom('must be before to')
+  if (fromMs < nowMs - DELIVERY_KEPT_MS) throw badFrom('must not be more than 30 days ago')
+  return { fromMs, toMs }
+}
+
+function badFrom(message: string): ApiError {
+  return new ApiError('invalid_request', {
+    message: `The request does not match the schema: /from ${message}.`,
+    details: [{ path: '/from', message }],
   })
 }

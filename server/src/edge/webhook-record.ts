@@ -1,4 +1,5 @@
 import type { Delivery } from '../outlet/webhook/delivery-store.ts'
+import type { WindowResult } from '../outlet/webhook/redeliver-window.ts'
 import type { Webhook } from '../outlet/webhook/webhook.ts'
 
 /** A webhook as it is listed. Field by field: what is not named here, such as a secret, stays. */
@@ -39,6 +40,15 @@ export function deliveryRecord(delivery: Delivery) {
     nextAttemptAt: textOf(delivery.nextAttemptAt),
     createdAt: delivery.createdAt.toISOString(),
     updatedAt: delivery.updatedAt.toISOString(),
+  }
+}
+
+export function windowRecord({ continueFrom, redelivered, made }: WindowResult) {
+  return {
+    redelivered,
+    made,
+    isComplete: continueFrom === null,
+    continueFrom: textOf(continueFrom),
   }
 }
 

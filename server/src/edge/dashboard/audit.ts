@@ -97,7 +97,8 @@ export async function audited<T>(
   })
 }
 
-async function writeEntry(
+/** For a change that has a transaction of its own. Call it last. */
+export async function writeEntry(
   trx: Queryable,
   { companyId, userId, email, role, address, traceId }: AuditActor,
   { action, resource, metadata }: AuditEntry,

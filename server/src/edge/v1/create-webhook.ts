@@ -1,10 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { newWebhookSecret } from '../../outlet/webhook/webhook-secret.ts'
-import { insertWebhook } from '../../outlet/webhook/webhook-store.ts'
-import { WEBHOOK_EVENTS } from '../../outlet/webhook/webhook.ts'
-import { newId } from '../../platform/id.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedWebhook, WEBHOOK_ERRORS, WebhookInput, WorkspaceParams } from '../schema/webhook.ts'
+import { makeWebhook } from '../webhook-actions.ts'
 import { readProject, refuseDestination } from '../webhook-input.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook-resource.ts'
 
@@ -40,32 +37,11 @@ export const createWebhook =
         refuseDestination(body.url, deps)
         const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
         const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
-        const nowMs = deps.clock()
-        const id = newId<'webhook'>(nowMs)
-        const secret = body.customSecret ?? newWebhookSecret()
-        const webhook = await deps.db.transaction().execute((tx) =>
-          insertWebhook(tx, {
-            id,
-            companyId: principal.companyId,
-            workspaceId,
-            projectId,
-            url: body.url,
-            events: body.events ?? WEBHOOK_EVENTS,
-            secret: deps.box.seal(secret, id),
-            secretLabel: body.secretLabel ?? null,
-            now: new Date(nowMs),
-          }),
-        )
-        return await reply.code(201).send({
-          id,
-          url: webhook.url,
-          status: webhook.status,
-          events: webhook.events,
-          projectId,
-          secretLabel: webhook.secretLabel,
-          secret,
-          createdAt: webhook.createdAt.toISOString(),
-        })
+        const place = { companyId: principal.companyId, workspaceId, projectId }
+        const created = await deps.db
+          .transaction()
+          .execute((trx) => makeWebhook(trx, deps, place, body))
+        return await reply.code(201).send(created)
       },
     )
   }

@@ -1,10 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { ApiError } from '../../errors.ts'
-import { finishRotation } from '../../outlet/webhook/rotation.ts'
-import { lockWebhook, updateSecrets } from '../../outlet/webhook/webhook-store.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { FinishedRotation, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { finishOverlap } from '../webhook-actions.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/finish-rotation: the new secret becomes the only one now. */
@@ -30,15 +28,8 @@ export const finishWebhookRotation =
         },
       },
       async ({ principal, params }) => {
-        const { id, workspaceId } = await getWebhook(deps, principal, params.webhookId)
-        await deps.db.transaction().execute(async (tx) => {
-          const webhook = await lockWebhook(tx, { workspaceId, id })
-          if (!webhook) throw new ApiError('not_found')
-          if (webhook.nextSecretAt === null) return
-          const secrets = finishRotation(webhook.secrets)
-          await updateSecrets(tx, webhook, { ...secrets, now: new Date(deps.clock()) })
-        })
-        return { id, nextSecretAt: null }
+        const webhook = await getWebhook(deps, principal, params.webhookId)
+        return await deps.db.transaction().execute((trx) => finishOverlap(trx, deps, webhook))
       },
     )
   }

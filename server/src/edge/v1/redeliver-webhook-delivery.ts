@@ -1,9 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { ApiError } from '../../errors.ts'
-import { redeliver } from '../../outlet/webhook/delivery-store.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { DeliveryParams, DeliveryRecord, WEBHOOK_ERRORS } from '../schema/webhook.ts'
+import { sendDeliveryAgain } from '../webhook-actions.ts'
 import { deliveryRecord } from '../webhook-record.ts'
 import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
 
@@ -31,21 +30,7 @@ export const redeliverWebhookDelivery =
       },
       async ({ principal, params }, reply) => {
         const { webhook, delivery } = await getDelivery(deps, principal, params)
-        if (webhook.status === 'DISABLED') {
-          throw new ApiError('conflict', { message: 'The webhook is disabled. Enable it first.' })
-        }
-        const isAgain = await redeliver(deps.db, {
-          workspaceId: webhook.workspaceId,
-          webhookId: webhook.id,
-          deliveryId: delivery.id,
-          now: new Date(deps.clock()),
-        })
-        if (!isAgain) {
-          throw new ApiError('conflict', {
-            message:
-              'The delivery waits to be sent or is on its way already, or its event is archived and cannot be sent again.',
-          })
-        }
+        await sendDeliveryAgain(deps.db, deps, webhook, delivery.id)
         const again = await getDelivery(deps, principal, params)
         deps.wakeDispatcher()
         return await reply.code(202).send(deliveryRecord(again.delivery))

@@ -1,11 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { Static } from 'typebox'
-import { ApiError } from '../../errors.ts'
-import { redeliverWindow, type TimeWindow } from '../../outlet/webhook/redeliver-window.ts'
-import { DELIVERY_KEPT_MS } from '../../outlet/webhook/sweep-worker.ts'
-import { parseRfc3339 } from '../../platform/rfc3339.ts'
+import { redeliverWindow } from '../../outlet/webhook/redeliver-window.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams, WindowAnswer, WindowInput } from '../schema/webhook.ts'
+import { refuseDisabled } from '../webhook-actions.ts'
+import { readWindow } from '../webhook-input.ts'
+import { windowRecord } from '../webhook-record.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/redeliver: what a receiver missed in a time. */
@@ -33,37 +32,10 @@ export const redeliverWebhookWindow =
       async ({ principal, params, body }, reply) => {
         const window = readWindow(body, deps.clock())
         const webhook = await getWebhook(deps, principal, params.webhookId)
-        if (webhook.status === 'DISABLED') {
-          throw new ApiError('conflict', { message: 'The webhook is disabled. Enable it first.' })
-        }
-        const { continueFrom, ...counts } = await redeliverWindow(
-          deps.db,
-          webhook,
-          window,
-          deps.clock,
-        )
+        refuseDisabled(webhook)
+        const result = await redeliverWindow(deps.db, webhook, window, deps.clock)
         deps.wakeDispatcher()
-        return await reply.code(202).send({
-          ...counts,
-          isComplete: continueFrom === null,
-          continueFrom: continueFrom?.toISOString() ?? null,
-        })
+        return await reply.code(202).send(windowRecord(result))
       },
     )
   }
-
-/** Beyond the time that deliveries are kept, what succeeded cannot be told from what is missing. */
-function readWindow({ from, to }: Static<typeof WindowInput>, nowMs: number): TimeWindow {
-  const fromMs = parseRfc3339(from) ?? Number.NaN
-  const toMs = parseRfc3339(to) ?? Number.NaN
-  if (!(fromMs < toMs)) throw badFrom('must be before to')
-  if (fromMs < nowMs - DELIVERY_KEPT_MS) throw badFrom('must not be more than 30 days ago')
-  return { fromMs, toMs }
-}
-
-function badFrom(message: string): ApiError {
-  return new ApiError('invalid_request', {
-    message: `The request does not match the schema: /from ${message}.`,
-    details: [{ path: '/from', message }],
-  })
-}

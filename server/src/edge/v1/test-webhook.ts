@@ -1,10 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { ApiError } from '../../errors.ts'
-import { insertTest } from '../../outlet/webhook/delivery-store.ts'
-import { newId } from '../../platform/id.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { TestReceipt, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { sendTest } from '../webhook-actions.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/test: a delivery without an event, signed like any other. */
@@ -31,19 +29,9 @@ export const testWebhook =
       },
       async ({ principal, params }, reply) => {
         const webhook = await getWebhook(deps, principal, params.webhookId)
-        const nowMs = deps.clock()
-        const deliveryId = newId<'delivery'>(nowMs)
-        const sequence = await insertTest(deps.db, {
-          workspaceId: webhook.workspaceId,
-          webhookId: webhook.id,
-          id: deliveryId,
-          now: new Date(nowMs),
-        })
-        if (sequence === null) {
-          throw new ApiError('conflict', { message: 'The webhook is disabled. Enable it first.' })
-        }
+        const receipt = await sendTest(deps.db, deps, webhook)
         deps.wakeDispatcher()
-        return await reply.code(202).send({ deliveryId, sequence })
+        return await reply.code(202).send(receipt)
       },
     )
   }

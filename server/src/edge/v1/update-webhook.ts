@@ -1,10 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { ApiError } from '../../errors.ts'
-import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookChange, WebhookParams, WebhookRecord } from '../schema/webhook.ts'
+import { changeWebhook } from '../webhook-actions.ts'
 import { readProject, refuseDestination } from '../webhook-input.ts'
-import { webhookRecord } from '../webhook-record.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** PATCH /v1/webhooks/{webhookId}: what is not named stays. */
@@ -32,17 +30,13 @@ export const updateWebhook =
       async ({ principal, params, body: { url, events, projectId } }) => {
         refuseDestination(url, deps)
         const found = await getWebhook(deps, principal, params.webhookId)
-        const nowMs = deps.clock()
-        const webhook = await webhookStore.updateWebhook(deps.db, found, {
+        return await changeWebhook(deps.db, deps, found, {
           ...(url !== undefined && { url }),
           ...(events !== undefined && { events }),
           ...(projectId !== undefined && {
             projectId: await readProject(projectId, found.workspaceId, deps),
           }),
-          now: new Date(nowMs),
         })
-        if (!webhook) throw new ApiError('not_found')
-        return webhookRecord(webhook, nowMs)
       },
     )
   }

@@ -9,12 +9,13 @@ const ENDED_PER_STATEMENT_MAX = 1_000
 /**
  * Enables a webhook without a flood of what was left over when it was disabled: first everything that
  * still waits is ended, some at a time, and the turn that finds no more enables it. A disabled webhook
- * gets no new deliveries, so there is a last turn. False when the webhook is gone.
+ * gets no new deliveries, so there is a last turn. False when the webhook is gone. What is done `alongside` is part of that turn.
  */
 export async function endWaitingAndEnable(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
   clock: Clock,
+  alongside: (tx: Queryable) => Promise<void> = async () => {},
 ): Promise<boolean> {
   for (;;) {
     const state = await db.transaction().execute(async (tx) => {
@@ -28,6 +29,7 @@ export async function endWaitingAndEnable(
       const ended = await endWaiting(tx, { workspaceId, webhookId: id, reason, limit, now })
       if (ended === limit) return 'waiting'
       await enableWebhook(tx, { workspaceId, id }, now)
+      await alongside(tx)
       return 'enabled'
     })
     if (state !== 'waiting') return state === 'enabled'

@@ -1,0 +1,158 @@
+import type { Static } from 'typebox'
+import { ApiError } from '../errors.ts'
+import type { DeliveryId } from '../outlet/webhook/delivery.ts'
+import { insertTest, redeliver } from '../outlet/webhook/delivery-store.ts'
+import { finishRotation, rotate } from '../outlet/webhook/rotation.ts'
+import { newWebhookSecret } from '../outlet/webhook/webhook-secret.ts'
+import {
+  insertWebhook,
+  lockWebhook,
+  updateSecrets,
+  updateWebhook,
+} from '../outlet/webhook/webhook-store.ts'
+import { type Webhook, WEBHOOK_EVENTS } from '../outlet/webhook/webhook.ts'
+import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import {
+  OVERLAP_SECONDS_DEFAULT,
+  type SecretRotation,
+  type WebhookChange,
+  type WebhookInput,
+} from './schema/webhook.ts'
+import { webhookRecord } from './webhook-record.ts'
+import type { WebhookDeps } from './webhook-resource.ts'
+
+/*
+ * What may be done to a webhook, for a key and for a member alike. Each is a part of the caller's
+ * transaction, and answers what the caller is told.
+ */
+
+type ActionDeps = Pick<WebhookDeps, 'clock' | 'box'>
+
+/** The only answer that holds the first secret. */
+export async function makeWebhook(
+  trx: Queryable,
+  { clock, box }: ActionDeps,
+  place: { companyId: CompanyId; workspaceId: WorkspaceId; projectId: ProjectId | null },
+  input: Static<typeof WebhookInput>,
+) {
+  const nowMs = clock()
+  const id = newId<'webhook'>(nowMs)
+  const secret = input.customSecret ?? newWebhookSecret()
+  const webhook = await insertWebhook(trx, {
+    ...place,
+    id,
+    url: input.url,
+    events: input.events ?? WEBHOOK_EVENTS,
+    secret: box.seal(secret, id),
+    secretLabel: input.secretLabel ?? null,
+    now: new Date(nowMs),
+  })
+  return {
+    id,
+    url: webhook.url,
+    status: webhook.status,
+    events: [...webhook.events],
+    projectId: webhook.projectId,
+    secretLabel: webhook.secretLabel,
+    secret,
+    createdAt: webhook.createdAt.toISOString(),
+  }
+}
+
+/** `projectId` as it was read; the one of the input may be foreign. */
+export async function changeWebhook(
+  trx: Queryable,
+  { clock }: Pick<ActionDeps, 'clock'>,
+  webhook: Webhook,
+  {
+    url,
+    events,
+    projectId,
+  }: Pick<Static<typeof WebhookChange>, 'url' | 'events'> & { projectId?: ProjectId | null },
+) {
+  const nowMs = clock()
+  const changed = await updateWebhook(trx, webhook, {
+    ...(url !== undefined && { url }),
+    ...(events !== undefined && { events }),
+    ...(projectId !== undefined && { projectId }),
+    now: new Date(nowMs),
+  })
+  if (!changed) throw new ApiError('not_found')
+  return webhookRecord(changed, nowMs)
+}
+
+/** The only answer that holds the new secret. */
+export async function rotateSecret(
+  trx: Queryable,
+  { clock, box }: ActionDeps,
+  { workspaceId, id }: Webhook,
+  { customSecret, overlapSeconds = OVERLAP_SECONDS_DEFAULT }: Static<typeof SecretRotation>,
+) {
+  const secret = customSecret ?? newWebhookSecret()
+  const nowMs = clock()
+  const webhook = await lockWebhook(trx, { workspaceId, id })
+  if (!webhook) throw new ApiError('not_found')
+  const fresh = box.seal(secret, id)
+  const secrets = rotate(webhook.secrets, fresh, { overlapMs: overlapSeconds * 1_000, nowMs })
+  if (!secrets) throw overlapConflict(webhook.nextSecretAt)
+  await updateSecrets(trx, webhook, { ...secrets, now: new Date(nowMs) })
+  return { id, secret, nextSecretAt: secrets.nextAt?.toISOString() ?? null }
+}
+
+function overlapConflict(until: Date | null): ApiError {
+  return new ApiError('conflict', {
+    message: `A rotation is under way until ${until?.toISOString()}. End it with finish-rotation, or replace both secrets with overlapSeconds 0.`,
+  })
+}
+
+/** Without a rotation nothing changes. */
+export async function finishOverlap(
+  trx: Queryable,
+  { clock }: Pick<ActionDeps, 'clock'>,
+  { workspaceId, id }: Webhook,
+) {
+  const webhook = await lockWebhook(trx, { workspaceId, id })
+  if (!webhook) throw new ApiError('not_found')
+  if (webhook.nextSecretAt !== null) {
+    const secrets = finishRotation(webhook.secrets)
+    await updateSecrets(trx, webhook, { ...secrets, now: new Date(clock()) })
+  }
+  return { id, nextSecretAt: null }
+}
+
+export async function sendTest(
+  trx: Queryable,
+  { clock }: Pick<ActionDeps, 'clock'>,
+  { workspaceId, id: webhookId }: Webhook,
+) {
+  const nowMs = clock()
+  const id = newId<'delivery'>(nowMs)
+  const sequence = await insertTest(trx, { workspaceId, webhookId, id, now: new Date(nowMs) })
+  if (sequence === null) throw disabledConflict()
+  return { deliveryId: id, sequence }
+}
+
+export async function sendDeliveryAgain(
+  trx: Queryable,
+  { clock }: Pick<ActionDeps, 'clock'>,
+  webhook: Webhook,
+  deliveryId: DeliveryId,
+): Promise<void> {
+  refuseDisabled(webhook)
+  const { workspaceId, id: webhookId } = webhook
+  const now = new Date(clock())
+  if (await redeliver(trx, { workspaceId, webhookId, deliveryId, now })) return
+  throw new ApiError('conflict', {
+    message:
+      'The delivery waits to be sent or is on its way already, or its event is archived and cannot be sent again.',
+  })
+}
+
+export function refuseDisabled({ status }: Webhook): void {
+  if (status === 'DISABLED') throw disabledConflict()
+}
+
+function disabledConflict(): ApiError {
+  return new ApiError('conflict', { message: 'The webhook is disabled. Enable it first.' })
+}
