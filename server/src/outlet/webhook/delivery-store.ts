@@ -16,6 +16,8 @@ export type Delivery = {
   id: DeliveryId
   webhookId: WebhookId
   eventId: string
+  /** Null for a test, which has no event. */
+  eventSeq: number | null
   isTest: boolean
   status: DeliveryStatus
   attempt: number
@@ -45,7 +47,8 @@ type DeliveryRow = Omit<Delivery, 'id' | 'webhookId' | 'status' | 'errorClass'> 
 
 /** The address is that of the last attempt, or where the first will go. */
 const COLUMNS = sql`
-  d.id, d.webhook_id as "webhookId", d.event_id as "eventId", d.event_seq is null as "isTest",
+  d.id, d.webhook_id as "webhookId", d.event_id as "eventId",
+  d.event_seq as "eventSeq", d.event_seq is null as "isTest",
   d.status, d.attempt, d.sequence, coalesce(d.attempts -> -1 ->> 'url', w.url) as url,
   d.response_status as "responseStatus", d.duration_ms as "durationMs",
   d.error_class as "errorClass", d.failure_reason as "failureReason",
@@ -101,6 +104,20 @@ export async function findDelivery(
   )
   const [row] = rows
   return row ? { ...toDelivery(row), attempts: row.attempts } : null
+}
+
+/** What became of one event, webhook by webhook. */
+export async function listEventDeliveries(
+  db: Queryable,
+  { workspaceId, eventSeq, limit }: { workspaceId: WorkspaceId; eventSeq: number; limit: number },
+): Promise<Delivery[]> {
+  const { rows } = await sql<DeliveryRow>`
+    select ${COLUMNS}
+      from ${FROM}
+     where d.workspace_id = ${workspaceId} and d.event_seq = ${eventSeq} and w.deleted_at is null
+     order by d.webhook_id
+     limit ${limit}`.execute(db)
+  return rows.map(toDelivery)
 }
 
 /** A delivery without an event, due at once. Its sequence, or null when the webhook takes none. */

@@ -1,0 +1,52 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import { checkSignature } from '../../../outlet/webhook/signature-check.ts'
+import { secretsAt } from '../../../outlet/webhook/rotation.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { SignatureAnswer, SignatureQuestion } from '../../schema/dashboard/webhooks.ts'
+import { WebhookParams } from '../../schema/webhook.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook } from './visible-webhook.ts'
+
+/** POST /dashboard/webhooks/{webhookId}/check-signature: why a receiver’s signature does not fit. */
+export const checkWebhookSignature =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/webhooks/:webhookId/check-signature',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        schema: {
+          operationId: 'checkWebhookSignature',
+          summary: 'What is wrong with a signature',
+          description: 'Nothing is stored, and no secret is told.',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          body: SignatureQuestion,
+          response: {
+            200: SignatureAnswer,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async ({ viewer, params, body }) => {
+        const { id, secrets } = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        const sealed = secretsAt(secrets, deps.clock())
+        const current = deps.box.open(sealed.current, id)
+        if (current === null) {
+          throw new ApiError('conflict', {
+            message: 'The secret cannot be opened with this service’s key. Rotate it.',
+          })
+        }
+        const next = sealed.next && deps.box.open(sealed.next, id)
+        const question = {
+          body: body.body,
+          signature: body.signature,
+          id: body.id ?? null,
+          timestamp: body.timestamp ?? null,
+          secret: body.secret ?? null,
+        }
+        return checkSignature(question, { current, next })
+      },
+    )
+  }

@@ -1,0 +1,64 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import { PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { visibleWorkspace } from '../../../tenancy/viewer.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { DashboardWebhookInput } from '../../schema/dashboard/webhooks.ts'
+import { CreatedWebhook } from '../../schema/webhook.ts'
+import { makeWebhook } from '../../webhook-actions.ts'
+import { readProject, refuseDestination } from '../../webhook-input.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { resourceOf } from './visible-webhook.ts'
+
+/** POST /dashboard/webhooks: the only answer that holds the first secret. */
+export const createDashboardWebhook =
+  (
+    deps: Pick<
+      DashboardDeps,
+      'db' | 'clock' | 'box' | 'destinationRules' | 'hasProject' | 'signedIn'
+    >,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/webhooks',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        schema: {
+          operationId: 'createDashboardWebhook',
+          summary: 'Create a webhook',
+          description: '`secret` is returned in this answer only.',
+          tags: ['Webhooks'],
+          body: DashboardWebhookInput,
+          response: {
+            201: CreatedWebhook,
+            ...errorResponses(
+              ...CHANGE_ERRORS,
+              'not_found',
+              'unknown_project',
+              'plan_required',
+              'conflict',
+            ),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, body } = request
+        if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
+        refuseDestination(body.url, deps)
+        const workspaceId = await visibleWorkspace(deps.db, viewer, body.workspaceId)
+        const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
+        const place = { companyId: viewer.companyId, workspaceId, projectId }
+        const created = await audited(deps, actorOf(request), async (trx, note) => {
+          const webhook = await makeWebhook(trx, deps, place, body)
+          note({
+            action: 'WEBHOOK_CREATED',
+            resource: resourceOf(webhook),
+            metadata: { workspaceId, projectId, url: webhook.url },
+          })
+          return webhook
+        })
+        return await reply.code(201).send(created)
+      },
+    )
+  }

@@ -1,0 +1,49 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { deleteWebhook } from '../../../outlet/webhook/webhook-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { WebhookParams } from '../../schema/webhook.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+
+/** DELETE /dashboard/webhooks/{webhookId} */
+export const deleteDashboardWebhook =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.delete(
+      '/dashboard/webhooks/:webhookId',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'deleteDashboardWebhook',
+          summary: 'Delete a webhook',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: {
+            204: Type.Null({ description: 'Deleted.' }),
+            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const webhook = await getVisibleWebhook(deps.db, request.viewer, request.params.webhookId)
+        await audited(deps, actorOf(request), async (trx, note) => {
+          const wasThere = await deleteWebhook(trx, webhook, new Date(deps.clock()))
+          if (!wasThere) throw new ApiError('not_found')
+          note({
+            action: 'WEBHOOK_DELETED',
+            resource: resourceOf(webhook),
+            metadata: { url: webhook.url },
+          })
+        })
+        deps.wakeDispatcher()
+        return await reply.code(204).send(null)
+      },
+    )
+  }

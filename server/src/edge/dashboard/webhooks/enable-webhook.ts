@@ -1,0 +1,47 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import { endWaitingAndEnable } from '../../../outlet/webhook/enable-webhook.ts'
+import { PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
+import { actorOf, writeEntry } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+
+/** POST /dashboard/webhooks/{webhookId}/enable */
+export const enableDashboardWebhook =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/webhooks/:webhookId/enable',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'enableDashboardWebhook',
+          summary: 'Enable a webhook',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: {
+            200: WebhookStatusAnswer,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, params } = request
+        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
+        const entry = { action: 'WEBHOOK_ENABLED', resource: resourceOf(webhook) } as const
+        const isThere = await endWaitingAndEnable(deps.db, webhook, deps.clock, (trx) =>
+          writeEntry(trx, actorOf(request), entry, deps.clock()),
+        )
+        if (!isThere) throw new ApiError('not_found')
+        deps.wakeDispatcher()
+        return { id: webhook.id, status: 'ENABLED' as const }
+      },
+    )
+  }

@@ -1,0 +1,44 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { FinishedRotation, WebhookParams } from '../../schema/webhook.ts'
+import { finishOverlap } from '../../webhook-actions.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+
+/** POST /dashboard/webhooks/{webhookId}/finish-rotation */
+export const finishDashboardWebhookRotation =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/webhooks/:webhookId/finish-rotation',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'finishDashboardWebhookRotation',
+          summary: 'End a rotation’s overlap',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: {
+            200: FinishedRotation,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, params } = request
+        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        return await audited(deps, actorOf(request), async (trx, note) => {
+          const finished = await finishOverlap(trx, deps, webhook)
+          note({
+            action: 'WEBHOOK_SECRET_ROTATED',
+            resource: resourceOf(webhook),
+            metadata: { overlapEnded: true },
+          })
+          return finished
+        })
+      },
+    )
+  }

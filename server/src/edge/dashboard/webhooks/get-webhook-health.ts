@@ -1,0 +1,37 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { readWebhookHealth } from '../../../outlet/webhook/webhook-health-store.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { WebhookHealth } from '../../schema/dashboard/webhooks.ts'
+import { WebhookParams } from '../../schema/webhook.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook } from './visible-webhook.ts'
+
+/** GET /dashboard/webhooks/{webhookId}/health: the last day, hour by hour. */
+export const getWebhookHealth =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/webhooks/:webhookId/health',
+      {
+        ...deps.signedIn('webhooks.read'),
+        schema: {
+          operationId: 'getWebhookHealth',
+          summary: 'How a webhook fares',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: { 200: WebhookHealth, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+        },
+      },
+      async ({ viewer, params }) => {
+        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        const { workspaceId, id: webhookId } = webhook
+        const nowMs = deps.clock()
+        const health = await readWebhookHealth(deps.db, { workspaceId, webhookId, nowMs })
+        const hours = health.hours.map((hour) => ({
+          ...hour,
+          startsAt: hour.startsAt.toISOString(),
+        }))
+        return { ...health, hours }
+      },
+    )
+  }

@@ -1,0 +1,27 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { DashboardWebhook } from '../../schema/dashboard/webhooks.ts'
+import { WebhookParams } from '../../schema/webhook.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { dashboardWebhook, getVisibleWebhook } from './visible-webhook.ts'
+
+/** GET /dashboard/webhooks/{webhookId} */
+export const getDashboardWebhook =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/webhooks/:webhookId',
+      {
+        ...deps.signedIn('webhooks.read'),
+        schema: {
+          operationId: 'getDashboardWebhook',
+          summary: 'A webhook',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: { 200: DashboardWebhook, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+        },
+      },
+      async ({ viewer, params }) =>
+        dashboardWebhook(await getVisibleWebhook(deps.db, viewer, params.webhookId), deps.clock()),
+    )
+  }

@@ -1,0 +1,33 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { readDeliveryPage } from '../../delivery-page.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { DeliveryPage, DeliveryQuery, WebhookParams } from '../../schema/webhook.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook } from './visible-webhook.ts'
+
+/** GET /dashboard/webhooks/{webhookId}/deliveries: newest first, or onward from a sequence. */
+export const listDashboardDeliveries =
+  (deps: Pick<DashboardDeps, 'db' | 'cursors' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/webhooks/:webhookId/deliveries',
+      {
+        ...deps.signedIn('webhooks.read'),
+        schema: {
+          operationId: 'listDashboardDeliveries',
+          summary: 'List deliveries',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          querystring: DeliveryQuery,
+          response: {
+            200: DeliveryPage,
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'invalid_cursor', 'not_found'),
+          },
+        },
+      },
+      async ({ viewer, params, query }) => {
+        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        return await readDeliveryPage(deps, webhook, query)
+      },
+    )
+  }

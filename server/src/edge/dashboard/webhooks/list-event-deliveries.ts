@@ -1,0 +1,39 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { listEventDeliveries } from '../../../outlet/webhook/delivery-store.ts'
+import { COMPANY_BOUNDS } from '../../../tenancy/plans.ts'
+import { visibleWorkspace } from '../../../tenancy/viewer.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { EventDeliveryList, EventDeliveryQuery } from '../../schema/dashboard/webhooks.ts'
+import { deliveryRecord } from '../../webhook-record.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+
+/** GET /dashboard/deliveries: what became of one event, webhook by webhook. */
+export const listEventDeliveriesRoute =
+  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/deliveries',
+      {
+        ...deps.signedIn('webhooks.read'),
+        schema: {
+          operationId: 'listEventDeliveries',
+          summary: 'The deliveries of an event',
+          tags: ['Webhooks'],
+          querystring: EventDeliveryQuery,
+          response: {
+            200: EventDeliveryList,
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found'),
+          },
+        },
+      },
+      async ({ viewer, query: { workspaceId: named, eventSeq } }, reply) => {
+        const workspaceId = await visibleWorkspace(deps.db, viewer, named)
+        const limit = COMPANY_BOUNDS.webhooksPerWorkspaceMax
+        const deliveries = await listOrDrift(reply, 'webhook_delivery', () =>
+          listEventDeliveries(deps.db, { workspaceId, eventSeq, limit }),
+        )
+        return { deliveries: deliveries.map(deliveryRecord) }
+      },
+    )
+  }

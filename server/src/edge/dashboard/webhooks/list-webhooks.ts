@@ -1,0 +1,43 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { listWebhooks } from '../../../outlet/webhook/webhook-store.ts'
+import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { DashboardWebhookList, DashboardWebhookQuery } from '../../schema/dashboard/webhooks.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { dashboardWebhook } from './visible-webhook.ts'
+
+/** GET /dashboard/webhooks: of one workspace, or of all that the member sees. */
+export const listDashboardWebhooks =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/webhooks',
+      {
+        ...deps.signedIn('webhooks.read'),
+        schema: {
+          operationId: 'listDashboardWebhooks',
+          summary: 'List webhooks',
+          tags: ['Webhooks'],
+          querystring: DashboardWebhookQuery,
+          response: {
+            200: DashboardWebhookList,
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found'),
+          },
+        },
+      },
+      async ({ viewer, query }, reply) => {
+        const { companyId } = viewer
+        const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
+        const nowMs = deps.clock()
+        const webhooks = await listOrDrift(reply, 'webhook', async () => {
+          const found = []
+          for (const workspaceId of workspaceIds) {
+            found.push(...(await listWebhooks(deps.db, { companyId, workspaceId })))
+          }
+          return found
+        })
+        return { webhooks: webhooks.map((webhook) => dashboardWebhook(webhook, nowMs)) }
+      },
+    )
+  }

@@ -1,0 +1,49 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { DeliveryParams, DeliveryRecord } from '../../schema/webhook.ts'
+import { sendDeliveryAgain } from '../../webhook-actions.ts'
+import { deliveryRecord } from '../../webhook-record.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleDelivery, resourceOf } from './visible-webhook.ts'
+
+/** POST /dashboard/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver */
+export const redeliverDashboardDelivery =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/webhooks/:webhookId/deliveries/:deliveryId/redeliver',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'redeliverDashboardDelivery',
+          summary: 'Send a delivery again',
+          tags: ['Webhooks'],
+          params: DeliveryParams,
+          response: {
+            202: { ...DeliveryRecord, description: 'To be sent.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, params } = request
+        const { webhook, delivery } = await getVisibleDelivery(deps.db, viewer, params)
+        await audited(deps, actorOf(request), async (trx, note) => {
+          await sendDeliveryAgain(trx, deps, webhook, delivery.id)
+          note({
+            action: 'WEBHOOK_REDELIVERED',
+            resource: resourceOf(webhook),
+            metadata: { deliveryId: delivery.id },
+          })
+        })
+        const again = await getVisibleDelivery(deps.db, viewer, params)
+        deps.wakeDispatcher()
+        return await reply.code(202).send(deliveryRecord(again.delivery))
+      },
+    )
+  }

@@ -1,0 +1,54 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { redeliverWindow } from '../../../outlet/webhook/redeliver-window.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { WebhookParams, WindowAnswer, WindowInput } from '../../schema/webhook.ts'
+import { refuseDisabled } from '../../webhook-actions.ts'
+import { readWindow } from '../../webhook-input.ts'
+import { windowRecord } from '../../webhook-record.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+
+/** POST /dashboard/webhooks/{webhookId}/redeliver */
+export const redeliverDashboardWindow =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/webhooks/:webhookId/redeliver',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        schema: {
+          operationId: 'redeliverDashboardWindow',
+          summary: 'Send again what was missed',
+          description:
+            'At most 10,000 a call; while `isComplete` is false, call again from `continueFrom`.',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          body: WindowInput,
+          response: {
+            202: { ...WindowAnswer, description: 'To be sent.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, params, body } = request
+        const window = readWindow(body, deps.clock())
+        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        refuseDisabled(webhook)
+        // Before, because it goes page by page: there is none that was not written down.
+        await audited(deps, actorOf(request), async (_trx, note) =>
+          note({
+            action: 'WEBHOOK_REDELIVERED',
+            resource: resourceOf(webhook),
+            metadata: { from: body.from, to: body.to },
+          }),
+        )
+        const result = await redeliverWindow(deps.db, webhook, window, deps.clock)
+        deps.wakeDispatcher()
+        return await reply.code(202).send(windowRecord(result))
+      },
+    )
+  }

@@ -1,0 +1,46 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { readAbsentBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { RotatedSecret, SecretRotation, WebhookParams } from '../../schema/webhook.ts'
+import { rotateSecret } from '../../webhook-actions.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+
+/** POST /dashboard/webhooks/{webhookId}/rotate-secret: the only answer that holds the new secret. */
+export const rotateDashboardWebhookSecret =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/webhooks/:webhookId/rotate-secret',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        preValidation: readAbsentBody,
+        schema: {
+          operationId: 'rotateDashboardWebhookSecret',
+          summary: 'Rotate the secret',
+          description: '`secret` is returned in this answer only.',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          body: SecretRotation,
+          response: {
+            200: RotatedSecret,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, params, body } = request
+        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        return await audited(deps, actorOf(request), async (trx, note) => {
+          const rotated = await rotateSecret(trx, deps, webhook, body)
+          note({
+            action: 'WEBHOOK_SECRET_ROTATED',
+            resource: resourceOf(webhook),
+            metadata: { nextSecretAt: rotated.nextSecretAt },
+          })
+          return rotated
+        })
+      },
+    )
+  }

@@ -1,0 +1,48 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { TestReceipt, WebhookParams } from '../../schema/webhook.ts'
+import { sendTest } from '../../webhook-actions.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+
+/** POST /dashboard/webhooks/{webhookId}/test */
+export const testDashboardWebhook =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/webhooks/:webhookId/test',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'testDashboardWebhook',
+          summary: 'Send a test',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          response: {
+            202: { ...TestReceipt, description: 'To be sent.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, params } = request
+        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        const receipt = await audited(deps, actorOf(request), async (trx, note) => {
+          const sent = await sendTest(trx, deps, webhook)
+          note({
+            action: 'WEBHOOK_TESTED',
+            resource: resourceOf(webhook),
+            metadata: { deliveryId: sent.deliveryId },
+          })
+          return sent
+        })
+        deps.wakeDispatcher()
+        return await reply.code(202).send(receipt)
+      },
+    )
+  }

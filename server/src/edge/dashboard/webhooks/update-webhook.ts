@@ -1,0 +1,57 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { DashboardWebhook } from '../../schema/dashboard/webhooks.ts'
+import { WebhookChange, WebhookParams } from '../../schema/webhook.ts'
+import { changeWebhook } from '../../webhook-actions.ts'
+import { readProject, refuseDestination } from '../../webhook-input.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+
+/** PATCH /dashboard/webhooks/{webhookId} */
+export const updateDashboardWebhook =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'destinationRules' | 'hasProject' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.patch(
+      '/dashboard/webhooks/:webhookId',
+      {
+        ...deps.signedIn('webhooks.manage'),
+        schema: {
+          operationId: 'updateDashboardWebhook',
+          summary: 'Change a webhook',
+          tags: ['Webhooks'],
+          params: WebhookParams,
+          body: WebhookChange,
+          response: {
+            200: DashboardWebhook,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'unknown_project', 'conflict'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, params, body } = request
+        refuseDestination(body.url, deps)
+        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        const { workspaceId } = webhook
+        const { projectId: named, ...others } = body
+        const change = {
+          ...others,
+          ...(named !== undefined && { projectId: await readProject(named, workspaceId, deps) }),
+        }
+        return await audited(deps, actorOf(request), async (trx, note) => {
+          const changed = await changeWebhook(trx, deps, webhook, change)
+          note({
+            action: 'WEBHOOK_CHANGED',
+            resource: resourceOf(webhook),
+            metadata: {
+              before: { url: webhook.url, projectId: webhook.projectId },
+              after: { url: changed.url, projectId: changed.projectId },
+            },
+          })
+          return { ...changed, workspaceId }
+        })
+      },
+    )
+  }

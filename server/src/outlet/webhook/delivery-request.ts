@@ -1,0 +1,19 @@
+import { listChainRun } from '../../ledger/event-store.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { Delivery } from './delivery-store.ts'
+import { testBody, webhookBody } from './webhook-body.ts'
+import type { Webhook } from './webhook.ts'
+
+/** The body as it is sent, or null when its event has left the table. */
+export async function readRequestBody(
+  db: Queryable,
+  { companyId, workspaceId, projectId }: Webhook,
+  { id, eventSeq, createdAt }: Delivery,
+): Promise<string | null> {
+  if (eventSeq === null) {
+    const createdAtMs = createdAt.getTime()
+    return testBody({ deliveryId: id, companyId, workspaceId, projectId, createdAtMs })
+  }
+  const [entry] = await listChainRun(db, { workspaceId, afterSeq: eventSeq - 1, limit: 1 })
+  return entry?.event.seq === eventSeq ? webhookBody(entry.event) : null
+}

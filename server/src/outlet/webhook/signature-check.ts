@@ -1,0 +1,230 @@
+import { createHmac } from 'node:crypto'
+import { contractKey, standardKey } from './webhook-secret.ts'
+
+/** What a receiver has in hand: the bytes it got and a signature, sent by us or made by its own code. */
+export type SignatureQuestion = {
+  body: string
+  /** The value of `x-service-signature` or of `webhook-signature`. */
+  signature: string
+  /** Of `webhook-id` and `webhook-timestamp`; only `webhook-signature` covers them. */
+  id: string | null
+  timestamp: string | null
+  /** The secret that the receiver holds, when it is given to be compared. */
+  secret: string | null
+}
+
+export const SIGNATURE_FINDINGS = [
+  'valid',
+  'prefix_missing',
+  'encoding',
+  'next_secret',
+  'other_secret',
+  'key_form',
+  'newline',
+  'reserialized',
+  'timestamp_included',
+  'id_or_timestamp_missing',
+  'unreadable',
+  'no_match',
+] as const
+export type SignatureFinding = (typeof SIGNATURE_FINDINGS)[number]
+
+export type SignatureAnswer = { finding: SignatureFinding; explanation: string }
+
+type NamedKey = { key: Buffer; finding: SignatureFinding | null; words: string }
+type NamedBody = { text: string; finding: SignatureFinding | null; words: string }
+
+/**
+ * Finds out why a signature does not fit, by trying the mistakes that people make: each of the keys with
+ * each form of the body. `secrets`: the present one, and the next while a rotation's overlap lasts.
+ */
+export function checkSignature(
+  question: SignatureQuestion,
+  secrets: { current: string; next: string | null },
+): SignatureAnswer {
+  const signature = question.signature.trim()
+  if (/(?:^|\s)v1,/.test(signature)) return checkStandard({ ...question, signature }, secrets)
+  const digest = readDigest(signature)
+  if (digest === null) {
+    return answer('unreadable', 'This is no HMAC-SHA-256: expected v1= and 64 hex digits.')
+  }
+  const match = findMatch(digest.bytes, keysOf(secrets), bodiesOf(question))
+  if (!match && isMadeWith(question, digest.bytes)) return answer('other_secret', OTHER_WORDS)
+  if (!match) {
+    return answer(
+      'no_match',
+      'The signature fits none of this webhook’s secrets, for this body in any usual form. Either it was made with another secret (one from before the last rotation, or another webhook’s), or the body is not the one that was signed. Log the raw bytes before anything parses them, and compare the secret’s label.',
+    )
+  }
+  const { key, body } = match
+  const problem = body.finding ? body : key.finding ? key : null
+  if (problem?.finding) return answer(problem.finding, problem.words)
+  return digest.finding
+    ? answer(digest.finding, digest.words)
+    : answer('valid', 'The signature is right: body and secret fit.')
+}
+
+const OTHER_WORDS =
+  'It was made with the secret you hold, which is not this webhook’s: it is from before a rotation, or of another webhook. Rotate the secret here and put the new one into your receiver.'
+
+function isMadeWith(question: SignatureQuestion, digest: Buffer): boolean {
+  const { secret } = question
+  if (secret === null) return false
+  return findMatch(digest, keysOf({ current: secret, next: null }), bodiesOf(question)) !== null
+}
+
+function checkStandard(
+  { body, signature, id, timestamp }: SignatureQuestion,
+  { current, next }: { current: string; next: string | null },
+): SignatureAnswer {
+  if (id === null || timestamp === null) {
+    return answer(
+      'id_or_timestamp_missing',
+      'webhook-signature covers "<webhook-id>.<webhook-timestamp>.<body>": give the values of these two headers as well.',
+    )
+  }
+  const digests = signature
+    .split(/\s+/)
+    .filter((part) => part.startsWith('v1,'))
+    .map((part) => Buffer.from(part.slice(3), 'base64'))
+  const isMatch = (key: Buffer, text: string): boolean => {
+    const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${text}`).digest()
+    return digests.some((digest) => digest.equals(expected))
+  }
+  const bodies = bodiesOf({ body, id, timestamp })
+  for (const { text, finding, words } of bodies) {
+    if (isMatch(standardKey(current), text)) {
+      return finding ? answer(finding, words) : answer('valid', VALID_STANDARD)
+    }
+    if (next !== null && isMatch(standardKey(next), text)) return answer('next_secret', NEXT_WORDS)
+    if (isMatch(contractKey(current), text)) {
+      return answer(
+        'key_form',
+        'For webhook-signature the key is what stands in base64 after whsec_, decoded; this one was made with the secret’s own characters.',
+      )
+    }
+  }
+  return answer(
+    'no_match',
+    'No part of webhook-signature fits: another secret, another body, or another id or timestamp than were signed.',
+  )
+}
+
+const VALID_STANDARD = 'The signature is right: body, id, timestamp and secret fit.'
+const NEXT_WORDS =
+  'It fits the new secret of the rotation that is under way. Until the overlap ends x-service-signature is made with the old one; webhook-signature carries both.'
+
+function readDigest(
+  signature: string,
+): { bytes: Buffer; finding: SignatureFinding | null; words: string } | null {
+  const bare = signature.replace(/^(?:v1|sha256)=/i, '')
+  if (/^[0-9a-f]{64}$/i.test(bare)) {
+    const bytes = Buffer.from(bare, 'hex')
+    if (signature.startsWith('v1=') && bare === bare.toLowerCase()) {
+      return { bytes, finding: null, words: '' }
+    }
+    const words =
+      'The digest is right, but its spelling is not: the header is v1= and 64 lower-case hex digits. Compare bytes, or spell it like that.'
+    return { bytes, finding: 'prefix_missing', words }
+  }
+  if (/^[A-Za-z0-9+/_-]{43}=?$/.test(bare)) {
+    const words =
+      'The digest is right but in base64; x-service-signature has it in hex. Change the encoding of your HMAC to hex.'
+    return { bytes: Buffer.from(bare, 'base64'), finding: 'encoding', words }
+  }
+  return null
+}
+
+function keysOf({ current, next }: { current: string; next: string | null }): NamedKey[] {
+  const decoded = (secret: string): NamedKey => ({
+    key: standardKey(secret),
+    finding: 'key_form',
+    words:
+      'For x-service-signature the key is the whole secret as it was shown, whsec_ included; this was made with the bytes behind it, decoded from base64.',
+  })
+  const keys: NamedKey[] = [{ key: contractKey(current), finding: null, words: '' }]
+  if (next !== null)
+    keys.push({ key: contractKey(next), finding: 'next_secret', words: NEXT_WORDS })
+  keys.push(decoded(current))
+  if (next !== null) keys.push(decoded(next))
+  return keys
+}
+
+const NEWLINE_WORDS =
+  'The body differs from what was signed by a line break. Take the raw bytes of the request: an editor, a shell or a framework has added or changed a newline.'
+
+function bodiesOf({
+  body,
+  timestamp,
+}: Pick<SignatureQuestion, 'body' | 'id' | 'timestamp'>): NamedBody[] {
+  const bodies: NamedBody[] = [{ text: body, finding: null, words: '' }]
+  const newline = (text: string) => bodies.push({ text, finding: 'newline', words: NEWLINE_WORDS })
+  newline(body.replace(/\r?\n$/, ''))
+  newline(`${body}\n`)
+  newline(body.replaceAll('\r\n', '\n'))
+  newline(body.trim())
+  const compact = recompact(body)
+  if (compact !== null) {
+    bodies.push({
+      text: compact,
+      finding: 'reserialized',
+      words:
+        'The body was parsed and printed again: without the blanks it fits. Verify the raw bytes of the request, before any JSON parser.',
+    })
+  }
+  const pretty = reprint(body)
+  if (pretty !== null) {
+    bodies.push({
+      text: pretty,
+      finding: 'reserialized',
+      words:
+        'The signature was made over a pretty-printed copy of the body. Sign the raw bytes of the request.',
+    })
+  }
+  if (timestamp !== null) {
+    bodies.push({
+      text: `${timestamp}.${body}`,
+      finding: 'timestamp_included',
+      words:
+        'The signature covers the timestamp and the body; x-service-signature covers the body alone, webhook-signature covers both.',
+    })
+  }
+  return bodies
+}
+
+/** Without blanks between its parts, and everything inside texts as it is. */
+function recompact(body: string): string | null {
+  if (parse(body) === undefined) return null
+  return body.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, (_, text: string | undefined) => text ?? '')
+}
+
+function reprint(body: string): string | null {
+  const value = parse(body)
+  return value === undefined ? null : JSON.stringify(value, null, 2)
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}
+
+function findMatch(
+  digest: Buffer,
+  keys: readonly NamedKey[],
+  bodies: readonly NamedBody[],
+): { key: NamedKey; body: NamedBody } | null {
+  for (const key of keys) {
+    const body = bodies.find(({ text }) =>
+      createHmac('sha256', key.key).update(text).digest().equals(digest),
+    )
+    if (body) return { key, body }
+  }
+  return null
+}
+
+function answer(finding: SignatureFinding, explanation: string): SignatureAnswer {
+  return { finding, explanation }
+}

@@ -1,0 +1,92 @@
+import { sql } from 'kysely'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { WebhookId } from './delivery.ts'
+
+const HOUR_MS = 3_600_000
+export const HEALTH_HOURS = 24
+/** However busy a webhook is, no more of its newest deliveries are looked at. */
+const DELIVERIES_MAX = 5_000
+
+/** One hour of a webhook, by when its deliveries were made. */
+export type HealthHour = {
+  startsAt: Date
+  succeeded: number
+  failed: number
+  waiting: number
+}
+
+export type WebhookHealth = {
+  hours: HealthHour[]
+  /** Of the newest deliveries within these hours; null without any that ended. */
+  successRate: number | null
+  medianMs: number | null
+  p95Ms: number | null
+  /** Deliveries that are not final. */
+  open: number
+  /** The hours have more deliveries than were looked at. */
+  isCut: boolean
+}
+
+type HealthRow = {
+  hour: Date | null
+  succeeded: number
+  failed: number
+  waiting: number
+  medianMs: number | null
+  p95Ms: number | null
+}
+
+/** How a webhook fares: the last day, hour by hour, from its newest deliveries. */
+export async function readWebhookHealth(
+  db: Queryable,
+  {
+    workspaceId,
+    webhookId,
+    nowMs,
+  }: { workspaceId: WorkspaceId; webhookId: WebhookId; nowMs: number },
+): Promise<WebhookHealth> {
+  const firstHourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS - (HEALTH_HOURS - 1) * HOUR_MS
+  const { rows } = await sql<HealthRow>`
+    with newest as (
+      select status, duration_ms, created_at
+        from webhook_delivery
+       where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
+       order by sequence desc
+       limit ${DELIVERIES_MAX}
+    )
+    select date_trunc('hour', created_at, 'UTC') as hour,
+           count(*) filter (where status = 'SUCCEEDED') as succeeded,
+           count(*) filter (where status = 'FAILED') as failed,
+           count(*) filter (where status not in ('SUCCEEDED', 'FAILED')) as waiting,
+           percentile_disc(0.5) within group (order by duration_ms) as "medianMs",
+           percentile_disc(0.95) within group (order by duration_ms) as "p95Ms"
+      from newest
+     where created_at >= ${new Date(firstHourMs)}
+     group by grouping sets ((date_trunc('hour', created_at, 'UTC')), ())`.execute(db)
+  const { rows: counts } = await sql<{ open: number }>`
+    select open_count as open from webhook
+     where workspace_id = ${workspaceId} and id = ${webhookId}`.execute(db)
+  const all = rows.find(({ hour }) => hour === null)
+  const ended = (all?.succeeded ?? 0) + (all?.failed ?? 0)
+  return {
+    hours: Array.from({ length: HEALTH_HOURS }, (_, nth) =>
+      hourOf(rows, new Date(firstHourMs + nth * HOUR_MS)),
+    ),
+    successRate: ended === 0 ? null : (all?.succeeded ?? 0) / ended,
+    medianMs: all?.medianMs ?? null,
+    p95Ms: all?.p95Ms ?? null,
+    open: counts[0]?.open ?? 0,
+    isCut: ended + (all?.waiting ?? 0) === DELIVERIES_MAX,
+  }
+}
+
+function hourOf(rows: readonly HealthRow[], startsAt: Date): HealthHour {
+  const row = rows.find(({ hour }) => hour?.getTime() === startsAt.getTime())
+  return {
+    startsAt,
+    succeeded: row?.succeeded ?? 0,
+    failed: row?.failed ?? 0,
+    waiting: row?.waiting ?? 0,
+  }
+}

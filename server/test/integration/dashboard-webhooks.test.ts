@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startReceiver } from '../harness/receiver.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { ANY_DESTINATION } from '../harness/webhooks.ts'
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const annals = stack.use(await startTestApp({ env: ANY_DESTINATION }))
+
+async function founded() {
+  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const receiver = stack.use(await startReceiver())
+  const { status, json, text } = await admin.call('POST', '/dashboard/webhooks', {
+    body: { workspaceId: company.workspace.id, url: receiver.url, secretLabel: 'first' },
+  })
+  assert.equal(status, 201, text)
+  return { company, admin, receiver, webhook: json, path: `/dashboard/webhooks/${json.id}` }
+}
+
+async function send(key: string, action: string): Promise<string> {
+  const { json } = await annals.call('POST', '/v1/events', { key, body: { category: 'c', action } })
+  return json.id
+}
+
+async function deliveriesOf(member: Member, path: string, count: number) {
+  return await eventually(async () => {
+    const { json } = await member.call('GET', `${path}/deliveries`)
+    assert.equal(json.data.length, count)
+    for (const { status } of json.data) assert.equal(status, 'SUCCEEDED')
+    return json.data
+  })
+}
+
+test('a webhook made in the dashboard delivers, and what was sent is shown byte for byte', async () => {
+  const { company, admin, receiver, webhook, path } = await founded()
+  const eventId = await send(company.workspaceKey, 'user.login')
+  const [delivery] = await deliveriesOf(admin, path, 1)
+  assert.equal(delivery.eventId, eventId)
+  const { json: detail } = await admin.call('GET', `${path}/deliveries/${delivery.id}`)
+  const [request] = receiver.requests
+  assert(request)
+  assert.equal(detail.requestBody, request.body.toString())
+  assert.equal(detail.attempts[0].responseStatus, 200)
+  const byEvent = await admin.call(
+    'GET',
+    `/dashboard/deliveries?workspaceId=${company.workspace.id}&eventSeq=1`,
+  )
+  assert.equal(byEvent.json.deliveries[0].id, delivery.id)
+  const { json: health } = await admin.call('GET', `${path}/health`)
+  assert.equal(health.hours.length, 24)
+  assert.equal(health.successRate, 1)
+  assert.equal(health.hours.at(-1).succeeded + health.hours.at(-2).succeeded, 1)
+  const check = (signature: string | undefined, body = detail.requestBody) =>
+    admin.call('POST', `${path}/check-signature`, { body: { body, signature } })
+  const sent = request.headers['x-service-signature']
+  assert.equal((await check(sent)).json.finding, 'valid')
+  assert.equal((await check(sent, `${detail.requestBody}\n`)).json.finding, 'newline')
+  assert.equal((await check(`v1=${'0'.repeat(64)}`)).json.finding, 'no_match')
+  assert(!JSON.stringify(await readAudit(annals, company)).includes(webhook.secret))
+})
+
+test('every change of a webhook is in the audit, without a secret', async () => {
+  const { company, admin, webhook, path } = await founded()
+  const secrets: string[] = [webhook.secret]
+  const url = webhook.url.replace(/\/?$/, '/changed')
+  assert.equal((await admin.call('PATCH', path, { body: { url } })).json.url, url)
+  assert.equal((await admin.call('POST', `${path}/disable`)).json.status, 'DISABLED')
+  const refused = await admin.call('POST', `${path}/test`)
+  assert.equal(refused.status, 409)
+  assert.equal((await admin.call('POST', `${path}/enable`)).json.status, 'ENABLED')
+  const rotated = await admin.call('POST', `${path}/rotate-secret`, { body: {} })
+  secrets.push(rotated.json.secret)
+  assert.equal((await admin.call('POST', `${path}/rotate-secret`)).status, 409)
+  assert.equal((await admin.call('POST', `${path}/finish-rotation`)).json.nextSecretAt, null)
+  assert.equal((await admin.call('POST', `${path}/test`)).status, 202)
+  const [delivery] = await deliveriesOf(admin, path, 1)
+  const again = await admin.call('POST', `${path}/deliveries/${delivery.id}/redeliver`)
+  assert.equal(again.status, 202)
+  const window = {
+    from: new Date(Date.now() - 60_000).toISOString(),
+    to: new Date(Date.now() + 60_000).toISOString(),
+  }
+  const { json: result } = await admin.call('POST', `${path}/redeliver`, { body: window })
+  assert.equal(result.isComplete, true)
+  assert.equal((await admin.call('DELETE', path)).status, 204)
+  assert.equal((await admin.call('GET', path)).status, 404)
+  const entries = await readAudit(annals, company)
+  assert.deepEqual(
+    entries.map(({ action }) => action),
+    [
+      'WEBHOOK_CREATED',
+      'WEBHOOK_CHANGED',
+      'WEBHOOK_DISABLED',
+      'WEBHOOK_ENABLED',
+      'WEBHOOK_SECRET_ROTATED',
+      'WEBHOOK_SECRET_ROTATED',
+      'WEBHOOK_TESTED',
+      'WEBHOOK_REDELIVERED',
+      'WEBHOOK_REDELIVERED',
+      'WEBHOOK_DELETED',
+    ],
+  )
+  for (const entry of entries) assert.equal(entry.actor.email, admin.email)
+  for (const secret of secrets) assert(!JSON.stringify(entries).includes(secret))
+})
+
+test('a viewer looks at the webhooks of his workspaces and changes none', async () => {
+  const { company, admin, path } = await founded()
+  const viewer = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
+  const { json } = await viewer.call('GET', '/dashboard/webhooks')
+  assert.equal(json.webhooks.length, 1)
+  assert(!JSON.stringify(json).includes('whsec_'))
+  assert.equal((await viewer.call('GET', path)).status, 200)
+  const changes: [string, string, object?][] = [
+    ['PATCH', path, { url: 'https://example.com/' }],
+    ['DELETE', path],
+    ['POST', `${path}/enable`],
+    ['POST', `${path}/disable`],
+    ['POST', `${path}/rotate-secret`],
+    ['POST', `${path}/test`],
+    ['POST', `${path}/check-signature`, { body: '', signature: 'x' }],
+  ]
+  for (const [method, target, body] of changes) {
+    const answer = await viewer.call(method, target, body ? { body } : {})
+    assert.equal(answer.json.code, 'insufficient_role', `${method} ${target}`)
+  }
+  assert.equal((await admin.call('GET', path)).json.status, 'ENABLED')
+})
+
+test('another company’s webhook, and one of a workspace that is not his, are not there', async () => {
+  const { company, path } = await founded()
+  const stranger = await signInAs(annals, await annals.found(), 'OWNER')
+  const staging = company.workspaces[1]
+  assert(staging)
+  const other = await signInAs(annals, company, 'VIEWER', [staging.id])
+  const unknown = '/dashboard/webhooks/00000000-0000-7000-8000-000000000000'
+  for (const member of [stranger, other]) {
+    const expected = (await member.call('GET', unknown)).json.error
+    for (const target of [path, `${path}/deliveries`, `${path}/health`, '/dashboard/webhooks/x']) {
+      const { status, json } = await member.call('GET', target)
+      assert.equal(status, 404, target)
+      assert.equal(json.error, expected)
+    }
+    const list = await member.call('GET', `/dashboard/webhooks?workspaceId=${company.workspace.id}`)
+    assert.equal(list.status, 404)
+  }
+  const owner = await signInAs(annals, company, 'OWNER')
+  assert.equal((await stranger.call('DELETE', path)).status, 404)
+  assert.equal((await owner.call('GET', path)).status, 200)
+})
+
+test('a company whose plan has no webhooks is told so', async () => {
+  const company = await annals.found({ plan: 'STARTER' })
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const body = { workspaceId: company.workspace.id, url: 'https://example.com/hook' }
+  const { status, json } = await admin.call('POST', '/dashboard/webhooks', { body })
+  assert.equal(status, 403)
+  assert.equal(json.code, 'plan_required')
+})
+
+test('a change that another site’s page asks for is refused', async () => {
+  const { admin, path } = await founded()
+  const foreign: Record<string, string>[] = [
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': '', origin: 'https://evil.example' },
+  ]
+  for (const headers of foreign) {
+    const { status, json } = await admin.call('POST', `${path}/disable`, { headers })
+    assert.equal(status, 403)
+    assert.equal(json.code, 'cross_site')
+  }
+  assert.equal((await admin.call('GET', path)).json.status, 'ENABLED')
+})
