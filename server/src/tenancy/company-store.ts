@@ -1,3 +1,5 @@
+import assert from 'node:assert/strict'
+import { sql } from 'kysely'
 import type { CompanyId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { Plan } from './plans.ts'
@@ -31,6 +33,74 @@ export async function lockCompany(db: Queryable, companyId: CompanyId): Promise<
     .forUpdate()
     .executeTakeFirst()
   return row !== undefined
+}
+
+export type Allowlist = { entries: readonly string[]; forAllCalls: boolean }
+
+export type CompanyDetails = { name: string; createdAt: Date; allowlist: Allowlist }
+
+export async function getCompany(db: Queryable, companyId: CompanyId): Promise<CompanyDetails> {
+  const row = await db
+    .selectFrom('company')
+    .select(['name', 'created_at', 'allowlist', 'allowlist_for_all_calls'])
+    .where('id', '=', companyId)
+    .executeTakeFirstOrThrow()
+  return {
+    name: row.name,
+    createdAt: row.created_at,
+    allowlist: { entries: row.allowlist, forAllCalls: row.allowlist_for_all_calls },
+  }
+}
+
+export async function renameCompany(
+  db: Queryable,
+  { companyId, name }: { companyId: CompanyId; name: string },
+): Promise<void> {
+  await db.updateTable('company').set({ name }).where('id', '=', companyId).execute()
+}
+
+export async function replaceAllowlist(
+  db: Queryable,
+  companyId: CompanyId,
+  { entries, forAllCalls }: Allowlist,
+): Promise<void> {
+  await db
+    .updateTable('company')
+    .set({ allowlist: [...entries], allowlist_for_all_calls: forAllCalls })
+    .where('id', '=', companyId)
+    .execute()
+}
+
+/** What a company has of that which is bounded, counted as the bounds count. */
+export type CompanyCounts = {
+  workspaces: number
+  members: number
+  companyKeys: number
+  views: number
+  openExports: number
+}
+
+export async function countCompany(
+  db: Queryable,
+  companyId: CompanyId,
+  now: Date,
+): Promise<CompanyCounts> {
+  const { rows } = await sql<CompanyCounts>`
+    select (select count(*) from workspace
+             where company_id = ${companyId} and kind = 'CUSTOMER') as workspaces,
+           (select count(*) from app_user where company_id = ${companyId})
+         + (select count(*) from one_time_link
+             where company_id = ${companyId} and kind = 'INVITATION') as members,
+           (select count(*) from api_key
+             where company_id = ${companyId} and workspace_id is null and revoked_at is null
+               and grace_until is null and (expires_at is null or expires_at > ${now})) as "companyKeys",
+           (select count(*) from explorer_view where company_id = ${companyId}) as views,
+           (select count(*) from export_job
+             where company_id = ${companyId} and status in ('PENDING', 'RUNNING')
+               and expires_at > ${now}) as "openExports"`.execute(db)
+  const [counts] = rows
+  assert(counts, 'a count has a row')
+  return counts
 }
 
 export async function hasCompanies(db: Queryable): Promise<boolean> {

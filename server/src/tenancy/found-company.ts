@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { insertCompany } from './company-store.ts'
-import { createKey } from './key-store.ts'
-import { makeKeyText } from './key-text.ts'
+import { issueKey } from './issue-key.ts'
 import { hashPassword } from './password.ts'
 import type { Plan } from './plans.ts'
 import { insertUser } from './user-store.ts'
@@ -58,7 +57,7 @@ export async function foundCompany(db: Queryable, wish: CompanyPlan): Promise<Fo
       name: 'Dashboard activity',
       kind: 'SYSTEM',
     })
-    const companyKey = await issueKey(trx, company.id, null, 'Company key')
+    const companyKey = await makeKey(trx, company.id, null, 'Company key')
     const [firstName, ...otherNames] = wish.workspaces
     const first = await makeWorkspace(trx, company.id, firstName)
     const others = []
@@ -80,17 +79,16 @@ export async function foundCompany(db: Queryable, wish: CompanyPlan): Promise<Fo
 async function makeWorkspace(db: Queryable, companyId: CompanyId, name: string) {
   const id = newId<'workspace'>()
   await createWorkspace(db, { id, companyId, name, kind: 'CUSTOMER' })
-  return { id, name, workspaceKey: await issueKey(db, companyId, id, `${name} key`) }
+  return { id, name, workspaceKey: await makeKey(db, companyId, id, `${name} key`) }
 }
 
-async function issueKey(
+async function makeKey(
   db: Queryable,
   companyId: CompanyId,
   workspaceId: WorkspaceId | null,
   name: string,
 ): Promise<string> {
-  const { kid, secretHash, text } = makeKeyText()
-  const key = { id: newId<'key'>(), companyId, workspaceId, kid, secretHash, name, expiresAt: null }
-  await createKey(db, key)
+  const wish = { companyId, workspaceId, name, expiresAt: null }
+  const { text } = await issueKey(db, wish, Date.now())
   return text
 }

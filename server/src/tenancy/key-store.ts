@@ -64,7 +64,8 @@ export async function findKeyByKid(db: Queryable, kid: string): Promise<StoredKe
 
 /**
  * Call it inside a transaction: the lock that guards the bound lasts until its end. Company keys
- * are counted together, as if they belonged to a workspace of their own.
+ * are counted together, as if they belonged to a workspace of their own. Those that have ended, and
+ * those that are being replaced, are not counted.
  */
 export async function createKey(
   db: Queryable,
@@ -77,6 +78,7 @@ export async function createKey(
     name: string
     expiresAt: Date | null
   },
+  nowMs: number,
 ): Promise<void> {
   await lockCompany(db, key.companyId)
   const { count } = await db
@@ -85,10 +87,13 @@ export async function createKey(
     .where('company_id', '=', key.companyId)
     .where('workspace_id', 'is not distinct from', key.workspaceId)
     .where('revoked_at', 'is', null)
+    .where('grace_until', 'is', null)
+    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', new Date(nowMs))]))
     .executeTakeFirstOrThrow()
   if (count >= COMPANY_BOUNDS.keysPerWorkspaceMax) {
+    const owner = key.workspaceId === null ? 'A company' : 'A workspace'
     throw new ApiError('conflict', {
-      message: `A workspace may have ${COMPANY_BOUNDS.keysPerWorkspaceMax} keys. Revoke one first.`,
+      message: `${owner} may have ${COMPANY_BOUNDS.keysPerWorkspaceMax} keys of its own. Revoke one first.`,
     })
   }
   await db

@@ -70,6 +70,68 @@ function refuseTakenName(error: unknown, name: string): never {
   throw new ApiError('conflict', { message: `The name ${name} is taken already.`, cause: error })
 }
 
+export type NamedProject = { id: ProjectId; name: string; createdAt: Date }
+
+/** By name. */
+export async function listProjects(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<NamedProject[]> {
+  const rows = await db
+    .selectFrom('project')
+    .select(['id', 'name', 'created_at'])
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('name')
+    .limit(COMPANY_BOUNDS.projectsPerWorkspaceMax)
+    .execute()
+  return rows.map((row) => ({ id: assertId(row.id), name: row.name, createdAt: row.created_at }))
+}
+
+/** For a change of it. */
+export async function lockProject(
+  db: Queryable,
+  { workspaceId, projectId }: { workspaceId: WorkspaceId; projectId: ProjectId },
+): Promise<NamedProject> {
+  const row = await db
+    .selectFrom('project')
+    .select(['id', 'name', 'created_at'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', projectId)
+    .forUpdate()
+    .executeTakeFirst()
+  if (!row) throw new ApiError('not_found')
+  return { id: assertId(row.id), name: row.name, createdAt: row.created_at }
+}
+
+export async function renameProject(
+  db: Queryable,
+  {
+    workspaceId,
+    projectId,
+    name,
+  }: { workspaceId: WorkspaceId; projectId: ProjectId; name: string },
+): Promise<void> {
+  await db
+    .updateTable('project')
+    .set({ name })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', projectId)
+    .execute()
+    .catch((error: unknown) => refuseTakenName(error, name))
+}
+
+export async function renameWorkspace(
+  db: Queryable,
+  { workspaceId, name }: { workspaceId: WorkspaceId; name: string },
+): Promise<void> {
+  await db
+    .updateTable('workspace')
+    .set({ name })
+    .where('id', '=', workspaceId)
+    .execute()
+    .catch((error: unknown) => refuseTakenName(error, name))
+}
+
 export async function hasProject(
   db: Queryable,
   { workspaceId, projectId }: { workspaceId: WorkspaceId; projectId: ProjectId },

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
-import { ApiError } from '../../errors.ts'
+import { ApiError, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../platform/clock.ts'
+import { type KeyStatus, keyStatusAt } from '../../tenancy/key-status.ts'
 import { isSecretOf, kidOf, parseKeyText } from '../../tenancy/key-text.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
@@ -38,14 +39,18 @@ function prove(key: CachedKey, text: string): boolean {
 }
 
 function refuseEnded(key: CachedKey, nowMs: number): CachedKey {
-  if (key.revokedAt !== null || (key.graceUntil !== null && key.graceUntil.getTime() <= nowMs)) {
-    throw new ApiError('invalid_api_key')
-  }
-  if (key.expiresAt !== null && key.expiresAt.getTime() <= nowMs) {
-    throw new ApiError('expired_api_key')
-  }
+  const code = ENDED_CODES[keyStatusAt(key, nowMs)]
+  if (code !== null) throw new ApiError(code)
   return key
 }
+
+/** How a key that has ended is refused; null: it works. */
+export const ENDED_CODES = {
+  ACTIVE: null,
+  ROTATING: null,
+  EXPIRED: 'expired_api_key',
+  REVOKED: 'invalid_api_key',
+} as const satisfies Record<KeyStatus, ErrorCode | null>
 
 export function principalOf(key: CachedKey): Principal {
   const common = {

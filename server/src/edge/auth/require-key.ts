@@ -1,11 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock } from '../../platform/clock.ts'
-import { type AddressRanges, isInRanges } from '../../tenancy/allowlist.ts'
-import { type Plan, PLAN_TERMS, planReaches } from '../../tenancy/plans.ts'
-import type { KeyScope, Principal } from '../../tenancy/principal.ts'
+import type { AddressRanges } from '../../tenancy/allowlist.ts'
+import { PLAN_TERMS } from '../../tenancy/plans.ts'
+import type { Principal } from '../../tenancy/principal.ts'
 import { authenticate, principalOf } from './authenticate.ts'
 import { clientAddress } from './client-address.ts'
+import { admit, type Gate } from './gate.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 import type { KeyUseRecorder } from './key-use-recorder.ts'
 import { TokenBuckets } from './token-bucket.ts'
@@ -20,12 +21,9 @@ declare module 'fastify' {
   }
 }
 
-/** What a route asks for, in the order it is checked. */
-export type Gate = { scope?: KeyScope; allowlist?: true; plan?: Plan }
+type KeyHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
-export type RequireKey = (
-  gate?: Gate,
-) => (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+export type RequireKey = (gate?: Gate) => KeyHook
 
 const KEYS_MAX = 50_000
 const ADDRESSES_MAX = 10_000
@@ -40,6 +38,8 @@ export class KeyGuard {
   readonly #hasRateLimits: boolean
   readonly #calls: TokenBuckets
   readonly #failures: TokenBuckets
+  /** What each hook that was handed out asks for. */
+  readonly #gates = new WeakMap<object, Gate>()
   /** The contract's spelling of a route, of which there is a fixed number. */
   readonly #endpoints = new Map<string, string>()
   /** Plain address by the socket's spelling of it. */
@@ -62,9 +62,8 @@ export class KeyGuard {
   }
 
   /** An `onRequest` hook: a stranger's body is not even read. The order of checks is contract. */
-  requireKey: RequireKey =
-    (gate = {}) =>
-    async (request, reply) => {
+  requireKey: RequireKey = (gate = {}) => {
+    const hook: KeyHook = async (request, reply) => {
       request.clientAddress = this.#addressOf(request)
       const key = await this.#authenticate(request)
       request.key = key
@@ -72,6 +71,14 @@ export class KeyGuard {
       this.charge(request, reply, 1)
       admit(request.principal, request.clientAddress, gate)
     }
+    this.#gates.set(hook, gate)
+    return hook
+  }
+
+  /** Undefined for any other hook. */
+  gateOf(hook: object): Gate | undefined {
+    return this.#gates.get(hook)
+  }
 
   /** Takes tokens from the key's bucket: one a request, one more for each further event of a batch. */
   charge(request: FastifyRequest, reply: FastifyReply, cost: number): void {
@@ -155,23 +162,4 @@ function refuseSecondHeader({ raw }: FastifyRequest): void {
 /** `/v1/keys/:keyId/rotate`, as the router has it, in the spelling of the contract. */
 function pathInContract(url: string): string {
   return url.replaceAll(/:(\w+)/g, '{$1}')
-}
-
-function admit(principal: Principal, address: string, gate: Gate): void {
-  if (gate.scope && principal.scope !== gate.scope) {
-    throw new ApiError('insufficient_scope', {
-      message: `This key has ${principal.scope.toLowerCase()} scope; this operation needs a ${gate.scope.toLowerCase()} key.`,
-    })
-  }
-  const asksForAddress = gate.allowlist === true || principal.allowlistForAllCalls
-  if (asksForAddress && !isInRanges(address, principal.allowlist)) {
-    throw new ApiError('ip_not_allowed', {
-      message: `The address ${address} is not on the company's IP allowlist.`,
-    })
-  }
-  if (gate.plan && !planReaches(principal.plan, gate.plan)) {
-    throw new ApiError('plan_required', {
-      message: `This operation needs the plan ${gate.plan} or higher; the company has ${principal.plan}.`,
-    })
-  }
 }

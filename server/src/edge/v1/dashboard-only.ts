@@ -4,6 +4,7 @@ import { ApiError } from '../../errors.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 
+/** The gate has refused everybody before. */
 const refuse = async (): Promise<never> => {
   throw new ApiError('dashboard_only')
 }
@@ -20,7 +21,7 @@ export const dashboardOnlyRoutes =
     app.post(
       '/v1/workspaces/:workspaceId/keys',
       {
-        onRequest: [deps.requireKey(), refuse],
+        onRequest: deps.requireKey({ dashboardOnly: true }),
         schema: {
           operationId: 'createWorkspaceKey',
           summary: 'Create a key (dashboard only)',
@@ -35,7 +36,7 @@ export const dashboardOnlyRoutes =
     app.post(
       '/v1/keys/:keyId/rotate',
       {
-        onRequest: [deps.requireKey(), refuse],
+        onRequest: deps.requireKey({ dashboardOnly: true }),
         schema: {
           operationId: 'rotateKey',
           summary: 'Rotate a key (dashboard only)',

@@ -2,10 +2,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Clock } from '../../platform/clock.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { healthOf } from '../../tenancy/key-health.ts'
-import { findKeyUse, type KeyUse } from '../../tenancy/key-store.ts'
+import { findKeyUse } from '../../tenancy/key-store.ts'
 import { prefixOf } from '../../tenancy/key-text.ts'
 import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
 import type { RequireKey } from '../auth/require-key.ts'
+import { callsToday, latestUse } from '../key-use.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { KeyStatus } from '../schema/key.ts'
 
@@ -35,15 +36,14 @@ export const getKeyStatus =
       },
       async ({ key }) => {
         const stored = await findKeyUse(deps.hasty, key.id)
-        const use = latest(stored, deps.keyUse.peek(key.id))
+        const use = latestUse(stored, deps.keyUse.peek(key.id))
         const nowMs = deps.clock()
         const { score } = healthOf(
           {
             createdAt: key.createdAt,
             expiresAt: key.expiresAt,
             lastUsedAt: use?.usedAt ?? null,
-            callsToday: stored && isToday(stored.usedAt, nowMs) ? stored.calls : 0,
-            failuresToday: stored && isToday(stored.usedAt, nowMs) ? stored.failures : 0,
+            ...callsToday(stored, nowMs),
             companyHasAllowlist: key.allowlist.length > 0,
           },
           nowMs,
@@ -62,12 +62,3 @@ export const getKeyStatus =
       },
     )
   }
-
-function latest(stored: KeyUse | null, noted: KeyUse | null): KeyUse | null {
-  if (!stored || !noted) return stored ?? noted
-  return noted.usedAt >= stored.usedAt ? noted : stored
-}
-
-function isToday(at: Date, nowMs: number): boolean {
-  return at.toISOString().slice(0, 10) === new Date(nowMs).toISOString().slice(0, 10)
-}

@@ -1,3 +1,16 @@
 import type { DashboardRoute } from '../dashboard-deps.ts'
+import { createKey } from './create-key.ts'
+import { listKeys } from './list-keys.ts'
+import { preflightKey } from './preflight-key.ts'
+import { revokeKey } from './revoke-key.ts'
+import { rotateDashboardKey } from './rotate-dashboard-key.ts'
+import { updateKey } from './update-key.ts'
 
-export const KEYS_ROUTES: readonly DashboardRoute[] = []
+export const KEYS_ROUTES: readonly DashboardRoute[] = [
+  listKeys,
+  createKey,
+  preflightKey,
+  updateKey,
+  rotateDashboardKey,
+  revokeKey,
+]

@@ -1,0 +1,81 @@
+import { ApiError, type ErrorCode } from '../../errors.ts'
+import { isInRanges } from '../../tenancy/allowlist.ts'
+import { type Plan, planReaches } from '../../tenancy/plans.ts'
+import type { KeyScope, Principal } from '../../tenancy/principal.ts'
+
+/** What a route asks of a key that is valid. */
+export type Gate = {
+  scope?: KeyScope
+  allowlist?: true
+  plan?: Plan
+  /** No key gets through; people do it in the dashboard. */
+  dashboardOnly?: true
+}
+
+type GateCheck = {
+  name: 'scope' | 'allowlist' | 'plan' | 'dashboard'
+  code: ErrorCode
+  /** Why not, in a sentence, or null. */
+  refusal: (principal: Principal, address: string, gate: Gate) => string | null
+  /** Why it passed, for somebody who asks beforehand. */
+  consent: (principal: Principal, address: string, gate: Gate) => string
+}
+
+/** In the order in which they are asked, which is contract. */
+export const GATE_CHECKS: readonly GateCheck[] = [
+  {
+    name: 'scope',
+    code: 'insufficient_scope',
+    refusal: ({ scope }, _address, gate) =>
+      gate.scope === undefined || scope === gate.scope
+        ? null
+        : `This key has ${scope.toLowerCase()} scope; this operation needs a ${gate.scope.toLowerCase()} key.`,
+    consent: ({ scope }, _address, gate) =>
+      gate.scope === undefined
+        ? 'Keys of either scope may call this operation.'
+        : `This operation needs a ${scope.toLowerCase()} key, and this is one.`,
+  },
+  {
+    name: 'allowlist',
+    code: 'ip_not_allowed',
+    refusal: (principal, address, gate) =>
+      !asksForAddress(principal, gate) || isInRanges(address, principal.allowlist)
+        ? null
+        : `The address ${address} is not on the company's IP allowlist.`,
+    consent: (principal, address, gate) =>
+      asksForAddress(principal, gate)
+        ? `The address ${address} is on the company's IP allowlist.`
+        : 'This operation does not look at the IP allowlist.',
+  },
+  {
+    name: 'plan',
+    code: 'plan_required',
+    refusal: ({ plan }, _address, gate) =>
+      gate.plan === undefined || planReaches(plan, gate.plan)
+        ? null
+        : `This operation needs the plan ${gate.plan} or higher; the company has ${plan}.`,
+    consent: ({ plan }, _address, gate) =>
+      gate.plan === undefined
+        ? 'Every plan includes this operation.'
+        : `This operation needs the plan ${gate.plan} or higher; the company has ${plan}.`,
+  },
+  {
+    name: 'dashboard',
+    code: 'dashboard_only',
+    refusal: (_principal, _address, { dashboardOnly }) =>
+      dashboardOnly === true ? 'Keys are created and rotated in the dashboard only.' : null,
+    consent: () => 'This operation is for keys.',
+  },
+]
+
+function asksForAddress({ allowlistForAllCalls }: Principal, { allowlist }: Gate): boolean {
+  return allowlist === true || allowlistForAllCalls
+}
+
+/** Refuses with the first check that says no. */
+export function admit(principal: Principal, address: string, gate: Gate): void {
+  for (const { code, refusal } of GATE_CHECKS) {
+    const message = refusal(principal, address, gate)
+    if (message !== null) throw new ApiError(code, { message })
+  }
+}

@@ -1,0 +1,114 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { readGrant } from '../../../tenancy/member-rules.ts'
+import * as linkStore from '../../../tenancy/one-time-link-store.ts'
+import { findAccount } from '../../../tenancy/user-store.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
+import { refuseRole } from '../../auth/require-session.ts'
+import { TokenBuckets } from '../../auth/token-bucket.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { InvitationInput, NewInvitation } from '../../schema/dashboard/member.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { linkText } from '../link-text.ts'
+import { lockMembers } from './member-resource.ts'
+
+type Deps = Pick<
+  DashboardDeps,
+  'db' | 'clock' | 'signedIn' | 'publicUrl' | 'mailer' | 'hasRateLimits'
+>
+
+const COMPANIES_MAX = 10_000
+/** Of a company: a whole department at once, but no flood of mail to strangers. */
+const INVITATIONS = { perSecond: 1 / 30, capacity: 100, cost: 1 } as const
+
+/** POST /dashboard/invitations: the only answer that holds the link. */
+export const createInvitation =
+  (deps: Deps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    const buckets = new TokenBuckets({ clock: deps.clock, bucketsMax: COMPANIES_MAX })
+    app.post(
+      '/dashboard/invitations',
+      {
+        ...deps.signedIn('members.manage'),
+        schema: {
+          operationId: 'createInvitation',
+          summary: 'Invite somebody',
+          description:
+            'By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. Only an OWNER invites an OWNER.',
+          tags: ['Company'],
+          body: InvitationInput,
+          response: {
+            201: { ...NewInvitation, description: 'Invited.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict', 'rate_limited'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, body, server } = request
+        const email = body.email.toLowerCase()
+        if (deps.hasRateLimits) refuseFlood(buckets, viewer)
+        const { id, token, expiresAt } = await audited(
+          deps,
+          actorOf(request),
+          async (trx, note) => {
+            const self = await lockMembers(trx, viewer)
+            if (body.role === 'OWNER') refuseRole(self, 'owners.manage')
+            const wish = { role: body.role, workspaceIds: body.workspaceIds ?? [] }
+            const grant = await readGrant(trx, self.companyId, wish)
+            await refuseAccount(trx, email)
+            const created = await linkStore.createInvitation(trx, {
+              companyId: self.companyId,
+              email,
+              role: grant.role,
+              workspaceIds: grant.workspaceIds ?? [],
+              createdBy: self.userId,
+              nowMs: deps.clock(),
+            })
+            note({
+              action: 'MEMBER_INVITED',
+              resource: { type: 'invitation', id: created.id },
+              metadata: { email, ...grant },
+            })
+            return created
+          },
+        )
+        const link = linkText(deps, server, token)
+        const isMailed = deps.mailer.isConfigured
+        deps.mailer.sendMail(invitationMail(email, viewer, link))
+        const answer = { id, link, expiresAt: expiresAt.toISOString(), isMailed }
+        return await reply.code(201).send(answer)
+      },
+    )
+  }
+
+function refuseFlood(buckets: TokenBuckets, { companyId }: Viewer): void {
+  const { isAllowed, retryAfterSeconds } = buckets.take(companyId, INVITATIONS)
+  if (isAllowed) return
+  throw new ApiError('rate_limited', {
+    message: 'Too many invitations of this company.',
+    retryAfterSeconds,
+  })
+}
+
+/** One account an address; which company has it is nobody's business. */
+async function refuseAccount(db: Queryable, email: string): Promise<void> {
+  if (!(await findAccount(db, email))) return
+  throw new ApiError('conflict', { message: `There is an account for ${email} already.` })
+}
+
+function invitationMail(to: string, { email, companyName }: Viewer, link: string) {
+  return {
+    to,
+    subject: `An invitation to ${companyName} on Annals`,
+    text: [
+      `${email} invites you to the audit log of ${companyName}. Choose a password here:`,
+      '',
+      link,
+      '',
+      'The link works once and for seven days.',
+      '',
+    ].join('\n'),
+  }
+}

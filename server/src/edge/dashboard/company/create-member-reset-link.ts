@@ -1,0 +1,60 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import { createReset } from '../../../tenancy/one-time-link-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { MemberParams, ResetLink } from '../../schema/dashboard/member.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { linkText } from '../link-text.ts'
+import { lockMember } from './member-resource.ts'
+
+/** POST /dashboard/members/{userId}/reset-link: for somebody who has lost his password. */
+export const createMemberResetLink =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'publicUrl'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/members/:userId/reset-link',
+      {
+        ...deps.signedIn('members.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'createMemberResetLink',
+          summary: 'Make a link to a new password',
+          description: 'The password stays as it is until the link is used.',
+          tags: ['Company'],
+          params: MemberParams,
+          response: {
+            201: { ...ResetLink, description: 'Made.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, params, server } = request
+        const { token, expiresAt } = await audited(deps, actorOf(request), async (trx, note) => {
+          const { self, member } = await lockMember(trx, viewer, params.userId)
+          // Otherwise whoever finds a browser open would have the account for good.
+          if (member.id === self.userId) {
+            throw new ApiError('conflict', { message: 'Change your own password instead.' })
+          }
+          note({
+            action: 'PASSWORD_RESET_REQUESTED',
+            resource: { type: 'user', id: member.id },
+            metadata: { email: member.email },
+          })
+          return await createReset(trx, {
+            companyId: self.companyId,
+            userId: member.id,
+            email: member.email,
+            createdBy: self.userId,
+            nowMs: deps.clock(),
+          })
+        })
+        const link = linkText(deps, server, token)
+        return await reply.code(201).send({ link, expiresAt: expiresAt.toISOString() })
+      },
+    )
+  }

@@ -1,0 +1,56 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { newId } from '../../../platform/id.ts'
+import * as workspaceStore from '../../../tenancy/workspace-store.ts'
+import {
+  getWorkspaceSummary,
+  refuseSystemWorkspace,
+} from '../../../tenancy/workspace-summary-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { NameInput, ProjectRecord, WorkspaceParams } from '../../schema/dashboard/company.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import { projectRecord } from './workspace-record.ts'
+
+/** POST /dashboard/workspaces/{workspaceId}/projects: events may name it at once. */
+export const createProject =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/workspaces/:workspaceId/projects',
+      {
+        ...deps.signedIn('company.manage'),
+        schema: {
+          operationId: 'createProject',
+          summary: 'Create a project',
+          tags: ['Company'],
+          params: WorkspaceParams,
+          body: NameInput,
+          response: {
+            201: { ...ProjectRecord, description: 'Created.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { companyId } = request.viewer
+        const name = readName(request.body.name)
+        const nowMs = deps.clock()
+        const id = newId<'project'>(nowMs)
+        const project = await audited(deps, actorOf(request), async (trx, note) => {
+          const named = { companyId, named: request.params.workspaceId }
+          const workspace = await getWorkspaceSummary(trx, named, new Date(nowMs))
+          refuseSystemWorkspace(workspace)
+          const workspaceId = workspace.id
+          await workspaceStore.createProject(trx, { id, companyId, workspaceId, name })
+          note({
+            action: 'PROJECT_CREATED',
+            resource: { type: 'project', id },
+            metadata: { name, workspaceId },
+          })
+          return await workspaceStore.lockProject(trx, { workspaceId, projectId: id })
+        })
+        return await reply.code(201).send(projectRecord(project))
+      },
+    )
+  }

@@ -1,0 +1,48 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { newId } from '../../../platform/id.ts'
+import * as workspaceStore from '../../../tenancy/workspace-store.ts'
+import { getWorkspaceSummary } from '../../../tenancy/workspace-summary-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import { workspaceRecord } from './workspace-record.ts'
+
+/** POST /dashboard/workspaces: with a chain of its own, from the beginning. */
+export const createWorkspace =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/workspaces',
+      {
+        ...deps.signedIn('company.manage'),
+        schema: {
+          operationId: 'createWorkspace',
+          summary: 'Create a workspace',
+          tags: ['Company'],
+          body: NameInput,
+          response: {
+            201: { ...WorkspaceRecord, description: 'Created.' },
+            ...errorResponses(...CHANGE_ERRORS, 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { companyId } = request.viewer
+        const name = readName(request.body.name)
+        const nowMs = deps.clock()
+        const id = newId<'workspace'>(nowMs)
+        const summary = await audited(deps, actorOf(request), async (trx, note) => {
+          await workspaceStore.createWorkspace(trx, { id, companyId, name, kind: 'CUSTOMER' })
+          note({
+            action: 'WORKSPACE_CREATED',
+            resource: { type: 'workspace', id },
+            metadata: { name },
+          })
+          return await getWorkspaceSummary(trx, { companyId, named: id }, new Date(nowMs))
+        })
+        return await reply.code(201).send(workspaceRecord(summary))
+      },
+    )
+  }

@@ -1,0 +1,83 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ALLOWLIST_ENTRIES_MAX, compileRanges, isInRanges } from '../../../tenancy/allowlist.ts'
+import * as companyStore from '../../../tenancy/company-store.ts'
+import { COMPANY_BOUNDS, PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { isAllowed } from '../../../tenancy/policy.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { CompanyRecord } from '../../schema/dashboard/company.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+
+type Deps = Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>
+
+/** GET /dashboard/company: its plan, its allowlist, and how much of each bound is used. */
+export const getCompany =
+  (deps: Deps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/company',
+      {
+        ...deps.signedIn('company.read'),
+        schema: {
+          operationId: 'getCompany',
+          summary: 'Your company',
+          tags: ['Company'],
+          response: { 200: CompanyRecord, ...errorResponses(...SESSION_ERRORS) },
+        },
+      },
+      async ({ viewer, clientAddress }) => await companyRecord(deps, viewer, clientAddress),
+    )
+  }
+
+export async function companyRecord(
+  { db, clock, hasRateLimits }: Deps,
+  { companyId, plan, role }: Viewer,
+  address: string,
+) {
+  const { name, createdAt, allowlist } = await companyStore.getCompany(db, companyId)
+  const isManager = isAllowed(role, 'company.manage')
+  const counts = isManager
+    ? await companyStore.countCompany(db, companyId, new Date(clock()))
+    : null
+  const terms = PLAN_TERMS[plan]
+  return {
+    id: companyId,
+    name,
+    createdAt: createdAt.toISOString(),
+    plan: {
+      name: plan,
+      ...terms,
+      eventsPerSecondMax: hasRateLimits ? terms.eventsPerSecondMax : null,
+    },
+    allowlist: isManager
+      ? {
+          entries: [...allowlist.entries],
+          forAllCalls: allowlist.forAllCalls,
+          entriesMax: ALLOWLIST_ENTRIES_MAX,
+        }
+      : null,
+    bounds: counts && boundsOf(counts),
+    address,
+    isAddressOnAllowlist: isInRanges(address, compileRanges(allowlist.entries)),
+  }
+}
+
+function boundsOf({
+  workspaces,
+  members,
+  companyKeys,
+  views,
+  openExports,
+}: companyStore.CompanyCounts) {
+  const { projectsPerWorkspaceMax, keysPerWorkspaceMax, webhooksPerWorkspaceMax } = COMPANY_BOUNDS
+  return {
+    workspaces: { used: workspaces, max: COMPANY_BOUNDS.workspacesMax },
+    members: { used: members, max: COMPANY_BOUNDS.membersMax },
+    companyKeys: { used: companyKeys, max: keysPerWorkspaceMax },
+    views: { used: views, max: COMPANY_BOUNDS.viewsMax },
+    openExports: { used: openExports, max: COMPANY_BOUNDS.openExportsMax },
+    projectsPerWorkspaceMax,
+    keysPerWorkspaceMax,
+    webhooksPerWorkspaceMax,
+  }
+}

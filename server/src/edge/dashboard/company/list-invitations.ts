@@ -1,0 +1,37 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import * as invitationStore from '../../../tenancy/invitation-store.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { InvitationList } from '../../schema/dashboard/member.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+
+/** GET /dashboard/invitations: those that still work, newest first. Their links are not kept. */
+export const listInvitations =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/invitations',
+      {
+        ...deps.signedIn('members.read'),
+        schema: {
+          operationId: 'listInvitations',
+          summary: 'List open invitations',
+          tags: ['Company'],
+          response: { 200: InvitationList, ...errorResponses(...SESSION_ERRORS) },
+        },
+      },
+      async ({ viewer: { companyId } }, reply) => {
+        const now = new Date(deps.clock())
+        const invitations = await listOrDrift(reply, 'one_time_link', () =>
+          invitationStore.listInvitations(deps.db, { companyId, now }),
+        )
+        return {
+          invitations: invitations.map(({ createdAt, expiresAt, ...invitation }) => ({
+            ...invitation,
+            createdAt: createdAt.toISOString(),
+            expiresAt: expiresAt.toISOString(),
+          })),
+        }
+      },
+    )
+  }

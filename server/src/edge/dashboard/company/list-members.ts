@@ -1,0 +1,31 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import * as memberStore from '../../../tenancy/member-store.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { MemberList } from '../../schema/dashboard/member.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { memberRecord } from './member-resource.ts'
+
+/** GET /dashboard/members: the oldest first. */
+export const listMembers =
+  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/members',
+      {
+        ...deps.signedIn('members.read'),
+        schema: {
+          operationId: 'listMembers',
+          summary: 'List members',
+          tags: ['Company'],
+          response: { 200: MemberList, ...errorResponses(...SESSION_ERRORS) },
+        },
+      },
+      async ({ viewer }, reply) => {
+        const members = await listOrDrift(reply, 'app_user', () =>
+          memberStore.listMembers(deps.db, viewer.companyId),
+        )
+        return { members: members.map(memberRecord) }
+      },
+    )
+  }

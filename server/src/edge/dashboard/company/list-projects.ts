@@ -1,0 +1,35 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { visibleWorkspace } from '../../../tenancy/viewer.ts'
+import * as workspaceStore from '../../../tenancy/workspace-store.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { ProjectList, WorkspaceParams } from '../../schema/dashboard/company.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { projectRecord } from './workspace-record.ts'
+
+/** GET /dashboard/workspaces/{workspaceId}/projects: by name. */
+export const listProjects =
+  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/workspaces/:workspaceId/projects',
+      {
+        ...deps.signedIn('company.read'),
+        schema: {
+          operationId: 'listProjects',
+          summary: 'List the projects of a workspace',
+          description: 'By name. A workspace has at most 100.',
+          tags: ['Company'],
+          params: WorkspaceParams,
+          response: { 200: ProjectList, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+        },
+      },
+      async ({ viewer, params }, reply) => {
+        const workspaceId = await visibleWorkspace(deps.db, viewer, params.workspaceId)
+        const projects = await listOrDrift(reply, 'project', () =>
+          workspaceStore.listProjects(deps.db, workspaceId),
+        )
+        return { projects: projects.map(projectRecord) }
+      },
+    )
+  }

@@ -1,0 +1,32 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { listWorkspaceSummaries } from '../../../tenancy/workspace-summary-store.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { WorkspaceList } from '../../schema/dashboard/company.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { workspaceRecord } from './workspace-record.ts'
+
+/** GET /dashboard/workspaces: those that the member sees, by name. */
+export const listWorkspaces =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/workspaces',
+      {
+        ...deps.signedIn('company.read'),
+        schema: {
+          operationId: 'listWorkspaces',
+          summary: 'List workspaces',
+          description: 'By name, those that you see. A company has at most 100, and its own.',
+          tags: ['Company'],
+          response: { 200: WorkspaceList, ...errorResponses(...SESSION_ERRORS) },
+        },
+      },
+      async ({ viewer }, reply) => {
+        const workspaces = await listOrDrift(reply, 'workspace', () =>
+          listWorkspaceSummaries(deps.db, viewer, new Date(deps.clock())),
+        )
+        return { workspaces: workspaces.map(workspaceRecord) }
+      },
+    )
+  }

@@ -1,0 +1,53 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { refuseLastOwner } from '../../../tenancy/member-rules.ts'
+import { deleteMember } from '../../../tenancy/member-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { MemberParams } from '../../schema/dashboard/member.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { lockMember } from './member-resource.ts'
+
+/** DELETE /dashboard/members/{userId}: gone at once, with his sessions. */
+export const removeMember =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.delete(
+      '/dashboard/members/:userId',
+      {
+        ...deps.signedIn('members.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'removeMember',
+          summary: 'Remove a member',
+          description:
+            'His sessions and his private views go with him; what he shared stays. Keys belong to the company and work on.',
+          tags: ['Company'],
+          params: MemberParams,
+          response: {
+            204: Type.Null({ description: 'Removed.' }),
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, params } = request
+        await audited(deps, actorOf(request), async (trx, note) => {
+          const { self, member } = await lockMember(trx, viewer, params.userId)
+          await refuseLastOwner(trx, self.companyId, member)
+          if (member.id === self.userId) {
+            throw new ApiError('conflict', { message: 'Somebody else has to remove you.' })
+          }
+          await deleteMember(trx, member.id)
+          note({
+            action: 'MEMBER_REMOVED',
+            resource: { type: 'user', id: member.id },
+            metadata: { email: member.email, role: member.role },
+          })
+        })
+        return await reply.code(204).send(null)
+      },
+    )
+  }

@@ -1,0 +1,52 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import { lockOutOf, readEntries } from '../../../tenancy/allowlist-change.ts'
+import * as companyStore from '../../../tenancy/company-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { AllowlistInput, CompanyRecord } from '../../schema/dashboard/company.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { companyRecord } from './get-company.ts'
+
+/** PUT /dashboard/company/allowlist: the whole list, and whether every call asks for it. */
+export const replaceAllowlist =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.put(
+      '/dashboard/company/allowlist',
+      {
+        ...deps.signedIn('company.manage'),
+        schema: {
+          operationId: 'replaceAllowlist',
+          summary: 'Replace the IP allowlist',
+          description:
+            'Every node follows within two seconds. A list that leaves out the address you ask from is refused with 409, unless you confirm it. The dashboard itself does not look at the list.',
+          tags: ['Company'],
+          body: AllowlistInput,
+          response: { 200: CompanyRecord, ...errorResponses(...CHANGE_ERRORS, 'conflict') },
+        },
+      },
+      async (request) => {
+        const { viewer, body, clientAddress } = request
+        const after = { entries: readEntries(body.entries), forAllCalls: body.forAllCalls }
+        const lockOut = lockOutOf(clientAddress, after, viewer.plan)
+        if (lockOut !== null && body.confirmAddressLeftOut !== true) {
+          throw new ApiError('conflict', { message: lockOut })
+        }
+        const { companyId } = viewer
+        await audited(deps, actorOf(request), async (trx, note) => {
+          await companyStore.lockCompany(trx, companyId)
+          const { allowlist: before } = await companyStore.getCompany(trx, companyId)
+          await companyStore.replaceAllowlist(trx, companyId, after)
+          note({
+            action: 'ALLOWLIST_CHANGED',
+            resource: { type: 'company', id: companyId },
+            metadata: { before, after, leavesOutCaller: lockOut !== null },
+          })
+        })
+        return await companyRecord(deps, viewer, clientAddress)
+      },
+    )
+  }

@@ -1,0 +1,46 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { getCompany, lockCompany, renameCompany } from '../../../tenancy/company-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { CompanyRecord, NameInput } from '../../schema/dashboard/company.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import { companyRecord } from './get-company.ts'
+
+/** PATCH /dashboard/company: another name. */
+export const updateCompany =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.patch(
+      '/dashboard/company',
+      {
+        ...deps.signedIn('company.manage'),
+        schema: {
+          operationId: 'updateCompany',
+          summary: 'Rename your company',
+          tags: ['Company'],
+          body: NameInput,
+          response: { 200: CompanyRecord, ...errorResponses(...CHANGE_ERRORS) },
+        },
+      },
+      async (request) => {
+        const { viewer, body, clientAddress } = request
+        const { companyId } = viewer
+        const name = readName(body.name)
+        await audited(deps, actorOf(request), async (trx, note) => {
+          await lockCompany(trx, companyId)
+          const before = await getCompany(trx, companyId)
+          if (before.name === name) return
+          await renameCompany(trx, { companyId, name })
+          note({
+            action: 'COMPANY_CHANGED',
+            resource: { type: 'company', id: companyId },
+            metadata: { before: { name: before.name }, after: { name } },
+          })
+        })
+        return await companyRecord(deps, viewer, clientAddress)
+      },
+    )
+  }

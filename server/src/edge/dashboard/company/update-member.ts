@@ -1,0 +1,58 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { readGrant, refuseLastOwner } from '../../../tenancy/member-rules.ts'
+import * as memberStore from '../../../tenancy/member-store.ts'
+import { refuseRole } from '../../auth/require-session.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { MemberChange, MemberParams, MemberRecord } from '../../schema/dashboard/member.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { lockMember, memberRecord } from './member-resource.ts'
+
+/** PATCH /dashboard/members/{userId}: another role, other workspaces. */
+export const updateMember =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.patch(
+      '/dashboard/members/:userId',
+      {
+        ...deps.signedIn('members.manage'),
+        schema: {
+          operationId: 'updateMember',
+          summary: 'Change a member',
+          description:
+            'It holds from his next request on. Only an OWNER makes or changes an OWNER, and the last one stays.',
+          tags: ['Company'],
+          params: MemberParams,
+          body: MemberChange,
+          response: {
+            200: MemberRecord,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, params, body } = request
+        return await audited(deps, actorOf(request), async (trx, note) => {
+          const { self, member } = await lockMember(trx, viewer, params.userId)
+          const role = body.role ?? member.role
+          if (role === 'OWNER') refuseRole(self, 'owners.manage')
+          else await refuseLastOwner(trx, self.companyId, member)
+          const isWhole = memberStore.hasWholeCompany(role)
+          const workspaceIds = body.workspaceIds ?? (isWhole ? [] : (member.workspaceIds ?? []))
+          const grant = await readGrant(trx, self.companyId, { role, workspaceIds })
+          await memberStore.updateMember(trx, member.id, grant)
+          note({
+            action: 'MEMBER_CHANGED',
+            resource: { type: 'user', id: member.id },
+            metadata: {
+              email: member.email,
+              before: { role: member.role, workspaceIds: member.workspaceIds },
+              after: grant,
+            },
+          })
+          const given = grant.workspaceIds && [...grant.workspaceIds]
+          return memberRecord({ ...member, role, workspaceIds: given })
+        })
+      },
+    )
+  }

@@ -1,0 +1,52 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import { parseId } from '../../../platform/id.ts'
+import { visibleWorkspace } from '../../../tenancy/viewer.ts'
+import { lockProject, renameProject } from '../../../tenancy/workspace-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { NameInput, ProjectParams, ProjectRecord } from '../../schema/dashboard/company.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import { projectRecord } from './workspace-record.ts'
+
+/** PATCH /dashboard/workspaces/{workspaceId}/projects/{projectId}: another name. */
+export const updateProject =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.patch(
+      '/dashboard/workspaces/:workspaceId/projects/:projectId',
+      {
+        ...deps.signedIn('company.manage'),
+        schema: {
+          operationId: 'updateProject',
+          summary: 'Rename a project',
+          tags: ['Company'],
+          params: ProjectParams,
+          body: NameInput,
+          response: {
+            200: ProjectRecord,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, params } = request
+        const name = readName(request.body.name)
+        const projectId = parseId<'project'>(params.projectId)
+        if (projectId === null) throw new ApiError('not_found')
+        return await audited(deps, actorOf(request), async (trx, note) => {
+          const workspaceId = await visibleWorkspace(trx, viewer, params.workspaceId)
+          const before = await lockProject(trx, { workspaceId, projectId })
+          if (before.name === name) return projectRecord(before)
+          await renameProject(trx, { workspaceId, projectId, name })
+          note({
+            action: 'PROJECT_CHANGED',
+            resource: { type: 'project', id: projectId },
+            metadata: { workspaceId, before: { name: before.name }, after: { name } },
+          })
+          return projectRecord({ ...before, name })
+        })
+      },
+    )
+  }

@@ -1,0 +1,55 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { lockCompany } from '../../../tenancy/company-store.ts'
+import { renameWorkspace } from '../../../tenancy/workspace-store.ts'
+import {
+  getWorkspaceSummary,
+  refuseSystemWorkspace,
+} from '../../../tenancy/workspace-summary-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { NameInput, WorkspaceParams, WorkspaceRecord } from '../../schema/dashboard/company.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import { workspaceRecord } from './workspace-record.ts'
+
+/** PATCH /dashboard/workspaces/{workspaceId}: another name. */
+export const updateWorkspace =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.patch(
+      '/dashboard/workspaces/:workspaceId',
+      {
+        ...deps.signedIn('company.manage'),
+        schema: {
+          operationId: 'updateWorkspace',
+          summary: 'Rename a workspace',
+          tags: ['Company'],
+          params: WorkspaceParams,
+          body: NameInput,
+          response: {
+            200: WorkspaceRecord,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request) => {
+        const { companyId } = request.viewer
+        const name = readName(request.body.name)
+        const now = new Date(deps.clock())
+        return await audited(deps, actorOf(request), async (trx, note) => {
+          await lockCompany(trx, companyId)
+          const named = { companyId, named: request.params.workspaceId }
+          const before = await getWorkspaceSummary(trx, named, now)
+          refuseSystemWorkspace(before)
+          if (before.name === name) return workspaceRecord(before)
+          await renameWorkspace(trx, { workspaceId: before.id, name })
+          note({
+            action: 'WORKSPACE_CHANGED',
+            resource: { type: 'workspace', id: before.id },
+            metadata: { before: { name: before.name }, after: { name } },
+          })
+          return workspaceRecord({ ...before, name })
+        })
+      },
+    )
+  }

@@ -1,0 +1,47 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { parseId } from '../../../platform/id.ts'
+import { deleteInvitation } from '../../../tenancy/invitation-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { InvitationParams } from '../../schema/dashboard/member.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+
+/** DELETE /dashboard/invitations/{invitationId}: its link leads nowhere from now on. */
+export const withdrawInvitation =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.delete(
+      '/dashboard/invitations/:invitationId',
+      {
+        ...deps.signedIn('members.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'withdrawInvitation',
+          summary: 'Withdraw an invitation',
+          tags: ['Company'],
+          params: InvitationParams,
+          response: {
+            204: Type.Null({ description: 'Withdrawn.' }),
+            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { companyId } = request.viewer
+        const invitationId = parseId<'link'>(request.params.invitationId)
+        if (invitationId === null) throw new ApiError('not_found')
+        await audited(deps, actorOf(request), async (trx, note) => {
+          const { email, role } = await deleteInvitation(trx, { companyId, invitationId })
+          note({
+            action: 'INVITATION_WITHDRAWN',
+            resource: { type: 'invitation', id: invitationId },
+            metadata: { email, role },
+          })
+        })
+        return await reply.code(204).send(null)
+      },
+    )
+  }

@@ -1,0 +1,90 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import type { CompanyId, WorkspaceId } from '../../../platform/id.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { issueKey } from '../../../tenancy/issue-key.ts'
+import type { KeyScope } from '../../../tenancy/principal.ts'
+import {
+  getWorkspaceSummary,
+  refuseSystemWorkspace,
+} from '../../../tenancy/workspace-summary-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { KeyInput, NewKey } from '../../schema/dashboard/key.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import { readExpiry } from './key-record.ts'
+import { readKeyRecord } from './key-resource.ts'
+
+/** POST /dashboard/keys: the only answer that holds the key's text. */
+export const createKey =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/keys',
+      {
+        ...deps.signedIn('keys.manage'),
+        schema: {
+          operationId: 'createKey',
+          summary: 'Create a key',
+          description: '`secret` is returned in this answer only.',
+          tags: ['Keys'],
+          body: KeyInput,
+          response: {
+            201: { ...NewKey, description: 'Created. It works at once.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, body } = request
+        const { companyId } = viewer
+        const nowMs = deps.clock()
+        const name = readName(body.name)
+        const expiresAt = readExpiry(body.expiresAt, nowMs) ?? null
+        const answer = await audited(deps, actorOf(request), async (trx, note) => {
+          const workspaceId = await workspaceFor(trx, companyId, body, nowMs)
+          const wish = { companyId, workspaceId, name, expiresAt }
+          const { id, text } = await issueKey(trx, wish, nowMs)
+          const key = await readKeyRecord(trx, deps, { companyId, keyId: id }, nowMs)
+          note({
+            action: 'KEY_CREATED',
+            resource: { type: 'key', id },
+            metadata: {
+              name,
+              prefix: key.prefix,
+              scope: key.scope,
+              workspaceId,
+              expiresAt: key.expiresAt,
+            },
+          })
+          return { key, secret: text }
+        })
+        return await reply.code(201).send(answer)
+      },
+    )
+  }
+
+async function workspaceFor(
+  db: Queryable,
+  companyId: CompanyId,
+  { scope, workspaceId }: { scope: KeyScope; workspaceId?: string },
+  nowMs: number,
+): Promise<WorkspaceId | null> {
+  const isFit = (scope === 'WORKSPACE') === (workspaceId !== undefined)
+  if (!isFit) {
+    const message = scope === 'WORKSPACE' ? 'is required' : 'is for keys of workspace scope'
+    throw new ApiError('invalid_request', {
+      message: `The request does not match the schema: /workspaceId ${message}.`,
+      details: [{ path: '/workspaceId', message }],
+    })
+  }
+  if (workspaceId === undefined) return null
+  const workspace = await getWorkspaceSummary(
+    db,
+    { companyId, named: workspaceId },
+    new Date(nowMs),
+  )
+  refuseSystemWorkspace(workspace)
+  return workspace.id
+}

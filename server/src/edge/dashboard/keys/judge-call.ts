@@ -1,0 +1,51 @@
+import type { ErrorCode } from '../../../errors.ts'
+import { type KeyStatus, keyStatusAt } from '../../../tenancy/key-status.ts'
+import { type Plan, PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { ENDED_CODES, principalOf } from '../../auth/authenticate.ts'
+import { type Gate, GATE_CHECKS } from '../../auth/gate.ts'
+import type { CachedKey } from '../../auth/key-cache.ts'
+
+/** What one check says; a code when it says no. */
+export type GateVerdict = { name: string; code: ErrorCode | null; message: string }
+
+/** Every check that a call with the key would meet, in its order, each judged by itself. */
+export function judgeCall(
+  key: CachedKey,
+  { gate, address, nowMs }: { gate: Gate; address: string; nowMs: number },
+): GateVerdict[] {
+  const principal = principalOf(key)
+  return [
+    { name: 'exists', code: null, message: 'The key exists.' },
+    judgeStatus(key, nowMs),
+    ...GATE_CHECKS.map(({ name, code, refusal, consent }) => {
+      const no = refusal(principal, address, gate)
+      return no === null
+        ? { name, code: null, message: consent(principal, address, gate) }
+        : { name, code, message: no }
+    }),
+  ]
+}
+
+function judgeStatus(key: CachedKey, nowMs: number): GateVerdict {
+  const status = keyStatusAt(key, nowMs)
+  return { name: 'status', code: ENDED_CODES[status], message: statusSentences(key)[status] }
+}
+
+function statusSentences({ revokedAt, graceUntil, expiresAt }: CachedKey) {
+  return {
+    ACTIVE: 'The key is active.',
+    ROTATING: `The key was replaced and works until ${graceUntil?.toISOString()}.`,
+    EXPIRED: `The key expired at ${expiresAt?.toISOString()}.`,
+    REVOKED:
+      revokedAt === null
+        ? `The key was replaced, and its grace time ended at ${graceUntil?.toISOString()}.`
+        : `The key was revoked at ${revokedAt.toISOString()}.`,
+  } satisfies Record<KeyStatus, string>
+}
+
+export function rateSentence(plan: Plan, hasRateLimits: boolean): string {
+  const perSecond = PLAN_TERMS[plan].eventsPerSecondMax
+  if (!hasRateLimits) return 'This installation limits no rates.'
+  if (perSecond === null) return `The plan ${plan} has no rate limit.`
+  return `The plan ${plan} allows ${perSecond} calls or events a second and key; more are answered 429.`
+}

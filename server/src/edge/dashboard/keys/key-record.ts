@@ -1,0 +1,66 @@
+import { ApiError } from '../../../errors.ts'
+import { type KeyId, parseId } from '../../../platform/id.ts'
+import { parseRfc3339 } from '../../../platform/rfc3339.ts'
+import type { CompanyKey } from '../../../tenancy/company-key-store.ts'
+import { healthOf } from '../../../tenancy/key-health.ts'
+import { keyStatusAt } from '../../../tenancy/key-status.ts'
+import { prefixOf } from '../../../tenancy/key-text.ts'
+import { callsToday, latestUse } from '../../key-use.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+
+/** A key as the dashboard shows it. */
+export function keyRecord(
+  key: CompanyKey,
+  { keyUse }: Pick<DashboardDeps, 'keyUse'>,
+  { companyHasAllowlist, nowMs }: { companyHasAllowlist: boolean; nowMs: number },
+) {
+  const { id, name, scope, workspaceId, createdAt, expiresAt } = key
+  const use = latestUse(key.use, keyUse.peek(id))
+  const status = keyStatusAt(key, nowMs)
+  const condition = {
+    createdAt,
+    expiresAt,
+    lastUsedAt: use?.usedAt ?? null,
+    ...callsToday(key.use, nowMs),
+    companyHasAllowlist,
+  }
+  const works = status === 'ACTIVE' || status === 'ROTATING'
+  return {
+    id,
+    name,
+    prefix: prefixOf(key.kid),
+    scope,
+    workspaceId,
+    status,
+    createdAt: createdAt.toISOString(),
+    expiresAt: expiresAt?.toISOString() ?? null,
+    graceUntil: key.graceUntil?.toISOString() ?? null,
+    revokedAt: key.revokedAt?.toISOString() ?? null,
+    lastUsedAt: use?.usedAt.toISOString() ?? null,
+    lastUsedIp: use?.usedIp ?? null,
+    lastUsedEndpoint: use?.usedEndpoint ?? null,
+    health: works ? healthOf(condition, nowMs) : null,
+  }
+}
+
+/** An id in a path may be any text: what is no id is not there. */
+export function readKeyId(text: string): KeyId {
+  const keyId = parseId<'key'>(text)
+  if (keyId === null) throw new ApiError('not_found')
+  return keyId
+}
+
+/** Undefined stays so: what it means is the caller's to say. */
+export function readExpiry(
+  text: string | null | undefined,
+  nowMs: number,
+): Date | null | undefined {
+  if (text === null || text === undefined) return text
+  const expiresAtMs = parseRfc3339(text)
+  if (expiresAtMs !== null && expiresAtMs > nowMs) return new Date(expiresAtMs)
+  const message = 'must be in the future'
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: /expiresAt ${message}.`,
+    details: [{ path: '/expiresAt', message }],
+  })
+}

@@ -1,0 +1,18 @@
+import type { CompanyId, KeyId } from '../../../platform/id.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { getCompanyKey } from '../../../tenancy/company-key-store.ts'
+import { getCompany } from '../../../tenancy/company-store.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { keyRecord } from './key-record.ts'
+
+/** The record of a key as it stands now, also in the middle of a transaction. */
+export async function readKeyRecord(
+  db: Queryable,
+  deps: Pick<DashboardDeps, 'keyUse'>,
+  { companyId, keyId }: { companyId: CompanyId; keyId: KeyId },
+  nowMs: number,
+) {
+  const key = await getCompanyKey(db, { companyId, keyId })
+  const { allowlist } = await getCompany(db, companyId)
+  return keyRecord(key, deps, { companyHasAllowlist: allowlist.entries.length > 0, nowMs })
+}

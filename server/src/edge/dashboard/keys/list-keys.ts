@@ -1,0 +1,68 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import type { CursorCodec } from '../../../platform/cursor.ts'
+import { assertId, type KeyId } from '../../../platform/id.ts'
+import { listCompanyKeys } from '../../../tenancy/company-key-store.ts'
+import { getCompany } from '../../../tenancy/company-store.ts'
+import { visibleWorkspace } from '../../../tenancy/viewer.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { KeyPage, KeyQuery } from '../../schema/dashboard/key.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { keyRecord } from './key-record.ts'
+
+const LIMIT_DEFAULT = 50
+
+/** GET /dashboard/keys: newest first, ended ones included. */
+export const listKeys =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'cursors' | 'keyUse' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/keys',
+      {
+        ...deps.signedIn('keys.read'),
+        schema: {
+          operationId: 'listKeys',
+          summary: 'List keys',
+          description: 'Newest first, those that have ended included. Without their secrets.',
+          tags: ['Keys'],
+          querystring: KeyQuery,
+          response: {
+            200: KeyPage,
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'invalid_cursor', 'not_found'),
+          },
+        },
+      },
+      async ({ viewer, query }, reply) => {
+        const { companyId } = viewer
+        const workspaceId =
+          query.workspaceId === undefined
+            ? null
+            : await visibleWorkspace(deps.db, viewer, query.workspaceId)
+        const binding = `keys/${companyId}/${viewer.userId}/${workspaceId ?? 'all'}`
+        const limit = query.limit ?? LIMIT_DEFAULT
+        const before = placeOf(query.cursor, binding, deps.cursors)
+        const keys = await listOrDrift(reply, 'api_key', () =>
+          // One more than asked for tells whether there is a further page.
+          listCompanyKeys(deps.db, { companyId, workspaceId, before, limit: limit + 1 }),
+        )
+        const { allowlist } = await getCompany(deps.db, companyId)
+        const about = { companyHasAllowlist: allowlist.entries.length > 0, nowMs: deps.clock() }
+        const page = keys.slice(0, limit)
+        const last = page.at(-1)
+        return {
+          data: page.map((key) => keyRecord(key, deps, about)),
+          nextCursor: keys.length > limit && last ? deps.cursors.encode(last.id, binding) : null,
+        }
+      },
+    )
+  }
+
+function placeOf(cursor: string | undefined, binding: string, cursors: CursorCodec): KeyId | null {
+  if (cursor === undefined) return null
+  const place = cursors.decode(cursor, binding)
+  if (place === null) throw new ApiError('invalid_cursor')
+  return assertId(place)
+}

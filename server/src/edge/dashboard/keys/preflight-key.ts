@@ -1,0 +1,66 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError, statusOf } from '../../../errors.ts'
+import { compileRanges, parseAddress } from '../../../tenancy/allowlist.ts'
+import { getCompanyKey } from '../../../tenancy/company-key-store.ts'
+import { findKeyByKid } from '../../../tenancy/key-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { KeyPreflight, keyPreflightInput } from '../../schema/dashboard/key.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { judgeCall, rateSentence } from './judge-call.ts'
+import { readKeyId } from './key-record.ts'
+
+/** POST /dashboard/keys/preflight: would this key be allowed to, from this address? */
+export const preflightKey =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'operationGates' | 'hasRateLimits'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/keys/preflight',
+      {
+        ...deps.signedIn('keys.read'),
+        schema: {
+          operationId: 'preflightKey',
+          summary: 'Would this key be allowed to?',
+          description:
+            'Asks the gates that a call would meet, in their order, without making one. What the call is about is not looked at.',
+          tags: ['Keys'],
+          body: keyPreflightInput([...deps.operationGates.keys()]),
+          response: { 200: KeyPreflight, ...errorResponses(...CHANGE_ERRORS, 'not_found') },
+        },
+      },
+      async ({ viewer, body, clientAddress }) => {
+        const place = { companyId: viewer.companyId, keyId: readKeyId(body.keyId) }
+        const gate = deps.operationGates.get(body.operation)
+        if (gate === undefined) throw new ApiError('invalid_request')
+        const address = readAddress(body.address) ?? clientAddress
+        const { kid } = await getCompanyKey(deps.db, place)
+        // What a call would find, by the way that it finds it.
+        const stored = await findKeyByKid(deps.db, kid)
+        if (!stored) throw new ApiError('not_found')
+        const key = { ...stored, ranges: compileRanges(stored.allowlist), provenText: null }
+        const verdicts = judgeCall(key, { gate, address, nowMs: deps.clock() })
+        const no = verdicts.find(({ code }) => code !== null)
+        return {
+          allowed: no === undefined,
+          operation: body.operation,
+          address,
+          refusal: no?.code
+            ? { gate: no.name, status: statusOf(no.code), code: no.code, message: no.message }
+            : null,
+          gates: verdicts.map(({ name, code, message }) => ({ name, ok: code === null, message })),
+          rateLimit: rateSentence(viewer.plan, deps.hasRateLimits),
+        }
+      },
+    )
+  }
+
+function readAddress(text: string | undefined): string | undefined {
+  const address = text === undefined ? undefined : parseAddress(text)
+  if (address !== null) return address?.toString()
+  const message = 'must be an IP address'
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: /address ${message}.`,
+    details: [{ path: '/address', message }],
+  })
+}

@@ -1,0 +1,48 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import * as keyStore from '../../../tenancy/company-key-store.ts'
+import { prefixOf } from '../../../tenancy/key-text.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readKeyId } from './key-record.ts'
+import { readKeyRecord } from './key-resource.ts'
+
+/** POST /dashboard/keys/{keyId}/revoke: for good. */
+export const revokeKey =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/keys/:keyId/revoke',
+      {
+        ...deps.signedIn('keys.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'revokeKey',
+          summary: 'Revoke a key',
+          description:
+            'Every node refuses it within two seconds. Revoking it again changes nothing.',
+          tags: ['Keys'],
+          params: KeyParams,
+          response: { 200: KeyRecord, ...errorResponses(...CHANGE_ERRORS, 'not_found') },
+        },
+      },
+      async (request) => {
+        const { companyId } = request.viewer
+        const place = { companyId, keyId: readKeyId(request.params.keyId) }
+        const nowMs = deps.clock()
+        return await audited(deps, actorOf(request), async (trx, note) => {
+          const { name, kid } = await keyStore.getCompanyKey(trx, place)
+          if (await keyStore.revokeKey(trx, place, new Date(nowMs))) {
+            note({
+              action: 'KEY_REVOKED',
+              resource: { type: 'key', id: place.keyId },
+              metadata: { name, prefix: prefixOf(kid) },
+            })
+          }
+          return await readKeyRecord(trx, deps, place, nowMs)
+        })
+      },
+    )
+  }

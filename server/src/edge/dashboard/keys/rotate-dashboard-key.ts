@@ -1,0 +1,67 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { prefixOf } from '../../../tenancy/key-text.ts'
+import { rotateKey } from '../../../tenancy/rotate-key.ts'
+import { readAbsentBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { GRACE_HOURS_MAX, KeyParams, NewKey, RotationInput } from '../../schema/dashboard/key.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readExpiry, readKeyId } from './key-record.ts'
+import { readKeyRecord } from './key-resource.ts'
+
+const HOUR_MS = 3_600_000
+
+/** POST /dashboard/keys/{keyId}/rotate: a new key in the place of an old one, with time to change over. */
+export const rotateDashboardKey =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/keys/:keyId/rotate',
+      {
+        ...deps.signedIn('keys.manage'),
+        preValidation: readAbsentBody,
+        schema: {
+          operationId: 'rotateDashboardKey',
+          summary: 'Rotate a key',
+          description:
+            'Makes a new key of the same name and scope; `secret` is returned in this answer only. The old one is ROTATING until its grace time ends.',
+          tags: ['Keys'],
+          params: KeyParams,
+          body: RotationInput,
+          response: {
+            201: { ...NewKey, description: 'The new key. It works at once.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { companyId } = request.viewer
+        const keyId = readKeyId(request.params.keyId)
+        const nowMs = deps.clock()
+        const graceHours = request.body.graceHours ?? GRACE_HOURS_MAX
+        const expiresAt = readExpiry(request.body.expiresAt, nowMs)
+        const wish = {
+          graceMs: graceHours * HOUR_MS,
+          ...(expiresAt !== undefined && { expiresAt }),
+        }
+        const answer = await audited(deps, actorOf(request), async (trx, note) => {
+          const issued = await rotateKey(trx, { companyId, keyId }, wish, nowMs)
+          const key = await readKeyRecord(trx, deps, { companyId, keyId: issued.id }, nowMs)
+          note({
+            action: 'KEY_ROTATED',
+            resource: { type: 'key', id: keyId },
+            metadata: {
+              name: key.name,
+              prefix: prefixOf(issued.replaced.kid),
+              graceHours,
+              newKeyId: key.id,
+              newPrefix: key.prefix,
+              expiresAt: key.expiresAt,
+            },
+          })
+          return { key, secret: issued.text }
+        })
+        return await reply.code(201).send(answer)
+      },
+    )
+  }

@@ -1,0 +1,51 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { getCompanyKey, renameKey } from '../../../tenancy/company-key-store.ts'
+import { lockCompany } from '../../../tenancy/company-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { NameInput } from '../../schema/dashboard/company.ts'
+import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import { readKeyId } from './key-record.ts'
+import { readKeyRecord } from './key-resource.ts'
+
+/** PATCH /dashboard/keys/{keyId}: another name. */
+export const updateKey =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.patch(
+      '/dashboard/keys/:keyId',
+      {
+        ...deps.signedIn('keys.manage'),
+        schema: {
+          operationId: 'updateKey',
+          summary: 'Rename a key',
+          tags: ['Keys'],
+          params: KeyParams,
+          body: NameInput,
+          response: { 200: KeyRecord, ...errorResponses(...CHANGE_ERRORS, 'not_found') },
+        },
+      },
+      async (request) => {
+        const place = {
+          companyId: request.viewer.companyId,
+          keyId: readKeyId(request.params.keyId),
+        }
+        const name = readName(request.body.name)
+        return await audited(deps, actorOf(request), async (trx, note) => {
+          await lockCompany(trx, place.companyId)
+          const before = await getCompanyKey(trx, place)
+          if (before.name !== name) {
+            await renameKey(trx, place, name)
+            note({
+              action: 'KEY_CHANGED',
+              resource: { type: 'key', id: place.keyId },
+              metadata: { before: { name: before.name }, after: { name } },
+            })
+          }
+          return await readKeyRecord(trx, deps, place, deps.clock())
+        })
+      },
+    )
+  }

@@ -1,0 +1,23 @@
+import type { KeyCondition } from '../tenancy/key-health.ts'
+import type { KeyUse } from '../tenancy/key-store.ts'
+
+/** The later of what the table has and what this node has seen since. */
+export function latestUse(stored: KeyUse | null, noted: KeyUse | null): KeyUse | null {
+  if (!stored || !noted) return stored ?? noted
+  return noted.usedAt >= stored.usedAt ? noted : stored
+}
+
+/** The counts of the table, which are of the day of its last use. */
+export function callsToday(
+  stored: KeyUse | null,
+  nowMs: number,
+): Pick<KeyCondition, 'callsToday' | 'failuresToday'> {
+  const isToday = stored !== null && dayOf(stored.usedAt) === dayOf(new Date(nowMs))
+  return isToday
+    ? { callsToday: stored.calls, failuresToday: stored.failures }
+    : { callsToday: 0, failuresToday: 0 }
+}
+
+function dayOf(at: Date): string {
+  return at.toISOString().slice(0, 10)
+}

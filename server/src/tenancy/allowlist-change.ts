@@ -1,0 +1,38 @@
+import { ApiError } from '../errors.ts'
+import { compileRanges, isInRanges, parseCidr } from './allowlist.ts'
+import type { Allowlist } from './company-store.ts'
+import { type Plan, PLAN_TERMS } from './plans.ts'
+
+/** The entries in one spelling, each once, or every one that is none. */
+export function readEntries(texts: readonly string[]): string[] {
+  const details = texts.flatMap((text, index) =>
+    parseCidr(text) === null ? [{ path: `/entries/${index}`, message: NO_ENTRY }] : [],
+  )
+  const [first] = details
+  if (first) {
+    const message = `The request does not match the schema: ${first.path} ${first.message}.`
+    throw new ApiError('invalid_request', { message, details: details.slice(0, DETAILS_MAX) })
+  }
+  return [...new Set(texts.map(parseCidr).filter((entry) => entry !== null))]
+}
+
+const NO_ENTRY = 'must be an IP address or a CIDR range, such as 203.0.113.0/24'
+const DETAILS_MAX = 20
+
+/**
+ * Why whoever saves this list would lock his own address out, or null. An empty list locks nobody out
+ * unless all calls ask for it; without webhooks in the plan nothing else asks.
+ */
+export function lockOutOf(
+  address: string,
+  { entries, forAllCalls }: Allowlist,
+  plan: Plan,
+): string | null {
+  if (isInRanges(address, compileRanges(entries))) return null
+  const consequence = forAllCalls
+    ? 'every call with a key from it would be refused'
+    : 'webhooks could not be changed with a key from it'
+  const isAskedFor = forAllCalls || (PLAN_TERMS[plan].hasWebhooks && entries.length > 0)
+  if (!isAskedFor) return null
+  return `Your address now, ${address}, would not be on the list: ${consequence}. Send "confirmAddressLeftOut": true if you mean it.`
+}

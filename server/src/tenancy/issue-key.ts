@@ -1,0 +1,25 @@
+import { type CompanyId, type KeyId, newId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import { createKey } from './key-store.ts'
+import { makeKeyText } from './key-text.ts'
+
+/**
+ * A new key and its text, which exists here and in the answer only. Call it inside a transaction: the
+ * lock that guards the bound lasts until its end.
+ */
+export async function issueKey(
+  db: Queryable,
+  wish: {
+    companyId: CompanyId
+    /** Null: a company key. */
+    workspaceId: WorkspaceId | null
+    name: string
+    expiresAt: Date | null
+  },
+  nowMs: number,
+): Promise<{ id: KeyId; text: string }> {
+  const { kid, secretHash, text } = makeKeyText()
+  const id = newId<'key'>(nowMs)
+  await createKey(db, { ...wish, id, kid, secretHash }, nowMs)
+  return { id, text }
+}

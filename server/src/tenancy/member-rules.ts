@@ -1,0 +1,57 @@
+import { ApiError } from '../errors.ts'
+import { type CompanyId, parseId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import { countOwners, hasWholeCompany, type Member, type MemberGrant } from './member-store.ts'
+import type { Role } from './user-store.ts'
+import { getSystemWorkspace, listCustomerWorkspaces } from './workspace-store.ts'
+
+/**
+ * What a member is to have, as it was asked for. A role with the whole company names no workspaces,
+ * any other at least one of the company's.
+ */
+export async function readGrant(
+  db: Queryable,
+  companyId: CompanyId,
+  { role, workspaceIds }: { role: Role; workspaceIds: readonly string[] },
+): Promise<MemberGrant> {
+  if (hasWholeCompany(role)) {
+    if (workspaceIds.length > 0) refuseWorkspaces(`must be empty: ${role} has the whole company`)
+    return { role, workspaceIds: null }
+  }
+  if (workspaceIds.length === 0) refuseWorkspaces(`must name at least one workspace for ${role}`)
+  return { role, workspaceIds: await ownWorkspaces(db, companyId, workspaceIds) }
+}
+
+function refuseWorkspaces(message: string): never {
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: /workspaceIds ${message}.`,
+    details: [{ path: '/workspaceIds', message }],
+  })
+}
+
+async function ownWorkspaces(
+  db: Queryable,
+  companyId: CompanyId,
+  named: readonly string[],
+): Promise<WorkspaceId[]> {
+  const ids = new Set(named.map((text) => parseId<'workspace'>(text)))
+  const own = await listCustomerWorkspaces(db, companyId)
+  const given = own.filter((id) => ids.has(id))
+  if (given.length === ids.size) return given
+  if (ids.has(await getSystemWorkspace(db, companyId))) {
+    refuseWorkspaces("must not name the company's own, which is for owners and admins")
+  }
+  throw new ApiError('not_found')
+}
+
+/** Call it with the company locked, before an owner becomes something else or goes. */
+export async function refuseLastOwner(
+  db: Queryable,
+  companyId: CompanyId,
+  { role }: Pick<Member, 'role'>,
+): Promise<void> {
+  if (role !== 'OWNER' || (await countOwners(db, companyId)) > 1) return
+  throw new ApiError('conflict', {
+    message: 'This is the last owner. Make somebody else an owner first.',
+  })
+}

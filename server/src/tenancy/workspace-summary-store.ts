@@ -1,0 +1,79 @@
+import { sql } from 'kysely'
+import { ApiError } from '../errors.ts'
+import { assertId, type CompanyId, parseId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import { COMPANY_BOUNDS } from './plans.ts'
+import type { WorkspaceKind } from './workspace-store.ts'
+
+/** A workspace with how much there is in it, counted as the bounds count. */
+export type WorkspaceSummary = {
+  id: WorkspaceId
+  name: string
+  kind: WorkspaceKind
+  createdAt: Date
+  projects: number
+  keys: number
+  webhooks: number
+  /** Ever sealed, archived ones included. */
+  events: number
+}
+
+type SummaryRow = Omit<WorkspaceSummary, 'id' | 'kind'> & { id: string; kind: string }
+
+/** Those a member sees, by name; the company's own is among them for whoever has the whole company. */
+export async function listWorkspaceSummaries(
+  db: Queryable,
+  where: { companyId: CompanyId; workspaceIds: readonly WorkspaceId[] | null },
+  now: Date,
+): Promise<WorkspaceSummary[]> {
+  // Keys are counted once for all: they are found by their company, not by their workspace.
+  const { rows } = await sql<SummaryRow>`
+    with key_count as materialized (
+      select workspace_id, count(*) as keys from api_key
+       where company_id = ${where.companyId} and revoked_at is null and grace_until is null
+         and (expires_at is null or expires_at > ${now})
+       group by workspace_id
+    )
+    select w.id, w.name, w.kind, w.created_at as "createdAt", h.seq as events,
+           coalesce(k.keys, 0) as keys,
+           (select count(*) from project p where p.workspace_id = w.id) as projects,
+           (select count(*) from webhook o
+             where o.workspace_id = w.id and o.deleted_at is null) as webhooks
+      from workspace w
+      join chain_head h on h.workspace_id = w.id
+      left join key_count k on k.workspace_id = w.id
+     where w.company_id = ${where.companyId}
+       and (${where.workspaceIds}::uuid[] is null or w.id = any(${where.workspaceIds}::uuid[]))
+     order by w.name
+     limit ${COMPANY_BOUNDS.workspacesMax + 1}`.execute(db)
+  return rows.map((row) => ({
+    ...row,
+    id: assertId(row.id),
+    kind: row.kind === 'SYSTEM' ? 'SYSTEM' : 'CUSTOMER',
+  }))
+}
+
+/**
+ * The workspace that a path or body names. One of another company, and a text that is no id, answer
+ * like one that does not exist.
+ */
+export async function getWorkspaceSummary(
+  db: Queryable,
+  { companyId, named }: { companyId: CompanyId; named: string },
+  now: Date,
+): Promise<WorkspaceSummary> {
+  const id = parseId<'workspace'>(named)
+  const where = { companyId, workspaceIds: id === null ? [] : [id] }
+  const [summary] = await listWorkspaceSummaries(db, where, now)
+  if (!summary) throw new ApiError('not_found')
+  return summary
+}
+
+/** For what may be changed only where customers' events are. */
+export function refuseSystemWorkspace({ kind }: { kind: WorkspaceKind }): void {
+  if (kind === 'CUSTOMER') return
+  throw new ApiError('conflict', {
+    message:
+      "This is the company's own workspace; it holds the dashboard's audit and stays as it is.",
+  })
+}

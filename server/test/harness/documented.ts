@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { openapiTexts } from '../../src/command/openapi.ts'
+import { assertDocumented, walk, type Walked } from '../contract/driver.ts'
+import type { Member } from './dashboard.ts'
+
+/**
+ * A member whose every answer is compared with the dashboard's document: the status, the code and the
+ * whole body must be what it says of the operation.
+ */
+export async function documented(member: Member): Promise<Member> {
+  const routes = await (operations ??= readOperations())
+  return {
+    ...member,
+    call: async (method, path, options) => {
+      const answer = await member.call(method, path, options)
+      const route = routes.find((known) => known.method === method && known.pattern.test(path))
+      assert(route, `${method} ${path} is not documented`)
+      assertDocumented(route, answer)
+      return answer
+    },
+  }
+}
+
+type Route = Walked & { pattern: RegExp }
+
+let operations: Promise<Route[]> | null = null
+
+/** A path of fixed text stands before one with a parameter in its place. */
+async function readOperations(): Promise<Route[]> {
+  const { dashboard } = await openapiTexts()
+  return walk(JSON.parse(dashboard))
+    .map((operation) => ({ ...operation, pattern: patternOf(operation.path) }))
+    .toSorted((a, b) => a.path.split('{').length - b.path.split('{').length)
+}
+
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/?]+')}(\\?.*)?$`)
+}

@@ -1,0 +1,426 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { newId } from '../../src/platform/id.ts'
+import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
+import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
+import { documented } from '../harness/documented.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startSmtpServer } from '../harness/smtp-server.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+
+async function founded() {
+  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const join = async (role: Parameters<typeof signInAs>[2]) => {
+    const isWhole = role === 'OWNER' || role === 'ADMIN'
+    const workspaces = isWhole ? [] : [company.workspace.id]
+    return await documented(await signInAs(annals, company, role, workspaces))
+  }
+  return { company, join, owner: await join('OWNER'), admin: await join('ADMIN') }
+}
+
+type Founded = Awaited<ReturnType<typeof founded>>
+
+const memberPath = ({ userId }: Member) => `/dashboard/members/${userId}`
+
+const rolesOf = async ({ company }: Founded) => {
+  const rows = await query(
+    annals.database.connection,
+    `select email, role from app_user where company_id = '${company.company.id}'`,
+  )
+  return new Map(rows.map(({ email, role }) => [String(email), String(role)]))
+}
+
+const actionsOf = async ({ company }: Founded) =>
+  (await readAudit(annals, company)).map(({ action }) => action)
+
+const sight = ({ status, text }: Answer) => [
+  status,
+  text.replace(/"traceId":"[^"]+"/, '"traceId":""'),
+]
+
+const statusesOf = (answers: readonly Answer[]) =>
+  answers.map(({ status }) => status).toSorted((a, b) => a - b)
+
+test('admins see every member with his workspaces and when he was last here', async () => {
+  const { company, join, admin } = await founded()
+  const viewer = await join('VIEWER')
+  const { status, json } = await admin.call('GET', '/dashboard/members')
+  assert.equal(status, 200)
+  assert.equal(json.members.length, 4)
+  const [first] = json.members
+  assert.deepEqual(
+    [first.email, first.role, first.workspaceIds, first.lastSeenAt],
+    [company.user.email, 'OWNER', null, null],
+  )
+  const shown = json.members.find(({ id }: { id: string }) => id === viewer.userId)
+  assert.deepEqual(shown.workspaceIds, [company.workspace.id])
+  assert(Date.parse(shown.lastSeenAt) > Date.now() - 60_000)
+  for (const member of [viewer, await join('ANALYST')]) {
+    for (const path of ['/dashboard/members', '/dashboard/invitations']) {
+      const refused = await member.call('GET', path)
+      assert.deepEqual([refused.status, refused.json.code], [403, 'insufficient_role'])
+    }
+  }
+})
+
+test('another role and other workspaces hold from the next request on', async () => {
+  const world = await founded()
+  const { company, join, admin } = world
+  const [, staging] = company.workspaces
+  const member = await join('VIEWER')
+  const change = async (body: object) => await admin.call('PATCH', memberPath(member), { body })
+  const seen = async () => (await member.call('GET', '/dashboard/workspaces')).json.workspaces
+  const other = await change({ workspaceIds: [staging?.id.toUpperCase(), staging?.id] })
+  assert.deepEqual(other.json.workspaceIds, [staging?.id])
+  assert.deepEqual(
+    (await seen()).map(({ name }: { name: string }) => name),
+    ['Staging'],
+  )
+  assert.equal((await change({ role: 'ANALYST' })).json.role, 'ANALYST')
+  const promoted = await change({ role: 'ADMIN' })
+  assert.deepEqual([promoted.json.role, promoted.json.workspaceIds], ['ADMIN', null])
+  assert.equal((await seen()).length, 3)
+  const demoted = await change({ role: 'VIEWER', workspaceIds: [company.workspace.id] })
+  assert.deepEqual(demoted.json.workspaceIds, [company.workspace.id])
+  assert.equal((await member.call('GET', '/dashboard/members')).status, 403)
+  const changes = await readAudit(annals, company)
+  assert.deepEqual(
+    changes.map(({ action }) => action),
+    Array.from({ length: 4 }, () => 'MEMBER_CHANGED'),
+  )
+  assert.deepEqual(changes.at(-1)?.resource, { type: 'user', id: member.userId })
+  assert.deepEqual(changes.at(-1)?.metadata, {
+    email: member.email,
+    before: { role: 'ADMIN', workspaceIds: null },
+    after: { role: 'VIEWER', workspaceIds: [company.workspace.id] },
+    address: '127.0.0.1',
+  })
+})
+
+test('a grant that makes no sense is refused in words', async () => {
+  const world = await founded()
+  const { company, join, admin } = world
+  const systemId = await getSystemWorkspace(annals.app.database.db, company.company.id)
+  const other = await founded()
+  const member = await join('ADMIN')
+  const change = async (body: object) => await admin.call('PATCH', memberPath(member), { body })
+  for (const body of [
+    {},
+    { role: 'VIEWER' },
+    { role: 'ANALYST', workspaceIds: [] },
+    { role: 'ADMIN', workspaceIds: [company.workspace.id] },
+    { workspaceIds: [company.workspace.id] },
+    { role: 'VIEWER', workspaceIds: [systemId] },
+    { role: 'VIEWER', workspaceIds: ['no-id'] },
+    { role: 'GOD' },
+    { role: 'VIEWER', workspaceIds: [company.workspace.id], email: 'other@example.com' },
+    { role: 'VIEWER', workspaceIds: Array.from({ length: 101 }, () => newId()) },
+  ]) {
+    assert.equal((await change(body)).status, 400, JSON.stringify(body).slice(0, 100))
+  }
+  for (const foreign of [other.company.workspace.id, newId()]) {
+    const workspaceIds = [company.workspace.id, foreign]
+    assert.equal((await change({ role: 'VIEWER', workspaceIds })).status, 404)
+    const invited = await admin.call('POST', '/dashboard/invitations', {
+      body: { email: `${newId()}@example.com`, role: 'VIEWER', workspaceIds },
+    })
+    assert.equal(invited.status, 404)
+  }
+  assert.deepEqual(await actionsOf(world), [])
+})
+
+test('a removed member is out at once: his sessions and private views go, what he shared stays', async () => {
+  const world = await founded()
+  const { company, join, admin } = world
+  const member = await join('ANALYST')
+  const { connection } = annals.database
+  for (const visibility of ['PRIVATE', 'WORKSPACE']) {
+    await query(
+      connection,
+      `insert into explorer_view (company_id, id, workspace_id, owner_id, name, visibility, query, created_at, updated_at)
+       values ('${company.company.id}', gen_random_uuid(), '${company.workspace.id}', '${member.userId}',
+               '${visibility}', '${visibility}', '{}', now(), now())`,
+    )
+  }
+  assert.equal((await admin.call('DELETE', memberPath(member))).status, 204)
+  assert.equal((await member.call('GET', '/dashboard/session')).status, 401)
+  const views = await query(
+    connection,
+    `select name, owner_id from explorer_view where company_id = '${company.company.id}'`,
+  )
+  assert.deepEqual(views, [{ name: 'WORKSPACE', owner_id: null }])
+  assert.equal((await admin.call('DELETE', memberPath(member))).status, 404)
+  const [entry] = await readAudit(annals, company)
+  assert.deepEqual(
+    [entry?.action, entry?.metadata.email, entry?.metadata.role],
+    ['MEMBER_REMOVED', member.email, 'ANALYST'],
+  )
+})
+
+test('only an owner makes, changes or removes an owner, and nobody removes himself', async () => {
+  const world = await founded()
+  const { join, owner, admin } = world
+  const second = await join('OWNER')
+  const plain = await join('ADMIN')
+  const refusals = [
+    () => admin.call('PATCH', memberPath(plain), { body: { role: 'OWNER' } }),
+    () => admin.call('PATCH', memberPath(admin), { body: { role: 'OWNER' } }),
+    () => admin.call('PATCH', memberPath(owner), { body: { role: 'ADMIN' } }),
+    () => admin.call('DELETE', memberPath(owner)),
+    () => admin.call('POST', `${memberPath(owner)}/reset-link`),
+    () =>
+      admin.call('POST', '/dashboard/invitations', {
+        body: { email: `${newId()}@example.com`, role: 'OWNER' },
+      }),
+  ]
+  for (const refusal of refusals) {
+    const { status, json } = await refusal()
+    assert.deepEqual([status, json.code], [403, 'insufficient_role'])
+    assert.match(json.error, /needs OWNER/)
+  }
+  for (const self of [owner, admin]) {
+    assert.equal((await self.call('DELETE', memberPath(self))).status, 409)
+  }
+  assert.deepEqual(await actionsOf(world), [])
+  const promoted = await owner.call('PATCH', memberPath(plain), { body: { role: 'OWNER' } })
+  assert.equal(promoted.json.role, 'OWNER')
+  assert.equal((await owner.call('DELETE', memberPath(second))).status, 204)
+})
+
+test('the last owner stays an owner', async () => {
+  const world = await founded()
+  const { company, owner } = world
+  const { json } = await owner.call('GET', '/dashboard/members')
+  const founder = json.members.find(({ email }: { email: string }) => email === company.user.email)
+  assert.equal((await owner.call('DELETE', `/dashboard/members/${founder.id}`)).status, 204)
+  const demotion = await owner.call('PATCH', memberPath(owner), { body: { role: 'ADMIN' } })
+  assert.deepEqual([demotion.status, demotion.json.code], [409, 'conflict'])
+  assert.match(demotion.json.error, /last owner/)
+  assert.equal((await owner.call('DELETE', memberPath(owner))).status, 409)
+})
+
+test('whoever removes or demotes whom at the same moment, an owner is always left', async () => {
+  for (let round = 0; round < 8; round += 1) {
+    const world = await founded()
+    const { company, join, owner: first } = world
+    const second = await join('OWNER')
+    const { json } = await first.call('GET', '/dashboard/members')
+    const founder = json.members.find(
+      ({ email }: { email: string }) => email === company.user.email,
+    )
+    await first.call('DELETE', `/dashboard/members/${founder.id}`)
+    const act = (by: Member, on: Member) =>
+      round % 2 === 0
+        ? by.call('DELETE', memberPath(on))
+        : by.call('PATCH', memberPath(on), { body: { role: 'ADMIN' } })
+    const answers = await Promise.all([act(first, second), act(second, first)])
+    const done = answers.filter(({ status }) => status < 300)
+    assert.equal(done.length, 1, answers.map(({ text }) => text).join(' '))
+    const refused = answers.find(({ status }) => status >= 300)
+    // Removed before or after the look at his session; or an owner no more.
+    assert([401, 403].includes(refused?.status ?? 0), refused?.text)
+    const roles = await rolesOf(world)
+    assert.equal([...roles.values()].filter((role) => role === 'OWNER').length, 1)
+  }
+})
+
+test('two admins who remove each other at the same moment: one stays', async () => {
+  const world = await founded()
+  const { join, admin } = world
+  const second = await join('ADMIN')
+  const answers = await Promise.all([
+    admin.call('DELETE', memberPath(second)),
+    second.call('DELETE', memberPath(admin)),
+  ])
+  assert.deepEqual(statusesOf(answers), [204, 401])
+  assert.deepEqual(await actionsOf(world), ['MEMBER_REMOVED'])
+})
+
+test('an invitation gives its link once, to whoever invites, and the audit does not hold it', async () => {
+  const world = await founded()
+  const { company, admin } = world
+  const email = `Ana-${newId()}@Example.com`
+  const body = { email, role: 'VIEWER', workspaceIds: [company.workspace.id] }
+  const { status, json, text } = await admin.call('POST', '/dashboard/invitations', { body })
+  assert.equal(status, 201, text)
+  assert.equal(json.isMailed, false)
+  const [base, token] = json.link.split('#')
+  assert.equal(base, `${annals.url}/app/link`)
+  assert.match(token, /^[\w-]{43}$/)
+  const { json: list, text: listed } = await admin.call('GET', '/dashboard/invitations')
+  const { createdAt: _, ...shown } = list.invitations[0]
+  assert.deepEqual(shown, {
+    id: json.id,
+    email: email.toLowerCase(),
+    role: 'VIEWER',
+    workspaceIds: [company.workspace.id],
+    expiresAt: json.expiresAt,
+  })
+  const audit = await readAudit(annals, company)
+  assert.equal(audit[0]?.action, 'MEMBER_INVITED')
+  for (const place of [listed, JSON.stringify(audit)]) assert(!place.includes(token))
+  const used = await annals.call('POST', '/dashboard/links/use', {
+    body: { token, password: 'a long enough pass phrase' },
+  })
+  assert.equal(used.status, 200, used.text)
+  assert.deepEqual(
+    used.json.workspaces.map(({ name }: { name: string }) => name),
+    ['Production'],
+  )
+  assert.deepEqual((await admin.call('GET', '/dashboard/invitations')).json.invitations, [])
+})
+
+test('where mail is set up, whoever is invited gets the link as well', async () => {
+  await using smtp = await startSmtpServer()
+  await using app = await startTestApp({ env: { ANNALS_SMTP_URL: smtp.url } })
+  const company = await app.found({ company: 'Acme & Sons' })
+  const owner = await documented(await signInAs(app, company, 'OWNER'))
+  const email = `${newId()}@example.com`
+  const { json } = await owner.call('POST', '/dashboard/invitations', {
+    body: { email, role: 'ADMIN' },
+  })
+  assert.equal(json.isMailed, true)
+  const mail = await eventually(() => {
+    assert(smtp.mails[0])
+    return smtp.mails[0]
+  })
+  assert.deepEqual(mail.to, [email])
+  const text = mail.data.replaceAll('=\n', '').replaceAll('=3D', '=')
+  assert(text.includes(json.link), text)
+  assert(text.includes(`${owner.email} invites you to the audit log of Acme & Sons`), text)
+})
+
+test('invitations are no way to flood strangers with mail', async () => {
+  const { admin } = await founded()
+  const email = `${newId()}@example.com`
+  let answer = await admin.call('GET', '/dashboard/invitations')
+  for (let count = 0; count <= 100; count += 1) {
+    answer = await admin.call('POST', '/dashboard/invitations', { body: { email, role: 'ADMIN' } })
+    if (count < 100) assert.equal(answer.status, 201)
+  }
+  assert.deepEqual([answer.status, answer.json.code], [429, 'rate_limited'])
+  assert(Number(answer.headers.get('retry-after')) > 0)
+})
+
+test('an invitation of an address that has an account is refused alike, whosever it is', async () => {
+  const world = await founded()
+  const { admin } = world
+  const other = await founded()
+  for (const email of [world.owner.email, other.owner.email.toUpperCase()]) {
+    const { status, json } = await admin.call('POST', '/dashboard/invitations', {
+      body: { email, role: 'ADMIN' },
+    })
+    assert.deepEqual(
+      [status, json.error],
+      [409, `There is an account for ${email.toLowerCase()} already.`],
+    )
+  }
+})
+
+test('bad invitations are refused in words', async () => {
+  const world = await founded()
+  const { company, admin } = world
+  const email = `${newId()}@example.com`
+  for (const body of [
+    {},
+    { email },
+    { email: 'nobody', role: 'ADMIN' },
+    { email: `${'x'.repeat(400)}@example.com`, role: 'ADMIN' },
+    { email, role: 'VIEWER' },
+    { email, role: 'ADMIN', workspaceIds: [company.workspace.id] },
+    { email, role: 'ADMIN', companyId: newId() },
+  ]) {
+    const { status } = await admin.call('POST', '/dashboard/invitations', { body })
+    assert.equal(status, 400, JSON.stringify(body).slice(0, 80))
+  }
+  assert.deepEqual(await actionsOf(world), [])
+})
+
+test('a withdrawn invitation leads nowhere, and a second one takes the place of the first', async () => {
+  const world = await founded()
+  const { admin } = world
+  const invite = () =>
+    admin.call('POST', '/dashboard/invitations', { body: { email, role: 'ADMIN' } })
+  const email = `${newId()}@example.com`
+  const first = await invite()
+  const second = await invite()
+  const use = (link: string) =>
+    annals.call('POST', '/dashboard/links/use', {
+      body: { token: link.split('#')[1], password: 'a long enough pass phrase' },
+    })
+  assert.equal((await use(first.json.link)).status, 404)
+  const path = `/dashboard/invitations/${second.json.id}`
+  assert.equal((await admin.call('DELETE', path)).status, 204)
+  assert.equal((await use(second.json.link)).status, 404)
+  assert.equal((await admin.call('DELETE', path)).status, 404)
+  assert.deepEqual(await actionsOf(world), [
+    'MEMBER_INVITED',
+    'MEMBER_INVITED',
+    'INVITATION_WITHDRAWN',
+  ])
+})
+
+test('an admin gets somebody a new password by a link, but not himself', async () => {
+  const world = await founded()
+  const { company, join, admin } = world
+  const member = await join('VIEWER')
+  const path = `${memberPath(member)}/reset-link`
+  const { status, json } = await admin.call('POST', path)
+  assert.equal(status, 201)
+  const token = json.link.split('#')[1]
+  const used = await annals.call('POST', '/dashboard/links/use', {
+    body: { token, password: 'a long enough pass phrase' },
+  })
+  assert.equal(used.status, 200, used.text)
+  assert.equal((await member.call('GET', '/dashboard/session')).status, 401)
+  const audit = await readAudit(annals, company)
+  assert.equal(audit[0]?.action, 'PASSWORD_RESET_REQUESTED')
+  assert(!JSON.stringify(audit).includes(token))
+  assert.equal((await admin.call('POST', `${memberPath(admin)}/reset-link`)).status, 409)
+})
+
+test("another company's members and invitations are as unknown as any other", async () => {
+  const world = await founded()
+  const { admin, company } = world
+  const other = await founded()
+  const invited = await other.admin.call('POST', '/dashboard/invitations', {
+    body: { email: `${newId()}@example.com`, role: 'ADMIN' },
+  })
+  const stranger = await other.join('VIEWER')
+  const body = { role: 'VIEWER', workspaceIds: [company.workspace.id] }
+  const asks: ((id: string) => Promise<Answer>)[] = [
+    (id) => admin.call('PATCH', `/dashboard/members/${id}`, { body }),
+    (id) => admin.call('DELETE', `/dashboard/members/${id}`),
+    (id) => admin.call('POST', `/dashboard/members/${id}/reset-link`),
+    (id) => admin.call('DELETE', `/dashboard/invitations/${id}`),
+  ]
+  for (const ask of asks) {
+    const unknown = sight(await ask(newId()))
+    assert.equal(unknown[0], 404)
+    for (const id of [stranger.userId, other.owner.userId, invited.json.id, 'no-id']) {
+      assert.deepEqual(sight(await ask(id)), unknown)
+    }
+  }
+  assert.deepEqual(await actionsOf(world), [])
+  assert.equal((await stranger.call('GET', '/dashboard/session')).status, 200)
+})
+
+test('nobody without a session, and no other site, changes members', async () => {
+  const world = await founded()
+  const { admin, join } = world
+  const member = await join('VIEWER')
+  const path = memberPath(member)
+  const anybody = await annals.call('DELETE', path)
+  assert.deepEqual([anybody.status, anybody.json.code], [401, 'not_signed_in'])
+  const withKey = await annals.call('DELETE', path, { key: world.company.companyKey })
+  assert.equal(withKey.status, 401)
+  const crossSite = await admin.call('DELETE', path, {
+    headers: { 'sec-fetch-site': 'cross-site' },
+  })
+  assert.deepEqual([crossSite.status, crossSite.json.code], [403, 'cross_site'])
+  assert.deepEqual(await actionsOf(world), [])
+})
