@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
+import { Compile } from 'typebox/compile'
 import type { Answer } from '../harness/start-app.ts'
 import { cancelExport } from './cases/cancel-export.ts'
 import { createEvent } from './cases/create-event.ts'
@@ -30,7 +31,14 @@ import { rotateKey } from './cases/rotate-key.ts'
 import { rotateWebhookSecret } from './cases/rotate-webhook-secret.ts'
 import { testWebhook } from './cases/test-webhook.ts'
 import { updateWebhook } from './cases/update-webhook.ts'
-import { assertDocumented, gaps, type OperationCases, readCommitted, walk } from './driver.ts'
+import {
+  assertDocumented,
+  findComponent,
+  gaps,
+  type OperationCases,
+  readCommitted,
+  walk,
+} from './driver.ts'
 import { ownExport } from './own-export.ts'
 import { ownDelivery, ownWebhook } from './own-webhook.ts'
 import { openWorld, type Tenant, type World } from './world.ts'
@@ -92,6 +100,35 @@ for (const operation of operations) {
     })
   }
 }
+
+test('every line of a JSONL export is what the document says of a row, and every column of a CSV', async () => {
+  const key = world.tenants.owner.workspaceKey
+  const full = {
+    projectId: world.tenants.owner.project.id,
+    actor: { id: 'u1', email: 'u1@example.com', role: 'admin' },
+    resource: { type: 'invoice', id: '1' },
+    metadata: { amount: 1 },
+  }
+  for (const parts of [{}, full]) {
+    const body = { category: 'contract', action: 'exported', ...parts }
+    assert.equal((await world.ask('POST', '/v1/events', { key, body })).status, 201)
+  }
+  const fileOf = async (format: string) => {
+    const body = { source: 'HOT', format }
+    const { json } = await world.ask('POST', '/v1/exports', { key, body })
+    return (await world.ask('GET', `/v1/exports/${json.jobId}/download`, { key })).text
+  }
+  const schema = findComponent(committed, 'ExportRow')
+  const lines = (await fileOf('JSONL')).trimEnd().split('\n')
+  for (const line of lines) {
+    const row = JSON.parse(line)
+    assert.deepEqual(Compile(schema).Errors(row), [], line)
+    assert.deepEqual(Object.keys(row), Object.keys(schema.properties))
+  }
+  const download = operations.find(({ operationId }) => operationId === 'downloadExport')
+  const { 'x-columns': columns } = download?.responses['200']?.content?.['text/csv'] ?? {}
+  assert.equal((await fileOf('CSV')).split('\r\n', 1)[0], columns?.join(','))
+})
 
 /** How an id of each kind is had, by the name of the parameter that takes it. */
 const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {

@@ -32,12 +32,21 @@ const Operation = Type.Object({
     Type.Object({
       description: Type.String(),
       content: Type.Optional(
-        Type.Record(Type.String(), Type.Object({ schema: Type.Optional(Type.Object({})) })),
+        Type.Record(
+          Type.String(),
+          Type.Object({
+            schema: Type.Optional(Type.Object({})),
+            'x-columns': Type.Optional(Type.Array(Type.String())),
+          }),
+        ),
       ),
     }),
   ),
 })
 const Document = Type.Object({
+  components: Type.Object({
+    schemas: Type.Record(Type.String(), Type.Object({ properties: Type.Object({}) })),
+  }),
   paths: Type.Record(Type.String(), Type.Record(Type.String(), Operation)),
 })
 
@@ -60,6 +69,13 @@ export function walk(document: unknown): Walked[] {
       path,
     })),
   )
+}
+
+/** A schema that the document has by itself, for what is inside a body of text. */
+export function findComponent(document: unknown, name: string): { properties: object } {
+  const schema = Compile(Document).Parse(document).components.schemas[name]
+  assert(schema, `${name} is not documented`)
+  return schema
 }
 
 /** What is documented and has no case, and what has a case and is not documented. */

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
-import { type Answer, call, type CallOptions, startTestApp } from '../harness/start-app.ts'
+import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
+import { copyJob, makeExport } from '../harness/exports.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
+import {
+  type Answer,
+  call,
+  type CallOptions,
+  startTestApp,
+  type TestApp,
+} from '../harness/start-app.ts'
 
 /** What `annals bootstrap --json` prints, as far as the cases use it. */
 const Tenant = Type.Object({
@@ -22,6 +30,8 @@ const Tenants = Type.Object({
   free: Tenant,
   /** Its allowlist holds for all calls and does not hold ours. */
   fenced: Type.Optional(Tenant),
+  /** Has as many open exports as a company may. */
+  crowded: Type.Optional(Tenant),
 })
 
 export type Ask = (method: string, path: string, options?: CallOptions) => Promise<Answer>
@@ -77,11 +87,14 @@ async function startWorld(): Promise<World> {
     .set({ allowlist_for_all_calls: true })
     .where('id', '=', fenced.company.id)
     .execute()
+  const crowded = await annals.found()
+  await fillWithExports(annals, crowded)
   const tenants = {
     owner: await annals.found(),
     stranger: await annals.found(),
     free: await annals.found({ plan: 'FREE' }),
     fenced,
+    crowded,
   }
   const kept = stack.move()
   return {
@@ -91,4 +104,9 @@ async function startWorld(): Promise<World> {
     receiverUrl: NOBODY_HERE_URL,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
+}
+
+async function fillWithExports(annals: TestApp, { companyKey }: Tenant): Promise<void> {
+  const jobId = await makeExport(annals, companyKey)
+  await copyJob(annals, jobId, { count: COMPANY_BOUNDS.openExportsMax - 1 })
 }

@@ -199,6 +199,41 @@ test('exports are listed newest first, page by page, each once', async () => {
   assert.deepEqual(refusalOf(foreign), [400, 'invalid_cursor'])
 })
 
+test('exports are listed by their state, page by page, and a cursor belongs to its state', async () => {
+  const { companyKey: key, workspaceKey } = await annals.found()
+  const made: Record<string, string[]> = {}
+  for (const status of [...EXPORT_STATUSES, ...EXPORT_STATUSES, ...EXPORT_STATUSES]) {
+    advance(1)
+    const jobId = await makeExport(annals, workspaceKey)
+    await query(
+      annals.database.connection,
+      `update export_job set status = '${status}' where id = '${jobId}'`,
+    )
+    made[status] = [jobId, ...(made[status] ?? [])]
+  }
+  await makeExport(annals, key)
+  const list = (search: string) =>
+    annals.call('GET', `/v1/exports?${search}`, { key: workspaceKey })
+  const idsOf = ({ json }: Answer): string[] => json.data.map((job: Answer['json']) => job.id)
+  for (const status of EXPORT_STATUSES) {
+    const first = await list(`status=${status}&limit=2`)
+    const cursor = encodeURIComponent(first.json.nextCursor)
+    const second = await list(`status=${status}&limit=2&cursor=${cursor}`)
+    assert.deepEqual([...idsOf(first), ...idsOf(second)], made[status])
+    assert.equal(second.json.nextCursor, null)
+    for (const search of ['', `status=${status === 'FAILED' ? 'CANCELED' : 'FAILED'}&`]) {
+      const elsewhere = await list(`${search}cursor=${cursor}`)
+      assert.deepEqual(refusalOf(elsewhere), [400, 'invalid_cursor'])
+    }
+  }
+  assert.equal(idsOf(await list('')).length, 15)
+  for (const status of ['pending', 'DONE', '', 'PENDING,RUNNING']) {
+    const answer = await list(`status=${status}`)
+    assert.deepEqual(refusalOf(answer), [400, 'invalid_request'], status)
+    assert.match(answer.json.error, /PENDING, RUNNING, SUCCEEDED, FAILED, CANCELED/)
+  }
+})
+
 test('a job that nobody downloads fails after seven days, and says what to do', async () => {
   const { workspaceKey: key } = await annals.found()
   const untouched = await makeExport(annals, key)
@@ -345,7 +380,11 @@ test('a page of jobs is read off an index, for a company and for a workspace', a
   for (const workspaceId of [null, workspace.id]) {
     for (const place of [null, before]) {
       const nodes = await explain(annals.app.database.pool, (on) =>
-        listExportJobs(on, { companyId: company.id, workspaceId }, { before: place, limit: 51 }),
+        listExportJobs(
+          on,
+          { companyId: company.id, workspaceId },
+          { status: null, before: place, limit: 51 },
+        ),
       )
       const kinds = nodes.map((node) => node['Node Type'])
       const indexes = nodes.flatMap((node) => node['Index Name'] ?? [])

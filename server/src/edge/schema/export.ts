@@ -16,13 +16,13 @@ export const ExportParams = Type.Object({ jobId: Type.String() })
 /** Longer than anything an event can have, and short enough to be kept with the job. */
 const Text = Type.String({ maxLength: 1_024 })
 const Status = Type.Enum([...EXPORT_STATUSES])
-const Source = Type.Enum([...EXPORT_SOURCES], {
+export const Source = Type.Enum([...EXPORT_SOURCES], {
   description: 'HOT: what the query shows. ARCHIVED: what is older. Or both.',
 })
-const Format = Type.Enum([...EXPORT_FORMATS])
+export const Format = Type.Enum([...EXPORT_FORMATS])
 const Count = Type.String({ pattern: String.raw`^\d+$` })
 
-const Filters = Type.Object(
+export const ExportFilters = Type.Object(
   {
     from: Type.Optional({ ...DateTime, description: 'Inclusive.' }),
     to: Type.Optional({ ...DateTime, description: 'Exclusive.' }),
@@ -46,7 +46,7 @@ export const ExportInput = Type.Object(
     source: Source,
     format: Format,
     filters: Type.Optional({
-      ...Filters,
+      ...ExportFilters,
       description: '`from` and `to` are required unless the source is HOT.',
     }),
     limit: Type.Optional(
@@ -64,13 +64,28 @@ export const CreatedExport = Type.Object({ jobId: Uuid, status: Status }, STRICT
 
 export const ExportStatusAnswer = Type.Object({ id: Uuid, status: Status }, STRICT)
 
+/** What a job may be filtered by that was made in the dashboard. */
+const StoredFilters = Type.Object(
+  {
+    ...ExportFilters.properties,
+    traceId: Type.Optional(Type.String({ description: 'Of an export made in the dashboard.' })),
+    text: Type.Optional(
+      Type.String({
+        description:
+          'Of an export made in the dashboard: contained in category, action, actor id, actor e-mail, resource type or resource id.',
+      }),
+    ),
+  },
+  STRICT,
+)
+
 export const ExportRecord = Type.Object(
   {
     id: Uuid,
     status: Status,
     source: Source,
     format: Format,
-    filters: Filters,
+    filters: StoredFilters,
     rowLimit: { ...Count, description: 'The smaller of `limit` and what the plan allows.' },
     rowsExported: { ...Count, description: 'How far the furthest download has come.' },
     truncated: Nullable(
@@ -86,7 +101,10 @@ export const ExportRecord = Type.Object(
     errorMessage: Nullable(Type.String()),
     failureSummary: Nullable(Type.String({ description: 'What failed, and where.' })),
     retryHint: Nullable(Type.String({ description: 'What to do about it.' })),
-    rerunOf: Nullable({ ...Uuid, description: 'The job whose rows these are.' }),
+    rerunOf: Nullable({
+      ...Uuid,
+      description: 'The job whose rows these are; it may be gone by now.',
+    }),
   },
   STRICT,
 )
@@ -104,6 +122,7 @@ export const ExportQuery = Type.Object(
     cursor: Type.Optional(
       Type.String({ maxLength: 512, description: 'The previous page’s `nextCursor`.' }),
     ),
+    status: Type.Optional({ ...Status, description: 'Those in this state only.' }),
   },
   STRICT,
 )
@@ -115,7 +134,11 @@ export const PreflightAnswer = Type.Object(
       description:
         'Whether `rows` is more a guess than a count: what filters pick from archived data is known only when it is read, and counting takes a few seconds at most.',
     }),
-    estimatedBytes: { ...Count, description: 'Of the file, uncompressed.' },
+    estimatedBytes: {
+      ...Count,
+      description:
+        'Of the file, uncompressed, by a hundred hot rows from all over it. Archived rows are not read for it: without hot ones it is a rough guess.',
+    },
     rowLimit: Count,
     isCut: Type.Boolean({ description: 'Whether there are more rows than `rowLimit`.' }),
     needsRestore: Type.Boolean({

@@ -29,7 +29,7 @@ export const cancelExport =
       },
       async ({ principal, params }) => {
         const job = await getExportJob(deps, principal, params.jobId)
-        await exporter.cancelExport(deps.exports, job)
+        await exporter.cancelExport(deps.db, job, new Date(deps.exports.clock()))
         return { id: job.id, status: 'CANCELED' as const }
       },
     )

@@ -26,6 +26,7 @@ export const createExport =
               ...BODY_ERRORS,
               'insufficient_scope',
               'plan_required',
+              'conflict',
             ),
           },
         },

@@ -23,13 +23,14 @@ export const rerunExport =
           params: ExportParams,
           response: {
             201: { ...CreatedExport, description: 'Created. Download it within seven days.' },
-            ...errorResponses(...EXPORT_ERRORS, ...BODY_ERRORS, 'plan_required'),
+            ...errorResponses(...EXPORT_ERRORS, ...BODY_ERRORS, 'plan_required', 'conflict'),
           },
         },
       },
       async ({ principal, params }, reply) => {
         const job = await getExportJob(deps, principal, params.jobId)
-        const { id, status } = await exporter.rerunExport(deps.exports, job, principal)
+        const by = { ...principal, createdBy: null }
+        const { id, status } = await exporter.rerunExport(deps.exports, job, by)
         return await reply.code(201).send({ jobId: id, status })
       },
     )

@@ -1,27 +1,28 @@
-import { type Selectable, sql } from 'kysely'
-import { type EventFilter, NO_FILTER } from '../../ledger/event-filter.ts'
-import { assertId, type CompanyId, type WorkspaceId } from '../../platform/id.ts'
+import { type RawBuilder, sql } from 'kysely'
+import { ApiError } from '../../errors.ts'
+import type { EventFilter } from '../../ledger/event-filter.ts'
+import type { CompanyId, UserId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import type { Tables } from '../../platform/tables.ts'
+import { lockCompany } from '../../tenancy/company-store.ts'
+import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import {
-  EXPORT_FORMATS,
-  EXPORT_SOURCES,
-  EXPORT_STATUSES,
   type ExportErrorCode,
   type ExportFormat,
   type ExportJob,
   type ExportJobId,
   type ExportRange,
   type ExportSource,
-  isExportErrorCode,
+  type ExportStatus,
   OPEN_STATUSES,
 } from './export-job.ts'
+import { toJob, writeFilters } from './export-job-row.ts'
 
 /** Whose jobs: a company key sees all of its company's, a workspace key those of its workspace. */
 export type JobOwner = { companyId: CompanyId; workspaceId: WorkspaceId | null }
 
 export type NewExportJob = JobOwner & {
   id: ExportJobId
+  createdBy: UserId | null
   source: ExportSource
   format: ExportFormat
   filter: EventFilter
@@ -33,16 +34,20 @@ export type NewExportJob = JobOwner & {
   expiresAt: Date
 }
 
+/** Call it inside a transaction: open jobs are counted under a lock of their company. */
 export async function insertExportJob(db: Queryable, job: NewExportJob): Promise<ExportJob> {
+  await lockCompany(db, job.companyId)
+  await refuseTooMany(db, job)
   const row = await db
     .insertInto('export_job')
     .values({
       company_id: job.companyId,
       id: job.id,
       workspace_id: job.workspaceId,
+      created_by: job.createdBy,
       source: job.source,
       format: job.format,
-      filters: JSON.stringify({ ...job.filter, workspaceId: job.filterWorkspaceId }),
+      filters: writeFilters(job),
       ranges: JSON.stringify(job.ranges),
       row_limit: job.rowLimit,
       status: 'PENDING',
@@ -53,6 +58,29 @@ export async function insertExportJob(db: Queryable, job: NewExportJob): Promise
     .returningAll()
     .executeTakeFirstOrThrow()
   return toJob(row)
+}
+
+const OPEN_MAX = COMPANY_BOUNDS.openExportsMax
+
+/**
+ * PostgreSQL goes through the company's jobs or through all that are open, whichever are fewer. One
+ * that has expired is open no more, also before the worker has come by.
+ */
+async function refuseTooMany(
+  db: Queryable,
+  { companyId, now }: Pick<NewExportJob, 'companyId' | 'now'>,
+): Promise<void> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count
+      from (select 1
+              from export_job
+             where company_id = ${companyId}
+               and status in ('PENDING', 'RUNNING') and expires_at > ${now}
+             limit ${OPEN_MAX}) as open`.execute(db)
+  if ((rows[0]?.count ?? 0) < OPEN_MAX) return
+  throw new ApiError('conflict', {
+    message: `The company has ${OPEN_MAX} open exports, as many as it may. Download or cancel some of them (GET /v1/exports?status=PENDING and ?status=RUNNING list those that this key sees), or wait: each expires seven days after it was made.`,
+  })
 }
 
 /** Null for somebody else's as for one that does not exist. */
@@ -71,20 +99,31 @@ export async function findExportJob(
   return row ? toJob(row) : null
 }
 
+export type JobPage = {
+  /** Null: in whatever state. */
+  status: ExportStatus | null
+  /** The last one of the page before. */
+  before: { createdAt: Date; id: ExportJobId } | null
+  limit: number
+}
+
+export function beforePlace(before: JobPage['before']): RawBuilder<boolean> {
+  return sql<boolean>`(created_at, id) < (${before?.createdAt}, ${before?.id}::uuid)`
+}
+
 /** Newest first. */
 export async function listExportJobs(
   db: Queryable,
   { companyId, workspaceId }: JobOwner,
-  { before, limit }: { before: { createdAt: Date; id: ExportJobId } | null; limit: number },
+  { status, before, limit }: JobPage,
 ): Promise<ExportJob[]> {
   const rows = await db
     .selectFrom('export_job')
     .selectAll()
     .where('company_id', '=', companyId)
     .$if(workspaceId !== null, (query) => query.where('workspace_id', '=', workspaceId))
-    .$if(before !== null, (query) =>
-      query.where(sql<boolean>`(created_at, id) < (${before?.createdAt}, ${before?.id}::uuid)`),
-    )
+    .$if(status !== null, (query) => query.where('status', '=', status))
+    .$if(before !== null, (query) => query.where(beforePlace(before)))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit)
@@ -204,36 +243,19 @@ export async function expireExportJobs(
   return Number(numAffectedRows ?? 0n)
 }
 
-type StoredFilter = EventFilter & { workspaceId: WorkspaceId | null }
-
-function toJob(row: Selectable<Tables['export_job']>): ExportJob {
-  const { workspaceId: filterWorkspaceId, ...filter }: StoredFilter = {
-    ...NO_FILTER,
-    ...JSON.parse(JSON.stringify(row.filters)),
-  }
-  const ranges: ExportRange[] = JSON.parse(JSON.stringify(row.ranges))
-  const status = EXPORT_STATUSES.find((known) => known === row.status) ?? 'FAILED'
-  return {
-    id: assertId(row.id),
-    companyId: assertId(row.company_id),
-    workspaceId: row.workspace_id === null ? null : assertId(row.workspace_id),
-    source: EXPORT_SOURCES.find((known) => known === row.source) ?? 'HOT',
-    format: EXPORT_FORMATS.find((known) => known === row.format) ?? 'JSONL',
-    filter,
-    filterWorkspaceId,
-    ranges,
-    rowLimit: row.row_limit,
-    status,
-    rowsExported: row.rows_exported,
-    isTruncated: row.is_truncated,
-    sha256: row.sha256?.toString('hex') ?? null,
-    bytes: row.bytes,
-    errorCode: row.error_code !== null && isExportErrorCode(row.error_code) ? row.error_code : null,
-    failureSummary: row.failure_summary,
-    rerunOf: row.rerun_of === null ? null : assertId(row.rerun_of),
-    createdAt: row.created_at,
-    startedAt: row.started_at,
-    finishedAt: row.finished_at,
-    expiresAt: row.expires_at,
-  }
+/** Removes jobs that ended before the given time. Returns how many. */
+export async function deleteEndedJobs(
+  db: Queryable,
+  { before, limit }: { before: Date; limit: number },
+): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from export_job
+     where ctid = any(array(
+             select ctid
+               from export_job
+              where finished_at < ${before}
+              order by finished_at
+              limit ${limit}
+                for update skip locked))`.execute(db)
+  return Number(numAffectedRows ?? 0n)
 }

@@ -1,5 +1,5 @@
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import type { CompanyId, Id, WorkspaceId } from '../../platform/id.ts'
+import type { CompanyId, Id, UserId, WorkspaceId } from '../../platform/id.ts'
 
 export type ExportJobId = Id<'export-job'>
 
@@ -72,7 +72,7 @@ export const EXPORT_FAILURES = {
 export type ExportErrorCode = keyof typeof EXPORT_FAILURES
 
 export function isExportErrorCode(code: string): code is ExportErrorCode {
-  return code in EXPORT_FAILURES
+  return Object.hasOwn(EXPORT_FAILURES, code)
 }
 
 export type ExportJob = {
@@ -80,6 +80,8 @@ export type ExportJob = {
   companyId: CompanyId
   /** Of the key that made it; null: the company's. */
   workspaceId: WorkspaceId | null
+  /** The member who made it in the dashboard; null: a key. */
+  createdBy: UserId | null
   source: ExportSource
   format: ExportFormat
   filter: EventFilter

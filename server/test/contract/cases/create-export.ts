@@ -48,5 +48,12 @@ export const createExport: OperationCases = {
         return ask('POST', PATH, { key: owner.workspaceKey, body: { ...body, filters } })
       },
     },
+    {
+      status: 409,
+      code: 'conflict',
+      when: 'the company has as many open exports as it may',
+      send: ({ ask, tenants: { crowded } }) =>
+        crowded ? ask('POST', PATH, { key: crowded.workspaceKey, body }) : null,
+    },
   ],
 }

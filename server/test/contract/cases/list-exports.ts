@@ -26,6 +26,42 @@ export const listExports: OperationCases = {
       },
     },
     {
+      status: 200,
+      when: 'a state is asked for, page by page',
+      send: async (world) => {
+        const { owner } = world.tenants
+        await ownExport(world, owner)
+        await ownExport(world, owner)
+        const key = owner.companyKey
+        const path = `${PATH}?limit=1&status=PENDING`
+        const { json } = await world.ask('GET', path, { key })
+        return await world.ask('GET', `${path}&cursor=${encodeURIComponent(json.nextCursor)}`, {
+          key,
+        })
+      },
+    },
+    {
+      status: 400,
+      code: 'invalid_request',
+      when: 'the state is none',
+      send: ({ ask, tenants: { owner } }) =>
+        ask('GET', `${PATH}?status=DONE`, { key: owner.companyKey }),
+    },
+    {
+      status: 400,
+      code: 'invalid_cursor',
+      when: 'the cursor is of another state',
+      send: async (world) => {
+        const { owner } = world.tenants
+        await ownExport(world, owner)
+        await ownExport(world, owner)
+        const key = owner.companyKey
+        const { json } = await world.ask('GET', `${PATH}?limit=1&status=PENDING`, { key })
+        const cursor = encodeURIComponent(json.nextCursor)
+        return await world.ask('GET', `${PATH}?status=FAILED&cursor=${cursor}`, { key })
+      },
+    },
+    {
       status: 400,
       code: 'invalid_request',
       when: 'the limit is out of bounds',

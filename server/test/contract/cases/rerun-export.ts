@@ -1,7 +1,9 @@
+import type { Answer } from '../../harness/start-app.ts'
 import { afterTheRateLimit } from '../after-the-rate-limit.ts'
 import type { OperationCases } from '../driver.ts'
 import { bodyCases } from '../keyed-cases.ts'
 import { jobCases, withExport, withFinishedExport } from '../own-export.ts'
+import type { Ask } from '../world.ts'
 
 const REQUEST = { method: 'POST', path: '/v1/exports/any/rerun' }
 
@@ -28,5 +30,16 @@ export const rerunExport: OperationCases = {
       send: ({ ask, tenants: { free } }) =>
         afterTheRateLimit(() => ask('POST', REQUEST.path, { key: free.companyKey })),
     },
+    {
+      status: 409,
+      code: 'conflict',
+      when: 'the company has as many open exports as it may',
+      send: ({ ask, tenants: { crowded } }) => (crowded ? rerunAny(ask, crowded.companyKey) : null),
+    },
   ],
+}
+
+async function rerunAny(ask: Ask, key: string): Promise<Answer> {
+  const { json } = await ask('GET', '/v1/exports?limit=1', { key })
+  return await ask('POST', `/v1/exports/${json.data[0].id}/rerun`, { key })
 }

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { newId } from '../../platform/id.ts'
+import { readFilters, readRanges, writeFilters } from './export-job-row.ts'
+
+const workspaceId = newId<'workspace'>()
+
+test('filters come back from the table as they were written', () => {
+  const full = {
+    fromMs: 1_767_225_600_000,
+    toMs: 1_767_312_000_000,
+    category: 'c',
+    action: '',
+    projectId: newId<'project'>(),
+    actorId: 'a',
+    actorEmail: 'a@example.com',
+    resourceType: 't',
+    resourceId: 'r',
+    traceId: '0'.repeat(32),
+    text: 'x',
+  }
+  for (const filter of [full, NO_FILTER]) {
+    for (const filterWorkspaceId of [workspaceId, null]) {
+      const stored = { filter, filterWorkspaceId }
+      assert.deepEqual(readFilters(JSON.parse(writeFilters(stored))), stored)
+    }
+  }
+})
+
+test('a filter that was not written is none', () => {
+  assert.deepEqual(readFilters({}), { filter: NO_FILTER, filterWorkspaceId: null })
+})
+
+test('filters that no program of ours writes are not guessed at', () => {
+  const broken = [
+    null,
+    [],
+    'x',
+    { fromMs: '1' },
+    { toMs: 1.5 },
+    { category: 1 },
+    { projectId: 'p' },
+    { workspaceId: 'w' },
+    { colour: 'red' },
+  ]
+  for (const json of broken) assert.throws(() => readFilters(json), JSON.stringify(json))
+})
+
+test('ranges come back as they were written, and broken ones are not guessed at', () => {
+  const range = { workspaceId, fromSeq: 1, toSeq: 9 }
+  assert.deepEqual(readRanges([range, range]), [range, range])
+  assert.deepEqual(readRanges([]), [])
+  const broken = [
+    null,
+    {},
+    [null],
+    [{ ...range, workspaceId: 'w' }],
+    [{ ...range, fromSeq: 0 }],
+    [{ ...range, fromSeq: '1' }],
+    [{ ...range, toSeq: 1.5 }],
+    [{ ...range, fromSeq: 10 }],
+  ]
+  for (const json of broken) assert.throws(() => readRanges(json), JSON.stringify(json))
+})

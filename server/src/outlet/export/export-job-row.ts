@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import type { Selectable } from 'kysely'
+import { type EventFilter, NO_FILTER } from '../../ledger/event-filter.ts'
+import { assertId, type Id, type WorkspaceId } from '../../platform/id.ts'
+import type { Tables } from '../../platform/tables.ts'
+import {
+  EXPORT_FORMATS,
+  EXPORT_SOURCES,
+  EXPORT_STATUSES,
+  type ExportJob,
+  type ExportRange,
+  isExportErrorCode,
+} from './export-job.ts'
+
+/** A job as the table has it. What no program of ours writes there is a broken table, not a guess. */
+export function toJob(row: Selectable<Tables['export_job']>): ExportJob {
+  return {
+    id: assertId(row.id),
+    companyId: assertId(row.company_id),
+    workspaceId: row.workspace_id === null ? null : assertId(row.workspace_id),
+    createdBy: row.created_by === null ? null : assertId(row.created_by),
+    source: oneOf(EXPORT_SOURCES, row.source),
+    format: oneOf(EXPORT_FORMATS, row.format),
+    ...readFilters(row.filters),
+    ranges: readRanges(row.ranges),
+    rowLimit: row.row_limit,
+    status: oneOf(EXPORT_STATUSES, row.status),
+    rowsExported: row.rows_exported,
+    isTruncated: row.is_truncated,
+    sha256: row.sha256?.toString('hex') ?? null,
+    bytes: row.bytes,
+    errorCode: row.error_code !== null && isExportErrorCode(row.error_code) ? row.error_code : null,
+    failureSummary: row.failure_summary,
+    rerunOf: row.rerun_of === null ? null : assertId(row.rerun_of),
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    finishedAt: row.finished_at,
+    expiresAt: row.expires_at,
+  }
+}
+
+function oneOf<const T extends string>(known: readonly T[], text: string): T {
+  const found = known.find((value) => value === text)
+  assert(found !== undefined, `a job of ours has none of ${known.join(', ')}`)
+  return found
+}
+
+type StoredFilters = { filter: EventFilter; filterWorkspaceId: WorkspaceId | null }
+
+/** The filters as JSON, for `filters` of the table. */
+export function writeFilters({ filter, filterWorkspaceId }: StoredFilters): string {
+  return JSON.stringify({ ...filter, workspaceId: filterWorkspaceId })
+}
+
+const FILTER_NAMES = new Set([...Object.keys(NO_FILTER), 'workspaceId'])
+
+/** A name that we do not know would be a filter that we do not apply: more rows than were asked for. */
+export function readFilters(json: unknown): StoredFilters {
+  const stored = readObject(json)
+  for (const name of Object.keys(stored)) assert(FILTER_NAMES.has(name), `no filter is ${name}`)
+  // Field by field, so that a new filter which is not read here does not compile.
+  const filter: EventFilter = {
+    fromMs: readMs(stored['fromMs']),
+    toMs: readMs(stored['toMs']),
+    category: readText(stored['category']),
+    action: readText(stored['action']),
+    projectId: readId(stored['projectId']),
+    actorId: readText(stored['actorId']),
+    actorEmail: readText(stored['actorEmail']),
+    resourceType: readText(stored['resourceType']),
+    resourceId: readText(stored['resourceId']),
+    traceId: readText(stored['traceId']),
+    text: readText(stored['text']),
+  }
+  return { filter, filterWorkspaceId: readId(stored['workspaceId']) }
+}
+
+export function readRanges(json: unknown): ExportRange[] {
+  assert(Array.isArray(json), 'ranges are a list')
+  return json.map((item: unknown) => {
+    const { workspaceId, fromSeq, toSeq } = readObject(item)
+    assert(typeof workspaceId === 'string', 'a range names its workspace')
+    assert(isSeq(fromSeq) && isSeq(toSeq) && fromSeq <= toSeq, 'a range runs from a number to one')
+    return { workspaceId: assertId(workspaceId), fromSeq, toSeq }
+  })
+}
+
+function readObject(json: unknown): Partial<Record<string, unknown>> {
+  assert(typeof json === 'object' && json !== null && !Array.isArray(json), 'this is an object')
+  return { ...json }
+}
+
+function readText(value: unknown): string | null {
+  if (value === null || value === undefined) return null
+  assert(typeof value === 'string', 'a filter is a text')
+  return value
+}
+
+function readId<Name extends string>(value: unknown): Id<Name> | null {
+  const text = readText(value)
+  return text === null ? null : assertId(text)
+}
+
+function readMs(value: unknown): number | null {
+  if (value === null || value === undefined) return null
+  assert(Number.isSafeInteger(value) && typeof value === 'number', 'a time is a whole number')
+  return value
+}
+
+function isSeq(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1
+}

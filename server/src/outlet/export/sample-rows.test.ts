@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newId } from '../../platform/id.ts'
+import { placesOf } from './sample-rows.ts'
+
+const workspaceId = newId<'workspace'>()
+const run = (fromSeq: number, toSeq: number, rows: number) => ({
+  workspaceId,
+  fromSeq,
+  toSeq,
+  rows,
+})
+
+test('a small export is measured as a whole', () => {
+  const places = placesOf([run(1, 60, 60), run(1, 50_000, 40)])
+  assert.deepEqual(
+    places.map(({ fromSeq, limit, weight }) => [fromSeq, limit, weight]),
+    [
+      [1, 60, 60],
+      [1, 40, 40],
+    ],
+  )
+})
+
+test('a large export is measured in twenty places from its beginning to its end', () => {
+  const places = placesOf([run(1, 1_000, 1_000)])
+  assert.deepEqual(
+    places.map(({ fromSeq }) => fromSeq).toSorted((a, b) => a - b),
+    Array.from({ length: 20 }, (_, part) => part * 50 + 26),
+  )
+  for (const { limit, weight } of places) assert.deepEqual([limit, weight], [5, 1])
+})
+
+test('the first few places are from all over', () => {
+  const places = placesOf([run(1, 1_000, 1_000)]).slice(0, 6)
+  const thirds = places.map(({ fromSeq }) => Math.floor(fromSeq / 334))
+  for (const third of [0, 1, 2]) assert.equal(thirds.filter((at) => at === third).length, 2)
+})
+
+test('a run has as many places as it has rows among all', () => {
+  const runs = [run(1, 100_000, 300), run(500_001, 500_100, 100)]
+  const late = placesOf(runs).filter(({ fromSeq }) => fromSeq > 500_000)
+  assert.equal(late.length, 5)
+})
+
+test('nothing has no places', () => {
+  assert.deepEqual(placesOf([]), [])
+})

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startExpireWorker } from '../../src/outlet/export/expire-worker.ts'
+import { deleteEndedJobs } from '../../src/outlet/export/export-job-store.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { handClock } from '../harness/clock.ts'
+import { query } from '../harness/engine.ts'
+import { explain } from '../harness/explain.ts'
+import { copyJob, download, makeExport, readJob } from '../harness/exports.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const DAY_MS = 86_400_000
+const OPEN_MAX = 1_000
+const { clock, advance } = handClock()
+const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+const { connection } = annals.database
+
+const refusalOf = ({ status, json }: Answer) => [status, json.code]
+const body = { source: 'HOT', format: 'JSONL' }
+const create = (key: string) => annals.call('POST', '/v1/exports', { key, body })
+
+test('a company has 1,000 open exports at most, also when many are made at once', async () => {
+  const { companyKey, workspaceKey } = await annals.found()
+  const others = await annals.found()
+  const first = await makeExport(annals, workspaceKey)
+  await copyJob(annals, first, { count: OPEN_MAX - 4 })
+  const asked = [workspaceKey, companyKey, workspaceKey, companyKey, workspaceKey, companyKey]
+  const answers = await Promise.all([
+    ...asked.map(create),
+    annals.call('POST', `/v1/exports/${first}/rerun`, { key: companyKey }),
+  ])
+  const made = answers.filter(({ status }) => status === 201)
+  assert.equal(made.length, 3)
+  const refused = answers.filter(({ status }) => status !== 201)
+  for (const answer of refused) {
+    assert.deepEqual(refusalOf(answer), [409, 'conflict'])
+    for (const way of [/1000 open/, /[Dd]ownload/, /cancel/, /wait/]) {
+      assert.match(answer.json.error, way)
+    }
+  }
+  assert.equal((await create(others.workspaceKey)).status, 201)
+})
+
+test('an export that ends makes room for another one', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const canceled = await makeExport(annals, key)
+  const downloaded = await makeExport(annals, key)
+  await copyJob(annals, downloaded, { count: OPEN_MAX - 2 })
+  const rerun = () => annals.call('POST', `/v1/exports/${canceled}/rerun`, { key })
+  assert.deepEqual(refusalOf(await create(key)), [409, 'conflict'])
+  assert.deepEqual(refusalOf(await rerun()), [409, 'conflict'])
+  await annals.call('POST', `/v1/exports/${canceled}/cancel`, { key })
+  assert.equal((await rerun()).status, 201)
+  assert.deepEqual(refusalOf(await create(key)), [409, 'conflict'])
+  await download(annals, key, downloaded)
+  assert.equal((await create(key)).status, 201)
+  assert.deepEqual(refusalOf(await create(key)), [409, 'conflict'])
+  // Those that expired are open no more, also while the worker has not come by.
+  advance(7 * DAY_MS)
+  assert.equal((await create(key)).status, 201)
+})
+
+test('an export is kept until 90 days after its end, then it answers like one that never was', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const [done, canceled, expired] = [
+    await makeExport(annals, key),
+    await makeExport(annals, key),
+    await makeExport(annals, key),
+  ]
+  await download(annals, key, done)
+  await annals.call('POST', `/v1/exports/${canceled}/cancel`, { key })
+  const worker = startExpireWorker({ db, clock, logger: createLogger('silent') })
+  advance(7 * DAY_MS)
+  await worker.runNow()
+  advance(83 * DAY_MS)
+  await worker.runNow()
+  for (const jobId of [done, canceled, expired]) await readJob(annals, key, jobId)
+  const again = await annals.call('POST', `/v1/exports/${done}/rerun`, { key })
+  advance(1)
+  await worker.runNow()
+  for (const jobId of [done, canceled]) {
+    for (const [method, route] of [
+      ['GET', ''],
+      ['GET', '/download'],
+      ['POST', '/rerun'],
+      ['POST', '/cancel'],
+    ] as const) {
+      const answer = await annals.call(method, `/v1/exports/${jobId}${route}`, { key })
+      assert.deepEqual(refusalOf(answer), [404, 'not_found'])
+    }
+  }
+  // Its end was when it expired; and what was made of another one stays when that goes.
+  await readJob(annals, key, expired)
+  assert.equal((await readJob(annals, key, again.json.jobId)).rerunOf, done)
+  assert.equal((await download(annals, key, again.json.jobId)).status, 200)
+  await worker[Symbol.asyncDispose]()
+})
+
+test('old exports go in one turn, however many they are, and open ones never', async () => {
+  const { company, workspaceKey: key } = await annals.found()
+  const open = await makeExport(annals, key)
+  const ended = await makeExport(annals, key)
+  await annals.call('POST', `/v1/exports/${ended}/cancel`, { key })
+  await copyJob(annals, ended, { count: 2_500 })
+  await query(
+    connection,
+    `update export_job set expires_at = expires_at + interval '1 year' where id = '${open}'`,
+  )
+  advance(91 * DAY_MS)
+  const worker = startExpireWorker({ db, clock, logger: createLogger('silent') })
+  await worker.runNow()
+  await worker[Symbol.asyncDispose]()
+  const rows = await query(
+    connection,
+    `select id from export_job where company_id = '${company.id}'`,
+  )
+  assert.deepEqual(rows, [{ id: open }])
+})
+
+test('old exports are found by an index', async () => {
+  const nodes = await explain(annals.app.database.pool, (on) =>
+    deleteEndedJobs(on, { before: new Date(clock()), limit: 1_000 }),
+  )
+  const indexes = nodes.flatMap((node) => node['Index Name'] ?? [])
+  assert.deepEqual(indexes, ['export_job__finished'], JSON.stringify(nodes))
+})
