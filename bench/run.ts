@@ -1,3 +1,5 @@
+import { benchArchive } from './archive.ts'
+import { benchConsole } from './console.ts'
 import { benchExport } from './export.ts'
 import { benchIngest } from './ingest.ts'
 import { benchQuery } from './query.ts'
@@ -9,6 +11,8 @@ const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   query: benchQuery,
   webhooks: benchWebhooks,
   export: benchExport,
+  console: benchConsole,
+  archive: benchArchive,
 }
 
 const [name = '', only] = process.argv.slice(2)

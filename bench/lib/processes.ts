@@ -30,9 +30,29 @@ export function postgresCpuUsOfUser(postmaster: number, user: string): number {
     .reduce((sum, { cpuUs }) => sum + cpuUs, 0)
 }
 
+export const MIB = 2 ** 20
+
 export function rssBytesOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1_024
+  return statusBytesOf(pid, 'VmRSS')
+}
+
+/** The most it ever had. */
+export function peakRssBytesOf(pid: number): number {
+  return statusBytesOf(pid, 'VmHWM')
+}
+
+function statusBytesOf(pid: number, name: string): number {
+  const status = readStatus(pid)
+  return Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) * 1_024
+}
+
+/** Empty for a process that is gone. */
+function readStatus(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/status`, 'utf8')
+  } catch {
+    return ''
+  }
 }
 
 function allStats(): Stat[] {

@@ -1,14 +1,12 @@
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
-import { archiveLedger } from '../outlet/archive/archive-ledger.ts'
+import { ARCHIVE_CONNECTIONS_MAX } from '../outlet/archive/archive-deps.ts'
+import { archiveLedger, type ArchiveReport } from '../outlet/archive/archive-ledger.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
 import { openArchive, openStore } from '../store.ts'
-
-/** One holds the lock, one reads and writes. */
-const CONNECTIONS_MAX = 2
 
 /**
  * `annals archive`: moves events into the archive, those received before a time or those whose plan's
@@ -26,18 +24,26 @@ export async function archive(config: Config, options: { before?: string }): Pro
   const { connection } = stack.use(await openStore(config, { logger, exclusive: false }))
   const store = stack.use(openArchive(config))
   const database = stack.use(
-    new Database({ connection, role: 'annals_keeper', connectionsMax: CONNECTIONS_MAX, logger }),
+    new Database({
+      connection,
+      role: 'annals_keeper',
+      connectionsMax: ARCHIVE_CONNECTIONS_MAX,
+      logger,
+    }),
   )
   const deps = { connection, database, store, clock, logger }
   // Whoever asks wants it now, however small the runs are.
   const wish = { beforeMs, patience: { eventsMin: 1, overdueMs: 0 } }
-  const { events, workspaces, failed } = await archiveLedger(
-    deps,
-    wish,
-    new AbortController().signal,
-  )
-  process.stdout.write(`archived ${events} events of ${workspaces} workspaces\n`)
-  if (failed === 0) return
-  process.stdout.write(`FAILED: ${failed} workspaces could not be archived; see the log\n`)
-  process.exitCode = 1
+  report(await archiveLedger(deps, wish, new AbortController().signal))
+}
+
+function report({ events, workspaces, failed, eventsHeld, workspacesBusy }: ArchiveReport): void {
+  const lines = [`archived ${events} events of ${workspaces} workspaces`]
+  if (eventsHeld > 0) lines.push(`left ${eventsHeld} events that webhooks have still to send`)
+  if (workspacesBusy > 0) {
+    lines.push(`left ${workspacesBusy} workspaces to another archiver, which is at work on them`)
+  }
+  if (failed > 0) lines.push(`FAILED: ${failed} workspaces could not be archived; see the log`)
+  process.stdout.write(lines.map((line) => `${line}\n`).join(''))
+  if (failed > 0) process.exitCode = 1
 }

@@ -16,9 +16,9 @@ export async function verify(config: Config): Promise<void> {
     events += verdict.events
     if (verdict.ok) continue
     broken += 1
-    const which = verdict.id === null ? 'no event there' : `event ${verdict.id}`
+    const which = verdict.id === null ? '' : ` (event ${verdict.id})`
     process.stdout.write(
-      `BROKEN workspace ${workspaceId} at seq ${verdict.seq} (${which}): ${verdict.problem}\n`,
+      `BROKEN workspace ${workspaceId} at seq ${verdict.seq}${which}: ${verdict.problem}\n`,
     )
   }
   process.stdout.write(

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import { type Queryable, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
 import type { EventId } from './event.ts'
 
 /** A run of a chain in the archive, as the catalogue knows it. */
@@ -68,24 +68,40 @@ export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): 
   return row?.seq ?? 0
 }
 
-/** False when it does not follow the last one: another archiver was here. */
+/**
+ * Names the file of a draft in the catalogue, and ends the draft with the same statement. False when
+ * the segment does not follow the last one, or when somebody condemned the draft: another archiver
+ * was here.
+ */
 export async function insertSegment(db: Queryable, segment: Segment, now: Date): Promise<boolean> {
   const at = (ms: number) => new Date(ms)
-  const { rows } = await sql`
-    insert into segment (workspace_id, first_seq, last_seq, object_key, bytes, sha256,
-                         footer_sha256, first_prev_hash, last_hash, last_id, min_ts, max_ts,
-                         min_received_at, max_received_at, created_at)
-    select ${segment.workspaceId}::uuid, ${segment.firstSeq}::bigint, ${segment.lastSeq}::bigint,
-           ${segment.objectKey}, ${segment.bytes}::bigint, decode(${segment.sha256}, 'hex'),
-           decode(${segment.footerSha256}::text, 'hex'),
-           decode(${segment.firstPrevHash}, 'hex'), decode(${segment.lastHash}, 'hex'),
-           ${segment.lastId}::uuid, ${at(segment.minTimestampMs)}::timestamptz,
-           ${at(segment.maxTimestampMs)}::timestamptz, ${at(segment.minReceivedAtMs)}::timestamptz,
-           ${at(segment.maxReceivedAtMs)}::timestamptz, ${now}::timestamptz
-     where coalesce((select max(last_seq) from segment
-                      where workspace_id = ${segment.workspaceId}::uuid), 0)
-           = ${segment.firstSeq}::bigint - 1
-    on conflict do nothing
-    returning 1`.execute(db)
-  return rows.length === 1
+  try {
+    const { rows } = await sql`
+      with draft as (
+        delete from segment_draft
+         where workspace_id = ${segment.workspaceId} and object_key = ${segment.objectKey}
+           and created_at > '-infinity'
+           and coalesce((select max(last_seq) from segment
+                          where workspace_id = ${segment.workspaceId}), 0)
+               = ${segment.firstSeq}::bigint - 1
+        returning object_key
+      )
+      insert into segment (workspace_id, first_seq, last_seq, object_key, bytes, sha256,
+                           footer_sha256, first_prev_hash, last_hash, last_id, min_ts, max_ts,
+                           min_received_at, max_received_at, created_at)
+      select ${segment.workspaceId}::uuid, ${segment.firstSeq}::bigint, ${segment.lastSeq}::bigint,
+             object_key, ${segment.bytes}::bigint, decode(${segment.sha256}, 'hex'),
+             decode(${segment.footerSha256}::text, 'hex'),
+             decode(${segment.firstPrevHash}, 'hex'), decode(${segment.lastHash}, 'hex'),
+             ${segment.lastId}::uuid, ${at(segment.minTimestampMs)}::timestamptz,
+             ${at(segment.maxTimestampMs)}::timestamptz, ${at(segment.minReceivedAtMs)}::timestamptz,
+             ${at(segment.maxReceivedAtMs)}::timestamptz, ${now}::timestamptz
+        from draft
+      returning 1`.execute(db)
+    return rows.length === 1
+  } catch (error) {
+    // Another archiver's segment came in between. Not `on conflict`: the draft must stay then.
+    if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
+    return false
+  }
 }

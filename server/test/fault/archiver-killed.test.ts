@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { AnnalsProcess } from '../harness/annals-process.ts'
+import { assertNoStrays } from '../harness/archive.ts'
 import { sendEvents } from '../harness/deliveries.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -26,7 +27,7 @@ const startArchive = () =>
 const countSegments = async (): Promise<number> =>
   Number((await query(connection, 'select count(*) as n from segment'))[0]?.['n'])
 
-test('an archiver that is killed again and again loses and doubles nothing, and comes to its end', async () => {
+test('an archiver that is killed again and again loses, doubles and leaves nothing, and comes to its end', async () => {
   const others = Array.from({ length: WORKSPACES - 1 }, (_, index) => `Other ${index}`)
   const founded = await annals.found({ workspaces: ['First', ...others] })
   for (const { workspaceKey } of founded.workspaces) await sendEvents(annals, workspaceKey, EVENTS)
@@ -43,4 +44,5 @@ test('an archiver that is killed again and again loses and doubles nothing, and 
   assert.equal(code, 0, stdout + stderr)
   assert.equal(await countStored(annals), 0)
   assert.equal(await assertChainsHold(annals), WORKSPACES * EVENTS)
+  await assertNoStrays(annals)
 })

@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { readEvents, SegmentMissingError } from '../../src/ledger/reader.ts'
-import { SegmentDamagedError } from '../../src/ledger/segment-reader.ts'
-import { readArchivedSeq } from '../../src/ledger/segment-store.ts'
+import { eventsOf } from '../../src/ledger/hot-page.ts'
+import { readEvents } from '../../src/ledger/reader.ts'
+import { footerSha256Of } from '../../src/ledger/segment-footer.ts'
+import { SegmentDamagedError, SegmentMissingError } from '../../src/ledger/segment-reader.ts'
+import { listSegments, readArchivedSeq } from '../../src/ledger/segment-store.ts'
 import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
+import { tryLockArchive, unlockArchive } from '../../src/outlet/archive/archive-store.ts'
+import { archiveWorkspace } from '../../src/outlet/archive/archive-workspace.ts'
+import { clearDrafts } from '../../src/outlet/archive/clear-drafts.ts'
+import { ReadBack } from '../../src/outlet/archive/read-back.ts'
 import { jsonlRow } from '../../src/outlet/export/format-jsonl.ts'
 import { takeSnapshot } from '../../src/outlet/export/snapshot.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
@@ -16,6 +23,8 @@ import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store.ts'
 import { Database } from '../../src/platform/pg.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { runAnnals } from '../harness/annals-process.ts'
+import { assertNoStrays, listFiles } from '../harness/archive.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startReceiver } from '../harness/receiver.ts'
@@ -69,7 +78,7 @@ async function readAll(
     { ...NO_FILTER, ...filter },
     () => 100,
   )
-  for await (const events of reading) text += events.map(jsonlRow).join('')
+  for await (const page of reading) text += eventsOf(page).map(jsonlRow).join('')
   return text
 }
 
@@ -90,14 +99,9 @@ const countHot = async (workspaceId: WorkspaceId): Promise<number> =>
   )
 const verify = (workspaceId: WorkspaceId) => verifyChain(database.db, archive, workspaceId)
 
-/** The files of a workspace, in the order of the chain. */
-function filesOf(workspaceId: WorkspaceId): string[] {
-  const root = join(new URL(annals.archiveUrl).pathname, workspaceId)
-  return readdirSync(root, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.parquet'))
-    .map((name) => join(root, name))
-    .toSorted()
-}
+/** The first file of a workspace. */
+const fileOf = (workspaceId: WorkspaceId): string =>
+  join(new URL(annals.archiveUrl).pathname, listFiles(annals, workspaceId)[0] ?? '')
 
 test('archived events leave the table and are read back byte for byte, and the chain holds', async () => {
   const founded = await annals.found()
@@ -115,6 +119,55 @@ test('archived events leave the table and are read back byte for byte, and the c
   assert.equal((await archiveAll()).events, 300)
   assert.equal((await archiveAll()).events, 0, 'nothing is archived twice')
   assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_500 })
+})
+
+test('the catalogue notes the digest of each footer', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 10)
+  await archiveAll()
+  const [segment] = await listSegments(database.db, {
+    workspaceId: id,
+    fromSeq: 1,
+    toSeq: 10,
+    limit: 1,
+  })
+  assert.equal(segment?.footerSha256, footerSha256Of(readFileSync(fileOf(id))))
+})
+
+test('the command says what it archived, and what it left for a reason', async () => {
+  const [lagging, busy, plain] = [await annals.found(), await annals.found(), await annals.found()]
+  const webhookId = await makeWebhook(annals, lagging, { url: 'http://127.0.0.1:9/' })
+  const rest = `update webhook set resting_until = now() + interval '1 hour' where id = '${webhookId}'`
+  await query(connection, rest)
+  for (const [founded, count] of [
+    [lagging, 7],
+    [busy, 8],
+    [plain, 9],
+  ] as const) {
+    await send(founded, count)
+  }
+  const archiveNow = () =>
+    runAnnals(['archive', '--before', new Date(Date.now() + 1_000).toISOString()], {
+      ANNALS_DATABASE_URL: annals.database.url,
+      ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+      ANNALS_ARCHIVE_URL: annals.archiveUrl,
+    })
+  const first = await keeper.db.connection().execute(async (other) => {
+    assert(await tryLockArchive(other, busy.workspace.id))
+    const outcome = await archiveNow()
+    await unlockArchive(other, busy.workspace.id)
+    return outcome
+  })
+  assert.deepEqual(first.stdout.split('\n'), [
+    'archived 9 events of 1 workspaces',
+    'left 7 events that webhooks have still to send',
+    'left 1 workspaces to another archiver, which is at work on them',
+    '',
+  ])
+  assert.equal(first.code, 0, first.stderr)
+  await query(connection, `update webhook set status = 'DISABLED' where id = '${webhookId}'`)
+  assert.equal((await archiveNow()).stdout, 'archived 15 events of 2 workspaces\n')
 })
 
 test('a filter finds the same events in the archive as in the table', async () => {
@@ -156,6 +209,87 @@ test('a storage that fails at any step loses nothing, and the next run completes
   assert.equal((await archiveAll()).events, 100)
   assert.equal(await readAll(id), before)
   assert((await verify(id)).ok)
+  await assertNoStrays(annals)
+})
+
+test('a file that an archiver could neither catalogue nor delete is deleted by the next run', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 100)
+  // As when it dies after it has written the file.
+  const dead = () => Promise.reject(new Error('gone'))
+  assert.equal((await archiveAll({ ...archive, read: dead, delete: dead })).failed, 1)
+  const [left] = listFiles(annals, id)
+  assert(left !== undefined)
+  await archiveAll()
+  assert.equal(listFiles(annals, id).length, 1)
+  assert.notEqual(listFiles(annals, id)[0], left)
+  await assertNoStrays(annals)
+})
+
+test('a file that the catalogue names is never deleted, whatever is noted of it', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 100)
+  await archiveAll()
+  await query(
+    connection,
+    `insert into segment_draft select workspace_id, object_key, now() from segment where workspace_id = '${id}'`,
+  )
+  await archiveAll()
+  await assertNoStrays(annals)
+  assert((await verify(id)).ok)
+})
+
+const CLEARING: [string, Partial<ObjectStore>][] = [
+  ['has deleted as a draft', {}],
+  ['is about to delete as a draft', { delete: () => Promise.reject(new Error('not yet')) }],
+]
+for (const [title, part] of CLEARING) {
+  test(`a file that another archiver ${title} is not catalogued`, async () => {
+    const founded = await annals.found()
+    const { id } = founded.workspace
+    await send(founded, 100)
+    const before = await readAll(id)
+    const read = async (key: string): Promise<Buffer | null> => {
+      const bytes = await archive.read(key)
+      // The other one takes us for dead, just before we catalogue.
+      await clearDrafts({ database: keeper, store: { ...archive, ...part }, logger }, id)
+      return bytes
+    }
+    const { events, workspacesBusy } = await archiveAll({ ...archive, read })
+    assert.deepEqual({ events, workspacesBusy }, { events: 0, workspacesBusy: 1 })
+    assert.equal(await readArchivedSeq(database.db, id), 0)
+    assert.equal(await readAll(id), before)
+    await assertNoStrays(annals)
+    assert.equal((await archiveAll()).events, 100)
+  })
+}
+
+test('of two archivers without a lock one archives, and the other leaves no file', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await send(founded, 500)
+  const before = await readAll(id)
+  const { promise: bothHavePut, resolve } = Promise.withResolvers<void>()
+  let count = 0
+  const put = async (key: string, bytes: Buffer): Promise<void> => {
+    await archive.put(key, bytes)
+    count += 1
+    if (count === 2) resolve()
+    await bothHavePut
+  }
+  const archiveAlone = async (): Promise<number> => {
+    await using readBack = new ReadBack()
+    const store = { ...archive, put }
+    const deps = { database: keeper, store, readBack, clock, logger }
+    const run = { workspaceId: id, toSeq: 500 }
+    return (await archiveWorkspace(deps, run, new AbortController().signal)).moved
+  }
+  const moved = await Promise.all([archiveAlone(), archiveAlone()])
+  assert.deepEqual(moved.toSorted(), [0, 500])
+  assert.equal(await readAll(id), before)
+  await assertNoStrays(annals)
 })
 
 test('a crash between the catalogue and the removal leaves every event once', async () => {
@@ -221,8 +355,8 @@ test('an export that runs while its events are archived is exact', async () => {
   const run = { workspaceId: id, fromSeq: 1, toSeq: 1_000 }
   let text = ''
   let pages = 0
-  for await (const events of readEvents({ database, store: archive }, run, NO_FILTER, () => 100)) {
-    text += events.map(jsonlRow).join('')
+  for await (const page of readEvents({ database, store: archive }, run, NO_FILTER, () => 100)) {
+    text += eventsOf(page).map(jsonlRow).join('')
     pages += 1
     if (pages === 3) await archiveAll()
   }
@@ -256,18 +390,22 @@ test('a flipped byte or a missing file is a finding, never a hole', async () => 
   const { id } = founded.workspace
   await send(founded, 50)
   await archiveAll()
-  const [file = ''] = filesOf(id)
+  const file = fileOf(id)
   const bytes = readFileSync(file)
   const flipped = Buffer.from(bytes)
   flipped[Math.floor(bytes.length / 2)]! ^= 1 // The middle of a file that has bytes.
   writeFileSync(file, flipped)
   await assert.rejects(readAll(id), SegmentDamagedError)
   const damaged = await verify(id)
-  assert(!damaged.ok && /SHA-256 differs/.test(damaged.problem), JSON.stringify(damaged))
+  const [key = ''] = listFiles(annals, id)
+  assert.equal(
+    damaged.ok ? '' : damaged.problem,
+    `the file ${key} (events 1 to 50) is not the one that was archived: its SHA-256 differs`,
+  )
   rmSync(file)
   await assert.rejects(readAll(id), SegmentMissingError)
   const missing = await verify(id)
-  assert(!missing.ok && /has no file/.test(missing.problem), JSON.stringify(missing))
+  assert.equal(missing.ok ? '' : missing.problem, `the archive has no file ${key} (events 1 to 50)`)
   writeFileSync(file, bytes)
   assert((await verify(id)).ok)
 })
@@ -283,6 +421,7 @@ test('an event that is not what its hash says is not archived', async () => {
   assert.equal((await archiveAll()).failed, 1)
   assert.equal(await countHot(id), 20)
   assert.equal(await readArchivedSeq(database.db, id), 0)
+  assert.deepEqual(listFiles(annals, id), [])
 })
 
 test('events that a webhook has still to send stay', async () => {
@@ -295,7 +434,8 @@ test('events that a webhook has still to send stay', async () => {
   await eventually(async () =>
     assert.equal(await statuses(), Array(5).fill('RETRY_SCHEDULED').join()),
   )
-  assert.equal((await archiveAll()).events, 0)
+  const { events, eventsHeld } = await archiveAll()
+  assert.deepEqual({ events, eventsHeld }, { events: 0, eventsHeld: 5 })
   receiver.answer({ status: 200 })
   await query(
     connection,
@@ -322,12 +462,17 @@ test('events that a webhook has not seen yet stay', async () => {
 test('a file that the catalogue has lost is a finding, and so is a row that the table has lost', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
+  let failedBefore = 0
   for (let times = 0; times < 3; times += 1) {
     await send(founded, 10)
-    await archiveAll()
+    failedBefore = (await archiveAll()).failed
   }
+  await send(founded, 10)
   await query(connection, `delete from segment where workspace_id = '${id}' and first_seq = 11`)
   await assert.rejects(readAll(id), /no file with the events 11 to 20/)
+  await query(connection, `delete from segment where workspace_id = '${id}' and first_seq = 21`)
+  assert.equal((await archiveAll()).failed, failedBefore + 1, 'nothing goes on from an older row')
+  assert.equal(listFiles(annals, id).length, 3, 'and no file is lost')
   const other = await annals.found()
   await send(other, 10)
   await query(

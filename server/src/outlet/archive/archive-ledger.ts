@@ -3,6 +3,7 @@ import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { Connection } from '../../platform/pg.ts'
 import { Database } from '../../platform/pg.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
+import type { ArchiveDeps } from './archive-deps.ts'
 import {
   type ArchivedWorkspace,
   dropPartitionIfEmpty,
@@ -12,7 +13,9 @@ import {
   tryLockArchive,
   unlockArchive,
 } from './archive-store.ts'
-import { type ArchiveDeps, archiveWorkspace } from './archive-workspace.ts'
+import { type ArchivedRun, archiveWorkspace } from './archive-workspace.ts'
+import { clearDrafts } from './clear-drafts.ts'
+import { ReadBack } from './read-back.ts'
 
 const DAY_MS = 86_400_000
 
@@ -23,30 +26,49 @@ export type ArchiveWish = {
   patience: { eventsMin: number; overdueMs: number }
 }
 
+/** What a run did, and what it left for a reason. */
+export type ArchiveReport = {
+  events: number
+  workspaces: number
+  failed: number
+  /** Events that are due, and that a webhook has still to see or to send. */
+  eventsHeld: number
+  /** Workspaces that another archiver is at work on. */
+  workspacesBusy: number
+}
+
+type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & { connection: Connection }
+
 /** Archives what is due of every workspace, and drops partitions that became empty. */
 export async function archiveLedger(
-  deps: ArchiveDeps & { connection: Connection },
+  deps: LedgerDeps,
   wish: ArchiveWish,
   signal: AbortSignal,
-): Promise<{ events: number; workspaces: number; failed: number }> {
-  let events = 0
-  let workspaces = 0
-  let failed = 0
+): Promise<ArchiveReport> {
+  await using readBack = new ReadBack()
+  const report = { events: 0, workspaces: 0, failed: 0, eventsHeld: 0, workspacesBusy: 0 }
   for (const workspace of await listArchivedWorkspaces(deps.database.db)) {
     if (signal.aborted) break
     try {
-      const moved = await archiveOne(deps, workspace, wish, signal)
-      events += moved
-      if (moved > 0) workspaces += 1
+      const { moved, held, isOvertaken } = await archiveOne(
+        { ...deps, readBack },
+        workspace,
+        wish,
+        signal,
+      )
+      report.events += moved
+      report.eventsHeld += held
+      if (moved > 0) report.workspaces += 1
+      if (isOvertaken) report.workspacesBusy += 1
     } catch (error) {
       // One workspace that cannot be archived is no reason to leave the others.
-      failed += 1
+      report.failed += 1
       const { workspaceId } = workspace
       deps.logger.error({ event: 'archive.failed', workspaceId, err: error })
     }
   }
-  if (events > 0) await dropEmptyPartitions(deps)
-  return { events, workspaces, failed }
+  if (report.events > 0) await dropEmptyPartitions(deps)
+  return report
 }
 
 async function archiveOne(
@@ -54,42 +76,42 @@ async function archiveOne(
   { workspaceId, plan }: ArchivedWorkspace,
   { beforeMs, patience }: ArchiveWish,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<ArchivedRun & { held: number }> {
   const atMs = beforeMs ?? deps.clock() - PLAN_TERMS[plan].hotDays * DAY_MS
   return await deps.database.db.connection().execute(async (connection) => {
-    if (!(await tryLockArchive(connection, workspaceId))) return 0
+    if (!(await tryLockArchive(connection, workspaceId))) {
+      return { moved: 0, held: 0, isOvertaken: true }
+    }
     try {
-      const toSeq = await lastDueSeq(deps, workspaceId, { atMs, patience })
-      return await archiveWorkspace(deps, { workspaceId, toSeq }, signal)
+      await clearDrafts(deps, workspaceId)
+      const { toSeq, held } = await findDue(deps, workspaceId, { atMs, patience })
+      return { ...(await archiveWorkspace(deps, { workspaceId, toSeq }, signal)), held }
     } finally {
       await unlockArchive(connection, workspaceId)
     }
   })
 }
 
-/** The last event to archive now. What a webhook has still to send is needed here. */
-async function lastDueSeq(
+/** The last event to archive now. What a webhook has still to send is held, and needed here. */
+async function findDue(
   { database: { db } }: ArchiveDeps,
   workspaceId: ArchivedWorkspace['workspaceId'],
   { atMs, patience }: { atMs: number; patience: ArchiveWish['patience'] },
-): Promise<number> {
+): Promise<{ toSeq: number; held: number }> {
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const archivedSeq = await readArchivedSeq(db, workspaceId)
   const dueSeq = (await findSeqAt(db, workspaceId, { atMs, headSeq })) - 1
   const unneededSeq = (await readUnneededSeq(db, workspaceId)) ?? headSeq
   const toSeq = Math.min(dueSeq, unneededSeq)
-  if (toSeq - archivedSeq >= patience.eventsMin) return toSeq
+  const held = Math.max(0, dueSeq - Math.max(toSeq, archivedSeq))
+  if (toSeq - archivedSeq >= patience.eventsMin) return { toSeq, held }
   const overdueMs = atMs - patience.overdueMs
   const overdueSeq = (await findSeqAt(db, workspaceId, { atMs: overdueMs, headSeq })) - 1
-  return overdueSeq > archivedSeq ? toSeq : archivedSeq
+  return { toSeq: overdueSeq > archivedSeq ? toSeq : archivedSeq, held }
 }
 
 /** As the owner of the table, because no other role may drop a part of it. */
-async function dropEmptyPartitions({
-  connection,
-  clock,
-  logger,
-}: ArchiveDeps & { connection: Connection }): Promise<void> {
+async function dropEmptyPartitions({ connection, clock, logger }: LedgerDeps): Promise<void> {
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   for (const name of await listPastPartitions(owner.db, new Date(clock()))) {
     if (await dropPartitionIfEmpty(owner.db, name)) {

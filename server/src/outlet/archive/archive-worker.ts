@@ -3,14 +3,13 @@ import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import type { ObjectStore } from '../../platform/object-store.ts'
 import { type Connection, Database } from '../../platform/pg.ts'
+import { ARCHIVE_CONNECTIONS_MAX } from './archive-deps.ts'
 import { archiveLedger } from './archive-ledger.ts'
 
 const TURN_MS = 3_600_000
 const DAY_MS = 86_400_000
 /** A smaller run waits for company, but no longer than a day. */
 const PATIENCE = { eventsMin: 5_000, overdueMs: DAY_MS } as const
-/** One holds the lock, one reads and writes. */
-const CONNECTIONS_MAX = 2
 
 type ArchiveWorker = AsyncDisposable & { runNow: () => Promise<void> }
 
@@ -30,16 +29,12 @@ export function startArchiveWorker({
     await using database = new Database({
       connection,
       role: 'annals_keeper',
-      connectionsMax: CONNECTIONS_MAX,
+      connectionsMax: ARCHIVE_CONNECTIONS_MAX,
       logger,
     })
     const deps = { database, connection, store, clock, logger }
-    const { events, workspaces } = await archiveLedger(
-      deps,
-      { beforeMs: null, patience: PATIENCE },
-      signal,
-    )
-    if (events > 0) logger.info({ event: 'archive.done', events, workspaces })
+    const report = await archiveLedger(deps, { beforeMs: null, patience: PATIENCE }, signal)
+    if (report.events > 0) logger.info({ event: 'archive.done', ...report })
   }
   const loop = new Loop({ name: 'archive', everyMs: TURN_MS, logger, run })
   return { runNow: () => loop.runNow(), [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }

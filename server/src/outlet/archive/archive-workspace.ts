@@ -1,148 +1,79 @@
-import assert from 'node:assert/strict'
-import { hash } from 'node:crypto'
-import type { SealedEvent } from '../../ledger/event.ts'
-import { NO_FILTER } from '../../ledger/event-filter.ts'
-import { readHotPage } from '../../ledger/hot-page-store.ts'
-import { encodeSegment, SEGMENT_ROWS_MAX, summarizeSegment } from '../../ledger/segment.ts'
-import { readSegment } from '../../ledger/segment-reader.ts'
-import { insertSegment, readArchivedSeq, type Segment } from '../../ledger/segment-store.ts'
-import type { Clock } from '../../platform/clock.ts'
+import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
-import type { Logger } from '../../platform/logger.ts'
-import type { ObjectStore } from '../../platform/object-store.ts'
-import type { Database } from '../../platform/pg.ts'
-import { formatUtcMs } from '../../platform/utc-time.ts'
+import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
 import { deleteArchivedRun, readFirstHotSeq } from './archive-store.ts'
+import { encodeRuns } from './encode-runs.ts'
+import { keepSegment } from './keep-segment.ts'
 
-export type ArchiveDeps = {
-  /** Under the keeper's role, which may remove what it has archived. */
-  database: Database
-  store: ObjectStore
-  clock: Clock
-  logger: Logger
-}
-
-export type ArchiveRun = { workspaceId: WorkspaceId; toSeq: number }
-
-/** What an archiver found that must not be archived: the table differs from the chain it holds. */
-export class ArchiveRefusedError extends Error {
-  override name = 'ArchiveRefusedError'
-}
-
-const ROWS_PER_READ = 4_000
 const ROWS_PER_DELETE = 5_000
-/** About what a segment may hold before it is packed. */
-const SEGMENT_CHARACTERS_MAX = 48 * 1_024 * 1_024
+
+/** How many events were moved, and whether it ended early because another archiver was there. */
+export type ArchivedRun = { moved: number; isOvertaken: boolean }
 
 /**
  * Moves a chain's events up to `toSeq` into the archive, segment by segment.
  *
- *   read ─▶ encode ─▶ put ─▶ read back, recompute every hash ─▶ catalogue ─▶ remove
+ *   read, encode ─▶ note the draft ─▶ put ─▶ read back, recompute every hash ─▶ catalogue ─▶ remove
  *
- * It may die at any point and is simply run again. Until the catalogue names a run, the file is
- * nobody's; from then on it is the truth, and what is still in the table of it is removed. Returns how
- * many events were moved.
+ * While one segment is read back, the next is read and encoded, and the rows of the last are removed.
+ * It may die at any point and is simply run again. Until the catalogue names a run, the file is a
+ * draft, which the next run deletes; from then on it is the truth, and what is still in the table of
+ * it is removed.
  */
 export async function archiveWorkspace(
   deps: ArchiveDeps,
-  { workspaceId, toSeq }: ArchiveRun,
+  { workspaceId, toSeq }: { workspaceId: WorkspaceId; toSeq: number },
   signal: AbortSignal,
-): Promise<number> {
+): Promise<ArchivedRun> {
   let archivedSeq = await readArchivedSeq(deps.database.db, workspaceId)
-  await removeArchived(deps, workspaceId, archivedSeq)
+  let removing = startRemoving(deps, workspaceId, archivedSeq)
+  const runs = encodeRuns(deps.database, { workspaceId, fromSeq: archivedSeq + 1, toSeq })
   let moved = 0
-  while (archivedSeq < toSeq && !signal.aborted) {
-    const events = await readRun(deps, { workspaceId, toSeq }, archivedSeq + 1)
-    const segment = await storeSegment(deps.store, events)
-    const isOurs = await insertSegment(deps.database.db, segment, new Date(deps.clock()))
-    // Another archiver was quicker: what it catalogued counts, and ours is a file that nobody names.
-    archivedSeq = isOurs ? segment.lastSeq : await readArchivedSeq(deps.database.db, workspaceId)
-    await removeArchived(deps, workspaceId, archivedSeq)
-    if (isOurs) moved += events.length
-    const { firstSeq, lastSeq, bytes } = segment
-    deps.logger.info({ event: 'segment.archived', workspaceId, firstSeq, lastSeq, bytes, isOurs })
-  }
-  return moved
-}
-
-/** The next events for one segment: of one month of receipt, and of a bounded size. */
-async function readRun(
-  { database }: ArchiveDeps,
-  { workspaceId, toSeq }: ArchiveRun,
-  fromSeq: number,
-): Promise<SealedEvent[]> {
-  const events: SealedEvent[] = []
-  let characters = 0
-  let nextSeq = fromSeq
-  while (nextSeq <= toSeq && events.length < SEGMENT_ROWS_MAX) {
-    const limit = Math.min(ROWS_PER_READ, SEGMENT_ROWS_MAX - events.length)
-    const query = { workspaceId, fromSeq: nextSeq, toSeq, filter: NO_FILTER, limit }
-    const page = await readHotPage(database, query)
-    for (const event of page.events) {
-      if (event.seq !== nextSeq) throw gapAt(workspaceId, nextSeq)
-      const first = events[0] ?? event
-      characters += sizeOf(event)
-      const isFull = events.length > 0 && characters > SEGMENT_CHARACTERS_MAX
-      if (isFull || monthOf(event) !== monthOf(first)) return events
-      events.push(event)
-      nextSeq += 1
+  try {
+    for await (const segment of oneAhead(runs)) {
+      if (signal.aborted) break
+      if (!(await keepSegment(deps, segment))) return { moved, isOvertaken: true }
+      archivedSeq = segment.summary.lastSeq
+      moved += segment.summary.rows
+      await removing
+      removing = startRemoving(deps, workspaceId, archivedSeq)
     }
-    if (page.lookedSeq >= nextSeq) throw gapAt(workspaceId, nextSeq)
+  } catch (error) {
+    // What is missing from the table may just have been archived by another.
+    const isMissing = error instanceof ArchiveRefusedError
+    const lastSeq = isMissing ? await readArchivedSeq(deps.database.db, workspaceId) : 0
+    if (lastSeq <= archivedSeq) throw error
+    return { moved, isOvertaken: true }
+  } finally {
+    await removing
   }
-  return events
+  return { moved, isOvertaken: false }
 }
 
-function gapAt(workspaceId: WorkspaceId, seq: number): ArchiveRefusedError {
-  return new ArchiveRefusedError(`event ${seq} of workspace ${workspaceId} is missing`)
-}
-
-function sizeOf({ actor, resource, metadata }: SealedEvent): number {
-  return 512 + (actor?.length ?? 0) + (resource?.length ?? 0) + (metadata?.length ?? 0)
-}
-
-function monthOf({ receivedAtMs }: SealedEvent): string {
-  return formatUtcMs(receivedAtMs).slice(0, 7)
-}
-
-/** Writes the file, reads it back, and holds every hash in it against the table's. */
-async function storeSegment(store: ObjectStore, events: readonly SealedEvent[]): Promise<Segment> {
-  const [first] = events
-  const last = events.at(-1)
-  assert(first && last, 'a segment holds an event')
-  const bytes = await encodeSegment(events)
-  const sha256 = hash('sha256', bytes, 'hex')
-  // The name holds a part of the digest: whoever writes it twice writes the same bytes.
-  const name = `${String(first.seq).padStart(16, '0')}-${sha256.slice(0, 16)}`
-  const objectKey = `${first.workspaceId}/${monthOf(first)}/${name}.parquet`
-  await store.put(objectKey, bytes)
-  const stored = await store.read(objectKey)
-  assert(stored && hash('sha256', stored, 'hex') === sha256, 'the storage returns what was put')
-  await refuseOtherEvents(stored, events)
-  return {
-    ...summarizeSegment(events),
-    objectKey,
-    bytes: bytes.length,
-    sha256,
-    footerSha256: null,
-    lastId: last.id,
-  }
-}
-
-/** The reader recomputes each hash from the content; it must be the one the table has. */
-async function refuseOtherEvents(bytes: Buffer, events: readonly SealedEvent[]): Promise<void> {
-  let place = 0
-  for await (const group of readSegment(bytes, {})) {
-    for (const event of group) {
-      const source = events[place]
-      if (source?.hash !== event.hash || source.prevHash !== event.prevHash) {
-        throw new ArchiveRefusedError(
-          `event ${event.seq} of workspace ${event.workspaceId} is not what its hash says; run annals verify`,
-        )
-      }
-      place += 1
+/** Hands out each value while the next one is being made. */
+async function* oneAhead<Value>(
+  values: AsyncGenerator<Value, void, void>,
+): AsyncGenerator<Value, void, void> {
+  let next = values.next()
+  try {
+    for (;;) {
+      const { value, done } = await next
+      if (done === true) return
+      next = values.next()
+      // Its failure is met when it is awaited, or nobody wants it any more.
+      next.catch(() => {})
+      yield value
     }
+  } finally {
+    await values.return()
   }
-  assert.equal(place, events.length, 'a segment holds what was put into it')
+}
+
+/** It goes on beside the next segment; its failure is met when it is awaited. */
+function startRemoving(...what: Parameters<typeof removeArchived>): Promise<void> {
+  const removing = removeArchived(...what)
+  removing.catch(() => {})
+  return removing
 }
 
 /** What the catalogue names is no longer needed in the table. In bounded statements. */

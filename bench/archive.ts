@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { exportAll, growthBySlowClients, rowOf } from './lib/export-client.ts'
+import { MIB, peakRssBytesOf } from './lib/processes.ts'
+import { benchSeeded, round, type SeededService } from './lib/seeded-service.ts'
+import { ROOT } from './lib/service.ts'
+
+const DAYS = 30
+const DAY_MS = 86_400_000
+
+/** `npm run bench -- archive`: a million events into the archive, and out of it again. */
+export async function benchArchive(): Promise<void> {
+  await benchSeeded('archive', { days: DAYS }, async (seeded) => {
+    const bytesPerRow = await measureArchiver(seeded)
+    await measureOneDay(seeded)
+    const jsonlBytesPerRow = await measureAll(seeded)
+    seeded.ratios['archive bytes to JSONL (≤ 0.25)'] = round(bytesPerRow / jsonlBytesPerRow)
+    await measureSlowClients(seeded)
+  })
+}
+
+/** The whole command, with its start. */
+async function measureArchiver(seeded: SeededService): Promise<number> {
+  const { env, dataDir, events, rows, ratios } = seeded
+  const startedAt = performance.now()
+  const { said, peakRssBytes } = await runArchiver(env)
+  const seconds = (performance.now() - startedAt) / 1_000
+  const archived = Number(/archived (\d+) events/.exec(said)?.[1] ?? 0)
+  if (archived !== events) throw new Error(`${archived} of ${events} events were archived: ${said}`)
+  const bytes = sizeOf(join(dataDir, 'archive'))
+  rows.push(rowOf('archive', { rows: archived, bytes, seconds, firstByteMs: 0, rssGrowthMb: 0 }))
+  ratios['archive rows/s (≥ 20,000)'] = Math.round(archived / seconds)
+  ratios['archiver, RSS at its peak, MB'] = Math.round(peakRssBytes / MIB)
+  return bytes / archived
+}
+
+async function runArchiver(env: Record<string, string>) {
+  const before = new Date(Date.now() + 1_000).toISOString()
+  const child = spawn(join(ROOT, 'bin/annals'), ['archive', '--before', before], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const exited = once(child, 'exit')
+  let peakRssBytes = 0
+  const sample = () => (peakRssBytes = Math.max(peakRssBytes, peakRssBytesOf(child.pid ?? 0)))
+  const sampling = setInterval(sample, 100)
+  try {
+    const said = await text(child.stdout)
+    return { said, peakRssBytes }
+  } finally {
+    clearInterval(sampling)
+    await exited
+  }
+}
+
+function sizeOf(folder: string): number {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.parquet'))
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0)
+}
+
+async function measureOneDay({ service, workspaceKey, rows, ratios }: SeededService) {
+  const fromMs = Date.now() - (DAYS / 2) * DAY_MS
+  const day = await exportAll(service, workspaceKey, wishFor(fromMs, fromMs + DAY_MS))
+  rows.push(rowOf('one archived day', day))
+  ratios['one archived day, seconds (≤ 2)'] = round(day.seconds)
+}
+
+async function measureAll(seeded: SeededService): Promise<number> {
+  const { service, workspaceKey, events, rows, ratios } = seeded
+  const all = await exportAll(service, workspaceKey, wishForAll())
+  if (all.rows !== events) throw new Error(`${all.rows} of ${events} rows came back`)
+  rows.push(rowOf('all archived', all))
+  ratios['all archived, RSS growth, MB (≤ 64)'] = round(all.rssGrowthMb)
+  return all.bytes / all.rows
+}
+
+async function measureSlowClients({ service, workspaceKey, ratios }: SeededService) {
+  const growthMb = await growthBySlowClients(service, workspaceKey, wishForAll())
+  ratios['RSS growth by slow clients of the archive, MB (≤ 64)'] = round(growthMb)
+}
+
+function wishForAll() {
+  return wishFor(Date.now() - (DAYS + 2) * DAY_MS, Date.now() + DAY_MS)
+}
+
+function wishFor(fromMs: number, toMs: number) {
+  const filters = { from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() }
+  return { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters }
+}

@@ -1,0 +1,62 @@
+import { sql } from 'kysely'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg.ts'
+
+/** A file that was or will be written, and that the catalogue does not name. */
+export type Draft = { workspaceId: WorkspaceId; objectKey: string }
+
+/** Before the file is written: from here on nobody forgets it. */
+export async function noteDraft(
+  db: Queryable,
+  { workspaceId, objectKey }: Draft,
+  now: Date,
+): Promise<void> {
+  await db
+    .insertInto('segment_draft')
+    .values({ workspace_id: workspaceId, object_key: objectKey, created_at: now })
+    .execute()
+}
+
+export async function listDrafts(
+  db: Queryable,
+  { workspaceId, limit }: { workspaceId: WorkspaceId; limit: number },
+): Promise<Draft[]> {
+  const rows = await db
+    .selectFrom('segment_draft')
+    .select('object_key')
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('object_key')
+    .limit(limit)
+    .execute()
+  return rows.map((row) => ({ workspaceId, objectKey: row.object_key }))
+}
+
+/**
+ * Marks a draft, by a time before all others, as one that the catalogue will not take any more. False
+ * when the catalogue names its file, or when the draft is gone.
+ */
+export async function condemnDraft(
+  db: Queryable,
+  { workspaceId, objectKey }: Draft,
+): Promise<boolean> {
+  const { rows } = await sql`
+    with draft as (
+      delete from segment_draft
+       where workspace_id = ${workspaceId} and object_key = ${objectKey}
+         and not exists (select from segment
+                          where workspace_id = ${workspaceId} and object_key = ${objectKey})
+      returning workspace_id, object_key
+    )
+    insert into segment_draft (workspace_id, object_key, created_at)
+    select workspace_id, object_key, '-infinity' from draft
+    returning 1`.execute(db)
+  return rows.length === 1
+}
+
+export async function removeDraft(db: Queryable, { workspaceId, objectKey }: Draft): Promise<void> {
+  await db
+    .deleteFrom('segment_draft')
+    .where('workspace_id', '=', workspaceId)
+    .where('object_key', '=', objectKey)
+    .execute()
+}

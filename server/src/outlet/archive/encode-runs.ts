@@ -1,0 +1,95 @@
+import type { EventId, SealedEvent } from '../../ledger/event.ts'
+import { NO_FILTER } from '../../ledger/event-filter.ts'
+import type { HotPage } from '../../ledger/hot-page.ts'
+import { readHotPage } from '../../ledger/hot-page-store.ts'
+import { type EncodedSegment, SEGMENT_ROWS_MAX, SegmentWriter } from '../../ledger/segment.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Database } from '../../platform/pg.ts'
+import { formatUtcMs } from '../../platform/utc-time.ts'
+import { ArchiveRefusedError } from './archive-deps.ts'
+
+/** A run of a chain, both ends included. */
+export type HotRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
+
+/** A segment that is nowhere yet. Its events were received in one month (`YYYY-MM`). */
+export type EncodedRun = EncodedSegment & { month: string; lastId: EventId }
+
+/** As many as a row group has. */
+const ROWS_PER_PAGE_MAX = 2_500
+/** Half of what a page may have: one that turns out larger is read twice. */
+const PAGE_CHARACTERS = 4 * 1_024 * 1_024
+/** About what a segment may hold before it is packed. */
+const SEGMENT_CHARACTERS_MAX = 48 * 1_024 * 1_024
+
+/** The events of a run as segments: each of one month of receipt, and of a bounded size. */
+export async function* encodeRuns(
+  database: Database,
+  run: HotRun,
+): AsyncGenerator<EncodedRun, void, void> {
+  let writer = new SegmentWriter()
+  let characters = 0
+  let last: SealedEvent | null = null
+  for await (const events of readPages(database, run)) {
+    for (const event of events) {
+      characters += sizeOf(event)
+      const isFull = writer.rows === SEGMENT_ROWS_MAX || characters > SEGMENT_CHARACTERS_MAX
+      if (last !== null && (isFull || monthOf(event) !== monthOf(last))) {
+        yield { ...writer.finish(), month: monthOf(last), lastId: last.id }
+        writer = new SegmentWriter()
+        characters = sizeOf(event)
+      }
+      writer.add(event)
+      last = event
+    }
+    // Others have their turn: a row group takes some 40 ms.
+    await new Promise(setImmediate)
+  }
+  if (last !== null) yield { ...writer.finish(), month: monthOf(last), lastId: last.id }
+}
+
+/** The events page by page and without gaps, the next page on its way while one is taken. */
+async function* readPages(
+  database: Database,
+  { workspaceId, fromSeq, toSeq }: HotRun,
+): AsyncGenerator<readonly SealedEvent[], void, void> {
+  const fetch = (seq: number, limit: number): Promise<HotPage> => {
+    const page = readHotPage(database, {
+      workspaceId,
+      fromSeq: seq,
+      toSeq,
+      filter: NO_FILTER,
+      limit,
+    })
+    // Its failure is met when it is awaited.
+    page.catch(() => {})
+    return page
+  }
+  if (fromSeq > toSeq) return
+  let nextSeq = fromSeq
+  let ahead = fetch(nextSeq, ROWS_PER_PAGE_MAX)
+  while (nextSeq <= toSeq) {
+    const { events, lookedSeq } = await ahead
+    const missing = events.findIndex(({ seq }, index) => seq !== nextSeq + index)
+    const goodEnd = missing === -1 ? nextSeq + events.length : nextSeq + missing
+    if (goodEnd !== lookedSeq + 1) {
+      throw new ArchiveRefusedError(`event ${goodEnd} of workspace ${workspaceId} is missing`)
+    }
+    nextSeq = lookedSeq + 1
+    if (nextSeq <= toSeq) ahead = fetch(nextSeq, rowsPerPage(events))
+    yield events
+  }
+}
+
+function rowsPerPage(events: readonly SealedEvent[]): number {
+  const characters = events.reduce((sum, event) => sum + sizeOf(event), 0)
+  const rows = Math.floor(PAGE_CHARACTERS / (characters / events.length))
+  return Math.max(1, Math.min(ROWS_PER_PAGE_MAX, rows))
+}
+
+function sizeOf({ actor, resource, metadata }: SealedEvent): number {
+  return 512 + (actor?.length ?? 0) + (resource?.length ?? 0) + (metadata?.length ?? 0)
+}
+
+function monthOf({ receivedAtMs }: SealedEvent): string {
+  return formatUtcMs(receivedAtMs).slice(0, 7)
+}
