@@ -1,5 +1,6 @@
 import swagger from '@fastify/swagger'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { ExportRow } from './schema/export-file.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -28,6 +29,8 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
         { name: 'Health', description: 'For load balancers and operators.' },
       ],
       components: {
+        // No route has it for a body: it is what the lines of one are made of.
+        schemas: { ExportRow },
         securitySchemes: { apiKey: { type: 'http', scheme: 'bearer' } },
       },
       security: [{ apiKey: [] }],
@@ -35,7 +38,10 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
   })
   await app.register(swagger, {
     decorator: 'dashboardSwagger',
-    transform: ({ schema, url }) => ({ schema: hiddenWhen(schema, !isDashboard(url)), url }),
+    transform: ({ schema, url, route }) => ({
+      schema: withPermission(hiddenWhen(schema, !isDashboard(url)), route.config?.permission),
+      url,
+    }),
     openapi: {
       openapi: '3.1.0',
       info: {
@@ -46,6 +52,7 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
       },
       tags: DASHBOARD_TAGS,
       components: {
+        schemas: { ExportRow },
         securitySchemes: {
           session: { type: 'apiKey', in: 'cookie', name: '__Host-annals_session' },
         },
@@ -69,6 +76,11 @@ const DASHBOARD_TAGS = [
 
 function isDashboard(url: string): boolean {
   return url.startsWith('/dashboard/')
+}
+
+/** What its caller must be allowed to; nothing for what anybody may call. */
+function withPermission<T extends object | undefined>(schema: T, permission: unknown): T {
+  return schema && permission ? { ...schema, 'x-permission': permission } : schema
 }
 
 /** A route without a schema is in no document as it is. */
@@ -98,7 +110,6 @@ export function serveOpenapi(app: FastifyInstance): void {
     loaded.routing(request.raw, reply.raw)
   }
   const hidden = { schema: { hide: true } }
-  app.get('/', hidden, (_request, reply) => reply.redirect('/docs'))
   app.get('/openapi.json', hidden, () => app.swagger())
   for (const path of ['/docs', '/docs/', '/docs/js/scalar.js']) app.get(path, hidden, servePage)
 }
