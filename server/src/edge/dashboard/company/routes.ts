@@ -4,6 +4,7 @@ import { createMemberResetLink } from './create-member-reset-link.ts'
 import { createProject } from './create-project.ts'
 import { createWorkspace } from './create-workspace.ts'
 import { getCompany } from './get-company.ts'
+import { getUsage } from './get-usage.ts'
 import { listInvitations } from './list-invitations.ts'
 import { listMembers } from './list-members.ts'
 import { listProjects } from './list-projects.ts'
@@ -17,6 +18,7 @@ import { updateWorkspace } from './update-workspace.ts'
 import { withdrawInvitation } from './withdraw-invitation.ts'
 
 export const COMPANY_ROUTES: readonly DashboardRoute[] = [
+  getUsage,
   getCompany,
   updateCompany,
   replaceAllowlist,

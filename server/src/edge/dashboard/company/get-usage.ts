@@ -1,0 +1,47 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { countLastMinute, listUsageDays } from '../../../outlet/console/usage-store.ts'
+import { PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { UsageQuery, UsageRecord } from '../../schema/dashboard/usage.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+
+const DAY_MS = 86_400_000
+const DAYS_DEFAULT = 30
+
+/** GET /dashboard/usage: events and bytes by day, of the workspaces that the member sees. */
+export const getUsage =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/usage',
+      {
+        ...deps.signedIn('usage.read'),
+        schema: {
+          operationId: 'getUsage',
+          summary: 'Events and bytes by day',
+          tags: ['Company'],
+          querystring: UsageQuery,
+          response: {
+            200: UsageRecord,
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found'),
+          },
+        },
+      },
+      async ({ viewer, query }, reply) => {
+        const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
+        const nowMs = deps.clock()
+        const to = new Date(Math.floor(nowMs / DAY_MS) * DAY_MS + DAY_MS)
+        const from = new Date(to.getTime() - (query.days ?? DAYS_DEFAULT) * DAY_MS)
+        const now = new Date(nowMs)
+        return {
+          days: await listOrDrift(reply, 'event_day', () =>
+            listUsageDays(deps.db, { workspaceIds, from, to }),
+          ),
+          eventsLastMinute: await countLastMinute(deps.db, { workspaceIds, now }),
+          eventsPerSecondMax: PLAN_TERMS[viewer.plan].eventsPerSecondMax,
+        }
+      },
+    )
+  }

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { advanceRollup } from '../../src/ledger/rollup.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+
+test('usage has every event of a day, counted already or not, of the member’s workspaces', async () => {
+  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const [production, staging] = company.workspaces
+  assert(production && staging)
+  const send = async (key: string, count: number) => {
+    const event = { category: 'billing', action: 'paid', metadata: { note: 'ü' } }
+    await annals.call('POST', '/v1/events/batch', {
+      key,
+      body: { events: Array(count).fill(event) },
+    })
+  }
+  await send(production.workspaceKey, 3)
+  await advanceRollup(annals.app.database.db, production.id, { runMax: 2 })
+  await send(production.workspaceKey, 2)
+  await send(staging.workspaceKey, 4)
+  const analyst = await signInAs(annals, company, 'ANALYST', [production.id])
+  const { json } = await analyst.call('GET', '/dashboard/usage?days=2')
+  const eventBytes = 'billing'.length + 'paid'.length + Buffer.byteLength('{"note":"ü"}')
+  const total = (name: 'events' | 'bytes') =>
+    json.days.reduce((sum: number, day: Record<string, number>) => sum + (day[name] ?? 0), 0)
+  assert.equal(total('events'), 5)
+  assert.equal(total('bytes'), 5 * eventBytes)
+  assert.equal(json.eventsLastMinute, 5)
+  const owner = await signInAs(annals, company, 'OWNER')
+  const { json: all } = await owner.call('GET', '/dashboard/usage')
+  assert.equal(all.days.length, 2)
+  const foreign = await analyst.call('GET', `/dashboard/usage?workspaceId=${staging.id}`)
+  assert.equal(foreign.status, 404)
+})
+
+test('a span of days that makes no sense is refused', async () => {
+  const company = await annals.found()
+  const owner = await signInAs(annals, company, 'OWNER')
+  for (const days of ['0', '401', '1.5', 'x']) {
+    const { status, json } = await owner.call('GET', `/dashboard/usage?days=${days}`)
+    assert.equal(status, 400, days)
+    assert.equal(json.code, 'invalid_request')
+  }
+})
