@@ -114,7 +114,7 @@ export const OPTIONS = {
   smtpUrl: option(
     'ANNALS_SMTP_URL',
     null,
-    'Mail server for invitations and password resets.',
+    'Mail server for invitations and password resets, as `smtp://user:password@host:587?from=annals@example.com`; `smtps:` speaks TLS from the first byte. Without it nothing is mailed.',
     (value) => new Secret(url(value, ['smtp:', 'smtps:'])),
   ),
   logLevel: option('ANNALS_LOG_LEVEL', 'info', LOG_LEVELS.join(', ') + '.', oneOf(LOG_LEVELS)),

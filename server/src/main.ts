@@ -6,6 +6,7 @@ import { migrateOnly } from './command/migrate.ts'
 import { printOpenapi } from './command/openapi.ts'
 import { serve } from './command/serve.ts'
 import { setPlan } from './command/set-plan.ts'
+import { printResetLink } from './command/user-reset-link.ts'
 import { verify } from './command/verify.ts'
 import { parseConfig } from './config.ts'
 import { OperatorError } from './errors.ts'
@@ -43,6 +44,14 @@ program
   .requiredOption('--company <id>', 'id of the company')
   .requiredOption('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE')
   .action((options: { company: string; plan: string }) => setPlan(readConfig(), options))
+
+program
+  .command('user')
+  .description("the operator's help for a member")
+  .command('reset-link')
+  .description('print a link that sets a new password, once, within an hour')
+  .requiredOption('--email <email>', 'whose password')
+  .action((options: { email: string }) => printResetLink(readConfig(), options))
 
 program
   .command('migrate')

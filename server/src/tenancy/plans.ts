@@ -30,6 +30,9 @@ export const COMPANY_BOUNDS = {
   webhooksPerWorkspaceMax: 50,
   keysPerWorkspaceMax: 100,
   viewsMax: 500,
+  exportTemplatesMax: 200,
+  openExportsMax: 1_000,
+  membersMax: 500,
 } as const
 
 export function isPlan(text: string): text is Plan {

@@ -13,6 +13,8 @@ export const SESSION_IDLE_MS = 30 * MINUTE_MS
 export const SESSION_LIFE_MS = 12 * 60 * MINUTE_MS
 /** How often it is written down that a session is in use. */
 const SEEN_EVERY_MS = MINUTE_MS
+/** Of a user; the oldest makes place. */
+export const SESSIONS_MAX = 50
 const USER_AGENT_LENGTH_MAX = 512
 const TOKEN_BYTES = 32
 
@@ -43,7 +45,28 @@ export async function createSession(
       user_agent: userAgent.slice(0, USER_AGENT_LENGTH_MAX),
     })
     .execute()
+  await endOldest(db, { userId, except: id })
   return { id, token }
+}
+
+async function endOldest(
+  db: Queryable,
+  { userId, except }: { userId: UserId; except: SessionId },
+): Promise<void> {
+  await db
+    .deleteFrom('user_session')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('user_session')
+        .select('id')
+        .where('user_id', '=', userId)
+        // Of sessions of the same millisecond any may be the oldest, but never the new one.
+        .where('id', '!=', except)
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .offset(SESSIONS_MAX - 1),
+    )
+    .execute()
 }
 
 type ViewerRow = {
@@ -58,11 +81,15 @@ type ViewerRow = {
   seenAt: Date
 }
 
-/** Who the cookie belongs to, or null when it is unknown or its session is over. */
+/**
+ * Who the cookie belongs to, or null when it is unknown or its session is over. To look without
+ * `isUse` does not keep the session from ending when nobody uses it.
+ */
 export async function findViewer(
   db: Queryable,
   token: SessionToken,
   nowMs: number,
+  { isUse }: { isUse: boolean } = { isUse: true },
 ): Promise<Viewer | null> {
   const { rows } = await sql<ViewerRow>`
     select s.id as "sessionId", u.id as "userId", u.email, u.role, c.id as "companyId",
@@ -77,7 +104,8 @@ export async function findViewer(
   const [row] = rows
   if (!row || !isRole(row.role) || !isPlan(row.plan)) return null
   const sessionId = assertId<'session'>(row.sessionId)
-  if (nowMs - row.seenAt.getTime() >= SEEN_EVERY_MS) await noteSeen(db, sessionId, nowMs)
+  const isNews = nowMs - row.seenAt.getTime() >= SEEN_EVERY_MS
+  if (isUse && isNews) await noteSeen(db, sessionId, nowMs)
   const hasAll = row.role === 'OWNER' || row.role === 'ADMIN'
   return {
     sessionId,
@@ -97,6 +125,91 @@ async function noteSeen(db: Queryable, sessionId: SessionId, nowMs: number): Pro
     .set({ seen_at: new Date(nowMs) })
     .where('id', '=', sessionId)
     .execute()
+}
+
+export type LiveSession = {
+  id: SessionId
+  createdAt: Date
+  seenAt: Date
+  expiresAt: Date
+  address: string
+  userAgent: string
+}
+
+/** Those that are not over, newest first. */
+export async function listSessions(
+  db: Queryable,
+  userId: UserId,
+  nowMs: number,
+): Promise<LiveSession[]> {
+  const rows = await db
+    .selectFrom('user_session')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('expires_at', '>', new Date(nowMs))
+    .where('seen_at', '>', new Date(nowMs - SESSION_IDLE_MS))
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(SESSIONS_MAX)
+    .execute()
+  return rows.map((row) => ({
+    id: assertId(row.id),
+    createdAt: row.created_at,
+    seenAt: row.seen_at,
+    expiresAt: row.expires_at,
+    address: row.address,
+    userAgent: row.user_agent,
+  }))
+}
+
+/** False when the user has no such session. */
+export async function endSession(
+  db: Queryable,
+  { userId, sessionId }: { userId: UserId; sessionId: SessionId },
+): Promise<boolean> {
+  const result = await db
+    .deleteFrom('user_session')
+    .where('user_id', '=', userId)
+    .where('id', '=', sessionId)
+    .executeTakeFirst()
+  return result.numDeletedRows === 1n
+}
+
+/** Whoever's it is: the cookie is about to be replaced. */
+export async function endSessionOf(db: Queryable, token: SessionToken): Promise<void> {
+  await db.deleteFrom('user_session').where('token_hash', '=', hashOf(token)).execute()
+}
+
+/** All of the user's, or all but one. Returns how many. */
+export async function endSessions(
+  db: Queryable,
+  { userId, except = null }: { userId: UserId; except?: SessionId | null },
+): Promise<number> {
+  const result = await db
+    .deleteFrom('user_session')
+    .where('user_id', '=', userId)
+    .$if(except !== null, (query) => query.where('id', '!=', except))
+    .executeTakeFirst()
+  return Number(result.numDeletedRows)
+}
+
+/** Returns how many went. */
+export async function deleteExpiredSessions(
+  db: Queryable,
+  { now, limit }: { now: Date; limit: number },
+): Promise<number> {
+  const result = await db
+    .deleteFrom('user_session')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('user_session')
+        .select('id')
+        .where('expires_at', '<=', now)
+        .orderBy('expires_at')
+        .limit(limit),
+    )
+    .executeTakeFirst()
+  return Number(result.numDeletedRows)
 }
 
 function hashOf(token: SessionToken): Buffer {

@@ -1,5 +1,6 @@
+import { sql } from 'kysely'
 import { ApiError } from '../errors.ts'
-import type { CompanyId, UserId } from '../platform/id.ts'
+import { assertId, type CompanyId, type UserId, type WorkspaceId } from '../platform/id.ts'
 import { type Queryable, sqlStateOf, SQLSTATE } from '../platform/pg.ts'
 
 export const ROLES = ['OWNER', 'ADMIN', 'ANALYST', 'VIEWER'] as const
@@ -24,6 +25,77 @@ export async function insertUser(
     if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
     throw new ApiError('conflict', { message: `There is an account for ${user.email} already.` })
   }
+}
+
+/** What signing in needs. */
+export type Account = {
+  userId: UserId
+  companyId: CompanyId
+  email: string
+  role: Role
+  passwordHash: string
+}
+
+export async function findAccount(db: Queryable, email: string): Promise<Account | null> {
+  const row = await db
+    .selectFrom('app_user')
+    .select(['id', 'company_id', 'email', 'role', 'password_hash'])
+    .where('email', '=', email.toLowerCase())
+    .executeTakeFirst()
+  if (!row || !isRole(row.role)) return null
+  return {
+    userId: assertId(row.id),
+    companyId: assertId(row.company_id),
+    email: row.email,
+    role: row.role,
+    passwordHash: row.password_hash,
+  }
+}
+
+/**
+ * Keeps the account as it is until the transaction ends. False when it is gone, or has another
+ * password than the one that was just checked.
+ */
+export async function holdAccount(
+  trx: Queryable,
+  { userId, passwordHash }: { userId: UserId; passwordHash: string },
+): Promise<boolean> {
+  const row = await trx
+    .selectFrom('app_user')
+    .select('id')
+    .where('id', '=', userId)
+    .where('password_hash', '=', passwordHash)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** False when there is no such member any more. */
+export async function setPasswordHash(
+  trx: Queryable,
+  { userId, passwordHash }: { userId: UserId; passwordHash: string },
+): Promise<boolean> {
+  const result = await trx
+    .updateTable('app_user')
+    .set({ password_hash: passwordHash })
+    .where('id', '=', userId)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** Those of the company that exist by now. */
+export async function giveWorkspaces(
+  trx: Queryable,
+  {
+    companyId,
+    userId,
+    workspaceIds,
+  }: { companyId: CompanyId; userId: UserId; workspaceIds: readonly WorkspaceId[] },
+): Promise<void> {
+  await sql`
+    insert into user_workspace (user_id, workspace_id)
+    select ${userId}, id from workspace
+     where company_id = ${companyId} and id = any(${[...workspaceIds]}::uuid[])`.execute(trx)
 }
 
 export function isRole(text: string): text is Role {

@@ -2,8 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { audited } from '../../src/edge/dashboard/audit.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
+import { newId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { createInvitation, INVITATION_LIFE_MS } from '../../src/tenancy/one-time-link-store.ts'
+import { createSession } from '../../src/tenancy/session-store.ts'
+import { startSignInSweepWorker } from '../../src/tenancy/sign-in-sweep-worker.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
-import { callAs, readAudit, signInAs } from '../harness/dashboard.ts'
+import { handClock } from '../harness/clock.ts'
+import { callAs, type Member, readAudit, signInAs } from '../harness/dashboard.ts'
+import { cookieIn, enter, logIn } from '../harness/login.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 test('a member sees his company, his workspaces and what his role may do', async () => {
@@ -68,4 +75,229 @@ test('a change and its entry in the audit are stored together or not at all', as
   assert.equal(entries.length, 4)
   const workspaceId = await getSystemWorkspace(db, company.company.id)
   assert.equal((await verifyChain(db, app.app.archive, workspaceId)).ok, true)
+})
+
+const HOUR_MS = 3_600_000
+const MINUTE_MS = 60_000
+
+test('a session ends after half an hour without a request, and lives on while it is used', async () => {
+  const { clock, advance } = handClock()
+  await using app = await startTestApp({ clock })
+  const company = await app.found()
+  const { call } = await enter(app, company.user)
+  for (let times = 0; times < 3; times += 1) {
+    advance(29 * MINUTE_MS)
+    assert.equal((await call('GET', '/dashboard/session')).status, 200)
+  }
+  advance(30 * MINUTE_MS)
+  assert.equal((await call('GET', '/dashboard/session')).status, 401)
+})
+
+test('a session ends twelve hours after the login, however busy it is', async () => {
+  const { clock, advance } = handClock()
+  await using app = await startTestApp({ clock })
+  const company = await app.found()
+  const { call } = await enter(app, company.user)
+  for (let passedMs = 0; passedMs < 12 * HOUR_MS - 20 * MINUTE_MS; passedMs += 20 * MINUTE_MS) {
+    advance(20 * MINUTE_MS)
+    assert.equal((await call('GET', '/dashboard/session')).status, 200)
+  }
+  advance(20 * MINUTE_MS)
+  assert.equal((await call('GET', '/dashboard/session')).status, 401)
+})
+
+test('a member sees where he is signed in, and nobody else does', async () => {
+  const { clock, advance } = handClock()
+  await using app = await startTestApp({ clock })
+  const company = await app.found()
+  await signInAs(app, company, 'ADMIN')
+  const first = await logIn(app, company.user, { 'user-agent': '<b>Firefox</b>' })
+  advance(MINUTE_MS)
+  const { call } = await enter(app, company.user)
+  const { status, json } = await call('GET', '/dashboard/sessions')
+  assert.equal(status, 200)
+  assert.equal(json.sessions.length, 2)
+  const [current, other] = json.sessions
+  assert.deepEqual([current.isCurrent, other.isCurrent], [true, false])
+  assert.deepEqual(other, {
+    id: other.id,
+    createdAt: new Date(clock() - MINUTE_MS).toISOString(),
+    seenAt: new Date(clock() - MINUTE_MS).toISOString(),
+    expiresAt: new Date(clock() - MINUTE_MS + 12 * HOUR_MS).toISOString(),
+    address: '127.0.0.1',
+    userAgent: '<b>Firefox</b>',
+    isCurrent: false,
+  })
+  assert(!JSON.stringify(json).includes(cookieIn(first).split('=')[1] ?? ''))
+  advance(29 * MINUTE_MS)
+  const { json: later } = await call('GET', '/dashboard/sessions')
+  assert.deepEqual(
+    later.sessions.map(({ id }: { id: string }) => id),
+    [current.id],
+  )
+})
+
+test('signing out ends this session and takes the cookie away', async () => {
+  await using app = await startTestApp()
+  const company = await app.found()
+  const mine = await enter(app, company.user)
+  const other = await enter(app, company.user)
+  const answer = await mine.call('DELETE', '/dashboard/session')
+  assert.equal(answer.status, 204)
+  assert.equal(
+    answer.headers.get('set-cookie'),
+    'annals_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax',
+  )
+  assert.equal((await mine.call('GET', '/dashboard/session')).status, 401)
+  assert.equal((await mine.call('DELETE', '/dashboard/session')).status, 401)
+  assert.equal((await other.call('GET', '/dashboard/session')).status, 200)
+  const actions = (await readAudit(app, company)).map(({ action }) => action)
+  assert.deepEqual(actions, ['LOGIN_SUCCEEDED', 'LOGIN_SUCCEEDED', 'LOGOUT'])
+})
+
+test('signing out everywhere ends all of a member’s sessions and nobody else’s', async () => {
+  await using app = await startTestApp()
+  const company = await app.found()
+  const admin = await signInAs(app, company, 'ADMIN')
+  const [mine, other] = [await enter(app, company.user), await enter(app, company.user)]
+  const { status, json, headers } = await mine.call('DELETE', '/dashboard/sessions')
+  assert.equal(status, 200)
+  assert.deepEqual(json, { ended: 2 })
+  assert.match(headers.get('set-cookie') ?? '', /Max-Age=0/)
+  assert.equal((await mine.call('GET', '/dashboard/session')).status, 401)
+  assert.equal((await other.call('GET', '/dashboard/session')).status, 401)
+  assert.equal((await admin.call('GET', '/dashboard/session')).status, 200)
+  const entry = (await readAudit(app, company)).at(-1)
+  assert.equal(entry?.action, 'SESSIONS_ENDED')
+  assert.equal(entry?.metadata.count, 2)
+})
+
+test('a member ends one of his sessions; those of others are as unknown as a made-up id', async () => {
+  await using app = await startTestApp()
+  const [company, foreign] = [await app.found(), await app.found()]
+  const mine = await enter(app, company.user)
+  const other = await enter(app, company.user)
+  const idOf = async ({ call }: { call: Member['call'] }) => {
+    const { json } = await call('GET', '/dashboard/sessions')
+    return json.sessions.find(({ isCurrent }: { isCurrent: boolean }) => isCurrent).id
+  }
+  const unknown = [
+    await idOf(await signInAs(app, company, 'ADMIN')),
+    await idOf(await enter(app, foreign.user)),
+    newId(),
+    'not-an-id',
+    '%F0%9F%91%8D',
+  ]
+  const answers = []
+  for (const id of unknown) answers.push(await mine.call('DELETE', `/dashboard/sessions/${id}`))
+  for (const { status, json } of answers) {
+    assert.equal(status, 404)
+    assert.deepEqual({ ...json, traceId: null }, { ...answers[0]?.json, traceId: null })
+  }
+  const ended = await mine.call('DELETE', `/dashboard/sessions/${await idOf(other)}`)
+  assert.equal(ended.status, 204)
+  assert.equal(ended.headers.get('set-cookie'), null)
+  assert.equal((await other.call('GET', '/dashboard/session')).status, 401)
+  const own = await mine.call('DELETE', `/dashboard/sessions/${await idOf(mine)}`)
+  assert.match(own.headers.get('set-cookie') ?? '', /Max-Age=0/)
+  assert.equal((await mine.call('GET', '/dashboard/session')).status, 401)
+})
+
+test('the fifty-first session of a member ends his oldest', async () => {
+  const { clock, advance } = handClock()
+  await using app = await startTestApp({ clock })
+  const company = await app.found()
+  const first = await enter(app, company.user)
+  advance(1)
+  const second = await enter(app, company.user)
+  const { json } = await second.call('GET', '/dashboard/session')
+  const { db } = app.app.database
+  for (let count = 0; count < 49; count += 1) {
+    const session = { userId: json.user.id, address: '127.0.0.1', userAgent: '', nowMs: clock() }
+    await createSession(db, session)
+  }
+  assert.equal((await first.call('GET', '/dashboard/session')).status, 401)
+  assert.equal((await second.call('GET', '/dashboard/sessions')).json.sessions.length, 50)
+})
+
+test('a change that another site’s page asks for is refused, whatever the cookie', async () => {
+  await using app = await startTestApp()
+  const company = await app.found()
+  const { cookie } = await enter(app, company.user)
+  for (const headers of [
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+  ]) {
+    for (const [method, path] of [
+      ['DELETE', '/dashboard/session'],
+      ['DELETE', '/dashboard/sessions'],
+    ] as const) {
+      const { status, json } = await app.call(method, path, { headers: { cookie, ...headers } })
+      assert.equal(status, 403)
+      assert.equal(json.code, 'cross_site')
+    }
+  }
+  const fromOurs = { cookie, origin: app.url }
+  assert.equal((await app.call('DELETE', '/dashboard/session', { headers: fromOurs })).status, 204)
+})
+
+test('behind a proxy a page of the public address is ours, and one of the inner host too', async () => {
+  const env = { ANNALS_PUBLIC_URL: 'https://audit.example.com' }
+  await using app = await startTestApp({ env })
+  const { user } = await app.found()
+  const send = (origin: string) =>
+    app.call('POST', '/dashboard/session', { body: user, headers: { origin } })
+  assert.equal((await send('https://audit.example.com')).status, 200)
+  assert.equal((await send(app.url)).status, 200)
+  assert.equal((await send('https://audit.example.com.evil.example')).status, 403)
+})
+
+test('the cookie of a member who was removed is worth nothing at once', async () => {
+  await using app = await startTestApp()
+  const company = await app.found()
+  const member = await signInAs(app, company, 'ANALYST', [company.workspace.id])
+  await app.app.database.db.deleteFrom('app_user').where('id', '=', member.userId).execute()
+  assert.equal((await member.call('GET', '/dashboard/session')).status, 401)
+})
+
+test('with two cookies of the name nobody is signed in', async () => {
+  await using app = await startTestApp()
+  const company = await app.found()
+  const [one, two] = [await enter(app, company.user), await enter(app, company.user)]
+  for (const cookie of [
+    `${one.cookie}; ${two.cookie}`,
+    `${one.cookie}; annals_session=x`,
+    `annals_session=; ${one.cookie}`,
+  ]) {
+    assert.equal((await callAs(app, cookie)('GET', '/dashboard/session')).status, 401)
+  }
+  const beside = `theme=dark; ${one.cookie}; annals_session_other=x`
+  assert.equal((await callAs(app, beside)('GET', '/dashboard/session')).status, 200)
+})
+
+test('sessions and links that are over are removed, the others stay', async () => {
+  const { clock, advance } = handClock()
+  await using app = await startTestApp({ clock })
+  const company = await app.found()
+  const { db } = app.app.database
+  await enter(app, company.user)
+  const invitation = { companyId: company.company.id, role: 'VIEWER', createdBy: null } as const
+  await createInvitation(db, {
+    ...invitation,
+    email: 'first@example.com',
+    workspaceIds: [],
+    nowMs: clock() - INVITATION_LIFE_MS + HOUR_MS,
+  })
+  advance(12 * HOUR_MS)
+  await enter(app, company.user)
+  const kept = { ...invitation, email: 'second@example.com', workspaceIds: [], nowMs: clock() }
+  await createInvitation(db, kept)
+  await using worker = startSignInSweepWorker({ db, clock, logger: createLogger('silent') })
+  await worker.runNow()
+  const sessions = await db.selectFrom('user_session').select('created_at').execute()
+  assert.deepEqual(sessions, [{ created_at: new Date(clock()) }])
+  const links = await db.selectFrom('one_time_link').select('email').execute()
+  assert.deepEqual(links, [{ email: 'second@example.com' }])
 })

@@ -44,6 +44,12 @@ export class TokenBuckets {
     }
   }
 
+  /** For what turned out to be no reason to slow its caller down. */
+  giveBack(name: string, { capacity, cost }: Rate): void {
+    const bucket = this.#buckets.get(name)
+    if (bucket) bucket.tokens = Math.min(capacity, bucket.tokens + cost)
+  }
+
   #fill(name: string, perSecond: number, capacity: number): Bucket {
     const nowMs = this.#clock()
     const known = this.#buckets.get(name)

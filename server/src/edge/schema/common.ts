@@ -56,6 +56,18 @@ export const CHANGE_ERRORS = [
   'unsupported_media_type',
 ] as const satisfies readonly ErrorCode[]
 
+/** And every one that somebody calls to sign in. */
+export const LOGIN_ERRORS = [
+  'cross_site',
+  'invalid_request',
+  'invalid_json',
+  'payload_too_large',
+  'unsupported_media_type',
+  'rate_limited',
+  'overloaded',
+  'unavailable',
+] as const satisfies readonly ErrorCode[]
+
 /** Any body that is sent is read, also where none is asked for. */
 export const BODY_ERRORS = [
   'invalid_json',

@@ -1,4 +1,24 @@
 import type { DashboardRoute } from '../dashboard-deps.ts'
+import { changePassword } from './change-password.ts'
+import { endSession } from './end-session.ts'
+import { endSessions } from './end-sessions.ts'
 import { getSession } from './get-session.ts'
+import { listSessions } from './list-sessions.ts'
+import { logIn } from './log-in.ts'
+import { logOut } from './log-out.ts'
+import { lookAtLink } from './look-at-link.ts'
+import { requestPasswordReset } from './request-password-reset.ts'
+import { useLink } from './use-link.ts'
 
-export const SESSION_ROUTES: readonly DashboardRoute[] = [getSession]
+export const SESSION_ROUTES: readonly DashboardRoute[] = [
+  logIn,
+  getSession,
+  logOut,
+  listSessions,
+  endSessions,
+  endSession,
+  changePassword,
+  requestPasswordReset,
+  lookAtLink,
+  useLink,
+]

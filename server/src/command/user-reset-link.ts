@@ -1,0 +1,36 @@
+import type { Config } from '../config.ts'
+import { audited } from '../edge/dashboard/audit.ts'
+import { linkAt } from '../edge/dashboard/link-text.ts'
+import { OperatorError } from '../errors.ts'
+import { systemClock as clock } from '../platform/clock.ts'
+import { type CompanyId, randomHex } from '../platform/id.ts'
+import { createReset } from '../tenancy/one-time-link-store.ts'
+import { findAccount } from '../tenancy/user-store.ts'
+import { openDatabase } from './open-database.ts'
+
+/** `annals user reset-link`: a way in for a member when nobody else can let him in. */
+export async function printResetLink(config: Config, options: { email: string }): Promise<void> {
+  await using database = await openDatabase(config)
+  const { db } = database
+  const account = await findAccount(db, options.email)
+  if (!account) throw new OperatorError(`there is no account for ${options.email}`)
+  const { companyId, userId, email } = account
+  const link = await audited({ db, clock }, operatorOf(companyId), async (trx, note) => {
+    note({ action: 'PASSWORD_RESET_REQUESTED', resource: { type: 'user', id: userId } })
+    return await createReset(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
+  })
+  process.stdout.write(`${linkAt(baseUrl(config), link.token)}\n`)
+  const until = link.expiresAt.toISOString()
+  process.stderr.write(`It works once, until ${until}, and sets a new password for ${email}.\n`)
+}
+
+function operatorOf(companyId: CompanyId) {
+  const who = { userId: null, email: 'operator', role: null, address: 'command line' }
+  return { companyId, ...who, traceId: randomHex(16) }
+}
+
+/** As a running service would write it, if it listens where this configuration says. */
+function baseUrl({ publicUrl, host, port }: Config): string {
+  const listening = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return publicUrl?.replace(/\/+$/, '') ?? listening
+}

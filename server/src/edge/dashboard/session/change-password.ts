@@ -1,0 +1,87 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { deleteResets } from '../../../tenancy/one-time-link-store.ts'
+import { hashPassword, isPasswordOf } from '../../../tenancy/password.ts'
+import { endSessions } from '../../../tenancy/session-store.ts'
+import { findAccount, holdAccount, setPasswordHash } from '../../../tenancy/user-store.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
+import { CHANGE_ERRORS, errorResponses, STRICT } from '../../schema/common.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { NewPassword, PasswordText, refuseBadPassword } from './open-session.ts'
+
+const PasswordChange = Type.Object(
+  { currentPassword: PasswordText, newPassword: NewPassword },
+  STRICT,
+)
+
+type PasswordDeps = Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'login'>
+
+/** POST /dashboard/password: another one, and everybody else who has the old one is signed out. */
+export const changePassword =
+  (deps: PasswordDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/password',
+      {
+        ...deps.signedIn('self.manage'),
+        schema: {
+          operationId: 'changePassword',
+          summary: "Change one's password",
+          description: 'Ends all sessions of this member but the one that asks.',
+          tags: ['Session'],
+          body: PasswordChange,
+          response: {
+            200: Type.Object({ endedSessions: Type.Integer() }, STRICT),
+            ...errorResponses(...CHANGE_ERRORS, 'rate_limited', 'overloaded'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, body } = request
+        refuseBadPassword(body.newPassword, { email: viewer.email, path: '/newPassword' })
+        if (body.newPassword === body.currentPassword) throw fault('/newPassword', 'is the old one')
+        const attempt = { address: request.clientAddress, account: viewer.email }
+        deps.login.throttle.admit('login', attempt)
+        const hashes = await checkAndHash(deps, viewer, body)
+        deps.login.throttle.forgive('login', attempt)
+        const endedSessions = await audited(deps, actorOf(request), async (trx, note) => {
+          const { userId, companyId, sessionId } = viewer
+          if (!(await holdAccount(trx, { userId, passwordHash: hashes.from }))) throw wrong()
+          await setPasswordHash(trx, { userId, passwordHash: hashes.to })
+          await deleteResets(trx, { companyId, userId, keep: 0 })
+          const count = await endSessions(trx, { userId, except: sessionId })
+          const resource = { type: 'user', id: userId }
+          note({ action: 'PASSWORD_CHANGED', resource, metadata: { endedSessions: count } })
+          return count
+        })
+        return { endedSessions }
+      },
+    )
+  }
+
+async function checkAndHash(
+  { db, login }: PasswordDeps,
+  { email }: Viewer,
+  { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
+): Promise<{ from: string; to: string }> {
+  return await login.hashing.run(async () => {
+    const account = await findAccount(db, email)
+    if (!account || !(await isPasswordOf(currentPassword, account.passwordHash))) throw wrong()
+    return { from: account.passwordHash, to: await hashPassword(newPassword) }
+  })
+}
+
+/** Not a 401: whoever asks is signed in and stays it. */
+function wrong(): ApiError {
+  return fault('/currentPassword', 'is not your present password')
+}
+
+function fault(path: string, message: string): ApiError {
+  const name = path === '/newPassword' ? 'The new password' : 'This'
+  return new ApiError('invalid_request', {
+    message: `${name} ${message}.`,
+    details: [{ path, message }],
+  })
+}

@@ -1,0 +1,48 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { parseId } from '../../../platform/id.ts'
+import * as sessionStore from '../../../tenancy/session-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses, STRICT } from '../../schema/common.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+
+const SessionParams = Type.Object({ sessionId: Type.String() }, STRICT)
+
+/** DELETE /dashboard/sessions/{sessionId}: one of one's own ends. */
+export const endSession =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.delete(
+      '/dashboard/sessions/:sessionId',
+      {
+        ...deps.signedIn('self.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'endSession',
+          summary: 'Sign out somewhere else',
+          tags: ['Session'],
+          params: SessionParams,
+          response: {
+            204: Type.Null({ description: 'Ended.' }),
+            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { userId, sessionId: own } = request.viewer
+        const sessionId = parseId<'session'>(request.params.sessionId)
+        if (sessionId === null) throw new ApiError('not_found')
+        await audited(deps, actorOf(request), async (trx, note) => {
+          if (!(await sessionStore.endSession(trx, { userId, sessionId }))) {
+            throw new ApiError('not_found')
+          }
+          const resource = { type: 'session', id: sessionId }
+          note({ action: 'SESSIONS_ENDED', resource, metadata: { count: 1 } })
+        })
+        if (sessionId === own) reply.header('set-cookie', deps.cookie.clear())
+        return await reply.code(204).send(null)
+      },
+    )
+  }

@@ -1,0 +1,41 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import * as sessionStore from '../../../tenancy/session-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses, STRICT } from '../../schema/common.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+
+/** DELETE /dashboard/sessions: signed out everywhere, here as well. */
+export const endSessions =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.delete(
+      '/dashboard/sessions',
+      {
+        ...deps.signedIn('self.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'endSessions',
+          summary: 'Sign out everywhere',
+          description: 'Ends every session of this member, the one that asks included.',
+          tags: ['Session'],
+          response: {
+            200: Type.Object({ ended: Type.Integer() }, STRICT),
+            ...errorResponses(...CHANGE_ERRORS),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { userId } = request.viewer
+        const ended = await audited(deps, actorOf(request), async (trx, note) => {
+          const count = await sessionStore.endSessions(trx, { userId })
+          const resource = { type: 'user', id: userId }
+          note({ action: 'SESSIONS_ENDED', resource, metadata: { count } })
+          return count
+        })
+        reply.header('set-cookie', deps.cookie.clear())
+        return { ended }
+      },
+    )
+  }

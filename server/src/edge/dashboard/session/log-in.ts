@@ -1,0 +1,73 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { isPasswordOf } from '../../../tenancy/password.ts'
+import { type Account, findAccount, holdAccount } from '../../../tenancy/user-store.ts'
+import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
+import { audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { SessionRecord } from './get-session.ts'
+import { answerSignedIn, EmailText, openSession, PasswordText } from './open-session.ts'
+
+const Credentials = Type.Object({ email: EmailText, password: PasswordText }, STRICT)
+
+type LogInDeps = Pick<DashboardDeps, 'db' | 'hasty' | 'clock' | 'cookie' | 'anybody' | 'login'>
+
+/** POST /dashboard/session: a new session, and its cookie. */
+export const logIn =
+  (deps: LogInDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/session',
+      {
+        ...deps.anybody(),
+        schema: {
+          operationId: 'logIn',
+          summary: 'Sign in',
+          description:
+            'Sets the cookie of a new session. A wrong password and an unknown account are the same to the caller; both are slowed down by account and by address.',
+          tags: ['Session'],
+          security: [],
+          body: Credentials,
+          response: {
+            200: SessionRecord,
+            ...errorResponses('not_signed_in', ...LOGIN_ERRORS),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { body, clientAddress: address, id: traceId } = request
+        const attempt = { address, account: body.email }
+        deps.login.throttle.admit('login', attempt)
+        const { account, isRight } = await checkPassword(deps, body)
+        if (!account || !isRight) {
+          deps.login.failures.note({ account, address, traceId })
+          throw wrong()
+        }
+        deps.login.throttle.forgive('login', attempt)
+        const actor = { ...account, address, traceId }
+        const token = await audited(deps, actor, async (trx, note) => {
+          if (!(await holdAccount(trx, account))) throw wrong()
+          const session = await openSession(deps, trx, request, account.userId)
+          note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
+          return session.token
+        })
+        return await answerSignedIn(deps, request, reply, token)
+      },
+    )
+  }
+
+/** The account is looked up in its turn as well: a flood must not queue for the database either. */
+async function checkPassword(
+  { login, hasty }: LogInDeps,
+  { email, password }: { email: string; password: string },
+): Promise<{ account: Account | null; isRight: boolean }> {
+  return await login.hashing.run(async () => {
+    const account = await findAccount(hasty, email)
+    return { account, isRight: await isPasswordOf(password, account?.passwordHash ?? null) }
+  })
+}
+
+function wrong(): ApiError {
+  return new ApiError('not_signed_in', { message: 'E-mail or password is wrong.' })
+}

@@ -1,0 +1,38 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { endSession } from '../../../tenancy/session-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+
+/** DELETE /dashboard/session: this session ends. */
+export const logOut =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.delete(
+      '/dashboard/session',
+      {
+        ...deps.signedIn('self.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'logOut',
+          summary: 'Sign out',
+          tags: ['Session'],
+          response: {
+            204: Type.Null({ description: 'Signed out.' }),
+            ...errorResponses(...CHANGE_ERRORS),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { sessionId } = request.viewer
+        await audited(deps, actorOf(request), async (trx, note) => {
+          // Two clicks on the same button are one logout.
+          if (!(await endSession(trx, request.viewer))) return
+          note({ action: 'LOGOUT', resource: { type: 'session', id: sessionId } })
+        })
+        return await reply.header('set-cookie', deps.cookie.clear()).code(204).send(null)
+      },
+    )
+  }

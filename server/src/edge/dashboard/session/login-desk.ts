@@ -1,0 +1,37 @@
+import type { BackgroundQueue } from '../../../platform/background-queue.ts'
+import type { Clock } from '../../../platform/clock.ts'
+import type { Logger } from '../../../platform/logger.ts'
+import type { Mailer } from '../../../platform/mailer.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { HashingQueue } from '../../../tenancy/hashing-queue.ts'
+import { LoginFailures } from './login-failures.ts'
+import { LoginThrottle } from './login-throttle.ts'
+import { type ResetRequest, startResetRequests } from './reset-requests.ts'
+
+/** 32 that wait are answered within a second or two. */
+const HASHING = { runningMax: 1, waitingMax: 32 } as const
+
+/** What signing in keeps between requests. */
+export class LoginDesk implements AsyncDisposable {
+  readonly throttle: LoginThrottle
+  readonly hashing = new HashingQueue(HASHING)
+  readonly failures: LoginFailures
+  readonly resets: BackgroundQueue<ResetRequest>
+
+  constructor(parts: {
+    db: Queryable
+    clock: Clock
+    logger: Logger
+    mailer: Mailer
+    hasRateLimits: boolean
+  }) {
+    this.throttle = new LoginThrottle(parts)
+    this.failures = new LoginFailures(parts)
+    this.resets = startResetRequests(parts)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.resets[Symbol.asyncDispose]()
+    await this.failures[Symbol.asyncDispose]()
+  }
+}

@@ -1,0 +1,109 @@
+import type { Clock } from '../../../platform/clock.ts'
+import type { Logger } from '../../../platform/logger.ts'
+import { Loop } from '../../../platform/loop.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import type { Account } from '../../../tenancy/user-store.ts'
+import { audited } from '../audit.ts'
+
+type Failure = { account: Account | null; address: string; traceId: string }
+/** The last of them, and how many there were since somebody was told. */
+type Note = Failure & { attempts: number; writtenAtMs: number }
+
+const TURN_MS = 1_000
+/** An account has at most one entry in this time. */
+const WRITE_EVERY_MS = 60_000
+const NOTES_MAX = 10_000
+
+/**
+ * Failed logins, counted in memory and told once a minute: those of an account in its company's audit,
+ * those of no account in the log, by address. Never on a request's path, so that how long an answer
+ * takes does not tell one from the other.
+ */
+export class LoginFailures implements AsyncDisposable {
+  readonly #notes = new Map<string, Note>()
+  readonly #db: Queryable
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #loop: Loop
+  #uncounted = 0
+
+  constructor({ db, clock, logger }: { db: Queryable; clock: Clock; logger: Logger }) {
+    this.#db = db
+    this.#clock = clock
+    this.#logger = logger
+    this.#loop = new Loop({
+      name: 'login-failures',
+      everyMs: TURN_MS,
+      logger,
+      run: (signal) => this.#tell(this.#clock() - WRITE_EVERY_MS, signal),
+    })
+  }
+
+  note(failure: Failure): void {
+    const key = failure.account?.userId ?? failure.address
+    const known = this.#notes.get(key)
+    if (!known && this.#notes.size >= NOTES_MAX) {
+      this.#uncounted += 1
+      return
+    }
+    this.#notes.set(key, {
+      ...failure,
+      attempts: (known?.attempts ?? 0) + 1,
+      writtenAtMs: known?.writtenAtMs ?? Number.NEGATIVE_INFINITY,
+    })
+  }
+
+  async #tell(toldBeforeMs: number, signal?: AbortSignal): Promise<void> {
+    for (const [key, { writtenAtMs, attempts }] of this.#notes) {
+      if (signal?.aborted) return
+      if (writtenAtMs > toldBeforeMs) continue
+      if (attempts === 0) this.#notes.delete(key)
+      else await this.#tellOf(key)
+    }
+    if (this.#uncounted > 0) {
+      this.#logger.warn({ event: 'login.uncounted', attempts: this.#uncounted })
+      this.#uncounted = 0
+    }
+  }
+
+  async #tellOf(key: string): Promise<void> {
+    const note = this.#notes.get(key)
+    if (!note) return
+    const { account, address, traceId, attempts } = note
+    if (account === null) this.#logger.info({ event: 'login.refused', address, attempts, traceId })
+    else await this.#write(account, { address, traceId, attempts })
+    // Those that came while it was written stay for the next time.
+    const now = this.#notes.get(key) ?? note
+    this.#notes.set(key, {
+      ...now,
+      attempts: now.attempts - attempts,
+      writtenAtMs: this.#clock(),
+    })
+  }
+
+  /** Whoever tried has not shown that he is the member, so the member is what it was done to. */
+  async #write(
+    { companyId, userId, email }: Account,
+    { address, traceId, attempts }: { address: string; traceId: string; attempts: number },
+  ): Promise<void> {
+    const deps = { db: this.#db, clock: this.#clock }
+    const actor = { companyId, userId: null, email, role: null, address, traceId }
+    await audited(deps, actor, async (_trx, note) => {
+      note({
+        action: 'LOGIN_FAILED',
+        resource: { type: 'user', id: userId },
+        metadata: { attempts },
+      })
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#loop[Symbol.asyncDispose]()
+    try {
+      await this.#tell(Number.POSITIVE_INFINITY)
+    } catch (error) {
+      // A service whose database is gone must still be able to stop.
+      this.#logger.warn({ event: 'login-failures.lost', err: error })
+    }
+  }
+}

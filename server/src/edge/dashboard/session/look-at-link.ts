@@ -1,0 +1,59 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { findLink } from '../../../tenancy/one-time-link-store.ts'
+import { ROLES } from '../../../tenancy/user-store.ts'
+import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+
+export const LinkTokenText = Type.String({
+  maxLength: 200,
+  description: 'What stands behind the `#` of the link.',
+})
+
+const LinkRecord = Type.Object(
+  {
+    kind: Type.Enum(['INVITATION', 'RESET']),
+    email: Type.String(),
+    companyName: Type.String(),
+    role: Type.Optional(
+      Type.Enum([...ROLES], { description: 'Of an invitation: what the member will be.' }),
+    ),
+  },
+  STRICT,
+)
+
+/** POST /dashboard/links/look: what a link is for. A body, because an address would be logged. */
+export const lookAtLink =
+  (deps: Pick<DashboardDeps, 'hasty' | 'clock' | 'anybody' | 'login'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/links/look',
+      {
+        ...deps.anybody(),
+        schema: {
+          operationId: 'lookAtLink',
+          summary: 'What a one-time link is for',
+          description: 'Looking does not use it up. Unknown, used and expired ones are the same.',
+          tags: ['Session'],
+          security: [],
+          body: Type.Object({ token: LinkTokenText }, STRICT),
+          response: { 200: LinkRecord, ...errorResponses('not_found', ...LOGIN_ERRORS) },
+        },
+      },
+      async ({ body, clientAddress: address }) => {
+        deps.login.throttle.admit('link', { address })
+        const link = await findLink(deps.hasty, body.token, deps.clock())
+        if (!link) throw noSuchLink()
+        deps.login.throttle.forgive('link', { address })
+        const { kind, email, companyName } = link
+        return { kind, email, companyName, ...(kind === 'INVITATION' && { role: link.role }) }
+      },
+    )
+  }
+
+export function noSuchLink(): ApiError {
+  return new ApiError('not_found', {
+    message: 'This link was used already, has expired, or never was one. Ask for another.',
+  })
+}

@@ -1,0 +1,66 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import type { UserId } from '../../../platform/id.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from '../../../tenancy/password-rules.ts'
+import { passwordFault } from '../../../tenancy/password-rules.ts'
+import {
+  createSession,
+  endSessionOf,
+  findViewer,
+  type SessionToken,
+} from '../../../tenancy/session-store.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { sessionRecord } from './get-session.ts'
+
+/** What is sent as a password, whoever's it is. */
+export const PasswordText = Type.String({ minLength: 1, maxLength: 1_024 })
+export const NewPassword = Type.String({
+  maxLength: 1_024,
+  description: `${PASSWORD_LENGTH_MIN} to ${PASSWORD_LENGTH_MAX} characters; neither the e-mail address nor one of the most common ones.`,
+})
+export const EmailText = Type.String({ minLength: 1, maxLength: 254 })
+
+type OpenDeps = Pick<DashboardDeps, 'db' | 'clock' | 'cookie'>
+
+/**
+ * Always a new session with a new cookie, and the one whose cookie was sent along ends: a cookie that
+ * somebody planted before the login is worth nothing after it.
+ */
+export async function openSession(
+  { clock, cookie }: OpenDeps,
+  trx: Queryable,
+  { headers, clientAddress: address }: FastifyRequest,
+  userId: UserId,
+): Promise<{ id: string; token: SessionToken }> {
+  const former = cookie.read(headers.cookie)
+  if (former !== null) await endSessionOf(trx, former)
+  const userAgent = headers['user-agent'] ?? ''
+  return await createSession(trx, { userId, address, userAgent, nowMs: clock() })
+}
+
+/** After the commit: the cookie, and the same record as GET /dashboard/session. */
+export async function answerSignedIn(
+  deps: OpenDeps,
+  { clientAddress }: FastifyRequest,
+  reply: FastifyReply,
+  token: SessionToken,
+) {
+  const viewer = await findViewer(deps.db, token, deps.clock())
+  if (!viewer) throw new ApiError('not_signed_in')
+  reply.header('set-cookie', deps.cookie.set(token))
+  return await sessionRecord(deps, viewer, clientAddress)
+}
+
+export function refuseBadPassword(
+  password: string,
+  { email, path }: { email: string; path: string },
+): void {
+  const fault = passwordFault(password, { email })
+  if (fault === null) return
+  throw new ApiError('invalid_request', {
+    message: `The password ${fault}.`,
+    details: [{ path, message: fault }],
+  })
+}

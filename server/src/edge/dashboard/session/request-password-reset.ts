@@ -1,0 +1,45 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { linkText } from '../link-text.ts'
+import { EmailText } from './open-session.ts'
+
+const ANSWER = {
+  message:
+    'If there is an account for this address and this service sends mail, a link is on its way. If none comes, ask an administrator of your company for one.',
+} as const
+
+/** POST /dashboard/password-reset: the same answer, whoever asks for whomever. */
+export const requestPasswordReset =
+  (deps: Pick<DashboardDeps, 'anybody' | 'login' | 'publicUrl'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/password-reset',
+      {
+        ...deps.anybody(),
+        schema: {
+          operationId: 'requestPasswordReset',
+          summary: 'Ask for a link to a new password',
+          description:
+            'Always the same answer: it does not tell whether there is an account, nor whether mail is sent.',
+          tags: ['Session'],
+          security: [],
+          body: Type.Object({ email: EmailText }, STRICT),
+          response: {
+            202: Type.Object({ message: Type.String() }, STRICT),
+            ...errorResponses(...LOGIN_ERRORS),
+          },
+        },
+      },
+      async ({ body: { email }, clientAddress: address, id: traceId, server }, reply) => {
+        deps.login.throttle.admit('reset', { address, account: email })
+        const linkOf = (token: string) => linkText(deps, server, token)
+        if (!deps.login.resets.push({ email, address, traceId, linkOf })) {
+          throw new ApiError('overloaded')
+        }
+        return await reply.code(202).send(ANSWER)
+      },
+    )
+  }

@@ -1,0 +1,72 @@
+import { BackgroundQueue } from '../../../platform/background-queue.ts'
+import type { Clock } from '../../../platform/clock.ts'
+import type { Logger } from '../../../platform/logger.ts'
+import type { Mailer } from '../../../platform/mailer.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { createReset, type NewLink } from '../../../tenancy/one-time-link-store.ts'
+import { type Account, findAccount } from '../../../tenancy/user-store.ts'
+import { audited } from '../audit.ts'
+
+export type ResetRequest = {
+  email: string
+  address: string
+  traceId: string
+  linkOf: (token: string) => string
+}
+
+type ResetDeps = { db: Queryable; clock: Clock; logger: Logger; mailer: Mailer }
+
+const REQUESTS_WAITING_MAX = 1_000
+
+/**
+ * Forgotten passwords. The request is answered before anything is looked up, so that neither the
+ * answer nor how long it takes tells whether there is an account.
+ */
+export function startResetRequests(deps: ResetDeps): BackgroundQueue<ResetRequest> {
+  const { logger } = deps
+  return new BackgroundQueue({
+    name: 'password-reset',
+    waitingMax: REQUESTS_WAITING_MAX,
+    logger,
+    run: async (request) => {
+      const account = await findAccount(deps.db, request.email)
+      if (account) await answerRequest(deps, account, request)
+      else logger.info({ event: 'reset.refused', traceId: request.traceId })
+    },
+  })
+}
+
+/** Without a mail server the request still stands in the audit: an admin can make the link. */
+async function answerRequest(
+  { db, clock, mailer }: ResetDeps,
+  { companyId, userId, email }: Account,
+  { address, traceId, linkOf }: ResetRequest,
+): Promise<void> {
+  const actor = { companyId, userId: null, email, role: null, address, traceId }
+  const link = await audited<NewLink | null>({ db, clock }, actor, async (trx, note) => {
+    note({
+      action: 'PASSWORD_RESET_REQUESTED',
+      resource: { type: 'user', id: userId },
+      metadata: { isMailed: mailer.isConfigured },
+    })
+    if (!mailer.isConfigured) return null
+    return await createReset(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
+  })
+  if (link) mailer.sendMail(resetMail(email, linkOf(link.token)))
+}
+
+function resetMail(to: string, link: string) {
+  return {
+    to,
+    subject: 'A new password for Annals',
+    text: [
+      'Somebody asked for a new password for this address. If it was you, choose one here:',
+      '',
+      link,
+      '',
+      'The link works once and for one hour. If it was not you, there is nothing to do: your',
+      'password stays as it is.',
+      '',
+    ].join('\n'),
+  }
+}

@@ -1,0 +1,78 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { acceptLink } from '../../../tenancy/accept-link.ts'
+import { findLink } from '../../../tenancy/one-time-link-store.ts'
+import { hashPassword } from '../../../tenancy/password.ts'
+import type { SessionToken } from '../../../tenancy/session-store.ts'
+import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
+import { audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { SessionRecord } from './get-session.ts'
+import { LinkTokenText, noSuchLink } from './look-at-link.ts'
+import { answerSignedIn, NewPassword, openSession, refuseBadPassword } from './open-session.ts'
+
+type LinkDeps = Pick<DashboardDeps, 'db' | 'hasty' | 'clock' | 'cookie' | 'anybody' | 'login'>
+type LinkUse = { token: string; password: string }
+
+/** POST /dashboard/links/use: joins a company or sets a new password, and signs in. */
+export const useLink =
+  (deps: LinkDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/links/use',
+      {
+        ...deps.anybody(),
+        schema: {
+          operationId: 'useLink',
+          summary: 'Use a one-time link',
+          description:
+            'An invitation makes the account; a reset sets its new password and ends all its sessions. Both sign in. A link works once.',
+          tags: ['Session'],
+          security: [],
+          body: Type.Object({ token: LinkTokenText, password: NewPassword }, STRICT),
+          response: {
+            200: SessionRecord,
+            ...errorResponses('not_found', 'conflict', ...LOGIN_ERRORS),
+          },
+        },
+      },
+      async (request, reply) => {
+        const attempt = { address: request.clientAddress }
+        deps.login.throttle.admit('link', attempt)
+        const token = await signInByLink(deps, request, request.body)
+        deps.login.throttle.forgive('link', attempt)
+        return await answerSignedIn(deps, request, reply, token)
+      },
+    )
+  }
+
+async function signInByLink(
+  deps: LinkDeps,
+  request: FastifyRequest,
+  { token, password }: LinkUse,
+): Promise<SessionToken> {
+  const nowMs = deps.clock()
+  // Looked at before the password is hashed: what is no link costs nothing.
+  const link = await findLink(deps.hasty, token, nowMs)
+  if (!link) throw noSuchLink()
+  const { companyId, email } = link
+  refuseBadPassword(password, { email, path: '/password' })
+  const passwordHash = await deps.login.hashing.run(() => hashPassword(password))
+  const { clientAddress: address, id: traceId } = request
+  const actor = { companyId, userId: null, email, role: null, address, traceId }
+  return await audited(deps, actor, async (trx, note) => {
+    const accepted = await acceptLink(trx, { token, passwordHash, nowMs })
+    if (!accepted) throw noSuchLink()
+    const { userId, endedSessions } = accepted
+    const session = await openSession(deps, trx, request, userId)
+    const resource = { type: 'user', id: userId }
+    if (accepted.kind === 'INVITATION') {
+      note({ action: 'MEMBER_JOINED', resource, metadata: { role: accepted.role } })
+    } else {
+      note({ action: 'PASSWORD_RESET', resource, metadata: { endedSessions } })
+    }
+    note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
+    return session.token
+  })
+}

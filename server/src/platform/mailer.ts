@@ -1,0 +1,84 @@
+import { BackgroundQueue } from './background-queue.ts'
+import type { Logger } from './logger.ts'
+import type { Secret } from './secret.ts'
+
+export type Mail = { to: string; subject: string; text: string }
+
+const MAILS_WAITING_MAX = 1_000
+const CONNECT_MS_MAX = 10_000
+/** Without a word from the mail server. */
+const SILENCE_MS_MAX = 20_000
+
+/**
+ * Mail to people, by the operator's mail server. Nobody waits for it: whoever asked is answered the
+ * same, quickly, whether the server is slow, gone or not configured.
+ */
+export class Mailer implements AsyncDisposable {
+  readonly isConfigured: boolean
+  readonly #logger: Logger
+  readonly #queue: BackgroundQueue<Mail>
+
+  constructor({ smtpUrl, logger }: { smtpUrl: Secret<string> | null; logger: Logger }) {
+    this.isConfigured = smtpUrl !== null
+    this.#logger = logger
+    this.#queue = new BackgroundQueue({
+      name: 'mail',
+      waitingMax: MAILS_WAITING_MAX,
+      logger,
+      run: async (mail) => {
+        if (smtpUrl === null) return
+        await deliver(smtpUrl.reveal(), mail).catch((error: unknown) => {
+          // The server's own words name the person; these say what went wrong.
+          logger.error({ event: 'mail.failed', ...reasonOf(error) })
+        })
+      },
+    })
+  }
+
+  /** Takes the mail over. One that cannot be sent is logged, without its text. */
+  sendMail(mail: Mail): void {
+    if (!this.isConfigured) return
+    if (!this.#queue.push(mail)) this.#logger.warn({ event: 'mail.dropped' })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#queue[Symbol.asyncDispose]()
+  }
+}
+
+async function deliver(smtpUrl: string, { to, subject, text }: Mail): Promise<void> {
+  // Most services send no mail, so its package is loaded with the first one.
+  const { createTransport } = await import('nodemailer')
+  const { url, from } = splitSender(smtpUrl)
+  const transport = createTransport({
+    url,
+    connectionTimeout: CONNECT_MS_MAX,
+    greetingTimeout: CONNECT_MS_MAX,
+    socketTimeout: SILENCE_MS_MAX,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  try {
+    // As an object the address is one address, whatever commas it has.
+    await transport.sendMail({ from, to: { name: '', address: to }, subject, text })
+  } finally {
+    transport.close()
+  }
+}
+
+const REASON_PARTS: readonly string[] = ['code', 'command', 'responseCode']
+
+/** As nodemailer tells it: `{ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550 }`. */
+function reasonOf(error: unknown): object {
+  if (!(error instanceof Error)) return {}
+  const parts = Object.entries(error)
+  return Object.fromEntries(parts.filter(([name]) => REASON_PARTS.includes(name)))
+}
+
+/** `smtp://user:password@host:587?from=annals@example.com`; without it, a name at the mail server's. */
+export function splitSender(smtpUrl: string): { url: string; from: string } {
+  const url = new URL(smtpUrl)
+  const from = url.searchParams.get('from') ?? `annals@${url.hostname}`
+  url.searchParams.delete('from')
+  return { url: url.href, from }
+}

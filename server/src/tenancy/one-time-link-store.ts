@@ -1,0 +1,246 @@
+import { hash, randomBytes } from 'node:crypto'
+import { ApiError } from '../errors.ts'
+import { assertId, type CompanyId, type Id, newId, type UserId } from '../platform/id.ts'
+import type { WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import { lockCompany } from './company-store.ts'
+import { COMPANY_BOUNDS } from './plans.ts'
+import { isRole, type Role } from './user-store.ts'
+
+export type LinkId = Id<'link'>
+/** What the link holds behind its `#`. Only its hash is stored. */
+export type LinkToken = string
+export type NewLink = { id: LinkId; token: LinkToken; expiresAt: Date }
+
+const HOUR_MS = 3_600_000
+export const INVITATION_LIFE_MS = 7 * 24 * HOUR_MS
+export const RESET_LIFE_MS = HOUR_MS
+/** Whoever asks for more loses the oldest: an older mail that is still on its way keeps working. */
+const RESETS_PER_USER_MAX = 5
+const TOKEN_BYTES = 32
+
+type Link = { id: LinkId; companyId: CompanyId; email: string }
+export type OpenLink = Link &
+  (
+    | { kind: 'INVITATION'; role: Role; workspaceIds: WorkspaceId[] }
+    | { kind: 'RESET'; userId: UserId }
+  )
+
+/**
+ * Call it inside a transaction: the lock that guards the bound lasts until its end. An address is
+ * invited once; another invitation takes the place of the first, whose link then leads nowhere.
+ * The workspaces are the caller's to check.
+ */
+export async function createInvitation(
+  trx: Queryable,
+  invitation: {
+    companyId: CompanyId
+    email: string
+    role: Role
+    workspaceIds: readonly WorkspaceId[]
+    createdBy: UserId | null
+    nowMs: number
+  },
+): Promise<NewLink> {
+  const { companyId, role, createdBy, nowMs } = invitation
+  const email = invitation.email.toLowerCase()
+  await lockCompany(trx, companyId)
+  await trx
+    .deleteFrom('one_time_link')
+    .where('company_id', '=', companyId)
+    .where('email', '=', email)
+    .where('kind', '=', 'INVITATION')
+    .execute()
+  await refuseMember(trx, { companyId, email })
+  await refuseTooManyMembers(trx, companyId)
+  const { link, row } = makeLink(nowMs, INVITATION_LIFE_MS)
+  await trx
+    .insertInto('one_time_link')
+    .values({
+      ...row,
+      kind: 'INVITATION',
+      company_id: companyId,
+      email,
+      role,
+      workspace_ids: [...invitation.workspaceIds],
+      user_id: null,
+      created_by: createdBy,
+    })
+    .execute()
+  return link
+}
+
+/** Call it inside a transaction. The password stays as it is until the link is used. */
+export async function createReset(
+  trx: Queryable,
+  {
+    companyId,
+    userId,
+    email,
+    createdBy,
+    nowMs,
+  }: {
+    companyId: CompanyId
+    userId: UserId
+    email: string
+    createdBy: UserId | null
+    nowMs: number
+  },
+): Promise<NewLink> {
+  const { link, row } = makeLink(nowMs, RESET_LIFE_MS)
+  await deleteResets(trx, { companyId, userId, keep: RESETS_PER_USER_MAX - 1 })
+  await trx
+    .insertInto('one_time_link')
+    .values({
+      ...row,
+      kind: 'RESET',
+      company_id: companyId,
+      email,
+      role: null,
+      user_id: userId,
+      created_by: createdBy,
+    })
+    .execute()
+  return link
+}
+
+/** Null: unknown, used or over. */
+export async function findLink(
+  db: Queryable,
+  token: LinkToken,
+  nowMs: number,
+): Promise<(OpenLink & { companyName: string }) | null> {
+  const row = await db
+    .selectFrom('one_time_link as l')
+    .innerJoin('company as c', 'c.id', 'l.company_id')
+    .selectAll('l')
+    .select('c.name as company_name')
+    .where('l.token_hash', '=', hashOf(token))
+    .where('l.expires_at', '>', new Date(nowMs))
+    .executeTakeFirst()
+  return row ? { ...openLink(row), companyName: row.company_name } : null
+}
+
+/**
+ * Uses the link up as a part of the caller's transaction: of two who use it at the same moment the
+ * second waits for the first, and finds nothing.
+ */
+export async function consumeLink(
+  trx: Queryable,
+  token: LinkToken,
+  nowMs: number,
+): Promise<OpenLink | null> {
+  const row = await trx
+    .deleteFrom('one_time_link')
+    .where('token_hash', '=', hashOf(token))
+    .where('expires_at', '>', new Date(nowMs))
+    .returningAll()
+    .executeTakeFirst()
+  return row ? openLink(row) : null
+}
+
+/** The user's links to a new password, but for the newest `keep`. */
+export async function deleteResets(
+  db: Queryable,
+  { companyId, userId, keep }: { companyId: CompanyId; userId: UserId; keep: number },
+): Promise<void> {
+  await db
+    .deleteFrom('one_time_link')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('one_time_link')
+        .select('id')
+        .where('company_id', '=', companyId)
+        .where('user_id', '=', userId)
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .offset(keep),
+    )
+    .execute()
+}
+
+/** Returns how many went. */
+export async function deleteExpiredLinks(
+  db: Queryable,
+  { now, limit }: { now: Date; limit: number },
+): Promise<number> {
+  const result = await db
+    .deleteFrom('one_time_link')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('one_time_link')
+        .select('id')
+        .where('expires_at', '<=', now)
+        .orderBy('expires_at')
+        .limit(limit),
+    )
+    .executeTakeFirst()
+  return Number(result.numDeletedRows)
+}
+
+function makeLink(nowMs: number, lifeMs: number) {
+  const id = newId<'link'>(nowMs)
+  const token = randomBytes(TOKEN_BYTES).toString('base64url')
+  const expiresAt = new Date(nowMs + lifeMs)
+  const row = {
+    id,
+    token_hash: hashOf(token),
+    created_at: new Date(nowMs),
+    expires_at: expiresAt,
+  }
+  return { link: { id, token, expiresAt }, row }
+}
+
+type LinkRow = {
+  id: string
+  company_id: string
+  email: string
+  role: string | null
+  workspace_ids: string[]
+  user_id: string | null
+}
+
+function openLink({ id, company_id, email, role, workspace_ids, user_id }: LinkRow): OpenLink {
+  const link = { id: assertId<'link'>(id), companyId: assertId<'company'>(company_id), email }
+  if (user_id !== null) return { ...link, kind: 'RESET', userId: assertId(user_id) }
+  if (role === null || !isRole(role)) throw new Error('an invitation has a role')
+  const workspaceIds = workspace_ids.map((workspaceId) => assertId<'workspace'>(workspaceId))
+  return { ...link, kind: 'INVITATION', role, workspaceIds }
+}
+
+async function refuseMember(
+  trx: Queryable,
+  { companyId, email }: { companyId: CompanyId; email: string },
+): Promise<void> {
+  // An account in another company shows only when the link is used, by whoever reads that address.
+  const row = await trx
+    .selectFrom('app_user')
+    .select('id')
+    .where('email', '=', email)
+    .where('company_id', '=', companyId)
+    .executeTakeFirst()
+  if (row) throw new ApiError('conflict', { message: `${email} is a member already.` })
+}
+
+/** Who is invited counts as a member, so that using the link never exceeds the bound. */
+async function refuseTooManyMembers(trx: Queryable, companyId: CompanyId): Promise<void> {
+  const members = await trx
+    .selectFrom('app_user')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('company_id', '=', companyId)
+    .executeTakeFirstOrThrow()
+  const invited = await trx
+    .selectFrom('one_time_link')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('company_id', '=', companyId)
+    .where('kind', '=', 'INVITATION')
+    .executeTakeFirstOrThrow()
+  if (members.count + invited.count < COMPANY_BOUNDS.membersMax) return
+  throw new ApiError('conflict', {
+    message: `A company may have ${COMPANY_BOUNDS.membersMax} members, the invited ones included; this one has them all.`,
+  })
+}
+
+function hashOf(token: LinkToken): Buffer {
+  return hash('sha256', token, 'buffer')
+}

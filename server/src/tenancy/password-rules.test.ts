@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { passwordFault } from './password-rules.ts'
+
+const EMAIL = 'ana.silva@example.com'
+
+const REFUSED: readonly [password: string, why: RegExp][] = [
+  ['', /at least 10/],
+  ['ninechars', /at least 10/],
+  ['👍'.repeat(9), /at least 10/],
+  ['ab1!'.repeat(50) + 'x', /more than 200/],
+  [EMAIL, /e-mail/],
+  ['Ana.Silva@Example.COM', /e-mail/],
+  ['password123', /common/],
+  ['Qwertyuiop', /common/],
+  // Full-width digits are the same digits.
+  ['１２３４５６７８９０', /common/],
+  ['aaaaaaaaaaaa', /repeats/],
+]
+
+for (const [password, why] of REFUSED) {
+  test(`${JSON.stringify(password.slice(0, 24))} is refused as a password`, () => {
+    assert.match(passwordFault(password, { email: EMAIL }) ?? '', why)
+  })
+}
+
+test('ten characters, two hundred, and any alphabet are fine', () => {
+  for (const password of ['correct ho', 'ab1!'.repeat(50), 'мой пароль', '👍 ça va bien']) {
+    assert.equal(passwordFault(password, { email: EMAIL }), null)
+  }
+})

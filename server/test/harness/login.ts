@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { callAs, type Member } from './dashboard.ts'
+import type { Answer, TestApp } from './start-app.ts'
+
+/** As a browser sends the form of the login page. */
+export async function logIn(
+  app: TestApp,
+  credentials: { email: string; password: string },
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return await app.call('POST', '/dashboard/session', {
+    body: { email: credentials.email, password: credentials.password },
+    headers: { 'sec-fetch-site': 'same-origin', ...headers },
+  })
+}
+
+/** Somebody who came in by the door. */
+export async function enter(
+  app: TestApp,
+  credentials: { email: string; password: string },
+): Promise<{ cookie: string; call: Member['call'] }> {
+  const answer = await logIn(app, credentials)
+  assert.equal(answer.status, 200, answer.text)
+  const cookie = cookieIn(answer)
+  return { cookie, call: callAs(app, cookie) }
+}
+
+/** `name=value`, as the browser would send it back. */
+export function cookieIn({ headers }: Answer): string {
+  return headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
+}

@@ -1,0 +1,66 @@
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+
+export type ReceivedMail = { from: string; to: string[]; data: string }
+
+export type SmtpServer = AsyncDisposable & {
+  url: string
+  /** What was accepted, in its order. */
+  mails: readonly ReceivedMail[]
+}
+
+/** A mail server on loopback that takes everything, or with `refuses` nothing. */
+export async function startSmtpServer({
+  refuses = false,
+}: { refuses?: boolean } = {}): Promise<SmtpServer> {
+  const mails: ReceivedMail[] = []
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    void converse(socket, refuses, mails)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  return {
+    url: `smtp://127.0.0.1:${port}?from=annals@example.com`,
+    mails,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+async function converse(socket: Socket, refuses: boolean, mails: ReceivedMail[]): Promise<void> {
+  const say = (line: string) => void socket.write(`${line}\r\n`)
+  let mail: ReceivedMail = { from: '', to: [], data: '' }
+  let isData = false
+  say('220 test')
+  for await (const line of createInterface({ input: socket, crlfDelay: Infinity })) {
+    const command = isData ? '' : line.slice(0, 4).toUpperCase()
+    if (isData && line === '.') {
+      isData = false
+      mails.push(mail)
+      mail = { from: '', to: [], data: '' }
+      say('250 taken')
+    } else if (isData) mail.data += `${line.replace(/^\./, '')}\n`
+    else if (command === 'MAIL') {
+      mail.from = /<(.*)>/.exec(line)?.[1] ?? ''
+      say('250 ok')
+    } else if (command === 'RCPT') {
+      mail.to.push(/<(.*)>/.exec(line)?.[1] ?? '')
+      say(refuses ? '550 nobody here' : '250 ok')
+    } else if (command === 'DATA') {
+      isData = true
+      say('354 go on')
+    } else if (command === 'QUIT') {
+      say('221 bye')
+      socket.end()
+    } else say('250 ok')
+  }
+}
