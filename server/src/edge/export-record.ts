@@ -30,7 +30,7 @@ export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
   }
 }
 
-/** Those that were given, so that they can be sent again as they are. */
+/** Those that were given, as they can be sent again; `traceId` and `text` in the dashboard alone. */
 function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
   const { fromMs, toMs, ...others } = filter
   const given: Record<string, string> = {}

@@ -9,6 +9,7 @@ import type { Queryable } from '../platform/pg.ts'
 import type { Principal } from '../tenancy/principal.ts'
 import { hasWorkspace, listCustomerWorkspaces } from '../tenancy/workspace-store.ts'
 import type { RequireKey } from './auth/require-key.ts'
+import type { DownloadDesk } from './download-desk.ts'
 import { readFilter } from './event-filter-input.ts'
 import type { ExportInput } from './schema/export.ts'
 
@@ -17,6 +18,7 @@ export type ExportRouteDeps = {
   db: Queryable
   cursors: CursorCodec
   exports: ExportDeps
+  downloads: DownloadDesk
 }
 
 /** A workspace key sees the jobs that were made with keys of its workspace. */
@@ -32,9 +34,12 @@ export async function getExportJob(
 ): Promise<ExportJob> {
   const jobId = parseId<'export-job'>(id)
   const job = jobId && (await findExportJob(db, ownerOf(principal), jobId))
-  if (!job) throw new ApiError('not_found')
+  if (!job) throw new ApiError('not_found', { message: NO_SUCH_EXPORT })
   return job
 }
+
+const NO_SUCH_EXPORT =
+  'This key sees no export with this id. GET /v1/exports lists those that it sees; they are deleted 90 days after their end.'
 
 /** What a body asks for, on behalf of whoever sends it. */
 export async function readWish(
@@ -46,6 +51,7 @@ export async function readWish(
   if (source !== 'HOT') refuseMissingTimes(filters)
   return {
     ...ownerOf(principal),
+    createdBy: null,
     plan: principal.plan,
     source,
     format,
@@ -55,7 +61,8 @@ export async function readWish(
   }
 }
 
-function refuseMissingTimes(filters: { from?: string; to?: string }): void {
+/** Without them a search would go through years. */
+export function refuseMissingTimes(filters: { from?: string; to?: string }): void {
   const details: ErrorDetail[] = (['from', 'to'] as const)
     .filter((name) => filters[name] === undefined)
     .map((name) => ({ path: `/filters/${name}`, message: 'is required unless the source is HOT' }))
@@ -81,7 +88,11 @@ async function readWorkspaces(
     const workspaceIds = await listCustomerWorkspaces(db, companyId)
     return { filterWorkspaceId: null, workspaceIds }
   }
-  if (!(await hasWorkspace(db, { companyId, workspaceId }))) throw new ApiError('not_found')
+  if (!(await hasWorkspace(db, { companyId, workspaceId }))) {
+    throw new ApiError('not_found', {
+      message: 'The company has no workspace with the id in filters.workspaceId.',
+    })
+  }
   return { filterWorkspaceId: workspaceId, workspaceIds: [workspaceId] }
 }
 
@@ -89,6 +100,7 @@ async function readWorkspaces(
 function ownWorkspace(own: WorkspaceId, named: WorkspaceId | null): Workspaces {
   if (named === null || named === own) return { filterWorkspaceId: named, workspaceIds: [own] }
   throw new ApiError('insufficient_scope', {
-    message: 'This key has workspace scope and exports the events of its own workspace.',
+    message:
+      'This key has workspace scope and exports the events of its own workspace. Leave out filters.workspaceId, or use a company key.',
   })
 }

@@ -1,7 +1,6 @@
 import { AssertionError } from 'node:assert/strict'
 import { ApiError } from '../../errors.ts'
-import { SegmentMissingError } from '../../ledger/reader.ts'
-import { SegmentDamagedError } from '../../ledger/segment-reader.ts'
+import { SegmentDamagedError, SegmentMissingError } from '../../ledger/segment-reader.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { StorageError } from '../../platform/object-store.ts'
@@ -11,9 +10,17 @@ import { endExportJob, noteTrouble } from './export-job-store.ts'
 
 const STORAGE_RETRY_SECONDS = 30
 
+/** The file is larger than whoever asked for this download may have. */
+export class DownloadTooLargeError extends Error {
+  override name = 'DownloadTooLargeError'
+}
+
+/** The job stays open: a new download, or another way to it, has the right bytes. */
+const PASSING: readonly ExportErrorCode[] = ['storage_unavailable', 'download_too_large']
+
 /**
  * A part of the archive that is missing or damaged ends the job: no later download would be better.
- * An outage does not: the job stays open, and a new download has the right bytes. What the failure
+ * An outage does not, and neither does a download that was too large for its client. What the failure
  * means to the job, or null when the job has nothing to say about it.
  */
 export async function noteFailure(
@@ -25,10 +32,9 @@ export async function noteFailure(
   logger.warn({ event: 'export.broken', jobId: job.id, errorCode, err: error })
   if (errorCode === null) return null
   const failure = { errorCode, failureSummary: summaryOf(error), now: new Date(clock()) }
-  const noting =
-    errorCode === 'storage_unavailable'
-      ? noteTrouble(db, job, failure)
-      : endExportJob(db, job, failure)
+  const noting = PASSING.includes(errorCode)
+    ? noteTrouble(db, job, failure)
+    : endExportJob(db, job, failure)
   await noting.catch((cause: unknown) =>
     logger.warn({ event: 'export.not-ended', jobId: job.id, err: cause }),
   )
@@ -48,6 +54,7 @@ export function errorCodeOf(error: unknown): ExportErrorCode | null {
   if (error instanceof SegmentMissingError) return 'segment_missing'
   if (error instanceof SegmentDamagedError) return 'segment_damaged'
   if (error instanceof StorageError) return 'storage_unavailable'
+  if (error instanceof DownloadTooLargeError) return 'download_too_large'
   if (error instanceof AssertionError) return 'internal'
   return null
 }

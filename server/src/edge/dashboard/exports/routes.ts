@@ -1,3 +1,20 @@
 import type { DashboardRoute } from '../dashboard-deps.ts'
+import { cancelDashboardExport } from './cancel-export.ts'
+import { createDashboardExport } from './create-export.ts'
+import { downloadDashboardExport } from './download-export.ts'
+import { getExportCapabilities } from './get-capabilities.ts'
+import { getDashboardExport } from './get-export.ts'
+import { listDashboardExports } from './list-exports.ts'
+import { preflightDashboardExport } from './preflight-export.ts'
+import { rerunDashboardExport } from './rerun-export.ts'
 
-export const EXPORTS_ROUTES: readonly DashboardRoute[] = []
+export const EXPORTS_ROUTES: readonly DashboardRoute[] = [
+  listDashboardExports,
+  createDashboardExport,
+  getExportCapabilities,
+  preflightDashboardExport,
+  getDashboardExport,
+  downloadDashboardExport,
+  rerunDashboardExport,
+  cancelDashboardExport,
+]

@@ -1,0 +1,106 @@
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import type { EventFilter } from '../../../ledger/event-filter.ts'
+import type { Clock } from '../../../platform/clock.ts'
+import type { WorkspaceId } from '../../../platform/id.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
+import { type FilterInput, readFilter } from '../../event-filter-input.ts'
+import { DateTime, Nullable, STRICT, Uuid } from '../../schema/common.ts'
+import { EventRecord } from '../../schema/event.ts'
+
+const DAY_MS = 86_400_000
+const TRACE_RANGE_MS_MAX = DAY_MS
+
+export const EXPLORED_RANGE = {
+  from: Type.Optional({ ...DateTime, description: 'Inclusive.' }),
+  to: Type.Optional({ ...DateTime, description: 'Exclusive.' }),
+}
+
+export const EXPLORED_WORKSPACE = {
+  workspaceId: Type.Optional({
+    ...Uuid,
+    description: 'All that the member sees by default, without the company’s own activity.',
+  }),
+}
+
+/** The filters of the explorer, but for the time. */
+export const EXPLORED_FILTERS = {
+  ...EXPLORED_WORKSPACE,
+  category: Type.Optional(Type.String()),
+  action: Type.Optional(Type.String()),
+  projectId: Type.Optional(Uuid),
+  actorId: Type.Optional(Type.String()),
+  actorEmail: Type.Optional(Type.String()),
+  resourceType: Type.Optional(Type.String()),
+  resourceId: Type.Optional(Type.String()),
+  text: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description:
+        'Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case.',
+    }),
+  ),
+}
+
+export const EXPLORED_TRACE = {
+  traceId: Type.Optional(
+    Type.String({
+      pattern: '^[0-9A-Fa-f]{32}$',
+      description: 'Needs `from` and `to`, at most 24 hours apart.',
+    }),
+  ),
+}
+
+/** A record with what is needed to recompute its hash. */
+export const ProvableRecord = Type.Object({
+  ...EventRecord.properties,
+  sealed: Type.Object({}),
+  salts: Type.Object({}),
+})
+
+export const ExplorerPage = Type.Object(
+  {
+    data: Type.Array(ProvableRecord),
+    nextCursor: Nullable(Type.String()),
+    hotSince: { ...DateTime, description: 'Events received before are archived.' },
+  },
+  STRICT,
+)
+
+export type ExplorerInput = FilterInput & { workspaceId?: string }
+
+/** What a request of the explorer is about: which workspaces, from when on, and which events of them. */
+export type Explored = {
+  workspaceId: WorkspaceId | null
+  workspaceIds: WorkspaceId[]
+  hotSinceMs: number
+  filter: EventFilter
+}
+
+export async function readExplored(
+  { db, clock }: { db: Queryable; clock: Clock },
+  viewer: Viewer,
+  { workspaceId, ...input }: ExplorerInput,
+): Promise<Explored> {
+  const filter = readFilter(input, { fromPath: 'from' })
+  refuseLongTrace(filter)
+  return {
+    ...(await visibleWorkspaces(db, viewer, workspaceId)),
+    hotSinceMs: clock() - PLAN_TERMS[viewer.plan].hotDays * DAY_MS,
+    filter,
+  }
+}
+
+/** No index has the trace id, so the time must bound what is looked through. */
+function refuseLongTrace({ traceId, fromMs, toMs }: EventFilter): void {
+  if (traceId === null) return
+  if (fromMs !== null && toMs !== null && toMs - fromMs <= TRACE_RANGE_MS_MAX) return
+  const message = 'needs from and to, at most 24 hours apart'
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: traceId ${message}.`,
+    details: [{ path: 'traceId', message }],
+  })
+}

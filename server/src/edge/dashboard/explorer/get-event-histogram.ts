@@ -1,0 +1,103 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { COUNT_BY } from '../../../outlet/console/event-count-store.ts'
+import { emptyHistogram, type Histogram, readHistogram } from '../../../outlet/console/histogram.ts'
+import type { TimeRange } from '../../../outlet/console/rollup-ranges.ts'
+import { formatUtcMs, isUtcMs } from '../../../platform/utc-time.ts'
+import { DateTime, errorResponses, Nullable, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { EXPLORED_FILTERS, EXPLORED_RANGE, EXPLORED_TRACE, readExplored } from './explorer-query.ts'
+
+const DAY_MS = 86_400_000
+
+const HistogramQuery = Type.Object(
+  {
+    by: Type.Optional(Type.Enum([...COUNT_BY], { default: 'category' })),
+    ...EXPLORED_RANGE,
+    ...EXPLORED_FILTERS,
+    ...EXPLORED_TRACE,
+  },
+  STRICT,
+)
+
+const HistogramRecord = Type.Object(
+  {
+    from: DateTime,
+    to: DateTime,
+    stepSeconds: Type.Integer({ description: 'The length of a bar.' }),
+    total: Type.Integer({ description: 'As many events as the pages of this query hold.' }),
+    bars: Type.Array(DateTime, {
+      description: 'Where each bar begins. The first and the last may reach beyond the range.',
+    }),
+    series: Type.Array(
+      Type.Object(
+        {
+          value: Nullable(Type.String({ description: 'Null: all other values.' })),
+          total: Type.Integer(),
+          counts: Type.Array(Type.Integer(), { description: 'One a bar.' }),
+        },
+        STRICT,
+      ),
+      { description: 'The eight most frequent values, then the others together.' },
+    ),
+  },
+  STRICT,
+)
+
+/** GET /dashboard/events/metrics/histogram: how many events there were, over time. */
+export const getEventHistogram =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/events/metrics/histogram',
+      {
+        ...deps.signedIn('events.read'),
+        schema: {
+          operationId: 'getEventHistogram',
+          summary: 'Count events over time',
+          description:
+            'The last 24 hours by default. Bars of a length that suits the range; exact counts.',
+          tags: ['Explorer'],
+          querystring: HistogramQuery,
+          response: {
+            200: HistogramRecord,
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found', 'overloaded'),
+          },
+        },
+      },
+      async ({ viewer, query: { by = 'category', ...input } }, reply) => {
+        const { filter, workspaceIds, hotSinceMs } = await readExplored(deps, viewer, input)
+        const range = rangeOf(filter, deps.clock())
+        const wish = { range, filter: { ...filter, ...range }, by }
+        const [histogram] = await listOrDrift(reply, 'event_rollup', async () => [
+          await readHistogram(deps.db, { workspaceIds, hotSinceMs }, wish),
+        ])
+        return toRecord(histogram ?? emptyHistogram(range))
+      },
+    )
+  }
+
+/** What is not given: until now, and a day long. */
+function rangeOf(
+  { fromMs, toMs }: { fromMs: number | null; toMs: number | null },
+  nowMs: number,
+): TimeRange {
+  const lastMs = fromMs === null ? nowMs : Math.max(nowMs, fromMs + DAY_MS)
+  const endMs = toMs ?? lastMs
+  const beginMs = fromMs ?? endMs - DAY_MS
+  if (isUtcMs(beginMs) && isUtcMs(endMs)) return { fromMs: beginMs, toMs: endMs }
+  throw new ApiError('invalid_request', { message: 'The range leaves the years 0000 to 9999.' })
+}
+
+function toRecord({ range, stepS, total, bars, series }: Histogram) {
+  return {
+    from: formatUtcMs(range.fromMs),
+    to: formatUtcMs(range.toMs),
+    stepSeconds: stepS,
+    total,
+    bars: bars.map((barMs) => formatUtcMs(isUtcMs(barMs) ? barMs : range.fromMs)),
+    series,
+  }
+}

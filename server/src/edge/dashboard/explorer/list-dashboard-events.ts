@@ -1,0 +1,75 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { exploreEvents } from '../../../outlet/console/explore-events.ts'
+import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { sendExplorerPage } from './explorer-page.ts'
+import {
+  EXPLORED_FILTERS,
+  EXPLORED_RANGE,
+  EXPLORED_TRACE,
+  ExplorerPage,
+  readExplored,
+} from './explorer-query.ts'
+
+const LIMIT_DEFAULT = 50
+const NO_EVENTS = { events: [], nextCursor: null }
+
+const ExplorerQuery = Type.Object(
+  {
+    limit: Type.Optional(
+      Type.Integer({ minimum: 10, maximum: 200, default: 50, description: 'Events per page.' }),
+    ),
+    cursor: Type.Optional(
+      Type.String({ maxLength: 512, description: 'The previous page’s `nextCursor`.' }),
+    ),
+    ...EXPLORED_RANGE,
+    ...EXPLORED_FILTERS,
+    ...EXPLORED_TRACE,
+  },
+  STRICT,
+)
+
+/** GET /dashboard/events: hot events that the member sees, newest first. */
+export const listDashboardEvents =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cursors' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/events',
+      {
+        ...deps.signedIn('events.read'),
+        schema: {
+          operationId: 'listDashboardEvents',
+          summary: 'Find events',
+          description:
+            'Newest first by (timestamp, id). A cursor belongs to its member, workspaces and filters.',
+          tags: ['Explorer'],
+          querystring: ExplorerQuery,
+          response: {
+            // Sent as the text it is made of.
+            200: Type.Unsafe<string>(ExplorerPage),
+            ...errorResponses(
+              ...SESSION_ERRORS,
+              'invalid_request',
+              'invalid_cursor',
+              'not_found',
+              'overloaded',
+            ),
+          },
+        },
+      },
+      async ({ viewer, query: { limit, cursor, ...input } }, reply) => {
+        const explored = await readExplored(deps, viewer, input)
+        const [page] = await listOrDrift(reply, 'rollup_head', async () => [
+          await exploreEvents(deps.db, deps.cursors, {
+            userId: viewer.userId,
+            ...explored,
+            cursor: cursor ?? null,
+            limit: limit ?? LIMIT_DEFAULT,
+          }),
+        ])
+        return await sendExplorerPage(reply, page ?? NO_EVENTS, explored)
+      },
+    )
+  }

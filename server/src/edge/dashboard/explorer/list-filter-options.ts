@@ -1,0 +1,99 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { VALUE_FIELDS } from '../../../ledger/rollup-store.ts'
+import { readFilterOptions } from '../../../outlet/console/filter-options.ts'
+import { listProjectNames } from '../../../tenancy/project-name-store.ts'
+import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { EXPLORED_RANGE, EXPLORED_WORKSPACE, readExplored } from './explorer-query.ts'
+
+const LIMIT_DEFAULT = 20
+
+const OptionsQuery = Type.Object(
+  {
+    field: Type.Enum([...VALUE_FIELDS]),
+    contains: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: 'A to Z match either case.' }),
+    ),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 20 })),
+    ...EXPLORED_WORKSPACE,
+    ...EXPLORED_RANGE,
+  },
+  STRICT,
+)
+
+const FilterOptions = Type.Object(
+  {
+    field: Type.Enum([...VALUE_FIELDS]),
+    values: Type.Array(
+      Type.Object(
+        {
+          value: Type.String(),
+          label: Type.Optional(Type.String({ description: 'A project’s name.' })),
+          count: Type.Integer(),
+        },
+        STRICT,
+      ),
+      { description: 'Most frequent first.' },
+    ),
+    isComplete: Type.Boolean({
+      description: 'False when the field has too many values for all of them to be listed.',
+    }),
+  },
+  STRICT,
+)
+
+/** GET /dashboard/events/filter-options: the values of a field and how many hot events have each. */
+export const listFilterOptions =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/events/filter-options',
+      {
+        ...deps.signedIn('events.read'),
+        schema: {
+          operationId: 'listFilterOptions',
+          summary: 'Suggest values of a filter',
+          description:
+            'Exact counts. `from` and `to`, which go together, are for category and action; the other fields are counted over all hot events.',
+          tags: ['Explorer'],
+          querystring: OptionsQuery,
+          response: {
+            200: FilterOptions,
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found', 'overloaded'),
+          },
+        },
+      },
+      async ({ viewer, query: { field, contains, limit, ...input } }, reply) => {
+        const { filter, workspaceIds, hotSinceMs } = await readExplored(deps, viewer, input)
+        const { fromMs, toMs } = filter
+        if ((fromMs === null) !== (toMs === null)) {
+          throw new ApiError('invalid_request', { message: 'Give both from and to, or neither.' })
+        }
+        const wish = {
+          field,
+          contains: contains ?? null,
+          range: fromMs === null || toMs === null ? null : { fromMs, toMs },
+          limit: limit ?? LIMIT_DEFAULT,
+        }
+        const [options] = await listOrDrift(reply, 'event_value', async () => [
+          await readFilterOptions(deps.db, { workspaceIds, hotSinceMs }, wish),
+        ])
+        const { values = [], isComplete = true } = options ?? {}
+        const names =
+          field === 'projectId'
+            ? await listProjectNames(deps.db, workspaceIds)
+            : new Map<string, string>()
+        return {
+          field,
+          values: values.map(({ value, events }) => {
+            const label = names.get(value)
+            return { value, ...(label !== undefined && { label }), count: events }
+          }),
+          isComplete,
+        }
+      },
+    )
+  }

@@ -1,0 +1,47 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { cancelExport } from '../../../outlet/export/exporter.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { DashboardExport } from '../../schema/dashboard/exports.ts'
+import { ExportParams } from '../../schema/export.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { dashboardExport, getVisibleExport, resourceOf } from './visible-export.ts'
+
+/** POST /dashboard/exports/{jobId}/cancel: ends it, and cuts its downloads. */
+export const cancelDashboardExport =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/exports/:jobId/cancel',
+      {
+        ...deps.signedIn('exports.create'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'cancelDashboardExport',
+          summary: 'Cancel an export',
+          description: 'Downloads that run are cut within a second or two.',
+          tags: ['Exports'],
+          params: ExportParams,
+          response: {
+            200: DashboardExport,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, params } = request
+        const job = await getVisibleExport(deps.db, viewer, params.jobId)
+        await audited(deps, actorOf(request), async (trx, note) => {
+          if (!(await cancelExport(trx, job, new Date(deps.clock())))) return
+          note({
+            action: 'EXPORT_CANCELED',
+            resource: resourceOf(job),
+            metadata: { status: job.status, rows: job.rowsExported },
+          })
+        })
+        const canceled = await getVisibleExport(deps.db, viewer, params.jobId)
+        return await dashboardExport(deps.db, viewer, canceled)
+      },
+    )
+  }

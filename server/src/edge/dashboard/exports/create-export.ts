@@ -1,0 +1,31 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { DashboardExport, DashboardExportInput } from '../../schema/dashboard/exports.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { requestExport } from './visible-export.ts'
+
+/** POST /dashboard/exports: fixes which rows; the download makes the file of them. */
+export const createDashboardExport =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/exports',
+      {
+        ...deps.signedIn('exports.create'),
+        schema: {
+          operationId: 'createDashboardExport',
+          summary: 'Create an export',
+          description:
+            'Of the workspace that `filters.workspaceId` names, or of all that the member sees. The rows are those of this moment.',
+          tags: ['Exports'],
+          body: DashboardExportInput,
+          response: {
+            201: { ...DashboardExport, description: 'Created. Download it within seven days.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) =>
+        await reply.code(201).send(await requestExport(deps, request, request.body)),
+    )
+  }

@@ -1,0 +1,45 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { EXPORT_FORMATS, EXPORT_SOURCES } from '../../../outlet/export/export-job.ts'
+import { PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { ExportCapabilities } from '../../schema/dashboard/exports.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { ExportProbe } from './export-probe.ts'
+
+/** GET /dashboard/exports/capabilities: what works now, and what the plan allows. */
+export const getExportCapabilities =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'downloadBytesMax' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    const probe = new ExportProbe(deps)
+    app.get(
+      '/dashboard/exports/capabilities',
+      {
+        ...deps.signedIn('exports.read'),
+        schema: {
+          operationId: 'getExportCapabilities',
+          summary: 'What can be exported now',
+          description:
+            'Tries a filtered export of hot events, and keeps the answer for a few seconds.',
+          tags: ['Exports'],
+          response: { 200: ExportCapabilities, ...errorResponses(...SESSION_ERRORS) },
+        },
+      },
+      async ({ viewer }) => {
+        const { exportRowsMax } = PLAN_TERMS[viewer.plan]
+        const reason =
+          exportRowsMax === null
+            ? `The plan ${viewer.plan} has no exports; they begin with STARTER.`
+            : await probe.reasonAgainst(viewer)
+        return {
+          filteredHot: reason === null,
+          reason,
+          sources: [...EXPORT_SOURCES],
+          formats: [...EXPORT_FORMATS],
+          rowLimit: exportRowsMax === null ? null : String(exportRowsMax),
+          downloadBytesMax: String(deps.downloadBytesMax),
+        }
+      },
+    )
+  }

@@ -1,0 +1,31 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { DashboardExport } from '../../schema/dashboard/exports.ts'
+import { ExportParams } from '../../schema/export.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { dashboardExport, getVisibleExport } from './visible-export.ts'
+
+/** GET /dashboard/exports/{jobId}: how far it is, and what went wrong. */
+export const getDashboardExport =
+  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/exports/:jobId',
+      {
+        ...deps.signedIn('exports.read'),
+        schema: {
+          operationId: 'getDashboardExport',
+          summary: 'An export',
+          tags: ['Exports'],
+          params: ExportParams,
+          response: { 200: DashboardExport, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+        },
+      },
+      async ({ viewer, params }) =>
+        await dashboardExport(
+          deps.db,
+          viewer,
+          await getVisibleExport(deps.db, viewer, params.jobId),
+        ),
+    )
+  }

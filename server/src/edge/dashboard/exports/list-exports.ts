@@ -1,0 +1,40 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { listVisibleJobs } from '../../../outlet/export/visible-job-store.ts'
+import { readExportPage } from '../../export-page.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { DashboardExportPage } from '../../schema/dashboard/exports.ts'
+import { ExportQuery } from '../../schema/export.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { dashboardExports } from './visible-export.ts'
+
+/** GET /dashboard/exports: newest first. */
+export const listDashboardExports =
+  (deps: Pick<DashboardDeps, 'db' | 'cursors' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/exports',
+      {
+        ...deps.signedIn('exports.read'),
+        schema: {
+          operationId: 'listDashboardExports',
+          summary: 'List exports',
+          description:
+            'Newest first, those of keys included. An ANALYST or VIEWER sees his own and those made for one of his workspaces. A cursor belongs to its member and `status`.',
+          tags: ['Exports'],
+          querystring: ExportQuery,
+          response: {
+            200: DashboardExportPage,
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'invalid_cursor'),
+          },
+        },
+      },
+      async ({ viewer, query }, reply) => {
+        const whose = `dashboard/${viewer.userId}`
+        const { jobs, nextCursor } = await readExportPage(deps.cursors, whose, query, (page) =>
+          listOrDrift(reply, 'export_job', () => listVisibleJobs(deps.db, viewer, page)),
+        )
+        return { data: await dashboardExports(deps.db, viewer, jobs), nextCursor }
+      },
+    )
+  }

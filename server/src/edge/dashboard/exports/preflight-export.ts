@@ -1,0 +1,40 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { preflightExport } from '../../../outlet/export/preflight.ts'
+import { preflightAnswer } from '../../export-record.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { DashboardExportInput, DashboardPreflight } from '../../schema/dashboard/exports.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readDashboardWish } from './export-wish.ts'
+
+/** POST /dashboard/exports/preflight: what an export with this body would come to. */
+export const preflightDashboardExport =
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'downloadBytesMax' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/exports/preflight',
+      {
+        ...deps.signedIn('exports.create'),
+        schema: {
+          operationId: 'preflightDashboardExport',
+          summary: 'Look before an export',
+          description: 'Rows, bytes, and whether the plan or the dashboard cuts it. Makes nothing.',
+          tags: ['Exports'],
+          body: DashboardExportInput,
+          response: {
+            200: DashboardPreflight,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required', 'conflict'),
+          },
+        },
+      },
+      async ({ viewer, body }) => {
+        const wish = await readDashboardWish(deps, viewer, body)
+        const preflight = await preflightExport(deps.exports, wish)
+        return {
+          ...preflightAnswer(preflight),
+          fitsDownload: preflight.leastBytes <= deps.downloadBytesMax,
+        }
+      },
+    )
+  }

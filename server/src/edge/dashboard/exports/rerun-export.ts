@@ -1,0 +1,45 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { rerunExport } from '../../../outlet/export/exporter.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { DashboardExport } from '../../schema/dashboard/exports.ts'
+import { ExportParams } from '../../schema/export.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { addAudited, dashboardExport, getVisibleExport } from './visible-export.ts'
+
+/** POST /dashboard/exports/{jobId}/rerun: a new job with the rows of this one. */
+export const rerunDashboardExport =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/exports/:jobId/rerun',
+      {
+        ...deps.signedIn('exports.create'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'rerunDashboardExport',
+          summary: 'Rerun an export',
+          description: 'The same rows again, whatever became of the job.',
+          tags: ['Exports'],
+          params: ExportParams,
+          response: {
+            201: { ...DashboardExport, description: 'Created. Download it within seven days.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, params } = request
+        const job = await getVisibleExport(deps.db, viewer, params.jobId)
+        // Whoever saw the first sees this one: it stays that workspace's.
+        const by = {
+          plan: viewer.plan,
+          workspaceId: job.workspaceId,
+          createdBy: viewer.userId,
+        }
+        const add = addAudited(deps, request, 'EXPORT_RERUN', { rerunOf: job.id })
+        const again = await rerunExport(deps.exports, job, by, add)
+        return await reply.code(201).send(await dashboardExport(deps.db, viewer, again))
+      },
+    )
+  }

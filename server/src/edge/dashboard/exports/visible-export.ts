@@ -1,0 +1,90 @@
+import type { FastifyRequest } from 'fastify'
+import type { Static } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import type { ExportJob } from '../../../outlet/export/export-job.ts'
+import { type AddJob, createExport } from '../../../outlet/export/exporter.ts'
+import { findVisibleJob } from '../../../outlet/export/visible-job-store.ts'
+import { parseId } from '../../../platform/id.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import { listMemberEmails } from '../../../tenancy/member-email-store.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
+import { exportRecord } from '../../export-record.ts'
+import type { DashboardExport, DashboardExportInput } from '../../schema/dashboard/exports.ts'
+import { actorOf, type AuditAction, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readDashboardWish } from './export-wish.ts'
+
+/** What a path names, for whoever may see it. */
+export async function getVisibleExport(
+  db: Queryable,
+  viewer: Viewer,
+  id: string,
+): Promise<ExportJob> {
+  const jobId = parseId<'export-job'>(id)
+  const job = jobId && (await findVisibleJob(db, viewer, jobId))
+  if (!job) throw new ApiError('not_found')
+  return job
+}
+
+/** Jobs as they are shown, each with whoever made it. */
+export async function dashboardExports(
+  db: Queryable,
+  { companyId }: Viewer,
+  jobs: readonly ExportJob[],
+): Promise<Static<typeof DashboardExport>[]> {
+  const userIds = [...new Set(jobs.flatMap(({ createdBy }) => createdBy ?? []))]
+  const emails = await listMemberEmails(db, { companyId, userIds })
+  return jobs.map((job) => ({
+    ...exportRecord(job),
+    createdBy:
+      job.createdBy === null
+        ? { kind: 'KEY' as const, email: null }
+        : { kind: 'MEMBER' as const, email: emails.get(job.createdBy) ?? null },
+    workspaceIds: job.ranges.map(({ workspaceId }) => workspaceId),
+  }))
+}
+
+export async function dashboardExport(db: Queryable, viewer: Viewer, job: ExportJob) {
+  const [record] = await dashboardExports(db, viewer, [job])
+  if (!record) throw new ApiError('not_found')
+  return record
+}
+
+/** How the audit names it. */
+export function resourceOf({ id }: Pick<ExportJob, 'id'>) {
+  return { type: 'export_job', id }
+}
+
+/** Puts a new job into the table together with the entry that says so. */
+export function addAudited(
+  deps: Pick<DashboardDeps, 'db' | 'clock'>,
+  request: FastifyRequest,
+  action: AuditAction,
+  metadata: Record<string, unknown> = {},
+): AddJob {
+  return (insert) =>
+    audited(deps, actorOf(request), async (trx, note) => {
+      const job = await insert(trx)
+      const { source, format, filters, rowLimit } = exportRecord(job)
+      const what = { source, format, filters, rowLimit, ...metadata }
+      note({ action, resource: resourceOf(job), metadata: what })
+      return job
+    })
+}
+
+type RequestDeps = Pick<DashboardDeps, 'db' | 'clock' | 'exports'>
+
+/** Makes the export that a body asks for, for whoever sends the request. */
+export async function requestExport(
+  deps: RequestDeps,
+  request: FastifyRequest,
+  body: Static<typeof DashboardExportInput>,
+  metadata: Record<string, unknown> = {},
+): Promise<Static<typeof DashboardExport>> {
+  const { viewer } = request
+  const wish = await readDashboardWish(deps, viewer, body)
+  const { savedExplorerViewId: viewId } = body
+  const origin = { ...(viewId !== undefined && { viewId }), ...metadata }
+  const add = addAudited(deps, request, 'EXPORT_REQUESTED', origin)
+  return await dashboardExport(deps.db, viewer, await createExport(deps.exports, wish, add))
+}

@@ -1,0 +1,47 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { deleteTemplate } from '../../../outlet/console/template-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { TemplateParams } from '../../schema/dashboard/templates.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getChangeableTemplate, resourceOf } from './template-resource.ts'
+
+/** DELETE /dashboard/export-templates/{templateId} */
+export const deleteExportTemplate =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.delete(
+      '/dashboard/export-templates/:templateId',
+      {
+        ...deps.signedIn('templates.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'deleteExportTemplate',
+          summary: 'Delete an export template',
+          description: 'Its owner may, an OWNER and an ADMIN. Exports made from it stay.',
+          tags: ['Templates'],
+          params: TemplateParams,
+          response: {
+            204: Type.Null({ description: 'Deleted.' }),
+            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
+          },
+        },
+      },
+      async (request, reply) => {
+        await audited(deps, actorOf(request), async (trx, note) => {
+          const { viewer, params } = request
+          const template = await getChangeableTemplate(trx, viewer, params.templateId)
+          await deleteTemplate(trx, template)
+          const { name, workspaceId } = template
+          note({
+            action: 'EXPORT_TEMPLATE_DELETED',
+            resource: resourceOf(template),
+            metadata: { name, workspaceId },
+          })
+        })
+        return await reply.code(204).send(null)
+      },
+    )
+  }

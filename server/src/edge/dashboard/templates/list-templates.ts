@@ -1,0 +1,32 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { listTemplates } from '../../../outlet/console/template-store.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { TemplateList } from '../../schema/dashboard/templates.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { templateRecord } from './template-resource.ts'
+
+/** GET /dashboard/export-templates */
+export const listExportTemplates =
+  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/export-templates',
+      {
+        ...deps.signedIn('templates.read'),
+        schema: {
+          operationId: 'listExportTemplates',
+          summary: 'List export templates',
+          description: 'By name: those that name no workspace, or one that the member sees.',
+          tags: ['Templates'],
+          response: { 200: TemplateList, ...errorResponses(...SESSION_ERRORS) },
+        },
+      },
+      async ({ viewer }, reply) => {
+        const templates = await listOrDrift(reply, 'export_template', () =>
+          listTemplates(deps.db, viewer),
+        )
+        return { templates: templates.map((template) => templateRecord(viewer, template)) }
+      },
+    )
+  }

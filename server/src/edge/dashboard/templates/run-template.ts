@@ -1,0 +1,66 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { DashboardExport } from '../../schema/dashboard/exports.ts'
+import { TemplateParams } from '../../schema/dashboard/templates.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { requestExport } from '../exports/visible-export.ts'
+import { refuseUnusable } from '../stored-input.ts'
+import { getVisibleView } from '../views/view-resource.ts'
+import { getVisibleTemplate, readStoredBody } from './template-resource.ts'
+
+/** POST /dashboard/export-templates/{templateId}/run: an export for whoever runs it. */
+export const runExportTemplate =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/export-templates/:templateId/run',
+      {
+        ...deps.signedIn('exports.create'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'runExportTemplate',
+          summary: 'Run an export template',
+          description:
+            'As `POST /dashboard/exports` with its body, of the workspaces that whoever runs it sees.',
+          tags: ['Templates'],
+          params: TemplateParams,
+          response: {
+            201: { ...DashboardExport, description: 'Created. Download it within seven days.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, params } = request
+        const template = await getVisibleTemplate(deps.db, viewer, params.templateId)
+        const body = readStoredBody(template.body)
+        refuseUnusable('template', body)
+        await refuseLostView(deps.db, viewer, body.value.savedExplorerViewId)
+        const origin = { templateId: template.id }
+        return await reply.code(201).send(await requestExport(deps, request, body.value, origin))
+      },
+    )
+  }
+
+/** The template is there, so a plain 404 for its view would mislead. */
+async function refuseLostView(
+  db: Queryable,
+  viewer: Viewer,
+  viewId: string | undefined,
+): Promise<void> {
+  if (viewId === undefined) return
+  try {
+    await getVisibleView(db, viewer, viewId)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'not_found') throw error
+    throw new ApiError('conflict', {
+      message:
+        'The saved view that this template uses was deleted, or is not shared with you. Save the template again with another view, or with filters of its own.',
+      cause: error,
+    })
+  }
+}

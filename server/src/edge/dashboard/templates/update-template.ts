@@ -1,0 +1,64 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { updateTemplate } from '../../../outlet/console/template-store.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { TemplateChange, TemplateParams, TemplateRecord } from '../../schema/dashboard/templates.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import {
+  getChangeableTemplate,
+  getVisibleTemplate,
+  resourceOf,
+  templateRecord,
+  tryBody,
+} from './template-resource.ts'
+
+/** PATCH /dashboard/export-templates/{templateId} */
+export const updateExportTemplate =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.patch(
+      '/dashboard/export-templates/:templateId',
+      {
+        ...deps.signedIn('templates.manage'),
+        schema: {
+          operationId: 'updateExportTemplate',
+          summary: 'Change an export template',
+          description: 'Its owner may, an OWNER and an ADMIN.',
+          tags: ['Templates'],
+          params: TemplateParams,
+          body: TemplateChange,
+          response: {
+            200: TemplateRecord,
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request) => {
+        const { viewer, params } = request
+        const { name: named, body } = request.body
+        const name = named === undefined ? undefined : readName(named)
+        const changed = await audited(deps, actorOf(request), async (trx, note) => {
+          const template = await getChangeableTemplate(trx, viewer, params.templateId)
+          const after = {
+            ...(name !== undefined && { name }),
+            ...(body !== undefined && {
+              body,
+              workspaceId: await tryBody({ ...deps, db: trx }, viewer, body),
+            }),
+          }
+          await updateTemplate(trx, template, after, new Date(deps.clock()))
+          const before = Object.fromEntries(
+            Object.entries(template).filter(([field]) => field in after),
+          )
+          note({
+            action: 'EXPORT_TEMPLATE_CHANGED',
+            resource: resourceOf(template),
+            metadata: { before, after },
+          })
+          return await getVisibleTemplate(trx, viewer, template.id)
+        })
+        return templateRecord(viewer, changed)
+      },
+    )
+  }

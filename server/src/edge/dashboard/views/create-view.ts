@@ -1,0 +1,48 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { insertView } from '../../../outlet/console/view-store.ts'
+import { newId } from '../../../platform/id.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { ViewInput, ViewRecord } from '../../schema/dashboard/views.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import { tryView } from './view-input.ts'
+import { getVisibleView, resourceOf, viewRecord } from './view-resource.ts'
+
+/** POST /dashboard/explorer/views */
+export const createExplorerView =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/explorer/views',
+      {
+        ...deps.signedIn('views.manage'),
+        schema: {
+          operationId: 'createExplorerView',
+          summary: 'Save a view',
+          tags: ['Views'],
+          body: ViewInput,
+          response: {
+            201: { ...ViewRecord, description: 'Saved.' },
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { viewer, body } = request
+        const name = readName(body.name)
+        const { workspaceId } = await tryView(deps, viewer, body)
+        const { visibility, query } = body
+        const nowMs = deps.clock()
+        const id = newId<'explorer-view'>(nowMs)
+        const view = await audited(deps, actorOf(request), async (trx, note) => {
+          const { companyId, userId: ownerId } = viewer
+          const content = { workspaceId, name, visibility, query }
+          await insertView(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
+          note({ action: 'VIEW_CREATED', resource: resourceOf({ id }), metadata: content })
+          return await getVisibleView(trx, viewer, id)
+        })
+        return await reply.code(201).send(viewRecord(viewer, view))
+      },
+    )
+  }

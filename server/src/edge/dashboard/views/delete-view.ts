@@ -1,0 +1,46 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { deleteView } from '../../../outlet/console/view-store.ts'
+import { refuseBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { ViewParams } from '../../schema/dashboard/views.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { getChangeableView, resourceOf } from './view-resource.ts'
+
+/** DELETE /dashboard/explorer/views/{viewId} */
+export const deleteExplorerView =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.delete(
+      '/dashboard/explorer/views/:viewId',
+      {
+        ...deps.signedIn('views.manage'),
+        preValidation: refuseBody,
+        schema: {
+          operationId: 'deleteExplorerView',
+          summary: 'Delete a saved view',
+          description: 'Its owner may; a shared one also an OWNER or ADMIN.',
+          tags: ['Views'],
+          params: ViewParams,
+          response: {
+            204: Type.Null({ description: 'Deleted.' }),
+            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
+          },
+        },
+      },
+      async (request, reply) => {
+        await audited(deps, actorOf(request), async (trx, note) => {
+          const view = await getChangeableView(trx, request.viewer, request.params.viewId)
+          await deleteView(trx, view)
+          const { name, visibility, workspaceId } = view
+          note({
+            action: 'VIEW_DELETED',
+            resource: resourceOf(view),
+            metadata: { name, visibility, workspaceId },
+          })
+        })
+        return await reply.code(204).send(null)
+      },
+    )
+  }

@@ -1,0 +1,30 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { listViews } from '../../../outlet/console/view-store.ts'
+import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
+import { ViewList } from '../../schema/dashboard/views.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
+import { viewRecord } from './view-resource.ts'
+
+/** GET /dashboard/explorer/views: one's own, and those shared with workspaces one sees. */
+export const listExplorerViews =
+  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/dashboard/explorer/views',
+      {
+        ...deps.signedIn('events.read'),
+        schema: {
+          operationId: 'listExplorerViews',
+          summary: 'List saved views',
+          description: 'By name: one’s own, and those shared with workspaces that one sees.',
+          tags: ['Views'],
+          response: { 200: ViewList, ...errorResponses(...SESSION_ERRORS) },
+        },
+      },
+      async ({ viewer }, reply) => {
+        const views = await listOrDrift(reply, 'explorer_view', () => listViews(deps.db, viewer))
+        return { views: views.map((view) => viewRecord(viewer, view)) }
+      },
+    )
+  }

@@ -1,0 +1,75 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { exploreEvents } from '../../../outlet/console/explore-events.ts'
+import { readAbsentBody } from '../../no-body.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { ViewParams, ViewRunInput } from '../../schema/dashboard/views.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { ExplorerPage } from '../explorer/explorer-query.ts'
+import { sendExplorerPage } from '../explorer/explorer-page.ts'
+import { refuseUnusable } from '../stored-input.ts'
+import { exploreView } from './view-input.ts'
+import { getVisibleView, readStoredQuery } from './view-resource.ts'
+
+const LIMIT_DEFAULT = 50
+
+/** POST /dashboard/explorer/views/{viewId}/run: a page of what it finds, for whoever runs it. */
+export const runExplorerView =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cursors' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.post(
+      '/dashboard/explorer/views/:viewId/run',
+      {
+        ...deps.signedIn('events.read'),
+        preValidation: readAbsentBody,
+        schema: {
+          operationId: 'runExplorerView',
+          summary: 'Run a saved view',
+          description:
+            'The same page as `GET /dashboard/events` with the view’s query, of the workspaces that whoever runs it sees.',
+          tags: ['Views'],
+          params: ViewParams,
+          body: ViewRunInput,
+          response: {
+            // Sent as the text it is made of.
+            200: Type.Unsafe<string>(ExplorerPage),
+            ...errorResponses(
+              ...CHANGE_ERRORS,
+              'invalid_cursor',
+              'not_found',
+              'conflict',
+              'overloaded',
+            ),
+          },
+        },
+      },
+      async ({ viewer, params, body }, reply) => {
+        const view = await getVisibleView(deps.db, viewer, params.viewId)
+        const query = readStoredQuery(view.query)
+        refuseUnusable('view', query)
+        const binding = `view/${viewer.userId}/${view.id}`
+        const place = body.cursor === undefined ? null : deps.cursors.decode(body.cursor, binding)
+        const { ranAtMs, cursor } =
+          body.cursor === undefined ? { ranAtMs: deps.clock(), cursor: null } : placeOf(place)
+        const wish = { workspaceId: view.workspaceId, query: query.value }
+        const explored = await exploreView(deps, viewer, wish, ranAtMs)
+        const page = await exploreEvents(deps.db, deps.cursors, {
+          userId: viewer.userId,
+          ...explored,
+          cursor,
+          limit: body.limit ?? LIMIT_DEFAULT,
+        })
+        const next =
+          page.nextCursor && deps.cursors.encode(`${ranAtMs}/${page.nextCursor}`, binding)
+        return await sendExplorerPage(reply, { ...page, nextCursor: next }, explored)
+      },
+    )
+  }
+
+/** Where the explorer is, and when the first page was asked for: a relative range must not move on. */
+function placeOf(text: string | null): { ranAtMs: number; cursor: string } {
+  const [, ms, cursor] = /^(\d+)\/(.+)$/.exec(text ?? '') ?? []
+  if (ms === undefined || cursor === undefined) throw new ApiError('invalid_cursor')
+  return { ranAtMs: Number(ms), cursor }
+}

@@ -1,0 +1,77 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import type { ExplorerView } from '../../../outlet/console/view.ts'
+import { updateView } from '../../../outlet/console/view-store.ts'
+import { visibleWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
+import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
+import { ViewChange, ViewParams, ViewRecord } from '../../schema/dashboard/views.ts'
+import { actorOf, audited } from '../audit.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readName } from '../name-input.ts'
+import { tryView } from './view-input.ts'
+import { getChangeableView, getVisibleView, resourceOf, viewRecord } from './view-resource.ts'
+
+/** PATCH /dashboard/explorer/views/{viewId} */
+export const updateExplorerView =
+  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.patch(
+      '/dashboard/explorer/views/:viewId',
+      {
+        ...deps.signedIn('views.manage'),
+        schema: {
+          operationId: 'updateExplorerView',
+          summary: 'Change a saved view',
+          description: 'Its owner may; a shared one also an OWNER or ADMIN.',
+          tags: ['Views'],
+          params: ViewParams,
+          body: ViewChange,
+          response: { 200: ViewRecord, ...errorResponses(...CHANGE_ERRORS, 'not_found') },
+        },
+      },
+      async (request) => {
+        const { viewer, params, body } = request
+        const { name: named, workspaceId: wanted, visibility, query } = body
+        const name = named === undefined ? undefined : readName(named)
+        const workspaceId =
+          typeof wanted === 'string' ? await visibleWorkspace(deps.db, viewer, wanted) : wanted
+        const change = await audited(deps, actorOf(request), async (trx, note) => {
+          const view = await getChangeableView(trx, viewer, params.viewId)
+          refuseHiding(viewer, view, visibility)
+          if (query) {
+            const place = workspaceId === undefined ? view.workspaceId : workspaceId
+            await tryView({ ...deps, db: trx }, viewer, { workspaceId: place, query })
+          }
+          const after = {
+            ...(name !== undefined && { name }),
+            ...(workspaceId !== undefined && { workspaceId }),
+            ...(visibility !== undefined && { visibility }),
+            ...(query !== undefined && { query }),
+          }
+          await updateView(trx, view, after, new Date(deps.clock()))
+          const before = Object.fromEntries(
+            Object.entries(view).filter(([field]) => field in after),
+          )
+          note({
+            action: 'VIEW_CHANGED',
+            resource: resourceOf(view),
+            metadata: { before, after },
+          })
+          return await getVisibleView(trx, viewer, view.id)
+        })
+        return viewRecord(viewer, change)
+      },
+    )
+  }
+
+/** Nobody else would see it again, and it may be that nobody at all. */
+function refuseHiding(
+  viewer: Viewer,
+  { ownerId }: ExplorerView,
+  visibility: string | undefined,
+): void {
+  if (visibility !== 'PRIVATE' || ownerId === viewer.userId) return
+  throw new ApiError('insufficient_role', {
+    message: 'Only the owner of a view can make it private. Delete it, or save a view of your own.',
+  })
+}

@@ -1,0 +1,67 @@
+import type { Static } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { rangeAt, type RelativeRange } from '../../../outlet/console/relative-range.ts'
+import { formatUtcMs } from '../../../platform/utc-time.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
+import type { ViewQuery } from '../../schema/dashboard/views.ts'
+import type { DashboardDeps } from '../dashboard-deps.ts'
+import { type Explored, type ExplorerInput, readExplored } from '../explorer/explorer-query.ts'
+
+type Times = { range?: RelativeRange; from?: string; to?: string }
+
+/** A relative range becomes the times it means at this moment; others stay as they are. */
+export function timesAt({ range, from, to }: Times, nowMs: number): { from?: string; to?: string } {
+  if (range === undefined) {
+    return { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+  }
+  const { fromMs, toMs } = rangeAt(range, nowMs)
+  return { from: formatUtcMs(fromMs), to: formatUtcMs(toMs) }
+}
+
+/** `path` is where the range stands. */
+export function refuseTwoTimes({ range, from, to }: Times, path: string): void {
+  if (range === undefined || (from === undefined && to === undefined)) return
+  const message = 'stands instead of from and to, not beside them'
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: ${path} ${message}.`,
+    details: [{ path, message }],
+  })
+}
+
+/** A query without what is only for the page, at this moment. */
+export function filtersAt(query: Static<typeof ViewQuery>, nowMs: number): ExplorerInput {
+  const { range: _range, columns: _columns, groupBy: _groupBy, ...filters } = query
+  return { ...filters, ...timesAt(query, nowMs) }
+}
+
+type Place = { workspaceId: string | null; query: Static<typeof ViewQuery> }
+
+/** What a view comes to for whoever runs it; his own workspaces, whoever made it. */
+export async function exploreView(
+  deps: Pick<DashboardDeps, 'db' | 'clock'>,
+  viewer: Viewer,
+  { workspaceId, query }: Place,
+  nowMs: number,
+): Promise<Explored> {
+  const filters = filtersAt(query, nowMs)
+  return await readExplored(deps, viewer, {
+    ...filters,
+    ...(workspaceId !== null && { workspaceId }),
+  })
+}
+
+/** Refuses to save what could not be run. Paths of faults become those of the body. */
+export async function tryView(
+  deps: Pick<DashboardDeps, 'db' | 'clock'>,
+  viewer: Viewer,
+  place: Place,
+): Promise<Explored> {
+  refuseTwoTimes(place.query, '/query/range')
+  try {
+    return await exploreView(deps, viewer, place, deps.clock())
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.details === undefined) throw error
+    const details = error.details.map(({ path, message }) => ({ path: `/query/${path}`, message }))
+    throw new ApiError(error.code, { message: error.message, details, cause: error })
+  }
+}

@@ -1,0 +1,63 @@
+import type { Static } from 'typebox'
+import { ApiError } from '../../../errors.ts'
+import { type ExplorerView, mayChangeView } from '../../../outlet/console/view.ts'
+import { findView, lockView } from '../../../outlet/console/view-store.ts'
+import { parseId } from '../../../platform/id.ts'
+import type { Queryable } from '../../../platform/pg.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
+import { ViewQuery, type ViewRecord } from '../../schema/dashboard/views.ts'
+import { createStoredReader } from '../stored-input.ts'
+
+export const readStoredQuery = createStoredReader(ViewQuery, {})
+
+/** What a path or a body names, for whoever sees it. */
+export async function getVisibleView(
+  db: Queryable,
+  viewer: Viewer,
+  id: string,
+): Promise<ExplorerView> {
+  const viewId = parseId<'explorer-view'>(id)
+  const view = viewId && (await findView(db, viewer, viewId))
+  if (!view) throw new ApiError('not_found')
+  return view
+}
+
+/** The same for a change: whoever sees it and may not change it is told so. */
+export async function getChangeableView(
+  trx: Queryable,
+  viewer: Viewer,
+  id: string,
+): Promise<ExplorerView> {
+  const viewId = parseId<'explorer-view'>(id)
+  const view = viewId && (await lockView(trx, viewer, viewId))
+  if (!view) throw new ApiError('not_found')
+  if (!mayChangeView(viewer, view)) {
+    throw new ApiError('insufficient_role', {
+      message: `Your role is ${viewer.role}; a shared view is changed by its owner, an OWNER or an ADMIN.`,
+    })
+  }
+  return view
+}
+
+export function viewRecord(viewer: Viewer, view: ExplorerView): Static<typeof ViewRecord> {
+  const { value, isUsable, unusableFields } = readStoredQuery(view.query)
+  const { ownerId, ownerEmail } = view
+  return {
+    id: view.id,
+    name: view.name,
+    workspaceId: view.workspaceId,
+    visibility: view.visibility,
+    query: value,
+    isUsable,
+    unusableFields,
+    owner: ownerId === null || ownerEmail === null ? null : { id: ownerId, email: ownerEmail },
+    mayChange: mayChangeView(viewer, view),
+    createdAt: view.createdAt.toISOString(),
+    updatedAt: view.updatedAt.toISOString(),
+  }
+}
+
+/** How the audit names it. */
+export function resourceOf({ id }: Pick<ExplorerView, 'id'>) {
+  return { type: 'explorer_view', id }
+}

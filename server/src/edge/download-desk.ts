@@ -1,0 +1,111 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../errors.ts'
+import { ColdCache } from '../ledger/cold-cache.ts'
+import { type Download, openDownload } from '../outlet/export/download.ts'
+import type { ExportFormat, ExportJob } from '../outlet/export/export-job.ts'
+import type { ExportResult } from '../outlet/export/export-job-store.ts'
+import type { ExportDeps } from '../outlet/export/exporter.ts'
+import { ReadTurns } from '../outlet/export/read-turns.ts'
+import { prefersGzip } from './accept-encoding.ts'
+import { DownloadSlots } from './download-slots.ts'
+import { sendDownload } from './send-download.ts'
+
+const SLOT_LIMITS = { downloadsMax: 200, perCompanyMax: 50, graceMs: 5_000 }
+/** Of the node's connections, which are there for every other call too. */
+const READS_AT_ONCE_MAX = 6
+/** However slow a client is, in this time it takes something. */
+const STALL_MS_MAX = 600_000
+
+const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
+  JSONL: { type: 'application/x-ndjson', extension: 'jsonl' },
+  CSV: { type: 'text/csv; charset=utf-8', extension: 'csv' },
+}
+
+/** What a route asks for beside the download itself. */
+export type DownloadTerms = {
+  /** Called when there is a place for it; throws to refuse it. */
+  check: () => Promise<void>
+  /** Called before the first byte; throws to refuse it. */
+  begin: () => Promise<void>
+  /** Makes the job succeed, before the client is told that this was all; throws to cut it. */
+  finish: (download: Download) => Promise<ExportResult>
+  /** Uncompressed. */
+  bytesMax: number
+}
+
+const PLAIN: DownloadTerms = {
+  check: async () => {},
+  begin: async () => {},
+  finish: (download) => download.finish(),
+  bytesMax: Infinity,
+}
+
+/** The downloads of a node, whoever asks for them: they share its memory and its connections. */
+export class DownloadDesk {
+  readonly #deps: ExportDeps
+  readonly #slots = new DownloadSlots(SLOT_LIMITS)
+  readonly #turns = new ReadTurns(READS_AT_ONCE_MAX)
+  readonly #cache = new ColdCache()
+
+  constructor(deps: ExportDeps) {
+    this.#deps = deps
+  }
+
+  /** Runs the job: what it throws is an answer, and what goes wrong later cuts the connection. */
+  async send(
+    { raw: request }: FastifyRequest,
+    reply: FastifyReply,
+    job: ExportJob,
+    { check, begin, finish, bytesMax }: DownloadTerms = PLAIN,
+  ): Promise<void> {
+    using slot = this.#slots.take(job.companyId)
+    const { stop } = slot
+    // Nobody is left to read it; what it says is that this is no fault of ours.
+    reply.raw.once('close', () => stop.abort(new ApiError('overloaded')))
+    await check()
+    const terms = { stop, turns: this.#turns, cache: this.#cache, bytesMax }
+    await using download = await openDownload(this.#deps, job, terms)
+    await begin()
+    const isGzip = prefersGzip(request.headers['accept-encoding']?.toString())
+    const hasTrailers = request.httpVersion !== '1.0'
+    const startedAtMs = performance.now()
+    reply.headers(headersOf(job, { isGzip, hasTrailers }))
+    reply.hijack()
+    for (const [name, value] of Object.entries(reply.getHeaders())) {
+      if (value !== undefined) reply.raw.setHeader(name, value)
+    }
+    reply.raw.flushHeaders()
+    const sendable = {
+      chunks: () => download.chunks(),
+      finish: () => finish(download),
+      signal: download.signal,
+    }
+    const sending = await sendDownload(reply.raw, sendable, { isGzip, stallMsMax: STALL_MS_MAX })
+    this.#deps.logger.info({
+      event: sending.kind === 'complete' ? 'export.downloaded' : 'export.cut',
+      jobId: job.id,
+      rows: download.rows,
+      durationMs: Math.round(performance.now() - startedAtMs),
+      ...(sending.kind === 'cut' && { reason: String(sending.cause) }),
+    })
+  }
+
+  /** Lets those that run come to their end for a while, then cuts them. */
+  async close(): Promise<void> {
+    await this.#slots.close()
+  }
+}
+
+function headersOf(
+  { id, format }: ExportJob,
+  { isGzip, hasTrailers }: { isGzip: boolean; hasTrailers: boolean },
+): Record<string, string> {
+  const { type, extension } = CONTENT[format]
+  return {
+    'content-type': type,
+    'content-disposition': `attachment; filename="annals-export-${id}.${extension}"`,
+    vary: 'accept-encoding',
+    ...(isGzip && { 'content-encoding': 'gzip' }),
+    ...(hasTrailers && { trailer: 'x-row-count, x-content-sha256' }),
+  }
+}

@@ -1,0 +1,37 @@
+import { ApiError } from '../errors.ts'
+import type { ExportJob, ExportJobId, ExportStatus } from '../outlet/export/export-job.ts'
+import type { JobPage } from '../outlet/export/export-job-store.ts'
+import type { CursorCodec } from '../platform/cursor.ts'
+import { parseId } from '../platform/id.ts'
+
+const LIMIT_DEFAULT = 50
+
+/** A page of jobs, newest first. `whose` says which list it is of: a cursor belongs to it. */
+export async function readExportPage(
+  cursors: CursorCodec,
+  whose: string,
+  query: { limit?: number; cursor?: string; status?: ExportStatus },
+  list: (page: JobPage) => Promise<ExportJob[]>,
+): Promise<{ jobs: ExportJob[]; nextCursor: string | null }> {
+  const status = query.status ?? null
+  const binding = `exports/${whose}/${status ?? 'all'}`
+  const limit = query.limit ?? LIMIT_DEFAULT
+  const before = query.cursor === undefined ? null : placeOf(cursors.decode(query.cursor, binding))
+  // One more than asked for tells whether there is a further page.
+  const jobs = await list({ status, before, limit: limit + 1 })
+  const hasMore = jobs.length > limit
+  if (hasMore) jobs.pop()
+  const last = jobs.at(-1)
+  return { jobs, nextCursor: hasMore && last ? cursors.encode(placeText(last), binding) : null }
+}
+
+function placeText({ createdAt, id }: ExportJob): string {
+  return `${createdAt.getTime()}/${id}`
+}
+
+function placeOf(text: string | null): { createdAt: Date; id: ExportJobId } {
+  const [ms = '', id = ''] = text?.split('/') ?? []
+  const jobId: ExportJobId | null = parseId(id)
+  if (jobId === null) throw new ApiError('invalid_cursor')
+  return { createdAt: new Date(Number(ms)), id: jobId }
+}

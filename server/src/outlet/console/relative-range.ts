@@ -1,0 +1,26 @@
+/** Ranges of a saved query: they end at the moment it is run. */
+export const VIEW_RANGES = ['15m', '1h', '24h', '7d', '30d', '90d'] as const
+/** Of an export, which may also be of the calendar month before this one, in UTC. */
+export const EXPORT_RANGES = [...VIEW_RANGES, 'previousMonth'] as const
+export type RelativeRange = (typeof EXPORT_RANGES)[number]
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
+
+const SPAN_MS: Record<(typeof VIEW_RANGES)[number], number> = {
+  '15m': 15 * MINUTE_MS,
+  '1h': HOUR_MS,
+  '24h': DAY_MS,
+  '7d': 7 * DAY_MS,
+  '30d': 30 * DAY_MS,
+  '90d': 90 * DAY_MS,
+}
+
+/** What a range means at this moment; the end is exclusive. */
+export function rangeAt(range: RelativeRange, nowMs: number): { fromMs: number; toMs: number } {
+  if (range !== 'previousMonth') return { fromMs: nowMs - SPAN_MS[range], toMs: nowMs }
+  const now = new Date(nowMs)
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]
+  return { fromMs: Date.UTC(year, month - 1), toMs: Date.UTC(year, month) }
+}

@@ -1,0 +1,40 @@
+import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { readHotPage } from '../../ledger/hot-page-store.ts'
+import { withDeadline } from '../../platform/deadline.ts'
+import { type ExportDeps, type ExportWish, planExport } from './exporter.ts'
+
+const PROBE_MS_MAX = 2_000
+const PROBED_MS = 3_600_000
+
+/**
+ * Tries whether a filtered export of hot events works at this moment: one is planned, of which nothing
+ * is kept, and its first page is read. Throws when it does not, or not in time.
+ */
+export async function probeFilteredHot(
+  deps: ExportDeps,
+  by: Pick<ExportWish, 'companyId' | 'plan' | 'workspaceIds'>,
+): Promise<void> {
+  const late = () => new Error('the probe of a filtered export took too long')
+  await withDeadline(probe(deps, by), { timeoutMs: PROBE_MS_MAX, late })
+}
+
+async function probe(
+  deps: ExportDeps,
+  by: Pick<ExportWish, 'companyId' | 'plan' | 'workspaceIds'>,
+): Promise<void> {
+  const filter = { ...NO_FILTER, fromMs: deps.clock() - PROBED_MS, category: 'x', text: 'x' }
+  const { ranges } = await planExport(deps, {
+    ...by,
+    workspaceId: null,
+    createdBy: null,
+    filterWorkspaceId: null,
+    source: 'HOT',
+    format: 'JSONL',
+    filter,
+    limit: 1,
+  })
+  const [range] = ranges
+  const page = range ?? by.workspaceIds.map((workspaceId) => ({ workspaceId, toSeq: 1 }))[0]
+  // The last event alone is enough to know that they can be read.
+  if (page) await readHotPage(deps.database, { ...page, fromSeq: page.toSeq, filter, limit: 1 })
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { sql } from 'kysely'
+import { Database } from '../../src/platform/pg.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { Role } from '../../src/tenancy/user-store.ts'
+import { type Member, signInAs } from './dashboard.ts'
+import { documented } from './documented.ts'
+import { type OpenDownload, openStream, storeEvents } from './exports.ts'
+import type { TestApp } from './start-app.ts'
+
+/** Text that would be a script or a formula for whoever takes it for one. */
+export const HOSTILE = '<script>alert(1)</script>"\'=HYPERLINK("x")\u2028{{7*7}}'
+
+/** For what the service itself may not do to the database. */
+export async function asOwner<T>(
+  annals: TestApp,
+  work: (db: Database['db']) => Promise<T>,
+): Promise<T> {
+  await using owner = new Database({
+    connection: annals.database.connection,
+    role: 'owner',
+    connectionsMax: 1,
+    logger: createLogger('silent'),
+  })
+  return await work(owner.db)
+}
+
+/** As it is while the database does not have the table yet. */
+export async function withoutTable(
+  annals: TestApp,
+  table: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  const later = `${table}_of_tomorrow`
+  await asOwner(annals, async (db) => {
+    await sql`alter table ${sql.ref(table)} rename to ${sql.ref(later)}`.execute(db)
+    try {
+      await work()
+    } finally {
+      await sql`alter table ${sql.ref(later)} rename to ${sql.ref(table)}`.execute(db)
+    }
+  })
+}
+
+/** A member whose every answer is compared with the document. */
+export async function enrol(
+  annals: TestApp,
+  company: FoundedCompany,
+  role: Role,
+  ...places: readonly { id: FoundedCompany['workspace']['id'] }[]
+): Promise<Member> {
+  const member = await signInAs(
+    annals,
+    company,
+    role,
+    places.map(({ id }) => id),
+  )
+  return await documented(member)
+}
+
+/** A company with two workspaces, each with its own events: what is whose can be told by `action`. */
+export async function foundTwo(annals: TestApp) {
+  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const [production, staging] = company.workspaces
+  assert(production && staging)
+  for (const [place, name] of [
+    [production, 'production'],
+    [staging, 'staging'],
+  ] as const) {
+    await storeEvents(annals, place.workspaceKey, [
+      { category: 'auth', action: `${name}.login`, actor: { email: 'ann@example.com' } },
+      {
+        category: 'billing',
+        action: `${name}.invoice`,
+        resource: { type: 'invoice', id: 'inv-1' },
+      },
+      { category: 'auth', action: `${name}.logout`, actor: { email: 'bo@example.com' } },
+    ])
+  }
+  return { company, production, staging }
+}
+
+export async function openDashboardDownload(
+  { url }: TestApp,
+  { cookie }: Member,
+  jobId: string,
+  headers: Record<string, string> = {},
+): Promise<OpenDownload> {
+  const own = { cookie, 'sec-fetch-site': 'same-origin', ...headers }
+  return await openStream(`${url}/dashboard/exports/${jobId}/download`, own)
+}

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { readBytes } from '../harness/cut-downloads.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { asOwner, enrol, openDashboardDownload } from '../harness/console.ts'
+import { type Member, readAudit } from '../harness/dashboard.ts'
+import { eventually } from '../harness/eventually.ts'
+import { download, storeBulk, storeEvents } from '../harness/exports.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const BYTES_MAX = 500_000
+const annals = await startTestApp({
+  env: { ANNALS_RATE_LIMITS: 'off' },
+  downloadBytesMax: BYTES_MAX,
+})
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+
+const EXPORTS = '/dashboard/exports'
+const refusalOf = ({ status, json }: Answer) => [status, json.code]
+
+async function make(member: Member, wish: object = {}): Promise<string> {
+  const body = { source: 'HOT', format: 'JSONL', ...wish }
+  const answer = await member.call('POST', EXPORTS, { body })
+  assert.equal(answer.status, 201, answer.text)
+  return answer.json.id
+}
+
+const actionsOf = async (company: FoundedCompany) =>
+  (await readAudit(annals, company)).map(({ action }) => action)
+
+/** More than the dashboard sends. */
+async function foundLarge() {
+  const company = await annals.found()
+  await storeBulk(annals, company.workspaceKey, 15)
+  return { company, admin: await enrol(annals, company, 'ADMIN') }
+}
+
+test('what is known to be too large is refused with the way to have it', async () => {
+  const { company, admin } = await foundLarge()
+  const id = await make(admin)
+  const refused = await admin.call('GET', `${EXPORTS}/${id}/download`)
+  assert.deepEqual(refusalOf(refused), [413, 'download_too_large'])
+  assert(refused.json.error.includes(`GET /v1/exports/${id}/download`))
+  assert.match(refused.json.error, /about 0\.7 MB.*0\.5 MB at most.*API key/)
+  const { json: job } = await admin.call('GET', `${EXPORTS}/${id}`)
+  assert.deepEqual([job.status, job.errorCode], ['PENDING', null])
+  assert.deepEqual(await actionsOf(company), ['EXPORT_REQUESTED'])
+  const preflight = { body: { source: 'HOT', format: 'JSONL' } }
+  const { json: look } = await admin.call('POST', `${EXPORTS}/preflight`, preflight)
+  assert.equal(look.fitsDownload, false)
+  const received = await download(annals, company.companyKey, id)
+  assert.equal(received.trailers['x-row-count'], '15')
+  const { json: again } = await admin.call('POST', `${EXPORTS}/${id}/rerun`)
+  const known = await admin.call('GET', `${EXPORTS}/${again.id}/download`)
+  assert.deepEqual(refusalOf(known), [413, 'download_too_large'])
+})
+
+test('what turns out to be too large is cut, and the job says so and stays open for a key', async () => {
+  const { company, admin } = await foundLarge()
+  const id = await make(admin)
+  // As if the rows were smaller when they were measured: a rerun is as large as its first run.
+  await sql`
+    insert into export_job (company_id, id, source, format, filters, ranges, row_limit, status, bytes, created_at, expires_at)
+    select company_id, gen_random_uuid(), source, format, filters, ranges, row_limit, 'SUCCEEDED', 1, created_at, expires_at
+      from export_job where id = ${id}`.execute(db)
+  await sql`
+    update export_job set rerun_of = (select id from export_job where company_id = ${company.company.id} and bytes = 1)
+     where id = ${id}`.execute(db)
+  const { response, rest } = await openDashboardDownload(annals, admin, id)
+  assert.equal(response.statusCode, 200)
+  await assert.rejects(rest)
+  assert.equal(response.complete, false)
+  const job = await eventually(async () => {
+    const { json } = await admin.call('GET', `${EXPORTS}/${id}`)
+    assert.equal(json.errorCode, 'download_too_large')
+    return json
+  })
+  assert.equal(job.status, 'RUNNING')
+  assert.match(job.failureSummary, /500000 bytes/)
+  assert.match(job.retryHint, /API/)
+  assert.deepEqual(await actionsOf(company), ['EXPORT_REQUESTED', 'EXPORT_DOWNLOAD_STARTED'])
+  const received = await download(annals, company.companyKey, id)
+  assert.equal(received.trailers['x-row-count'], '15')
+  const { json: done } = await admin.call('GET', `${EXPORTS}/${id}`)
+  assert.deepEqual([done.status, done.errorCode, done.sha256], ['SUCCEEDED', null, received.sha256])
+})
+
+test('a compressed download is bounded by what it becomes, and a filtered one by what it holds', async () => {
+  const { company, admin } = await foundLarge()
+  const gzip = await openDashboardDownload(annals, admin, await make(admin), {
+    'accept-encoding': 'gzip',
+  })
+  assert.equal(gzip.response.statusCode, 413)
+  await storeEvents(annals, company.workspaceKey, [{ category: 'small', action: 'a' }])
+  const small = await make(admin, { filters: { category: 'small' } })
+  const received = await (await openDashboardDownload(annals, admin, small)).rest()
+  assert.equal(received.trailers['x-row-count'], '1')
+})
+
+test('a download that cannot be written down does not begin, and is never whole', async () => {
+  const company = await annals.found()
+  await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'a' }])
+  const admin = await enrol(annals, company, 'ADMIN')
+  const id = await make(admin)
+  await refusing(company, 'EXPORT_DOWNLOAD_STARTED', async () => {
+    const { response } = await openDashboardDownload(annals, admin, id)
+    assert.equal(response.statusCode, 500)
+    const body = (await readBytes(response, 1)).toString()
+    assert(!body.includes('no audit today'), body)
+  })
+  await refusing(company, 'EXPORT_DOWNLOADED', async () => {
+    const { response, rest } = await openDashboardDownload(annals, admin, id)
+    assert.equal(response.statusCode, 200)
+    await assert.rejects(rest)
+  })
+  const { json: open } = await admin.call('GET', `${EXPORTS}/${id}`)
+  assert.deepEqual([open.status, open.sha256], ['RUNNING', null])
+  const received = await (await openDashboardDownload(annals, admin, id)).rest()
+  const entries = await readAudit(annals, company)
+  assert.deepEqual(
+    entries.map(({ action }) => action),
+    ['EXPORT_REQUESTED', 'EXPORT_DOWNLOAD_STARTED', 'EXPORT_DOWNLOAD_STARTED', 'EXPORT_DOWNLOADED'],
+  )
+  assert.equal(entries.at(-1)?.metadata.sha256, received.sha256)
+})
+
+/** A ledger that does not take this action of this company. */
+async function refusing(
+  { company }: FoundedCompany,
+  action: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  await asOwner(annals, async (owner) => {
+    await sql`
+      create function refuse_audit() returns trigger language plpgsql as $$ begin
+        if new.action = ${sql.lit(action)} and new.company_id = ${sql.lit(company.id)} then
+          raise exception 'no audit today';
+        end if;
+        return new;
+      end $$`.execute(owner)
+    await sql`create trigger refuse_audit before insert on event
+              for each row execute function refuse_audit()`.execute(owner)
+    try {
+      await work()
+    } finally {
+      await sql`drop function refuse_audit() cascade`.execute(owner)
+    }
+  })
+}
+
+test('a refused download says nothing about where things lie', async () => {
+  const company = await annals.found()
+  const admin = await enrol(annals, company, 'ADMIN')
+  const id = await make(admin)
+  const place = `${company.workspace.id}/000-secret.parquet`
+  await sql`
+    update export_job set status = 'FAILED', error_code = 'segment_missing', finished_at = now(),
+           failure_summary = ${`The file ${place} is missing.`} where id = ${id}`.execute(db)
+  const refused = await admin.call('GET', `${EXPORTS}/${id}/download`)
+  assert.deepEqual(refusalOf(refused), [409, 'export_not_downloadable'])
+  assert(!refused.text.includes('parquet'), refused.text)
+  assert.match(refused.json.error, /Rerun/)
+  assert.equal((await admin.call('GET', `${EXPORTS}/${id}`)).json.errorCode, 'segment_missing')
+})
+
+test('a link on another site begins no download, and a HEAD neither', async () => {
+  const company = await annals.found()
+  const admin = await enrol(annals, company, 'ADMIN')
+  const id = await make(admin)
+  const headers = { 'sec-fetch-site': 'cross-site' }
+  const foreign = await admin.call('GET', `${EXPORTS}/${id}/download`, { headers })
+  assert.deepEqual(refusalOf(foreign), [403, 'cross_site'])
+  const head = await fetch(`${annals.url}${EXPORTS}/${id}/download`, {
+    method: 'HEAD',
+    headers: { cookie: admin.cookie },
+  })
+  assert(head.status >= 400)
+  assert.equal((await admin.call('GET', `${EXPORTS}/${id}`)).json.status, 'PENDING')
+})
