@@ -2,8 +2,10 @@ import type { App, ServeRole } from '../app.ts'
 import { startApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { createLogger } from '../platform/logger.ts'
+import { isOutage } from '../platform/pg.ts'
 import { hasCompanies } from '../tenancy/company-store.ts'
 import { DEFAULT_ALLOWLIST } from './bootstrap.ts'
+import { ensurePages } from './build-pages.ts'
 import { foundCompany } from '../tenancy/found-company.ts'
 
 /** Longer than the longest request may take. */
@@ -13,9 +15,10 @@ const STOP_MS_MAX = 40_000
 export async function serve(config: Config, { role }: { role: ServeRole }): Promise<void> {
   const logger = createLogger(config.logLevel)
   const stopped = nextStopSignal()
-  await using app = await startApp({ config, logger, role })
+  const pagesFolder = role === 'worker' ? null : await ensurePages(logger)
+  await using app = await startApp({ config, logger, role, pagesFolder })
   logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
-  if (app.url !== null) await welcome(app, config.publicUrl ?? app.url)
+  if (app.url !== null) await welcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
 
   logger.info({ event: 'service.stopping', signal: await stopped })
   const impatience = setTimeout(() => {
@@ -23,6 +26,11 @@ export async function serve(config: Config, { role }: { role: ServeRole }): Prom
     process.exit(1)
   }, STOP_MS_MAX)
   impatience.unref()
+}
+
+/** A database that is slow to answer at the start is no reason to stop: readiness tells of it. */
+function tolerateOutage(error: unknown): void {
+  if (!isOutage(error)) throw error
 }
 
 /** The first signal stops, a second one while stopping ends the process at once. */

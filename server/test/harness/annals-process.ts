@@ -11,12 +11,13 @@ export type Outcome = { code: number | null; stdout: string; stderr: string }
 export async function runAnnals(
   args: readonly string[],
   env: Record<string, string> = {},
+  within: readonly string[] = [],
 ): Promise<Outcome> {
-  const annals = new AnnalsProcess(args, env)
+  const annals = new AnnalsProcess(args, env, within)
   return await annals.exited
 }
 
-/** A running `bin/annals`: what it has said so far, and how it ends. */
+/** A running `bin/annals`: what it has said so far, and how it ends. `within` is what shall run it. */
 export class AnnalsProcess implements AsyncDisposable {
   readonly exited: Promise<Outcome>
   readonly #child: ChildProcess
@@ -25,8 +26,13 @@ export class AnnalsProcess implements AsyncDisposable {
   #isOver = false
   #wake: () => void = () => {}
 
-  constructor(args: readonly string[], env: Record<string, string>) {
-    const child = spawn(ANNALS, args, {
+  constructor(
+    args: readonly string[],
+    env: Record<string, string>,
+    within: readonly string[] = [],
+  ) {
+    const [program = ANNALS, ...others] = [...within, ANNALS, ...args]
+    const child = spawn(program, others, {
       cwd: '/',
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env.PATH, ...env },

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { request, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
+import { query } from './engine.ts'
 import type { Answer, TestApp } from './start-app.ts'
+
+type Caller = Pick<TestApp, 'call'>
 
 export type ExportWish = {
   source?: string
@@ -13,7 +16,7 @@ export type ExportWish = {
 
 /** Makes a job and gives its id. */
 export async function makeExport(
-  annals: TestApp,
+  annals: Caller,
   key: string,
   wish: ExportWish = {},
 ): Promise<string> {
@@ -24,11 +27,24 @@ export async function makeExport(
   return json.jobId
 }
 
-export async function readJob(
+/** So many like the given one, with other ids. */
+export async function copyJob(
   annals: TestApp,
-  key: string,
   jobId: string,
-): Promise<Answer['json']> {
+  { count }: { count: number },
+): Promise<void> {
+  await query(
+    annals.database.connection,
+    `insert into export_job (company_id, id, workspace_id, source, format, filters, ranges,
+                             row_limit, status, created_at, expires_at, finished_at)
+     select company_id, gen_random_uuid(), workspace_id, source, format, filters, ranges,
+            row_limit, status, created_at, expires_at, finished_at
+       from export_job, generate_series(1, ${count})
+      where id = '${jobId}'`,
+  )
+}
+
+export async function readJob(annals: Caller, key: string, jobId: string): Promise<Answer['json']> {
   const { status, json, text } = await annals.call('GET', `/v1/exports/${jobId}`, { key })
   assert.equal(status, 200, text)
   return json
@@ -59,10 +75,18 @@ export async function openDownload(
   jobId: string,
   headers: Record<string, string> = {},
 ): Promise<OpenDownload> {
-  const outgoing = request(`${url}/v1/exports/${jobId}/download`, {
-    headers: { authorization: `Bearer ${key}`, ...headers },
-    agent: false,
+  return await openStream(`${url}/v1/exports/${jobId}/download`, {
+    authorization: `Bearer ${key}`,
+    ...headers,
   })
+}
+
+/** The same for whoever has another way in. */
+export async function openStream(
+  address: string,
+  headers: Record<string, string>,
+): Promise<OpenDownload> {
+  const outgoing = request(address, { headers, agent: false })
   outgoing.end()
   const [response]: IncomingMessage[] = await once(outgoing, 'response')
   assert(response)
@@ -139,7 +163,7 @@ const BYTES_PER_CALL = 2_000_000
 
 /** Stores events in the order given, many a call. */
 export async function storeEvents(
-  annals: TestApp,
+  annals: Caller,
   key: string,
   events: readonly object[],
 ): Promise<void> {
@@ -164,7 +188,7 @@ export async function storeEvents(
 }
 
 /** More than all the buffers between two sockets hold, so that a client that stops reading is felt. */
-export async function storeBulk(annals: TestApp, key: string, count: number): Promise<void> {
+export async function storeBulk(annals: Caller, key: string, count: number): Promise<void> {
   const blob = 'x'.repeat(BULK_BYTES)
   const events = Array.from({ length: count }, (_, index) => ({
     category: 'bulk',

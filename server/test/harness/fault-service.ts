@@ -6,10 +6,11 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg.ts'
 import { Secret } from '../../src/platform/secret.ts'
 import { SecretBox } from '../../src/platform/secret-box.ts'
-import { AnnalsProcess, runAnnals } from './annals-process.ts'
+import { AnnalsProcess, type Outcome, runAnnals } from './annals-process.ts'
 import { EngineFolder } from './engine.ts'
 import { assertLedgerHolds } from './ledger-oracle.ts'
 import { Load, type Target } from './load.ts'
+import { type Answer, call, type CallOptions } from './start-app.ts'
 import { insertTestWebhook } from './webhooks.ts'
 
 const WORKSPACES = 8
@@ -75,6 +76,28 @@ export class FaultService implements AsyncDisposable {
     return new Load({ url: () => this.#url, targets })
   }
 
+  /** One that no load of this service writes to. */
+  takeWorkspace(): Target {
+    const [target, ...others] = this.#targets
+    assert(target)
+    this.#targets = others
+    return target
+  }
+
+  /** It may be another one after each start. */
+  get url(): string {
+    return this.#url
+  }
+
+  async call(method: string, path: string, options?: CallOptions): Promise<Answer> {
+    return await call(`${this.#url}${path}`, method, options)
+  }
+
+  /** A command on the same folder, as an operator would run it beside the service. */
+  async run(...args: string[]): Promise<Outcome> {
+    return await runAnnals(args, this.#env)
+  }
+
   /** One webhook on each workspace that no load has written to, all to the same receiver. */
   async makeWebhooks(url: string): Promise<void> {
     await using engine = await startEngine({ dataDir: this.folder.dataDir, exclusive: false })
@@ -96,7 +119,11 @@ export class FaultService implements AsyncDisposable {
   async assertHolds(load: Load): Promise<void> {
     await using engine = await startEngine({ dataDir: this.folder.dataDir, exclusive: false })
     await assertLedgerHolds(engine.connection, [load])
-    const { code, stdout, stderr } = await runAnnals(['verify'], this.#env)
+    await this.assertVerifies()
+  }
+
+  async assertVerifies(): Promise<void> {
+    const { code, stdout, stderr } = await this.run('verify')
     assert.equal(code, 0, stdout + stderr)
   }
 

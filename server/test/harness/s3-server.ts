@@ -24,9 +24,11 @@ const EMPTY: Answer = { status: 204, headers: {}, body: Buffer.alloc(0) }
 export class S3Server implements AsyncDisposable {
   readonly bucket = 'archive'
   readonly requests: SeenRequest[] = []
-  mode: 'pass' | 'hang' | 'refuse' = 'pass'
+  mode: 'pass' | 'hang' | 'refuse' | 'fail' | 'deny' = 'pass'
   /** How many of the next uploads and downloads meet their fate. */
   readonly next = { refused: 0, brokenOff: 0, stalled: 0, corrupted: 0, hungUp: 0 }
+  /** Told of each request when its answer is decided, and before the next one is served. */
+  onAnswer: (request: SeenRequest) => void = () => {}
   /** Requests that are left without an answer, and whose senders still wait. */
   hanging = 0
   readonly #folder: string
@@ -80,12 +82,19 @@ export class S3Server implements AsyncDisposable {
     frozen.restore = 'ongoing-request="false", expiry-date="Fri, 01 Jan 2100 00:00:00 GMT"'
   }
 
-  /** From here on nobody listens. */
+  /** From here on nobody listens, and what is on its way is cut. */
   async vanish(): Promise<void> {
     if (!this.#proxy.listening) return
     this.#proxy.close()
     this.#proxy.closeAllConnections()
     await once(this.#proxy, 'close')
+  }
+
+  /** Listens again where it did before; nothing when it never went. */
+  async comeBack(): Promise<void> {
+    if (this.#proxy.listening) return
+    this.#proxy.listen(Number(new URL(this.#endpoint).port), '127.0.0.1')
+    await once(this.#proxy, 'listening')
   }
 
   async #serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
@@ -108,7 +117,9 @@ export class S3Server implements AsyncDisposable {
         pathname,
         answered.catch(() => {}),
       )
-      this.#send(seen, await answered, response)
+      const answer = await answered
+      this.onAnswer(seen)
+      this.#send(seen, answer, response)
     } catch {
       response.destroy()
     }
@@ -116,6 +127,8 @@ export class S3Server implements AsyncDisposable {
 
   async #answer(seen: SeenRequest, headers: http.IncomingHttpHeaders): Promise<Answer> {
     if (this.mode === 'refuse' || take(this.next, 'refused')) return failure(503, 'SlowDown')
+    if (this.mode === 'fail') return failure(500, 'InternalError')
+    if (this.mode === 'deny') return failure(403, 'AccessDenied')
     // s3rver does not know how to give an upload up.
     if (seen.method === 'DELETE' && seen.query.includes('uploadId=')) return EMPTY
     return (
@@ -193,7 +206,7 @@ export class S3Server implements AsyncDisposable {
       return
     }
     response.writeHead(status, { 'content-length': body.length, ...headers })
-    const isDownload = method === 'GET' && status === 200
+    const isDownload = method === 'GET' && (status === 200 || status === 206)
     if (isDownload && take(this.next, 'brokenOff')) {
       response.write(body.subarray(0, body.length / 2), () => response.destroy())
     } else if (isDownload && take(this.next, 'stalled')) {

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { type Outcome, runAnnals } from '../harness/annals-process.ts'
+import { query } from '../harness/engine.ts'
+import { storeEvents } from '../harness/exports.ts'
+import { SmallDisk } from '../harness/small-disk.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const SMALL_EVENTS = 20
+const LARGE_EVENTS = 200
+const DISK_BYTES = 524_288
+
+/** What no packing makes smaller: 200 of them are more than the disk holds. */
+const events = (count: number) =>
+  Array.from({ length: count }, (_, nth) => ({
+    category: 'disk',
+    action: `number ${nth}`,
+    metadata: { noise: randomBytes(6_000).toString('base64') },
+  }))
+
+test('on a full disk the archiver says so and removes nothing, and goes on when there is room', async () => {
+  await using annals = await startTestApp()
+  await using disk = await SmallDisk.make(DISK_BYTES)
+  const { workspaces } = await annals.found({ workspaces: ['Small', 'Large', 'Small again'] })
+  const counts = [SMALL_EVENTS, LARGE_EVENTS, SMALL_EVENTS]
+  for (const [nth, { workspaceKey }] of workspaces.entries()) {
+    await storeEvents(annals, workspaceKey, events(counts[nth] ?? 0))
+  }
+  const env = {
+    ANNALS_DATABASE_URL: annals.database.url,
+    ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+    ANNALS_ARCHIVE_URL: pathToFileURL(disk.folder).href,
+  }
+  const run = (...args: string[]): Promise<Outcome> => runAnnals(args, env, disk.within)
+  const archive = () => run('archive', '--before', new Date(Date.now() + 1_000).toISOString())
+  const ask = async (statement: string) =>
+    (await query(annals.database.connection, statement)).map((row) => Object.values(row).join(' '))
+  const assertVerifies = async () => {
+    const { code, stdout, stderr } = await run('verify')
+    assert.equal(code, 0, stdout + stderr)
+    assert.match(stdout, /^ok: 240 events in /)
+  }
+  const assertNoHalves = async () => {
+    // What bears the name of a segment is one, in its whole length; what was begun is gone.
+    const segments = disk.files().filter(({ name }) => name.endsWith('.parquet'))
+    const catalogue = await ask('select object_key, bytes from segment')
+    assert.deepEqual(
+      segments.map(({ name, bytes }) => `${name} ${bytes}`).toSorted(),
+      catalogue.toSorted(),
+    )
+    const others = disk.files().filter(({ name }) => !/\.parquet$|^\.drafts\/lock$/.test(name))
+    assert.deepEqual(others, [])
+  }
+
+  const full = await archive()
+  assert.equal(full.code, 1, full.stdout + full.stderr)
+  assert.match(
+    full.stdout,
+    /^archived 40 events of 2 workspaces\nFAILED: 1 workspaces could not be/,
+  )
+  const sentence = { ENOSPC: /is full; make room/, EFBIG: /cannot be used \(EFBIG\)/ }
+  assert.match(full.stderr, sentence[disk.code])
+  assert.match(full.stderr, new RegExp(workspaces[1]?.id ?? 'none'))
+  assert.deepEqual(await ask('select workspace_id, count(*) from event group by 1'), [
+    `${workspaces[1]?.id} ${LARGE_EVENTS}`,
+  ])
+  await assertNoHalves()
+  await assertVerifies()
+
+  await disk.growTo(16 * DISK_BYTES)
+  const roomy = await archive()
+  assert.equal(roomy.code, 0, roomy.stdout + roomy.stderr)
+  assert.match(roomy.stdout, /^archived 200 events of 1 workspaces\n$/)
+  assert.deepEqual(await ask('select id from event'), [])
+  await assertNoHalves()
+  await assertVerifies()
+})

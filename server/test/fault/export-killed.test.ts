@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { globSync } from 'node:fs'
+import { after, test } from 'node:test'
+import {
+  assertDownloads,
+  downloadHalf,
+  type Reference,
+  rerunExport,
+  takeReference,
+} from '../harness/cut-downloads.ts'
+import { eventually } from '../harness/eventually.ts'
+import { download, makeExport, readJob, storeBulk, storeEvents } from '../harness/exports.ts'
+import { FaultService } from '../harness/fault-service.ts'
+import { repeatFault } from '../harness/fault-rounds.ts'
+
+const annals = await FaultService.start()
+after(() => annals[Symbol.asyncDispose]())
+
+/** 16 MB: more than the sockets hold, so that a download waits in its midst until the fault is there. */
+const ROWS = 320
+const HALF_BYTES_MAX = 3_000_000
+const FORMATS = ['JSONL', 'CSV'] as const
+const RECOVERY = { timeoutMs: 30_000 }
+
+const { workspaceKey: key } = annals.takeWorkspace()
+await storeBulk(annals, key, ROWS)
+
+/** A download of each format, opened and left in its midst. */
+async function openHalves() {
+  return await Promise.all(
+    FORMATS.map(async (format) => {
+      const reference = await takeReference(annals, key, { format, rows: ROWS })
+      const jobId = await makeExport(annals, key, { format })
+      const bytes = randomInt(1, HALF_BYTES_MAX)
+      return {
+        jobId,
+        reference,
+        half: await downloadHalf(annals, key, { jobId, reference, bytes }),
+      }
+    }),
+  )
+}
+
+async function assertRunning(jobKey: string, jobId: string): Promise<void> {
+  const { status, finishedAt, errorCode } = await eventually(
+    () => readJob(annals, jobKey, jobId),
+    RECOVERY,
+  )
+  assert.deepEqual([status, finishedAt, errorCode], ['RUNNING', null, null])
+}
+
+/** Also the writer, which comes back by itself. The events are in nobody's way. */
+async function servesAgain(): Promise<void> {
+  await eventually(
+    () => storeEvents(annals, key, [{ category: 'fault', action: 'over' }]),
+    RECOVERY,
+  )
+}
+
+test('a service killed in the middle of downloads cuts them, and after its start each can be downloaded whole', async () => {
+  await repeatFault(async () => {
+    const opened = await openHalves()
+    await annals.kill()
+    for (const { half } of opened) await half.breaks()
+    await annals.restart()
+    for (const { jobId, reference } of opened) {
+      await assertRunning(key, jobId)
+      await assertDownloads(annals, key, jobId, reference)
+    }
+  })
+})
+
+test('a PostgreSQL killed in the middle of downloads cuts them, and each can be downloaded whole from the same service', async () => {
+  await repeatFault(async () => {
+    const opened = await openHalves()
+    annals.killPostmaster()
+    for (const { half } of opened) await half.breaks()
+    for (const { jobId, reference } of opened) {
+      await assertRunning(key, jobId)
+      await assertDownloads(annals, key, jobId, reference)
+    }
+  })
+})
+
+test('while events move into the archive and everything is killed, a download that ends has the right bytes', async () => {
+  const { workspaceKey } = annals.takeWorkspace()
+  await storeBulk(annals, workspaceKey, ROWS)
+  const archive = new MovingArchive(workspaceKey, ROWS)
+  const kills = {
+    service: async () => {
+      await annals.kill()
+      await annals.restart()
+    },
+    PostgreSQL: async () => annals.killPostmaster(),
+  }
+  await repeatFault(async () => {
+    for (const kill of Object.values(kills)) {
+      await archive.grow()
+      const { jobId, reference } = archive
+      const openHalf = async (halfJobId: string) => {
+        const bytes = randomInt(1, HALF_BYTES_MAX)
+        return await downloadHalf(annals, workspaceKey, { jobId: halfJobId, reference, bytes })
+      }
+      // One that is spared: what it is about to read from the table is gone from there.
+      const spared = await openHalf(await rerunExport(annals, workspaceKey, jobId))
+      await archive.move()
+      assert(await spared.isWhole())
+      const half = await openHalf(jobId)
+      const moving = archive.move()
+      await archive.isMoving()
+      const others = archive.downloadAgain()
+      await kill()
+      // A file that is open is read to its end without PostgreSQL; the service's end is everyone's.
+      if (await half.isWhole()) {
+        assert.notEqual(kill, kills.service)
+      } else {
+        await assertRunning(workspaceKey, jobId)
+        await assertDownloads(annals, workspaceKey, jobId, reference)
+      }
+      await Promise.all([moving, others])
+      await servesAgain()
+    }
+  })
+  await archive.settle()
+})
+
+const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
+const WISH = { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters: TIMES }
+const ROWS_PER_STEP = 40
+const DOWNLOADS_BESIDE = 2
+
+/** A workspace whose events go into the archive bit by bit, by the command, beside the service. */
+class MovingArchive {
+  readonly #key: string
+  #rows: number
+  /** Until when the events of each step were received. */
+  #steps: string[] = []
+  #segments = 0
+  jobId = ''
+  reference: Reference = { body: Buffer.alloc(0), sha256: '', rows: 0 }
+
+  constructor(workspaceKey: string, rows: number) {
+    this.#key = workspaceKey
+    this.#rows = rows
+  }
+
+  /** New events that are still in the table, and a job on all there are. */
+  async grow(): Promise<void> {
+    this.#steps = []
+    for (let step = 0; step < 2; step += 1) {
+      await storeBulk(annals, this.#key, ROWS_PER_STEP)
+      this.#rows += ROWS_PER_STEP
+      this.#steps.push(new Date(Date.now() + 1).toISOString())
+    }
+    this.reference = await takeReference(annals, this.#key, { ...WISH, rows: this.#rows })
+    this.jobId = await makeExport(annals, this.#key, WISH)
+  }
+
+  /** The next step; a run that is killed with its database is no failure of ours. */
+  async move(): Promise<void> {
+    this.#segments = countSegments()
+    await annals.run('archive', '--before', this.#steps.shift() ?? '')
+  }
+
+  /** The file is there; its rows may be in the table or not. */
+  async isMoving(): Promise<void> {
+    await eventually(() => assert(countSegments() > this.#segments), RECOVERY)
+  }
+
+  /** Downloads of the same rows in the midst of it all: some are cut or refused, none is wrong. */
+  async downloadAgain(): Promise<void> {
+    for (let nth = 0; nth < DOWNLOADS_BESIDE; nth += 1) {
+      const received = await rerunExport(annals, this.#key, this.jobId)
+        .then((jobId) => download(annals, this.#key, jobId))
+        .catch(() => null)
+      if (received?.status === 200) assert.equal(received.sha256, this.reference.sha256)
+    }
+  }
+
+  /** What is left is archived, nothing is lost, and the same bytes come from files alone. */
+  async settle(): Promise<void> {
+    const { code, stdout, stderr } = await annals.run(
+      'archive',
+      '--before',
+      new Date(Date.now() + 1_000).toISOString(),
+    )
+    assert.equal(code, 0, stdout + stderr)
+    await annals.assertVerifies()
+    const jobId = await rerunExport(annals, this.#key, this.jobId)
+    await assertDownloads(annals, this.#key, jobId, this.reference)
+  }
+}
+
+function countSegments(): number {
+  return globSync('**/*.parquet', { cwd: annals.folder.path('archive') }).length
+}

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { after, beforeEach, test } from 'node:test'
+import { archiveBulk, archiveNow, WHOLE } from '../harness/archived-bulk.ts'
+import { assertDownloads, downloadHalf } from '../harness/cut-downloads.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { makeExport, readJob, storeEvents } from '../harness/exports.ts'
+import { repeatFault } from '../harness/fault-rounds.ts'
+import { assertChainsHold, countStored } from '../harness/ledger.ts'
+import {
+  listenAsMetadata,
+  S3Server,
+  type SeenRequest,
+  setS3Environment,
+} from '../harness/s3-server.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const metadata = await listenAsMetadata()
+after(() => metadata.server.close())
+setS3Environment(metadata)
+const s3 = await S3Server.listen()
+after(() => s3[Symbol.asyncDispose]())
+const env = { ANNALS_ARCHIVE_URL: `s3://${s3.bucket}/annals`, ANNALS_S3_ENDPOINT: s3.endpoint }
+const annals = await startTestApp({ env })
+after(() => annals[Symbol.asyncDispose]())
+/** For commands, which see no variable that they are not given. */
+const commands = {
+  ...env,
+  ...Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      name.startsWith('AWS_') && value !== undefined ? [[name, value]] : [],
+    ),
+  ),
+}
+
+const FAULTS = {
+  'refuses us': () => void (s3.mode = 'deny'),
+  'fails by itself': () => void (s3.mode = 'fail'),
+  'is overloaded': () => void (s3.mode = 'refuse'),
+  'breaks off what it sends': () => void (s3.next.brokenOff = Infinity),
+  vanishes: () => s3.vanish(),
+}
+
+beforeEach(mend)
+async function mend(): Promise<void> {
+  s3.mode = 'pass'
+  s3.next.brokenOff = 0
+  s3.onAnswer = () => {}
+  await s3.comeBack()
+}
+
+test('a bucket that refuses, fails or vanishes in mid-download cuts it, and the same bytes come when it is back', async () => {
+  const { key, reference } = await archiveBulk(annals, commands)
+  await repeatFault(async () => {
+    for (const [name, begin] of Object.entries(FAULTS)) {
+      const jobId = await makeExport(annals, key, WHOLE)
+      const bytes = randomInt(1, 3_000_000)
+      const half = await downloadHalf(annals, key, { jobId, reference, bytes })
+      await begin()
+      await half.breaks()
+      await eventually(async () => {
+        const { status, finishedAt, errorCode } = await readJob(annals, key, jobId)
+        assert.deepEqual([status, finishedAt], ['RUNNING', null], name)
+        assert.equal(errorCode, 'storage_unavailable', name)
+      })
+      // Who comes back too early is told when to come, before anything that looks like a file.
+      const early = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+      assert.deepEqual([early.status, early.json.code], [503, 'unavailable'], name)
+      assert.match(early.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+      await mend()
+      await assertDownloads(annals, key, jobId, reference)
+    }
+  })
+})
+
+/** From the moment that a file was put, in two ways. */
+const GONE = {
+  'cannot serve now (503 SlowDown)': ({ method }: SeenRequest) => {
+    if (method === 'PUT') s3.mode = 'refuse'
+  },
+  'cannot be reached (ECONNREFUSED)': ({ method }: SeenRequest) => {
+    if (method !== 'PUT') void s3.vanish()
+  },
+}
+
+test('a bucket that is gone when the archiver reads back what it put costs no event', async () => {
+  const { workspaceKey: key } = await annals.found()
+  await storeEvents(annals, key, [
+    { category: 'c', action: 'first' },
+    { category: 'c', action: 'second' },
+  ])
+  const countSegments = async () =>
+    (await query(annals.database.connection, 'select object_key from segment')).length
+  const before = await countSegments()
+  for (const [sentence, go] of Object.entries(GONE)) {
+    let isPut = false
+    s3.onAnswer = (request) => {
+      isPut ||= request.method === 'PUT'
+      if (isPut) go(request)
+    }
+    const { code, stdout, stderr } = await archiveNow(annals, commands)
+    assert.deepEqual([code, isPut], [1, true], stdout + stderr)
+    assert.match(stdout, /^archived 0 events of 0 workspaces\nFAILED: 1 workspaces/)
+    assert(stderr.includes(sentence), stderr)
+    assert.equal(await countStored(annals), 2)
+    assert.equal(await countSegments(), before)
+    await mend()
+  }
+  const { code, stdout } = await archiveNow(annals, commands)
+  assert.deepEqual([code, stdout], [0, 'archived 2 events of 1 workspaces\n'])
+  assert.equal(await countStored(annals), 0)
+  assert.equal(await countSegments(), before + 1)
+  await assertChainsHold(annals)
+})

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import type { IncomingMessage } from 'node:http'
+import { download, type ExportWish, makeExport, openDownload, readJob } from './exports.ts'
+import type { TestApp } from './start-app.ts'
+
+type Service = Pick<TestApp, 'call' | 'url'>
+
+/** What every download of the same rows has to be, taken from one that nothing disturbed. */
+export type Reference = { body: Buffer; sha256: string; rows: number }
+
+export async function takeReference(
+  annals: Service,
+  key: string,
+  { rows, ...wish }: ExportWish & { rows: number },
+): Promise<Reference> {
+  const jobId = await makeExport(annals, key, wish)
+  const { body, sha256, trailers } = await download(annals, key, jobId)
+  assert.equal(trailers['x-row-count'], String(rows))
+  assert.equal(trailers['x-content-sha256'], sha256)
+  return { body, sha256, rows }
+}
+
+/** A download in its midst: some of it is here, and the service waits for us to take more. */
+export type HalfDownload = {
+  /** Takes the rest. The connection must break before the end, in the right bytes. */
+  breaks: () => Promise<void>
+  /** The same when it need not break: true at the right end, false when it broke before. */
+  isWhole: () => Promise<boolean>
+}
+
+export async function downloadHalf(
+  annals: Service,
+  key: string,
+  { jobId, reference, bytes }: { jobId: string; reference: Reference; bytes: number },
+): Promise<HalfDownload> {
+  const { response } = await openDownload(annals, key, jobId)
+  assert.equal(response.statusCode, 200)
+  const begin = await readBytes(response, bytes)
+  const readOn = async (): Promise<Buffer> => {
+    const body = Buffer.concat([begin, await readRest(response)])
+    const expected = reference.body.subarray(0, body.length)
+    assert(body.equals(expected), `${body.length} bytes came that are not those of the rows`)
+    return body
+  }
+  return {
+    breaks: async () => {
+      const { length } = await readOn()
+      assert(!response.complete, `${length} bytes ended as if they were all`)
+    },
+    isWhole: async () => {
+      const { length } = await readOn()
+      if (response.complete) assert.equal(length, reference.body.length)
+      return response.complete
+    },
+  }
+}
+
+/** Takes so many bytes, or a few more, and leaves the others where they are. */
+export async function readBytes(response: IncomingMessage, bytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let seen = 0
+  if (bytes === 0) return Buffer.alloc(0)
+  for await (const chunk of response.iterator({ destroyOnReturn: false })) {
+    chunks.push(Buffer.from(chunk))
+    seen += chunk.length
+    if (seen >= bytes) return Buffer.concat(chunks)
+  }
+  throw new Error(`the body ended after ${seen} of ${bytes} bytes`)
+}
+
+async function readRest(response: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  try {
+    for await (const chunk of response) chunks.push(Buffer.from(chunk))
+  } catch {
+    // `complete` says so.
+  }
+  return Buffer.concat(chunks)
+}
+
+/** The download that a client opens after all of it: whole, right, and the end of its job. */
+export async function assertDownloads(
+  annals: Service,
+  key: string,
+  jobId: string,
+  { sha256, rows }: Reference,
+): Promise<void> {
+  const received = await download(annals, key, jobId)
+  assert.equal(received.status, 200, received.text)
+  assert.equal(received.sha256, sha256)
+  assert.equal(received.trailers['x-content-sha256'], sha256)
+  assert.equal(received.trailers['x-row-count'], String(rows))
+  const job = await readJob(annals, key, jobId)
+  assert.deepEqual(
+    [job.status, job.rowsExported, job.sha256, job.errorCode],
+    ['SUCCEEDED', String(rows), sha256, null],
+  )
+}
+
+/** A new job with the rows of another, as its owner would make it. */
+export async function rerunExport(annals: Service, key: string, jobId: string): Promise<string> {
+  const answer = await annals.call('POST', `/v1/exports/${jobId}/rerun`, { key })
+  assert.equal(answer.status, 201, answer.text)
+  return answer.json.jobId
+}

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+
+/** The process that keeps the disk mounted, what it says, and how others get to where it is. */
+type Mount = {
+  holder: ChildProcessByStdio<Writable, Readable, null>
+  lines: AsyncIterator<string>
+  within: string[]
+}
+
+/** A user of one's own may mount there too; as root no second user is needed. */
+const NAMESPACES = [
+  { unshare: ['--mount', '--propagation', 'private'], nsenter: ['--mount'] },
+  {
+    unshare: ['--user', '--map-root-user', '--mount', '--propagation', 'private'],
+    nsenter: ['--user', '--preserve-credentials', '--mount'],
+  },
+] as const
+
+/** Holds the disk for as long as its standard input is open; each line gives it a new size. */
+const HOLD = `
+mount -t tmpfs -o "size=$2" none "$1" && echo held || exit 1
+while read -r size; do mount -o "remount,size=$size" none "$1" && echo grown; done`
+
+const BLOCK_BYTES = 512
+
+/**
+ * A folder on a disk of so many bytes, for programs that run `within` it. It is a file system in
+ * memory that only they see; where the machine allows no such thing, no file of theirs may become
+ * larger than the disk, which fails in the same place with another code.
+ */
+export class SmallDisk implements AsyncDisposable {
+  readonly folder: string
+  /** What the system says when it is full. */
+  readonly code: 'ENOSPC' | 'EFBIG'
+  readonly #mount: Mount | null
+  #bytes: number
+
+  private constructor(folder: string, bytes: number, mount: Mount | null) {
+    this.folder = folder
+    this.code = mount === null ? 'EFBIG' : 'ENOSPC'
+    this.#bytes = bytes
+    this.#mount = mount
+  }
+
+  static async make(bytes: number): Promise<SmallDisk> {
+    const folder = mkdtempSync(join(tmpdir(), 'annals-test-'))
+    for (const { unshare, nsenter } of NAMESPACES) {
+      if (spawnSync('unshare', [...unshare, 'true']).status !== 0) continue
+      const shell = ['/bin/sh', '-c', HOLD, 'sh', folder, String(bytes)]
+      const holder = spawn('unshare', [...unshare, '--', ...shell], {
+        stdio: ['pipe', 'pipe', 'ignore'],
+      })
+      const lines = createInterface({ input: holder.stdout })[Symbol.asyncIterator]()
+      const within = ['nsenter', '--target', String(holder.pid), ...nsenter, '--']
+      if ((await lines.next()).value === 'held') {
+        return new SmallDisk(folder, bytes, { holder, lines, within })
+      }
+    }
+    return new SmallDisk(folder, bytes, null)
+  }
+
+  /** What a program is to be started with. */
+  get within(): string[] {
+    if (this.#mount) return this.#mount.within
+    const blocks = String(Math.floor(this.#bytes / BLOCK_BYTES))
+    return ['/bin/sh', '-c', 'ulimit -f "$1" && shift && exec "$@"', 'sh', blocks]
+  }
+
+  async growTo(bytes: number): Promise<void> {
+    this.#bytes = bytes
+    if (!this.#mount) return
+    this.#mount.holder.stdin.write(`${bytes}\n`)
+    assert.equal((await this.#mount.lines.next()).value, 'grown')
+  }
+
+  /** Every file on it, with its size. */
+  files(): { name: string; bytes: number }[] {
+    // The holder's own view: from outside the folder is empty.
+    const root = this.#mount
+      ? join(`/proc/${this.#mount.holder.pid}/root`, this.folder)
+      : this.folder
+    return readdirSync(root, { recursive: true, encoding: 'utf8' })
+      .map((name) => ({ name, stats: statSync(join(root, name)) }))
+      .filter(({ stats }) => stats.isFile())
+      .map(({ name, stats }) => ({ name, bytes: stats.size }))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#mount) {
+      const { holder } = this.#mount
+      const ended = once(holder, 'exit')
+      holder.stdin.end()
+      await ended
+    }
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { after, test } from 'node:test'
+import { Client } from 'pg'
+import { assertDownloads, readBytes, rerunExport, takeReference } from '../harness/cut-downloads.ts'
+import { eventually } from '../harness/eventually.ts'
+import { makeExport, openDownload, readJob, storeBulk } from '../harness/exports.ts'
+import { repeatFault } from '../harness/fault-rounds.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+
+/** 16 MB, so that a client can be anywhere in it. */
+const ROWS = 320
+/** A company's share of the node. */
+const DOWNLOADS_MAX = 50
+/** Fifty downloads that begin at once may be refused for a while by a busy machine, and come again. */
+const PATIENCE = { timeoutMs: 30_000 }
+/** A client that left so early had not been sent all. */
+const LEFT_BYTES_MAX = 3_000_000
+const { workspaceKey: key } = await annals.found()
+await storeBulk(annals, key, ROWS)
+const reference = await takeReference(annals, key, { rows: ROWS })
+
+/**
+ * Everything that a download held is free again: each connection to the database, and each place. The
+ * places are counted by taking all of them: those that are open wait for their client, and a refused
+ * one takes none.
+ */
+async function assertNothingHeld(): Promise<void> {
+  const { pool } = annals.app.database
+  await eventually(() => assert.equal(pool.idleCount, pool.totalCount))
+  const jobId = await makeExport(annals, key)
+  const taken = await Promise.all(
+    Array.from({ length: DOWNLOADS_MAX }, () =>
+      eventually(async () => {
+        const opened = await openDownload(annals, key, jobId)
+        assert.equal(opened.response.statusCode, 200)
+        return opened
+      }, PATIENCE),
+    ),
+  )
+  const more = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+  assert.deepEqual([more.status, more.json.code], [503, 'overloaded'])
+  for (const { leave } of taken) leave()
+}
+
+/** The job of a client that went away is open, and gives the right bytes to the next one. */
+async function assertStillThere(jobId: string): Promise<void> {
+  const { status, errorCode } = await readJob(annals, key, jobId)
+  assert(['PENDING', 'RUNNING'].includes(status), status)
+  assert.equal(errorCode, null)
+  await assertDownloads(annals, key, jobId, reference)
+}
+
+function requestOf(jobId: string): string {
+  return `GET /v1/exports/${jobId}/download HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`
+}
+
+/** While it is held nobody can change the job: its downloads wait at their begin or before their end. */
+async function holdJob(jobId: string): Promise<AsyncDisposable> {
+  const client = new Client(annals.database.connection)
+  await client.connect()
+  await client.query('begin')
+  await client.query('select from export_job where id = $1 for update', [jobId])
+  return { [Symbol.asyncDispose]: () => client.end() }
+}
+
+/** Sends it and hangs up when it is on its way. */
+async function sendAndLeave(text: string): Promise<void> {
+  const { hostname: host, port } = new URL(annals.url)
+  const socket = connect({ host, port: Number(port) })
+  await once(socket, 'connect')
+  await new Promise((resolve) => socket.write(text, resolve))
+  socket.destroy()
+}
+
+test('clients that hang up before they are answered leave nothing behind', async () => {
+  const jobId = await makeExport(annals, key)
+  const request = requestOf(jobId)
+  await repeatFault(async () => {
+    // More of them than there are places, so that one lost in each kind would be felt.
+    for (let nth = 0; nth < DOWNLOADS_MAX; nth += 1) {
+      await sendAndLeave(request.slice(0, randomInt(1, request.length)))
+      await sendAndLeave(request)
+    }
+    const { pool } = annals.app.database
+    await eventually(() => assert.equal(pool.idleCount, pool.totalCount))
+    await using _held = await holdJob(jobId)
+    await using waiting = new RawConnection(annals.url)
+    waiting.send(request)
+    await eventually(() => assert.notEqual(pool.idleCount, pool.totalCount))
+  })
+  await assertNothingHeld()
+  await assertStillThere(jobId)
+})
+
+test('clients that hang up anywhere in the rows leave nothing behind', async () => {
+  const jobId = await makeExport(annals, key)
+  await repeatFault(async () => {
+    const offsets = Array.from({ length: 12 }, () => randomInt(1, LEFT_BYTES_MAX))
+    for (const bytes of [0, 1, ...offsets]) {
+      const { response, leave } = await openDownload(annals, key, jobId)
+      assert.equal(response.statusCode, 200)
+      await readBytes(response, bytes)
+      leave()
+    }
+  })
+  await assertNothingHeld()
+  await assertStillThere(jobId)
+})
+
+test('a client that hangs up with every row and without the end can have them once more', async () => {
+  const jobId = await makeExport(annals, key)
+  const { response, leave } = await openDownload(annals, key, jobId)
+  assert.equal(response.statusCode, 200)
+  {
+    await using _held = await holdJob(jobId)
+    const body = await readBytes(response, reference.body.length)
+    assert(body.equals(reference.body))
+    assert(!response.complete)
+    leave()
+  }
+  await assertNothingHeld()
+  // Its end was on its way when it left, so the job may count as downloaded; the rows stay.
+  const { status } = await readJob(annals, key, jobId)
+  const openJobId = status === 'SUCCEEDED' ? await rerunExport(annals, key, jobId) : jobId
+  await assertStillThere(openJobId)
+})
