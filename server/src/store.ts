@@ -68,6 +68,7 @@ export function openArchive(config: Config): ObjectStore {
   return {
     put: async (key, bytes) => (await open()).put(key, bytes),
     read: async (key) => (await open()).read(key),
+    readRange: async (key, start, end) => (await open()).readRange(key, start, end),
     stat: async (key) => (await open()).stat(key),
     restore: async (key) => (await open()).restore(key),
     delete: async (key) => (await open()).delete(key),

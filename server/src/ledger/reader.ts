@@ -1,52 +1,70 @@
 import assert from 'node:assert/strict'
-import { hash } from 'node:crypto'
 import type { WorkspaceId } from '../platform/id.ts'
 import type { ObjectStore } from '../platform/object-store.ts'
 import type { Database } from '../platform/pg.ts'
-import type { SealedEvent } from './event.ts'
-import { type EventFilter, filterText, matchesFilter, NO_FILTER } from './event-filter.ts'
-import { countRun, type HotPage, readHotPage } from './hot-page-store.ts'
-import { readSegment, SegmentDamagedError } from './segment-reader.ts'
+import { ColdCache } from './cold-cache.ts'
+import { readCold } from './cold-reader.ts'
+import { type EventFilter, filterText, NO_FILTER } from './event-filter.ts'
+import type { EventPage, HotPage } from './hot-page.ts'
+import { countRun, readHotPage } from './hot-page-store.ts'
+import { SegmentDamagedError, SegmentMissingError } from './segment-reader.ts'
 import { listSegments, readArchivedSeq, type Segment } from './segment-store.ts'
 
-export type ReaderDeps = { database: Pick<Database, 'pool' | 'db'>; store: ObjectStore }
+export type ReaderDeps = {
+  database: Pick<Database, 'pool' | 'db'>
+  store: ObjectStore
+  /** Asked for before each fetch and disposed of after it; without it everything is fetched at once. */
+  turn?: () => Promise<Disposable>
+  /** Of the node; without it a reader has its own. */
+  cache?: ColdCache
+}
 
 /** A run of one chain, both ends included. */
 export type ChainRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
-/** A file that the catalogue names is not there. */
-export class SegmentMissingError extends Error {
-  override name = 'SegmentMissingError'
-}
-
 /** From so many rows a page on, the next one is fetched while this one is taken. */
-const AHEAD_ROWS_MIN = 400
+export const AHEAD_ROWS_MIN = 400
+const SEGMENTS_PER_LOOK = 50
 
 /**
  * The events of a run that match, in the order of the chain, wherever they lie: cold ones from the
  * archive, checked as they are read, then hot ones from the table. Both at once is no contradiction:
- * what the catalogue names is read from the archive, whether or not it was removed from the table.
+ * what the catalogue names is read from the archive, whether or not it was removed from the table. A
+ * page is good until the next one is asked for.
  */
 export async function* readEvents(
   deps: ReaderDeps,
   { workspaceId, fromSeq, toSeq }: ChainRun,
   filter: EventFilter,
   limit: () => number,
-): AsyncGenerator<readonly SealedEvent[], void, void> {
+): AsyncGenerator<EventPage, void, void> {
+  const { database, store, turn = noTurn, cache = new ColdCache() } = deps
   let nextSeq = fromSeq
   let before: Segment | null = null
   while (nextSeq <= toSeq) {
-    const run = { workspaceId, fromSeq: nextSeq, toSeq }
-    const [segment] = await listSegments(deps.database.db, { ...run, limit: 1 })
-    if (segment) {
+    const segments = await lookUp(database, turn, { workspaceId, fromSeq: nextSeq, toSeq })
+    for (const segment of segments) {
       refuseHole(before, segment)
       before = segment
-      if (mayHold(segment, filter)) yield* readCold(deps.store, segment, run, filter)
+      const wish = { fromSeq: nextSeq, toSeq, filter, limit }
+      if (mayHold(segment, filter)) yield* readCold({ store, turn, cache }, segment, wish)
       nextSeq = segment.lastSeq + 1
-    } else {
-      nextSeq = yield* readHot(deps.database, run, filter, limit)
     }
+    if (segments.length > 0) continue
+    const run = { workspaceId, fromSeq: nextSeq, toSeq }
+    nextSeq = yield* readHot(database, turn, run, filter, limit)
   }
+}
+
+const noTurn = async (): Promise<Disposable> => ({ [Symbol.dispose]: () => {} })
+
+async function lookUp(
+  { db }: ReaderDeps['database'],
+  turn: () => Promise<Disposable>,
+  run: ChainRun,
+): Promise<Segment[]> {
+  using _turn = await turn()
+  return await listSegments(db, { ...run, limit: SEGMENTS_PER_LOOK })
 }
 
 /** The oldest files may have been removed on purpose; between two of them nothing may be missing. */
@@ -70,60 +88,35 @@ export function mayHold(segment: Segment, { fromMs, toMs }: EventFilter): boolea
   )
 }
 
-async function* readCold(
-  store: ObjectStore,
-  segment: Segment,
-  { fromSeq, toSeq }: ChainRun,
-  filter: EventFilter,
-): AsyncGenerator<readonly SealedEvent[], void, void> {
-  const bytes = await readChecked(store, segment)
-  const range = {
-    fromSeq,
-    toSeq,
-    ...(filter.fromMs !== null && { fromTimestampMs: filter.fromMs }),
-    ...(filter.toMs !== null && { toTimestampMs: filter.toMs }),
-  }
-  for await (const events of readSegment(bytes, range)) {
-    const matching = events.filter((event) => matchesFilter(event, filter))
-    if (matching.length > 0) yield matching
-  }
-}
-
-/** The file's bytes, when they are those that were catalogued. */
-export async function readChecked(store: ObjectStore, segment: Segment): Promise<Buffer> {
-  const { objectKey, firstSeq, lastSeq, sha256 } = segment
-  const where = `${objectKey} (events ${firstSeq} to ${lastSeq})`
-  const bytes = await store.read(objectKey)
-  if (bytes === null) throw new SegmentMissingError(`The archive has no file ${where}.`)
-  if (hash('sha256', bytes, 'hex') !== sha256) {
-    throw new SegmentDamagedError(
-      `The file ${where} is not the one that was archived: its SHA-256 differs.`,
-    )
-  }
-  return bytes
-}
-
 /** Returns where to go on: at the end, or where the archiver has taken over meanwhile. */
 async function* readHot(
   database: ReaderDeps['database'],
+  turn: () => Promise<Disposable>,
   { workspaceId, fromSeq, toSeq }: ChainRun,
   filter: EventFilter,
   limit: () => number,
-): AsyncGenerator<readonly SealedEvent[], number, void> {
-  const fetch = (seq: number) =>
-    fetchHot(database, { workspaceId, fromSeq: seq, toSeq, filter, limit: limit() })
+): AsyncGenerator<HotPage, number, void> {
+  const fetch = async (seq: number, reuse: HotPage | null) => {
+    using _turn = await turn()
+    const query = { workspaceId, fromSeq: seq, toSeq, filter, limit: limit(), reuse }
+    return await fetchHot(database, query)
+  }
+  let taken: HotPage | null = null
   let nextSeq = fromSeq
-  let page = await fetch(nextSeq)
+  let page = await fetch(nextSeq, null)
   while (page !== null) {
     nextSeq = page.lookedSeq + 1
     const isLast = nextSeq > toSeq
     const isAhead = !isLast && limit() >= AHEAD_ROWS_MIN
-    const ahead = isAhead ? fetch(nextSeq) : null
+    const ahead: Promise<HotPage | null> | null = isAhead ? fetch(nextSeq, taken) : null
     // Its failure is met when it is awaited; until then nobody has missed anything.
     ahead?.catch(() => {})
-    if (page.events.length > 0) yield page.events
+    if (page.count > 0) yield page
     if (isLast) break
-    page = await (ahead ?? fetch(nextSeq))
+    // Nobody needs it any more. The next page takes its place, or that of the one before it.
+    const done: HotPage = page
+    page = await (ahead ?? fetch(nextSeq, done))
+    taken = ahead === null ? null : done
   }
   return nextSeq
 }
@@ -134,14 +127,14 @@ async function* readHot(
  */
 async function fetchHot(
   database: ReaderDeps['database'],
-  query: ChainRun & { filter: EventFilter; limit: number },
+  query: ChainRun & { filter: EventFilter; limit: number; reuse: HotPage | null },
 ): Promise<HotPage | null> {
   const page = await readHotPage(database, query)
   const archivedSeq = await readArchivedSeq(database.db, query.workspaceId)
   if (archivedSeq >= query.fromSeq) return null
   const isWhole = filterText(query.filter) === filterText(NO_FILTER)
   const run = { workspaceId: query.workspaceId, fromSeq: query.fromSeq, toSeq: page.lookedSeq }
-  const count = isWhole ? page.events.length : await countRun(database.db, run)
+  const count = isWhole ? page.count : await countRun(database.db, run)
   if (count === page.lookedSeq - query.fromSeq + 1) return page
   // Unless the archiver took it just now; then the next look is at its catalogue.
   const isMoved = (await readArchivedSeq(database.db, query.workspaceId)) >= query.fromSeq

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 
 import type { KeyValue } from 'hyparquet'
 
@@ -106,17 +106,30 @@ export function writeFooterDigest(file: Buffer): void {
 /** The bytes of the footer to the end of the file, or null when they do not have their digest. */
 export function checkedFooterOf(file: Buffer): Buffer | null {
   const footer = footerOf(file)
-  const at = footer === null ? null : digestOffset(footer)
-  if (footer === null || at === null) return null
-  const digest = footer.toString('latin1', at, at + HASH_HEX_DIGITS)
-  return digest === digestOf(footer, at) ? footer : null
+  return footer !== null && hasItsDigest(footer) ? footer : null
+}
+
+export function hasItsDigest(footer: Buffer): boolean {
+  const at = digestOffset(footer)
+  return at !== null && footer.toString('latin1', at, at + HASH_HEX_DIGITS) === digestOf(footer, at)
+}
+
+/** What the catalogue notes of a footer, so that it, and by it any row group, is checked by itself. */
+export function footerSha256Of(file: Buffer): string {
+  const footer = checkedFooterOf(file)
+  assert(footer !== null, 'a segment has a footer with its digest')
+  return hash('sha256', footer, 'hex')
 }
 
 function footerOf(file: Buffer): Buffer | null {
-  const lengthAt = file.length - MAGIC.length - LENGTH_BYTES
-  if (lengthAt < MAGIC.length) return null
-  const start = lengthAt - file.readUInt32LE(lengthAt)
-  return start < MAGIC.length ? null : file.subarray(start)
+  const bytes = footerBytesOf(file)
+  return bytes === null || bytes > file.length - MAGIC.length ? null : file.subarray(-bytes)
+}
+
+/** How many of the last bytes are the footer, by the last few; null when they are too few to tell. */
+export function footerBytesOf(end: Buffer): number | null {
+  const lengthAt = end.length - MAGIC.length - LENGTH_BYTES
+  return lengthAt < 0 ? null : end.readUInt32LE(lengthAt) + LENGTH_BYTES + MAGIC.length
 }
 
 /** Between key and value Thrift has two bytes: the number of the field, and the length. */

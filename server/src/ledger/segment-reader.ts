@@ -2,20 +2,15 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { zstdDecompressSync } from 'node:zlib'
 
-import {
-  type FileMetaData,
-  parquetMetadata,
-  type ParquetRowRange,
-  type ParquetScan,
-  parquetScan,
-} from 'hyparquet'
+import { type FileMetaData, parquetMetadata, type ParquetScan, parquetScan } from 'hyparquet'
 
 import type { Verdict } from './chain.ts'
 import type { SealedEvent } from './event.ts'
 import { type SegmentSummary, summarizeSegment } from './segment.ts'
 import { COLUMN_NAMES, type ColumnName } from './segment-columns.ts'
 import {
-  checkedFooterOf,
+  footerBytesOf,
+  hasItsDigest,
   MAGIC,
   parseFooter,
   type RowGroupPlace,
@@ -29,6 +24,25 @@ export type SegmentRange = {
   toSeq?: number
   fromTimestampMs?: number
   toTimestampMs?: number
+}
+
+/**
+ * Where a segment's bytes come from. `bytes` is how many there should be; `read` gives fewer than it
+ * is asked for where the file ends.
+ */
+export type SegmentSource = {
+  bytes: number
+  read: (start: number, end: number) => Promise<Buffer>
+}
+
+/** A file that is in memory as a whole. */
+export function sourceOf(file: Buffer): SegmentSource {
+  return { bytes: file.length, read: async (start, end) => file.subarray(start, end) }
+}
+
+/** A file that the catalogue names is not there. */
+export class SegmentMissingError extends Error {
+  override name = 'SegmentMissingError'
 }
 
 /** The bytes are not those that were written. The sentence says which events, and has no payload. */
@@ -48,9 +62,9 @@ export async function* readSegment(
   file: Buffer,
   range: SegmentRange = {},
 ): AsyncGenerator<SealedEvent[], void, undefined> {
-  const segment = await openSegment(file)
+  const segment = await openSegment(sourceOf(file), null)
   for (const group of segment.groups) {
-    if (!mayHold(group, range)) continue
+    if (!groupMayHold(group, range)) continue
     const events = (await readGroup(segment, group)).filter((event) => isInRange(event, range))
     if (events.length > 0) yield events
   }
@@ -59,7 +73,7 @@ export async function* readSegment(
 /** Reads everything, and holds it against what the writer or a catalogue knows of the segment. */
 export async function verifySegment(file: Buffer, expected: SegmentSummary): Promise<Verdict> {
   try {
-    const segment = await openSegment(file)
+    const segment = await openSegment(sourceOf(file), null)
     let found: SegmentSummary | null = null
     for (const group of segment.groups) {
       const summary = summarizeSegment(await readGroup(segment, group))
@@ -94,33 +108,60 @@ const SUMMARY_NAMES = [
   ...BOUND_NAMES,
 ] as const satisfies (keyof SegmentSummary)[]
 
-type Group = RowGroupPlace & Bounds & { fileOffset: number; rowStart: number; endHash: string }
-type OpenSegment = { file: Buffer; footer: SegmentFooter; groups: Group[]; scan: ParquetScan }
+export type SegmentGroup = RowGroupPlace & Bounds & { fileOffset: number; endHash: string }
+export type OpenSegment = {
+  source: SegmentSource
+  footer: SegmentFooter
+  groups: SegmentGroup[]
+  metadata: FileMetaData
+}
 
-async function openSegment(file: Buffer): Promise<OpenSegment> {
-  const footerBytes = checkedFooterOf(file)
-  if (footerBytes === null) throw new SegmentDamagedError('the footer does not have its digest')
+/** Most footers are shorter, so that they come with the first read. */
+const FOOTER_BYTES_USUAL = 64 * 1_024
+/** Far more than one has: before its digest is compared, its length is anybody's. */
+const FOOTER_BYTES_MAX = 16 * 1_024 * 1_024
+
+/**
+ * The footer, from which each row group can be read and checked by itself. `footerSha256` is what the
+ * catalogue has noted of it: with it the bytes of a group are those that were archived, whoever could
+ * write to the storage. Without it, the whole file was held against its SHA-256 before.
+ */
+export async function openSegment(
+  source: SegmentSource,
+  footerSha256: string | null,
+): Promise<OpenSegment> {
+  const bytes = await readFooter(source)
+  if (!hasItsDigest(bytes)) throw new SegmentDamagedError('the footer does not have its digest')
+  if (footerSha256 !== null && hash('sha256', bytes, 'hex') !== footerSha256) {
+    throw new SegmentDamagedError('the footer is not the one that was archived')
+  }
   try {
-    const metadata = parquetMetadata(footerBytes, { parsers: FOOTER_PARSERS, geoparquet: false })
+    const metadata = parquetMetadata(bytes, { parsers: FOOTER_PARSERS, geoparquet: false })
     const footer = parseFooter(metadata.key_value_metadata ?? [])
     const groups = placeGroups(footer, metadata)
-    const { fileOffset, bytes } = groups.at(-1) ?? { fileOffset: 0, bytes: 0 }
-    assert.equal(fileOffset + bytes + footerBytes.length, file.length, 'the file has these parts')
-    assert.equal(file.toString('latin1', 0, MAGIC.length), MAGIC, 'the file is of Parquet')
-    const scan = await parquetScan({
-      file: {
-        byteLength: file.length,
-        slice: (start, end) => new Uint8Array(file.subarray(start, end)).buffer,
-      },
-      metadata,
-      compressors: { ZSTD: decompress },
-      parsers: COLUMN_PARSERS,
-      useOffsetIndex: false,
-    })
-    return { file, footer, groups, scan }
+    const last = groups.at(-1)
+    const footerOffset = last ? last.fileOffset + last.bytes : 0
+    assert.equal(footerOffset + bytes.length, source.bytes, 'the file has these parts')
+    return { source, footer, groups, metadata }
   } catch (cause) {
     throw new SegmentDamagedError('the footer cannot be read', { cause })
   }
+}
+
+async function readFooter(source: SegmentSource): Promise<Buffer> {
+  const offset = Math.max(0, source.bytes - FOOTER_BYTES_USUAL)
+  // One byte more than there should be tells a file that has grown.
+  const end = await source.read(offset, source.bytes + 1)
+  if (end.length !== source.bytes - offset) {
+    const others = end.length > source.bytes - offset ? 'more' : 'fewer'
+    throw new SegmentDamagedError(`it has ${others} than its ${source.bytes} bytes`)
+  }
+  const bytes = footerBytesOf(end)
+  if (bytes === null || bytes > Math.min(source.bytes - MAGIC.length, FOOTER_BYTES_MAX)) {
+    throw new SegmentDamagedError('the footer does not have its length')
+  }
+  if (bytes <= end.length) return end.subarray(-bytes)
+  return Buffer.concat([await source.read(source.bytes - bytes, offset), end])
 }
 
 const PAGE_BYTES_MAX = 64 * 1_024 * 1_024
@@ -143,7 +184,10 @@ const COLUMN_PARSERS = {
 /** A text in the statistics may be cut within a character. */
 const FOOTER_PARSERS = { ...COLUMN_PARSERS, stringFromBytes: () => '' }
 
-function placeGroups(footer: SegmentFooter, { row_groups: rowGroups }: FileMetaData): Group[] {
+function placeGroups(
+  footer: SegmentFooter,
+  { row_groups: rowGroups }: FileMetaData,
+): SegmentGroup[] {
   assert.equal(rowGroups.length, footer.rowGroups.length, 'each row group has its place')
   let fileOffset = MAGIC.length
   return footer.rowGroups.map((place, index) => {
@@ -151,7 +195,7 @@ function placeGroups(footer: SegmentFooter, { row_groups: rowGroups }: FileMetaD
     const endHash = footer.rowGroups[index + 1]?.prevHash ?? footer.lastHash
     const group = { ...place, ...bounds, fileOffset, endHash }
     fileOffset += place.bytes
-    return { ...group, rowStart: place.firstSeq - footer.firstSeq }
+    return group
   })
 }
 
@@ -169,17 +213,15 @@ function boundsOf(chunks: FileMetaData['row_groups'][number]['columns']): Bounds
   }
 }
 
-async function readGroup(segment: OpenSegment, group: Group): Promise<SealedEvent[]> {
-  const { file, footer, scan } = segment
-  const { fileOffset, bytes, rows, rowStart } = group
-  const isIntact =
-    hash('sha256', file.subarray(fileOffset, fileOffset + bytes), 'hex') === group.digest
-  if (!isIntact) throw new SegmentDamagedError(`the bytes of ${spanOf(group)} have changed`)
+/** All of its events, after they have led to the hash from which the chain goes on. */
+export async function readGroup(segment: OpenSegment, group: SegmentGroup): Promise<SealedEvent[]> {
+  const { rows } = group
+  const bytes = await readGroupBytes(segment, group)
   let events: SealedEvent[]
   try {
-    const columns = await readColumns(scan, { rowStart, rowEnd: rowStart + rows })
+    const columns = await readColumns(await scanGroup(segment, group, bytes), rows)
     const head = { seq: group.firstSeq - 1, hash: group.prevHash, lastId: null }
-    events = restoreEvents(columns, { head, workspaceId: footer.workspaceId, rows })
+    events = restoreEvents(columns, { head, workspaceId: segment.footer.workspaceId, rows })
   } catch (cause) {
     throw new SegmentDamagedError(`${spanOf(group)} cannot be read`, { cause })
   }
@@ -189,8 +231,50 @@ async function readGroup(segment: OpenSegment, group: Group): Promise<SealedEven
   return events
 }
 
-async function readColumns(scan: ParquetScan, rows: ParquetRowRange): Promise<RowGroupColumns> {
-  const read = (column: ColumnName) => scan.readColumn({ column, ...rows })
+/** With the first group comes the beginning of the file, which is no part of any. */
+async function readGroupBytes(
+  { source, groups }: OpenSegment,
+  group: SegmentGroup,
+): Promise<Buffer> {
+  const { fileOffset, bytes, digest } = group
+  const start = group === groups[0] ? 0 : fileOffset
+  const received = await source.read(start, fileOffset + bytes)
+  const head = received.subarray(0, fileOffset - start)
+  const own = received.subarray(fileOffset - start)
+  const isIntact = hash('sha256', own, 'hex') === digest
+  if (!isIntact) throw new SegmentDamagedError(`the bytes of ${spanOf(group)} have changed`)
+  if (head.length > 0 && head.toString('latin1') !== MAGIC) {
+    throw new SegmentDamagedError('it does not begin as a Parquet file')
+  }
+  return own
+}
+
+/** A scan of this group alone: it keeps what it has decoded. */
+async function scanGroup(
+  { source, groups, metadata }: OpenSegment,
+  group: SegmentGroup,
+  bytes: Buffer,
+): Promise<ParquetScan> {
+  const rowGroup = metadata.row_groups[groups.indexOf(group)]
+  assert(rowGroup !== undefined, 'each row group has its place')
+  return await parquetScan({
+    file: {
+      byteLength: source.bytes,
+      slice: (start, end = source.bytes) => {
+        const [from, to] = [start - group.fileOffset, end - group.fileOffset]
+        assert(from >= 0 && to <= bytes.length, 'a column lies in its row group')
+        return new Uint8Array(bytes.subarray(from, to)).buffer
+      },
+    },
+    metadata: { ...metadata, row_groups: [rowGroup] },
+    compressors: { ZSTD: decompress },
+    parsers: COLUMN_PARSERS,
+    useOffsetIndex: false,
+  })
+}
+
+async function readColumns(scan: ParquetScan, rows: number): Promise<RowGroupColumns> {
+  const read = (column: ColumnName) => scan.readColumn({ column, rowStart: 0, rowEnd: rows })
   return {
     seq: await read('seq'),
     id: await read('id'),
@@ -216,7 +300,8 @@ function spanOf({ firstSeq, rows }: RowGroupPlace): string {
   return `the events ${firstSeq} to ${firstSeq + rows - 1}`
 }
 
-function mayHold(group: Group, range: SegmentRange): boolean {
+/** Whether a group can hold an event of the range. */
+export function groupMayHold(group: SegmentGroup, range: SegmentRange): boolean {
   const { fromSeq, toSeq, fromTimestampMs, toTimestampMs } = { ...UNBOUNDED, ...range }
   return (
     group.firstSeq <= toSeq &&

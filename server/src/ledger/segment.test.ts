@@ -19,11 +19,15 @@ import {
   type SealedEvent,
 } from './event.ts'
 import { encodeSegment, SEGMENT_ROWS_MAX, summarizeSegment } from './segment.ts'
-import { parseFooter } from './segment-footer.ts'
+import { footerSha256Of, parseFooter } from './segment-footer.ts'
 import {
+  groupMayHold,
+  openSegment,
+  readGroup,
   readSegment,
   SegmentDamagedError,
   type SegmentRange,
+  sourceOf,
   verifySegment,
 } from './segment-reader.ts'
 
@@ -119,6 +123,8 @@ const run = sealAll(
     resource: '{"id":"s1","type":"session"}',
   })),
 ).map((event) => eraseParts(event, event.seq % 5 === 0 ? ['actor'] : []))
+const [firstEvent] = run
+assert(firstEvent !== undefined)
 const expected = summarizeSegment(run)
 const file = await encodeSegment(run, { rowsPerGroupMax: 6 })
 
@@ -183,6 +189,72 @@ suite('a segment gives back what it was given', () => {
     assert.deepEqual(await readAll(damaged, { toSeq: second.firstSeq - 1 }), others)
     await assert.rejects(readAll(damaged), {
       message: 'the bytes of the events 7 to 12 have changed',
+    })
+  })
+})
+
+suite('a segment is read in parts', () => {
+  /** Counts what is read of a file, which may be another than was archived. */
+  function watch(bytes: Buffer) {
+    const parts: [number, number][] = []
+    const source = {
+      bytes: file.length,
+      read: async (start: number, end: number) => {
+        parts.push([start, end])
+        return bytes.subarray(start, end)
+      },
+    }
+    return { source, parts }
+  }
+  const footerSha256 = footerSha256Of(file)
+
+  test('the footer first, and then each row group by itself', async () => {
+    const { source, parts } = watch(file)
+    const segment = await openSegment(source, footerSha256)
+    assert.equal(parts.length, 1)
+    for (const group of segment.groups.toReversed()) {
+      const events = await readGroup(segment, group)
+      assert.deepEqual(
+        events,
+        run.filter(({ seq }) => seq >= group.firstSeq && seq < group.firstSeq + group.rows),
+      )
+    }
+    assert.equal(parts.length, 1 + segment.groups.length)
+    const range = { toTimestampMs: START_MS + 60_000 }
+    assert.equal(segment.groups.filter((group) => groupMayHold(group, range)).length, 1)
+  })
+
+  test('a footer longer than usual takes a second read', async () => {
+    const events = sealAll(
+      Array.from({ length: 150 }, () => ({ ...firstEvent, category: 'c'.repeat(200) })),
+    )
+    const bytes = await encodeSegment(events, { rowsPerGroupMax: 1 })
+    const segment = await openSegment(sourceOf(bytes), footerSha256Of(bytes))
+    assert.equal(segment.groups.length, 150)
+    assert.deepEqual(await readAll(bytes), events)
+  })
+
+  test('a flipped bit anywhere is found by who reads that part', async () => {
+    const { groups } = await openSegment(sourceOf(file), null)
+    const footerOffset = groups.reduce((sum, { bytes }) => sum + bytes, 4)
+    for (let offset = 0; offset < file.length; offset += 13) {
+      const { source } = watch(flipped(file, offset, offset % 8))
+      if (offset >= footerOffset) {
+        await assert.rejects(openSegment(source, footerSha256), SegmentDamagedError, `${offset}`)
+        continue
+      }
+      const segment = await openSegment(source, footerSha256)
+      const damaged = segment.groups.findLast(({ fileOffset }) => fileOffset <= offset)
+      const group = damaged ?? segment.groups[0]
+      assert(group !== undefined)
+      await assert.rejects(readGroup(segment, group), SegmentDamagedError, `at byte ${offset}`)
+    }
+  })
+
+  test('a whole footer of another file is not taken for it', async () => {
+    const other = await encodeSegment(sealAll(run), { rowsPerGroupMax: 6 })
+    await assert.rejects(openSegment(sourceOf(other), footerSha256), {
+      message: 'the footer is not the one that was archived',
     })
   })
 })

@@ -83,6 +83,22 @@ class FolderStore implements ObjectStore {
     })
   }
 
+  async readRange(key: string, start: number, end: number): Promise<Buffer | null> {
+    return await this.#unlessMissing(async () => {
+      await using file = await open(join(this.#root, key))
+      const { size } = await file.stat()
+      const bytes = Buffer.alloc(Math.max(0, Math.min(end, size) - start))
+      let read = 0
+      while (read < bytes.length) {
+        const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read)
+        // It has become shorter since.
+        if (bytesRead === 0) break
+        read += bytesRead
+      }
+      return bytes.subarray(0, read)
+    })
+  }
+
   async stat(key: string): Promise<ObjectState | null> {
     return await this.#unlessMissing(async () => {
       const { size } = await stat(join(this.#root, key))

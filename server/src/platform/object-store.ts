@@ -14,6 +14,8 @@ export type ObjectStore = AsyncDisposable & {
   put(key: string, bytes: Buffer): Promise<void>
   /** Null when there is none. */
   read(key: string): Promise<Buffer | null>
+  /** The bytes from `start` to before `end`, fewer where the object ends; null when there is none. */
+  readRange(key: string, start: number, end: number): Promise<Buffer | null>
   /** Null when there is none. */
   stat(key: string): Promise<ObjectState | null>
   /** Asks for an object of a cold class to be brought back; harmless when it is ready or asked for. */
@@ -81,6 +83,10 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
       await store.put(checkKey(key), bytes)
     },
     read: async (key) => await store.read(checkKey(key)),
+    readRange: async (key, start, end) => {
+      assert(start >= 0 && start < end && end - start <= OBJECT_BYTES_MAX, 'a range has its bounds')
+      return await store.readRange(checkKey(key), start, end)
+    },
     stat: async (key) => await store.stat(checkKey(key)),
     restore: async (key) => await store.restore(checkKey(key)),
     delete: async (key) => await store.delete(checkKey(key)),
@@ -88,7 +94,7 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
   }
 }
 
-/** `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, with a part of its digest when it has one. */
+/** `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, and before the dot what keeps two apart. */
 const KEY =
   /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}(?:-[0-9a-f]{16})?\.parquet$/
 

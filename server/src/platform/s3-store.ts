@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
-import type { AbortMultipartUploadCommand, HeadObjectCommandOutput, S3 } from '@aws-sdk/client-s3'
+import type {
+  AbortMultipartUploadCommand,
+  GetObjectCommandOutput,
+  HeadObjectCommandOutput,
+  S3,
+} from '@aws-sdk/client-s3'
 import type { Upload } from '@aws-sdk/lib-storage'
 import { withDeadline } from './deadline.ts'
 import type { ObjectState, ObjectStore } from './object-store.ts'
@@ -118,27 +123,49 @@ class S3Store implements ObjectStore {
 
   async read(key: string): Promise<Buffer | null> {
     return await this.#call(async (abortSignal) => {
-      for (let attempt = 1; ; attempt += 1) {
-        const answer = await this.#client
-          .getObject(this.#target(key), { abortSignal })
-          .catch(nullWhen((error) => error.name === 'NoSuchKey'))
-        if (answer === null) return null
-        const { Body: body, ContentLength: bytes = 0 } = answer
-        assert(body !== undefined, 'an answer to GET has a body')
-        if (bytes > this.#objectBytesMax) {
-          throw new StorageError(`The archive's ${key} has ${bytes} bytes, more than any segment.`)
-        }
-        try {
-          const received = Buffer.from(await body.transformToByteArray())
-          if (received.length === bytes) return received
-          throw new Error(`${received.length} of ${bytes} bytes came`)
-        } catch (error) {
-          // The SDK retries up to the head of an answer; a body that breaks off, or does not match
-          // its checksum, is ours to ask for again.
-          if (attempt >= this.#limits.attemptsMax || abortSignal.aborted) throw error
-        }
+      const get = async () => await this.#client.getObject(this.#target(key), { abortSignal })
+      return await this.#receive(key, get, { bytesMax: this.#objectBytesMax, abortSignal })
+    })
+  }
+
+  /** A part comes without a checksum: whoever asks for one knows what its bytes must be. */
+  async readRange(key: string, start: number, end: number): Promise<Buffer | null> {
+    const request = { ...this.#target(key), Range: `bytes=${start}-${end - 1}` }
+    return await this.#call(async (abortSignal) => {
+      const get = async () => await this.#client.getObject(request, { abortSignal })
+      try {
+        return await this.#receive(key, get, { bytesMax: end - start, abortSignal })
+      } catch (error) {
+        // The object ends before the part begins.
+        if (answerOf(error)?.status === 416) return Buffer.alloc(0)
+        throw error
       }
     })
+  }
+
+  async #receive(
+    key: string,
+    get: () => Promise<GetObjectCommandOutput>,
+    { bytesMax, abortSignal }: { bytesMax: number; abortSignal: AbortSignal },
+  ): Promise<Buffer | null> {
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = await get().catch(nullWhen((error) => error.name === 'NoSuchKey'))
+      if (answer === null) return null
+      const { Body: body, ContentLength: bytes = 0 } = answer
+      assert(body !== undefined, 'an answer to GET has a body')
+      if (bytes > bytesMax) {
+        throw new StorageError(`The archive's ${key} comes with ${bytes} bytes, over ${bytesMax}.`)
+      }
+      try {
+        const received = Buffer.from(await body.transformToByteArray())
+        if (received.length === bytes) return received
+        throw new Error(`${received.length} of ${bytes} bytes came`)
+      } catch (error) {
+        // The SDK retries up to the head of an answer; a body that breaks off, or does not match
+        // its checksum, is ours to ask for again.
+        if (attempt >= this.#limits.attemptsMax || abortSignal.aborted) throw error
+      }
+    }
   }
 
   async stat(key: string): Promise<ObjectState | null> {

@@ -51,6 +51,7 @@ async function assertStored(connection: Connection, events: readonly SentEvent[]
 const NO_ARCHIVE: ObjectStore = {
   put: () => Promise.reject(new Error('nothing is archived here')),
   read: async () => null,
+  readRange: async () => null,
   stat: async () => null,
   restore: async () => {},
   delete: async () => {},

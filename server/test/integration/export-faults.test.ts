@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { ApiError } from '../../src/errors.ts'
+import { ColdCache } from '../../src/ledger/cold-cache.ts'
 import { type Download, openDownload } from '../../src/outlet/export/download.ts'
 import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
@@ -31,6 +32,7 @@ function storeWith(parts: Partial<ObjectStore>): ObjectStore {
   return {
     put: unexpected,
     read: unexpected,
+    readRange: unexpected,
     stat: async () => ({ bytes: 1, readiness: 'ready' }),
     restore: unexpected,
     delete: unexpected,
@@ -67,7 +69,8 @@ async function foundArchived() {
 }
 
 async function open(job: ExportJob, store: ObjectStore): Promise<Download> {
-  const terms = { stop: new AbortController(), turns: new ReadTurns(1) }
+  const node = { turns: new ReadTurns(1), cache: new ColdCache() }
+  const terms = { stop: new AbortController(), bytesMax: Infinity, ...node }
   return await openDownload({ database, store, clock, logger }, job, terms)
 }
 
@@ -154,6 +157,7 @@ test('a storage that is out of reach does not refuse a new job, but a look at wh
   const wish: ExportWish = {
     companyId,
     workspaceId: null,
+    createdBy: null,
     plan: 'PRO',
     filterWorkspaceId,
     workspaceIds: ranges.map(({ workspaceId }) => workspaceId),

@@ -1,8 +1,17 @@
 import { ApiError } from '../../errors.ts'
-import { readEvents } from '../../ledger/reader.ts'
+import { SegmentColdError } from '../../ledger/cold-reader.ts'
+import type { ColdCache } from '../../ledger/cold-cache.ts'
+import { AHEAD_ROWS_MIN, readEvents } from '../../ledger/reader.ts'
+import type { Segment } from '../../ledger/segment-store.ts'
 import { Loop } from '../../platform/loop.ts'
-import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
-import { errorCodeOf, noteFailure, storageUnavailable } from './export-failure.ts'
+import { StorageError } from '../../platform/object-store.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import {
+  DownloadTooLargeError,
+  errorCodeOf,
+  noteFailure,
+  storageUnavailable,
+} from './export-failure.ts'
 import { EXPORT_FAILURES, type ExportJob, isOpen } from './export-job.ts'
 import {
   type ExportResult,
@@ -12,7 +21,7 @@ import {
   startExportJob,
 } from './export-job-store.ts'
 import { ExportRun } from './export-run.ts'
-import type { ExportDeps } from './exporter.ts'
+import { askForRestores, type ExportDeps } from './exporter.ts'
 import type { ReadTurns } from './read-turns.ts'
 import { requestRestores, segmentsOf } from './readiness.ts'
 
@@ -21,11 +30,17 @@ const WATCH_EVERY_MS = 1_000
 /** So long a fault can still become an answer; then the headers go out. */
 const FIRST_CHUNK_MS_MAX = 10_000
 /** Below what the reader fetches ahead for: while others wait for their turn nobody does. */
-const CROWDED_ROWS_MAX = 500
+const CROWDED_ROWS_MAX = AHEAD_ROWS_MIN - 1
 const RESTORE_RETRY_SECONDS = 300
 
-/** Whoever has a reason to end the download aborts `stop` with it; `turns` are the node's. */
-export type DownloadTerms = { stop: AbortController; turns: ReadTurns }
+/** Whoever has a reason to end the download aborts `stop` with it; turns and cache are the node's. */
+export type DownloadTerms = {
+  stop: AbortController
+  turns: ReadTurns
+  cache: ColdCache
+  /** It is cut before it has more, uncompressed. */
+  bytesMax: number
+}
 
 /**
  * Opens a download, which is the run of its job. Refuses what cannot be downloaded (any more) or has
@@ -55,8 +70,7 @@ export async function openDownload(
 }
 
 async function refuseRestoring({ store, database }: ExportDeps, job: ExportJob): Promise<void> {
-  const segments = segmentsOf(database.db, job.ranges, job.filter)
-  if ((await requestRestores(store, segments)) > 0) throw restoring()
+  if (await requestRestores(store, segmentsOf(database.db, job))) throw restoring()
 }
 
 function restoring(): ApiError {
@@ -66,10 +80,26 @@ function restoring(): ApiError {
 /** A fault before the first byte is an answer. */
 async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Promise<unknown> {
   if (errorCodeOf(error) === null) return error
-  if (error instanceof StorageError && error.isCold) return restoring()
+  if (error instanceof SegmentColdError) {
+    await askFrom(deps, job, { segment: error.segment, rows: 0 })
+    return restoring()
+  }
   await noteFailure(deps, job, error)
   if (!(error instanceof StorageError)) return notDownloadable(await reread(deps, job))
   return storageUnavailable(error)
+}
+
+/** For a segment that turned out to be cold, and what an export of which so much was read needs then. */
+async function askFrom(
+  deps: ExportDeps,
+  job: ExportJob,
+  { segment, rows }: { segment: Segment; rows: number },
+): Promise<void> {
+  const index = job.ranges.findIndex(({ workspaceId }) => workspaceId === segment.workspaceId)
+  const ranges = job.ranges
+    .slice(index)
+    .map((range, nth) => (nth === 0 ? { ...range, fromSeq: segment.firstSeq } : range))
+  await askForRestores(deps, job, { ...job, ranges, rowLimit: job.rowLimit - rows })
 }
 
 function notDownloadable({ status, id, errorCode, failureSummary }: ExportJob): ApiError {
@@ -89,6 +119,10 @@ async function reread({ database }: ExportDeps, job: ExportJob): Promise<ExportJ
   return (await findExportJob(database.db, owner, job.id)) ?? job
 }
 
+function tooLarge(bytesMax: number): string {
+  return `A download in the dashboard was cut because the file is larger than ${bytesMax} bytes, the most that the dashboard sends.`
+}
+
 /** The job was canceled, or has failed, while this download of it ran. */
 export class ExportEndedError extends Error {
   override name = 'ExportEndedError'
@@ -106,19 +140,22 @@ export class Download implements AsyncDisposable {
   readonly job: ExportJob
   readonly #deps: ExportDeps
   readonly #stop: AbortController
-  readonly #turns: ReadTurns
+  readonly #bytesMax: number
   readonly #run: ExportRun
   readonly #source: AsyncGenerator<Buffer, void, void>
   #first: Promise<IteratorResult<Buffer, void>> | null = null
   #watch: Loop | null = null
+  /** Where it was cut because it has to be restored. */
+  #coldAt: Segment | null = null
 
-  constructor(deps: ExportDeps, job: ExportJob, { stop, turns }: DownloadTerms) {
+  constructor(deps: ExportDeps, job: ExportJob, { stop, turns, cache, bytesMax }: DownloadTerms) {
     this.job = job
     this.#deps = deps
     this.#stop = stop
-    this.#turns = turns
+    this.#bytesMax = bytesMax
     const { signal } = stop
-    const reader = { database: deps.database, store: stoppable(deps.store, signal) }
+    const { database, store } = deps
+    const reader = { database, store, cache, turn: () => turns.take(job.companyId, signal) }
     this.#run = new ExportRun({
       format: job.format,
       filter: job.filter,
@@ -145,7 +182,7 @@ export class Download implements AsyncDisposable {
 
   /** Reads what is sent first. A fault that shows by then is thrown here, a later one by `chunks`. */
   async begin(waitMsMax: number): Promise<void> {
-    this.#first = this.#next()
+    this.#first = this.#source.next()
     // Its failure is met when it is awaited, which may be later.
     this.#first.catch(() => {})
     const { promise: waited, resolve } = Promise.withResolvers<void>()
@@ -159,28 +196,29 @@ export class Download implements AsyncDisposable {
 
   async *chunks(): AsyncGenerator<Buffer, void, void> {
     try {
+      let bytes = 0
       let next = await this.#first
       while (next?.done === false) {
+        bytes += next.value.length
+        if (bytes > this.#bytesMax) throw new DownloadTooLargeError(tooLarge(this.#bytesMax))
         yield next.value
-        next = await this.#next()
+        next = await this.#source.next()
       }
     } catch (error) {
+      if (error instanceof SegmentColdError) this.#coldAt = error.segment
       // Whoever stopped it knows why.
       if (!this.signal.aborted) await noteFailure(this.#deps, this.job, error)
       throw error
     }
   }
 
-  async #next(): Promise<IteratorResult<Buffer, void>> {
-    using _turn = await this.#turns.take(this.signal)
-    return await this.#source.next()
-  }
-
-  /** When every byte is on its way, and before the client is told that this was all. */
-  async finish(): Promise<ExportResult> {
-    const { database, clock } = this.#deps
+  /**
+   * When every byte is on its way, and before the client is told that this was all. In a transaction of
+   * the caller's, where the job succeeds together with something else.
+   */
+  async finish(db: Queryable = this.#deps.database.db): Promise<ExportResult> {
     const { result } = this.#run
-    if (!(await finishExportJob(database.db, this.job, result, new Date(clock())))) {
+    if (!(await finishExportJob(db, this.job, result, new Date(this.#deps.clock())))) {
       await this.#refuseEnded()
     }
     return result
@@ -217,14 +255,8 @@ export class Download implements AsyncDisposable {
     await this.#watch?.[Symbol.asyncDispose]()
     await this.#first?.catch(() => {})
     await this.#source.return()
+    // After the cut: the client shall not wait for it.
+    if (this.#coldAt)
+      await askFrom(this.#deps, this.job, { segment: this.#coldAt, rows: this.rows })
   }
-}
-
-/** Segments in which nothing matches are read one after the other: between two is time to stop. */
-function stoppable(store: ObjectStore, signal: AbortSignal): ObjectStore {
-  const read: ObjectStore['read'] = async (key) => {
-    signal.throwIfAborted()
-    return await store.read(key)
-  }
-  return { ...store, read }
 }

@@ -1,20 +1,28 @@
 import { ApiError } from '../../errors.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
 import type { Clock } from '../../platform/clock.ts'
-import { newId, type WorkspaceId } from '../../platform/id.ts'
+import { newId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
-import type { Database } from '../../platform/pg.ts'
+import type { Database, Queryable } from '../../platform/pg.ts'
 import { type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { ExportFormat, ExportJob, ExportRange, ExportSource } from './export-job.ts'
-import { endExportJob, findExportJob, insertExportJob, type JobOwner } from './export-job-store.ts'
+import {
+  endExportJob,
+  findExportJob,
+  insertExportJob,
+  type JobOwner,
+  type NewExportJob,
+} from './export-job-store.ts'
 import { noteFailure } from './export-failure.ts'
-import { requestRestores, segmentsOf } from './readiness.ts'
+import { type ExportReach, requestRestores, segmentsOf } from './readiness.ts'
 import { takeSnapshot } from './snapshot.ts'
 
 export type ExportDeps = { database: Database; store: ObjectStore; clock: Clock; logger: Logger }
 
 export type ExportWish = JobOwner & {
+  /** The member who asks for it; null: a key does. */
+  createdBy: UserId | null
   plan: Plan
   /** The one that the filters name; null: none. */
   filterWorkspaceId: WorkspaceId | null
@@ -30,13 +38,21 @@ export type ExportWish = JobOwner & {
 const DAY_MS = 86_400_000
 const LIFE_MS = 7 * DAY_MS
 
+/** Puts a job into the table within a transaction, which may hold more than that. */
+export type AddJob = (insert: (tx: Queryable) => Promise<ExportJob>) => Promise<ExportJob>
+
 /** A new job on the state of this moment. What it needs from a cold class is asked for at once. */
-export async function createExport(deps: ExportDeps, wish: ExportWish): Promise<ExportJob> {
+export async function createExport(
+  deps: ExportDeps,
+  wish: ExportWish,
+  add: AddJob = byItself(deps),
+): Promise<ExportJob> {
   const { ranges, rowLimit, nowMs } = await planExport(deps, wish)
-  const job = await insertExportJob(deps.database.db, {
+  const job: NewExportJob = {
     id: newId<'export-job'>(nowMs),
     companyId: wish.companyId,
     workspaceId: wish.workspaceId,
+    createdBy: wish.createdBy,
     source: wish.source,
     format: wish.format,
     filter: wish.filter,
@@ -46,9 +62,10 @@ export async function createExport(deps: ExportDeps, wish: ExportWish): Promise<
     rerunOf: null,
     now: new Date(nowMs),
     expiresAt: new Date(nowMs + LIFE_MS),
-  })
-  await askForRestores(deps, job)
-  return job
+  }
+  const added = await add((tx) => insertExportJob(tx, job))
+  await askForRestores(deps, added)
+  return added
 }
 
 /** What a wish comes to at this moment: the runs to read, and how many rows of them at most. */
@@ -67,25 +84,32 @@ export async function planExport(
 export async function rerunExport(
   deps: ExportDeps,
   job: ExportJob,
-  { plan, workspaceId }: { plan: Plan; workspaceId: WorkspaceId | null },
+  by: Pick<ExportWish, 'plan' | 'workspaceId' | 'createdBy'>,
+  add: AddJob = byItself(deps),
 ): Promise<ExportJob> {
   const nowMs = deps.clock()
-  const again = await insertExportJob(deps.database.db, {
+  const again: NewExportJob = {
     id: newId<'export-job'>(nowMs),
     companyId: job.companyId,
-    workspaceId,
+    workspaceId: by.workspaceId,
+    createdBy: by.createdBy,
     source: job.source,
     format: job.format,
     filter: job.filter,
     filterWorkspaceId: job.filterWorkspaceId,
     ranges: job.ranges,
-    rowLimit: Math.min(job.rowLimit, rowsMaxOf(plan)),
+    rowLimit: Math.min(job.rowLimit, rowsMaxOf(by.plan)),
     rerunOf: job.id,
     now: new Date(nowMs),
     expiresAt: new Date(nowMs + LIFE_MS),
-  })
-  await askForRestores(deps, again)
-  return again
+  }
+  const added = await add((tx) => insertExportJob(tx, again))
+  await askForRestores(deps, added)
+  return added
+}
+
+function byItself({ database: { db } }: ExportDeps): AddJob {
+  return (insert) => db.transaction().execute(insert)
 }
 
 function rowsMaxOf(plan: Plan): number {
@@ -95,25 +119,27 @@ function rowsMaxOf(plan: Plan): number {
 }
 
 /** An outage of the storage is no reason to refuse a job: it is noted, and the download asks again. */
-async function askForRestores(deps: ExportDeps, job: ExportJob): Promise<void> {
+export async function askForRestores(
+  deps: ExportDeps,
+  job: ExportJob,
+  reach: ExportReach = job,
+): Promise<void> {
   try {
-    await requestRestores(deps.store, segmentsOf(deps.database.db, job.ranges, job.filter))
+    await requestRestores(deps.store, segmentsOf(deps.database.db, reach))
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     await noteFailure(deps, job, error)
   }
 }
 
-/** Ends a job that is open; one that was canceled before stays so. Downloads of it are cut. */
-export async function cancelExport(
-  { database: { db }, clock }: ExportDeps,
-  job: ExportJob,
-): Promise<void> {
-  const now = new Date(clock())
+/**
+ * Ends a job that is open, and cuts downloads of it. False when it was canceled before, and stays so.
+ */
+export async function cancelExport(db: Queryable, job: ExportJob, now: Date): Promise<boolean> {
   const failureSummary = `The job was canceled at ${now.toISOString()}, while it was ${job.status}.`
-  if (await endExportJob(db, job, { errorCode: 'canceled', failureSummary, now })) return
+  if (await endExportJob(db, job, { errorCode: 'canceled', failureSummary, now })) return true
   const ended = await findExportJob(db, { companyId: job.companyId, workspaceId: null }, job.id)
-  if (ended?.status === 'CANCELED') return
+  if (ended?.status === 'CANCELED') return false
   throw new ApiError('conflict', {
     message: `The export ${job.id} is ${ended?.status ?? 'gone'}; only a PENDING or RUNNING one can be canceled.`,
   })

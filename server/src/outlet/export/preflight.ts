@@ -1,24 +1,35 @@
-import { type EventFilter, filterText, NO_FILTER } from '../../ledger/event-filter.ts'
-import { readHotPage } from '../../ledger/hot-page-store.ts'
+import type { EventFilter } from '../../ledger/event-filter.ts'
 import { readArchivedSeq, type Segment } from '../../ledger/segment-store.ts'
 import { StorageError } from '../../platform/object-store.ts'
 import { countHotEvents } from './count-store.ts'
 import { storageUnavailable } from './export-failure.ts'
 import type { ExportFormat, ExportRange } from './export-job.ts'
 import { type ExportDeps, type ExportWish, planExport } from './exporter.ts'
-import { csvRow } from './format-csv.ts'
-import { jsonlRow } from './format-jsonl.ts'
-import { hasUnready, segmentsOf } from './readiness.ts'
+import { CSV_HEADER } from './format-csv.ts'
+import {
+  type ExportReach,
+  hasUnready,
+  isUnfiltered,
+  isWhollyMeant,
+  overlap,
+  segmentsOf,
+} from './readiness.ts'
+import { type CountedRun, measureRows } from './sample-rows.ts'
 
-/** What an export would come to. */
-export type Preflight = {
+export type FileEstimate = {
   rows: number
   /** The rows were not all counted. */
   isEstimate: boolean
   estimatedBytes: number
-  rowLimit: number
+  /** It has these, or a few percent less; 0 when the rows were not all counted. */
+  leastBytes: number
   /** There are more rows than the export would hold. */
   isCut: boolean
+}
+
+/** What an export would come to. */
+export type Preflight = FileEstimate & {
+  rowLimit: number
   /** A part of the archive has to be brought back before a download. */
   needsRestore: boolean
 }
@@ -26,44 +37,49 @@ export type Preflight = {
 /** A statement looks at no more events than these. */
 const SEQS_PER_COUNT = 50_000
 /** What is not counted by then is taken for like the rest. */
-const COUNT_MS_MAX = 5_000
-const SAMPLE_ROWS = 100
+const COUNT_MS_MAX = 4_000
 /** For what has no hot rows to measure: ids, times and hashes make up most of a row. */
 const ROW_BYTES: Record<ExportFormat, number> = { JSONL: 1_200, CSV: 600 }
+const ROW_BYTES_MIN: Record<ExportFormat, number> = { JSONL: 450, CSV: 300 }
 
 /** Looks before an export is made, and changes nothing. */
 export async function preflightExport(deps: ExportDeps, wish: ExportWish): Promise<Preflight> {
   const { ranges, rowLimit } = await planExport(deps, wish)
-  const { filter, format } = wish
+  const reach = { ranges, filter: wish.filter, rowLimit }
+  const estimate = await estimateFile(deps, { ...reach, format: wish.format })
+  return { ...estimate, rowLimit, needsRestore: await needsRestore(deps, reach) }
+}
+
+/** How large a file is before it is made. */
+export async function estimateFile(
+  deps: ExportDeps,
+  reach: ExportReach & { format: ExportFormat },
+): Promise<FileEstimate> {
+  const { ranges, filter, rowLimit, format } = reach
   const { db } = deps.database
   const tally = new Tally(rowLimit + 1)
-  let rowBytes: number | null = null
-  for await (const segment of segmentsOf(db, ranges, filter))
-    countCold(tally, segment, ranges, filter)
+  const runs: CountedRun[] = []
+  for await (const segment of segmentsOf(db, reach)) countCold(tally, segment, reach)
   for (const range of ranges) {
     const archivedSeq = await readArchivedSeq(db, range.workspaceId)
     const hot = { ...range, fromSeq: Math.max(range.fromSeq, archivedSeq + 1) }
-    const page = await countHot(deps, hot, { filter, tally })
-    if (page) rowBytes ??= await measureRows(deps, page, { filter, format })
+    runs.push(...(await countHot(deps, hot, { filter, tally })))
   }
+  const measured = await measureRows(deps.database, runs, reach)
+  const headBytes = format === 'CSV' ? CSV_HEADER.length : 0
   const rows = Math.min(tally.rows, rowLimit)
   return {
     rows,
     isEstimate: tally.isEstimate,
-    estimatedBytes: Math.round(rows * (rowBytes ?? ROW_BYTES[format])),
-    rowLimit,
+    estimatedBytes: headBytes + Math.round(rows * (measured ?? ROW_BYTES[format])),
+    leastBytes: tally.isEstimate ? 0 : Math.round(rows * (measured ?? ROW_BYTES_MIN[format])),
     isCut: tally.rows > rowLimit,
-    needsRestore: await needsRestore(deps, ranges, filter),
   }
 }
 
-async function needsRestore(
-  { store, database }: ExportDeps,
-  ranges: readonly ExportRange[],
-  filter: EventFilter,
-): Promise<boolean> {
+async function needsRestore({ store, database }: ExportDeps, reach: ExportReach): Promise<boolean> {
   try {
-    return await hasUnready(store, segmentsOf(database.db, ranges, filter))
+    return await hasUnready(store, segmentsOf(database.db, reach))
   } catch (error) {
     throw error instanceof StorageError ? storageUnavailable(error) : error
   }
@@ -113,49 +129,30 @@ class Tally {
 }
 
 /** By the catalogue alone: what a filter picks inside a segment is not known, so it counts as a whole. */
-function countCold(
-  tally: Tally,
-  segment: Segment,
-  ranges: readonly ExportRange[],
-  filter: EventFilter,
-): void {
+function countCold(tally: Tally, segment: Segment, { ranges, filter }: ExportReach): void {
   const events = ranges
     .filter(({ workspaceId }) => workspaceId === segment.workspaceId)
-    .map(({ fromSeq, toSeq }) => overlap(segment, fromSeq, toSeq))
+    .map((range) => overlap(segment, range))
     .reduce((sum, rows) => sum + rows, 0)
   tally.add(events)
   if (!isWhollyMeant(segment, filter)) tally.isEstimate = true
 }
 
-function overlap({ firstSeq, lastSeq }: Segment, fromSeq: number, toSeq: number): number {
-  return Math.max(0, Math.min(lastSeq, toSeq) - Math.max(firstSeq, fromSeq) + 1)
-}
-
-function isWhollyMeant(segment: Segment, { fromMs, toMs, ...others }: EventFilter): boolean {
-  const isInTime =
-    (fromMs === null || segment.minTimestampMs >= fromMs) &&
-    (toMs === null || segment.maxTimestampMs < toMs)
-  return isInTime && isUnfiltered({ fromMs: null, toMs: null, ...others })
-}
-
-function isUnfiltered(filter: EventFilter): boolean {
-  return filterText(filter) === filterText(NO_FILTER)
-}
-
-/** Returns the first page in which something matches. */
+/** Returns where the rows were found, as far as the export would have them. */
 async function countHot(
   { database }: ExportDeps,
   run: ExportRange,
   { filter, tally }: { filter: EventFilter; tally: Tally },
-): Promise<ExportRange | null> {
-  if (run.fromSeq > run.toSeq) return null
-  const events = run.toSeq - run.fromSeq + 1
+): Promise<CountedRun[]> {
+  if (run.fromSeq > run.toSeq) return []
   // A chain has no gaps, so there is nothing to look up.
   if (isUnfiltered(filter)) {
+    const events = run.toSeq - run.fromSeq + 1
+    const rows = Math.min(events, tally.missing)
     tally.add(events)
-    return run
+    return rows === 0 ? [] : [{ ...run, toSeq: run.fromSeq + rows - 1, rows }]
   }
-  let found: ExportRange | null = null
+  const found: CountedRun[] = []
   for (let fromSeq = run.fromSeq; fromSeq <= run.toSeq && tally.missing > 0;) {
     if (tally.isLate) {
       tally.guess(run.toSeq - fromSeq + 1)
@@ -164,20 +161,8 @@ async function countHot(
     const page = { ...run, fromSeq, toSeq: Math.min(run.toSeq, fromSeq + SEQS_PER_COUNT - 1) }
     const rows = await countHotEvents(database.db, page, { filter, countMax: tally.missing })
     tally.addFound(rows, page.toSeq - page.fromSeq + 1)
-    if (rows > 0) found ??= page
+    if (rows > 0) found.push({ ...page, rows })
     fromSeq = page.toSeq + 1
   }
   return found
-}
-
-/** The bytes of a row, by some of them. */
-async function measureRows(
-  { database }: ExportDeps,
-  page: ExportRange,
-  { filter, format }: { filter: EventFilter; format: ExportFormat },
-): Promise<number | null> {
-  const { events } = await readHotPage(database, { ...page, filter, limit: SAMPLE_ROWS })
-  const rowOf = format === 'CSV' ? csvRow : jsonlRow
-  const bytes = events.reduce((sum, event) => sum + Buffer.byteLength(rowOf(event)), 0)
-  return events.length === 0 ? null : bytes / events.length
 }

@@ -4,33 +4,67 @@ import { ReadTurns } from './read-turns.ts'
 
 const { signal } = new AbortController()
 
+/** Asks for a turn, and notes in `order` when it comes. */
+function ask(turns: ReadTurns, companyId: string, order: string[], name = companyId) {
+  return turns.take(companyId, signal).then((turn) => (order.push(name), turn))
+}
+
 test('so many have a turn at once, and the others follow in their order', async () => {
   const turns = new ReadTurns(2)
   const order: string[] = []
-  const [first, second] = [await turns.take(signal), await turns.take(signal)]
-  const third = turns.take(signal).then((turn) => (order.push('third'), turn))
-  const fourth = turns.take(signal).then((turn) => (order.push('fourth'), turn))
+  const [first, second] = [await turns.take('a', signal), await turns.take('b', signal)]
+  const third = ask(turns, 'c', order)
+  const fourth = ask(turns, 'd', order)
   assert(turns.isCrowded)
   first[Symbol.dispose]()
   const turn = await third
-  assert.deepEqual(order, ['third'])
+  assert.deepEqual(order, ['c'])
   second[Symbol.dispose]()
   turn[Symbol.dispose]()
   const last = await fourth
   last[Symbol.dispose]()
   assert(!turns.isCrowded)
-  await Promise.all([turns.take(signal), turns.take(signal)])
+  await Promise.all([turns.take('a', signal), turns.take('a', signal)])
+})
+
+test('the next turn is the company’s that has the fewest, however long the others wait', async () => {
+  const turns = new ReadTurns(3)
+  const order: string[] = []
+  const greedy = await Promise.all(Array.from({ length: 3 }, () => turns.take('greedy', signal)))
+  const waiting = ['greedy 1', 'greedy 2'].map((name) => ask(turns, 'greedy', order, name))
+  const modest = ['modest 1', 'modest 2'].map((name) => ask(turns, 'modest', order, name))
+  const other = ask(turns, 'other', order)
+  for (const turn of greedy) turn[Symbol.dispose]()
+  const first = await Promise.all([modest[0], other, waiting[0]])
+  assert.deepEqual(order, ['modest 1', 'other', 'greedy 1'])
+  for (const turn of first) turn?.[Symbol.dispose]()
+  await Promise.all([...modest, ...waiting])
+  assert.deepEqual(order.slice(3).toSorted(), ['greedy 2', 'modest 2'])
+})
+
+test('who comes between the end of a turn and the next one waits like everybody', async () => {
+  const turns = new ReadTurns(1)
+  const order: string[] = []
+  const turn = await turns.take('a', signal)
+  const second = ask(turns, 'b', order)
+  turn[Symbol.dispose]()
+  const third = ask(turns, 'c', order)
+  const turnOfB = await second
+  assert.deepEqual(order, ['b'])
+  turnOfB[Symbol.dispose]()
+  await third
+  assert.deepEqual(order, ['b', 'c'])
 })
 
 test('one that is stopped while it waits gives up its place', async () => {
   const turns = new ReadTurns(1)
-  const turn = await turns.take(signal)
+  const turn = await turns.take('a', signal)
   const stop = new AbortController()
-  const stopped = turns.take(stop.signal)
-  const patient = turns.take(signal)
+  const stopped = turns.take('a', stop.signal)
+  const patient = turns.take('a', signal)
   stop.abort(new Error('stopped'))
   await assert.rejects(stopped, /stopped/)
-  await assert.rejects(turns.take(stop.signal), /stopped/)
+  await assert.rejects(turns.take('a', stop.signal), /stopped/)
   turn[Symbol.dispose]()
   await patient
 })

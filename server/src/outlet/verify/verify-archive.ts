@@ -1,11 +1,18 @@
 import { type ChainHead, EMPTY_HEAD } from '../../ledger/event.ts'
 import { type ChainEntry, listChainRun } from '../../ledger/event-store.ts'
-import { readChecked, SegmentMissingError } from '../../ledger/reader.ts'
-import { readSegment, SegmentDamagedError, verifySegment } from '../../ledger/segment-reader.ts'
+import { readChecked } from '../../ledger/cold-reader.ts'
+import { footerSha256Of } from '../../ledger/segment-footer.ts'
+import {
+  readSegment,
+  SegmentDamagedError,
+  SegmentMissingError,
+  verifySegment,
+} from '../../ledger/segment-reader.ts'
 import { listSegments, type Segment } from '../../ledger/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
+import type { VerifyOptions } from './verify-ledger.ts'
 
 /** The end of the archived part of a chain, or where and why it does not hold. */
 export type ArchiveVerdict =
@@ -20,12 +27,14 @@ export async function verifyArchive(
   db: Queryable,
   store: ObjectStore,
   workspaceId: WorkspaceId,
+  { onProgress, signal }: Pick<VerifyOptions, 'onProgress' | 'signal'> = {},
 ): Promise<ArchiveVerdict> {
   let head: ChainHead = EMPTY_HEAD
   for (;;) {
     const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
+      signal?.throwIfAborted()
       const problem =
         placeProblem(head, segment) ??
         (await contentProblem(store, segment)) ??
@@ -34,6 +43,7 @@ export async function verifyArchive(
         return { ok: false, head, seq: segment.firstSeq, id: null, problem }
       }
       head = { seq: segment.lastSeq, hash: segment.lastHash, lastId: segment.lastId }
+      onProgress?.(head.seq)
     }
     if (segments.length < SEGMENTS_PER_READ) return { ok: true, head }
   }
@@ -50,11 +60,17 @@ function placeProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: S
 }
 
 async function contentProblem(store: ObjectStore, segment: Segment): Promise<string | null> {
-  const { objectKey, firstSeq, lastSeq, lastId } = segment
+  const { objectKey, firstSeq, lastSeq, lastId, footerSha256 } = segment
   try {
     const bytes = await readChecked(store, segment)
     const verdict = await verifySegment(bytes, { ...segment, rows: lastSeq - firstSeq + 1 })
     if (!verdict.ok) return `${objectKey}: ${verdict.problem}`
+    if (bytes.length !== segment.bytes) {
+      return `${objectKey} has ${bytes.length} bytes and not ${segment.bytes}`
+    }
+    if (footerSha256 !== null && footerSha256Of(bytes) !== footerSha256) {
+      return `${objectKey} has another footer than the catalogue says`
+    }
     for await (const [last] of readSegment(bytes, { fromSeq: lastSeq })) {
       if (last?.id !== lastId) return `${objectKey} ends with event ${last?.id} and not ${lastId}`
     }
@@ -64,9 +80,15 @@ async function contentProblem(store: ObjectStore, segment: Segment): Promise<str
       error instanceof SegmentMissingError ||
       error instanceof SegmentDamagedError ||
       error instanceof StorageError
-    if (isFinding) return `${objectKey}: ${error.message}`
+    if (isFinding) return asFinding(error.message, objectKey)
     throw error
   }
+}
+
+/** A sentence as the end of another, which names the file once. */
+function asFinding(sentence: string, objectKey: string): string {
+  const clause = `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, '')}`
+  return sentence.includes(objectKey) ? clause : `${objectKey}: ${clause}`
 }
 
 /** What the archiver has not removed from the table yet must be what it has archived. */

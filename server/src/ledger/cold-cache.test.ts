@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BriefCache } from './cold-cache.ts'
+
+const [ada, bob] = [{}, {}]
+
+function counted() {
+  let reads = 0
+  const read = async () => {
+    reads += 1
+    await Promise.resolve()
+    return { value: `value ${reads}`, bytes: 40 }
+  }
+  return { read, reads: () => reads }
+}
+
+test('a value is read once for all who ask while it is read or kept', async () => {
+  const cache = new BriefCache<string>(100)
+  const { read, reads } = counted()
+  const found = await Promise.all([cache.find('key', ada, read), cache.find('key', bob, read)])
+  assert.deepEqual(found, ['value 1', 'value 1'])
+  assert.equal(cache.get('key', ada), 'value 1')
+  assert.equal(reads(), 1)
+})
+
+test('it goes when its last reader is done', async () => {
+  const cache = new BriefCache<string>(100)
+  const { read } = counted()
+  await Promise.all([cache.find('key', ada, read), cache.find('key', bob, read)])
+  cache.release('key', ada)
+  assert.equal(cache.get('key', bob), 'value 1')
+  cache.release('key', bob)
+  assert.equal(cache.get('key', bob), null)
+})
+
+test('it goes when nobody comes back for it in time', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const cache = new BriefCache<string>(100)
+  await cache.find('key', ada, counted().read)
+  t.mock.timers.tick(999)
+  assert.equal(cache.get('key', ada), 'value 1')
+  t.mock.timers.tick(999)
+  assert.equal(cache.get('key', ada), 'value 1')
+  t.mock.timers.tick(1_000)
+  assert.equal(cache.get('key', ada), null)
+})
+
+test('what finds no room is handed out and not kept, and what was there stays', async () => {
+  const cache = new BriefCache<string>(100)
+  const { read } = counted()
+  await cache.find('a', ada, read)
+  await cache.find('b', ada, read)
+  assert.equal(await cache.find('c', ada, read), 'value 3')
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((key) => cache.get(key, ada)),
+    ['value 1', 'value 2', null],
+  )
+  cache.release('a', ada)
+  await cache.find('c', ada, read)
+  assert.equal(cache.get('c', ada), 'value 4')
+})
+
+test('a failure is told to all who wait, and is not kept', async () => {
+  const cache = new BriefCache<string>(100)
+  const fail = () => Promise.reject(new Error('unreadable'))
+  const { read } = counted()
+  for (const found of [cache.find('key', ada, fail), cache.find('key', bob, fail)]) {
+    await assert.rejects(found, /unreadable/)
+  }
+  assert.equal(await cache.find('key', ada, read), 'value 1')
+})

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { type ObjectStore, StorageError } from '../platform/object-store.ts'
+import type { ColdCache } from './cold-cache.ts'
+import type { SealedEvent } from './event.ts'
+import { type EventFilter, matchesFilter } from './event-filter.ts'
+import {
+  groupMayHold,
+  type OpenSegment,
+  openSegment,
+  readGroup,
+  SegmentDamagedError,
+  type SegmentGroup,
+  SegmentMissingError,
+  type SegmentSource,
+  sourceOf,
+} from './segment-reader.ts'
+import type { Segment } from './segment-store.ts'
+
+export type ColdDeps = {
+  store: ObjectStore
+  /** Resolves when it is this reader's turn to read; disposed of when it has read. */
+  turn: () => Promise<Disposable>
+  cache: ColdCache
+}
+
+/** A segment has to be restored before it can be read. */
+export class SegmentColdError extends StorageError {
+  override name = 'SegmentColdError'
+  readonly segment: Segment
+
+  constructor(segment: Segment, cause: StorageError) {
+    super(cause.message, { cause, isCold: true })
+    this.segment = segment
+  }
+}
+
+type ColdWish = { fromSeq: number; toSeq: number; filter: EventFilter; limit: () => number }
+
+/**
+ * The events of a segment that match, no more at once than `limit` says. Between two pages nothing
+ * is held but the number that is next: what else is needed is in the cache, or read again.
+ */
+export async function* readCold(
+  deps: ColdDeps,
+  segment: Segment,
+  wish: ColdWish,
+): AsyncGenerator<readonly SealedEvent[], void, void> {
+  const reading = { ...deps, segment }
+  const toSeq = Math.min(wish.toSeq, segment.lastSeq)
+  let nextSeq = wish.fromSeq
+  while (nextSeq <= toSeq) {
+    const page = await readPage(reading, { ...wish, fromSeq: nextSeq, toSeq })
+    nextSeq = page.nextSeq
+    if (page.events.length > 0) yield page.events
+  }
+  deps.cache.opened.release(segment.sha256, reading)
+}
+
+/** Of one segment by one reader, whom the cache knows by this very object. */
+type Reading = ColdDeps & { segment: Segment }
+type ColdPage = { events: readonly SealedEvent[]; nextSeq: number }
+
+/** Of the next group that can hold a match, whatever it holds. */
+async function readPage(reading: Reading, wish: ColdWish): Promise<ColdPage> {
+  const { fromSeq, toSeq, filter, limit } = wish
+  const group = await findGroup(reading, wish)
+  const last = group?.at(-1)
+  if (!group || !last) return { events: [], nextSeq: toSeq + 1 }
+  const rowsMax = limit()
+  assert(rowsMax >= 1, 'a page has rows')
+  const events: SealedEvent[] = []
+  for (const event of group) {
+    if (event.seq < fromSeq || event.seq > toSeq || !matchesFilter(event, filter)) continue
+    if (events.length === rowsMax) return { events, nextSeq: event.seq }
+    events.push(event)
+  }
+  reading.cache.groups.release(groupKey(reading.segment, last.seq), reading)
+  return { events, nextSeq: last.seq + 1 }
+}
+
+/** A turn is taken when something has to be read. */
+async function findGroup(reading: Reading, wish: ColdWish): Promise<readonly SealedEvent[] | null> {
+  const { turn, cache, segment } = reading
+  const opened = cache.opened.get(segment.sha256, reading)
+  const group = opened && nextGroup(opened, wish)
+  if (opened && !group) return null
+  const events = group && cache.groups.get(groupKey(segment, lastSeqOf(group)), reading)
+  if (events) return events
+  using _turn = await turn()
+  try {
+    return await readNext(reading, wish)
+  } catch (error) {
+    if (error instanceof StorageError && error.isCold) throw new SegmentColdError(segment, error)
+    if (!(error instanceof SegmentDamagedError)) throw error
+  }
+  // A part has no checksum on its way here, and one that was damaged there must not fail a job.
+  cache.opened.drop(segment.sha256)
+  return await readNext(reading, wish)
+}
+
+async function readNext(reading: Reading, wish: ColdWish): Promise<readonly SealedEvent[] | null> {
+  const { store, cache, segment } = reading
+  const opened = await cache.opened.find(segment.sha256, reading, async () => ({
+    value: await openCatalogued(store, segment),
+    bytes: segment.footerSha256 === null ? segment.bytes : FOOTER_BYTES,
+  }))
+  const group = nextGroup(opened, wish)
+  if (group === null) return null
+  return await cache.groups.find(groupKey(segment, lastSeqOf(group)), reading, async () => {
+    const value = await naming(segment, readGroup(opened, group))
+    return { value, bytes: bytesOf(value) }
+  })
+}
+
+function nextGroup({ groups }: OpenSegment, wish: ColdWish): SegmentGroup | null {
+  const { fromSeq, toSeq, filter } = wish
+  const range = {
+    fromSeq,
+    toSeq,
+    ...(filter.fromMs !== null && { fromTimestampMs: filter.fromMs }),
+    ...(filter.toMs !== null && { toTimestampMs: filter.toMs }),
+  }
+  return groups.find((group) => groupMayHold(group, range)) ?? null
+}
+
+/** By what the file holds: the same bytes are the same events. */
+function groupKey({ sha256 }: Segment, lastSeq: number): string {
+  return `${sha256}/${lastSeq}`
+}
+
+function lastSeqOf({ firstSeq, rows }: SegmentGroup): number {
+  return firstSeq + rows - 1
+}
+
+/** Of a footer that was read, and of an event without its parts: as measured, or a little more. */
+const FOOTER_BYTES = 512 * 1_024
+const EVENT_BYTES = 1_536
+
+function bytesOf(events: readonly SealedEvent[]): number {
+  return events.reduce(
+    (sum, { actor, resource, metadata }) =>
+      sum +
+      EVENT_BYTES +
+      2 * ((actor?.length ?? 0) + (resource?.length ?? 0) + (metadata?.length ?? 0)),
+    0,
+  )
+}
+
+async function openCatalogued(store: ObjectStore, segment: Segment): Promise<OpenSegment> {
+  const source =
+    segment.footerSha256 === null
+      ? sourceOf(await readChecked(store, segment))
+      : partsOf(store, segment)
+  const opened = await naming(segment, openSegment(source, segment.footerSha256))
+  const other = PLACE_NAMES.find((name) => opened.footer[name] !== segment[name])
+  if (other) {
+    throw new SegmentDamagedError(
+      `The file ${whereIs(segment)} is another one: its ${other} is ${opened.footer[other]}.`,
+    )
+  }
+  return opened
+}
+
+const PLACE_NAMES = ['workspaceId', 'firstSeq', 'lastSeq', 'firstPrevHash', 'lastHash'] as const
+
+function partsOf(store: ObjectStore, segment: Segment): SegmentSource {
+  return {
+    bytes: segment.bytes,
+    read: async (start, end) => {
+      const part = await store.readRange(segment.objectKey, start, end)
+      if (part === null) throw missing(segment)
+      return part
+    },
+  }
+}
+
+/** The file's bytes, when they are those that were catalogued. */
+export async function readChecked(store: ObjectStore, segment: Segment): Promise<Buffer> {
+  const bytes = await store.read(segment.objectKey)
+  if (bytes === null) throw missing(segment)
+  if (hash('sha256', bytes, 'hex') !== segment.sha256) {
+    throw new SegmentDamagedError(
+      `The file ${whereIs(segment)} is not the one that was archived: its SHA-256 differs.`,
+    )
+  }
+  return bytes
+}
+
+function missing(segment: Segment): SegmentMissingError {
+  return new SegmentMissingError(`The archive has no file ${whereIs(segment)}.`)
+}
+
+/** The reader of segments knows events and no files. */
+async function naming<T>(segment: Segment, reading: Promise<T>): Promise<T> {
+  try {
+    return await reading
+  } catch (error) {
+    if (!(error instanceof SegmentDamagedError)) throw error
+    const message = `The file ${whereIs(segment)} is damaged: ${error.message}.`
+    throw new SegmentDamagedError(message, { cause: error })
+  }
+}
+
+function whereIs({ objectKey, firstSeq, lastSeq }: Segment): string {
+  return `${objectKey} (events ${firstSeq} to ${lastSeq})`
+}

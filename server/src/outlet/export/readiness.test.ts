@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newId } from '../../platform/id.ts'
+import type { ObjectState, ObjectStore } from '../../platform/object-store.ts'
+import type { Segment } from '../../ledger/segment-store.ts'
+import { hasUnready, requestRestores } from './readiness.ts'
+
+const segment: Segment = {
+  workspaceId: newId<'workspace'>(),
+  firstSeq: 1,
+  lastSeq: 1,
+  objectKey: 'file',
+  bytes: 1,
+  sha256: '',
+  footerSha256: null,
+  firstPrevHash: '',
+  lastHash: '',
+  lastId: newId(),
+  minTimestampMs: 0,
+  maxTimestampMs: 0,
+  minReceivedAtMs: 0,
+  maxReceivedAtMs: 0,
+}
+
+async function* segments(count: number): AsyncGenerator<Segment, void, void> {
+  for (let nth = 0; nth < count; nth += 1) yield { ...segment, objectKey: `file ${nth}` }
+}
+
+/** A storage whose files are in this state, or of which nothing is known. */
+function storeOf(stat: () => Promise<ObjectState>) {
+  const calls = { stat: 0, restore: 0 }
+  const unexpected = () => Promise.reject(new Error('not to be asked'))
+  const store: ObjectStore = {
+    put: unexpected,
+    read: unexpected,
+    readRange: unexpected,
+    delete: unexpected,
+    stat: async () => {
+      calls.stat += 1
+      return await stat()
+    },
+    restore: async () => void (calls.restore += 1),
+    [Symbol.asyncDispose]: async () => {},
+  }
+  return { store, calls }
+}
+
+const COLD: ObjectState = { bytes: 1, readiness: 'cold' }
+const READY: ObjectState = { bytes: 1, readiness: 'ready' }
+
+test('each cold file is asked for, some at a time, and a thousand in one request at most', async () => {
+  for (const [files, asked] of [
+    [1, 1],
+    [20, 20],
+    [5_000, 1_000],
+  ] as const) {
+    const { store, calls } = storeOf(async () => COLD)
+    assert.equal(await requestRestores(store, segments(files)), true)
+    assert.deepEqual(calls, { stat: asked, restore: asked })
+  }
+})
+
+test('a look asks for nothing and ends at the first that is not ready', async () => {
+  const { store, calls } = storeOf(async () => COLD)
+  assert.equal(await hasUnready(store, segments(100)), true)
+  assert(calls.stat <= 8 && calls.restore === 0)
+  assert.equal(await hasUnready(storeOf(async () => READY).store, segments(100)), false)
+})
+
+test('a storage that does not answer holds a request for ten seconds, and what it has said counts', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  for (const said of [COLD, READY]) {
+    let answers = 8
+    const { promise: never } = Promise.withResolvers<ObjectState>()
+    const { promise: hangs, resolve: hang } = Promise.withResolvers<void>()
+    const { store } = storeOf(async () => {
+      if (answers > 0) {
+        answers -= 1
+        return said
+      }
+      // The batch is on its way, and its time runs, when this turn of the event loop is over.
+      setImmediate(hang)
+      return await never
+    })
+    const asking = requestRestores(store, segments(100))
+    await hangs
+    t.mock.timers.tick(10_000)
+    assert.equal(await asking, said === COLD)
+  }
+})
+
+test('a storage that fails is an error, not an answer', async () => {
+  const { store } = storeOf(() => Promise.reject(new Error('refused')))
+  await assert.rejects(requestRestores(store, segments(3)), /refused/)
+})

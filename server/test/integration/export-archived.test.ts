@@ -1,0 +1,382 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { BriefCache, ColdCache } from '../../src/ledger/cold-cache.ts'
+import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { readEvents } from '../../src/ledger/reader.ts'
+import { SegmentDamagedError } from '../../src/ledger/segment-reader.ts'
+import { listSegments, type Segment } from '../../src/ledger/segment-store.ts'
+import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
+import { type Download, openDownload } from '../../src/outlet/export/download.ts'
+import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
+import type { ExportJob } from '../../src/outlet/export/export-job.ts'
+import { createExport } from '../../src/outlet/export/exporter.ts'
+import { ReadTurns } from '../../src/outlet/export/read-turns.ts'
+import { systemClock as clock } from '../../src/platform/clock.ts'
+import { assertId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import type { ObjectStore } from '../../src/platform/object-store.ts'
+import { Database } from '../../src/platform/pg.ts'
+import { StorageError } from '../../src/platform/storage-error.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { makeExport, storeEvents } from '../harness/exports.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { connection } = annals.database
+const { database, archive } = annals.app
+const logger = createLogger('silent')
+const keeper = new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
+after(() => keeper[Symbol.asyncDispose]())
+
+const START_MS = Date.UTC(2026, 0, 1)
+const MINUTE_MS = 60_000
+/** As many events as three row groups hold. */
+const ROWS = 7_500
+const ROWS_PER_GROUP = 2_500
+const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
+
+/** Stores events a minute apart from the nth minute on, and archives all that is there. */
+async function archiveEvents(key: string, { count, from = 0 }: { count: number; from?: number }) {
+  const events = Array.from({ length: count }, (_, index) => ({
+    category: index % 2 === 0 ? 'even' : 'odd',
+    action: `action ${from + index}`,
+    timestamp: new Date(START_MS + (from + index) * MINUTE_MS).toISOString(),
+    metadata: { nth: from + index },
+  }))
+  await storeEvents(annals, key, events)
+  const wish = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
+  const deps = { connection, database: keeper, store: archive, clock, logger }
+  const { failed } = await archiveLedger(deps, wish, new AbortController().signal)
+  assert.equal(failed, 0)
+}
+
+async function segmentsOf({ workspace }: FoundedCompany): Promise<Segment[]> {
+  const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: Number.MAX_SAFE_INTEGER }
+  return await listSegments(database.db, { ...run, limit: 100 })
+}
+
+/** A workspace with one file of three row groups. */
+async function foundThreeGroups() {
+  const founded = await annals.found()
+  await archiveEvents(founded.workspaceKey, { count: ROWS })
+  const [segment] = await segmentsOf(founded)
+  assert(segment && segment.footerSha256 !== null)
+  return { founded, segment, file: join(new URL(annals.archiveUrl).pathname, segment.objectKey) }
+}
+
+/** A workspace with files of fifty events each. */
+async function foundFiles(files: number): Promise<FoundedCompany> {
+  const founded = await annals.found()
+  for (let nth = 0; nth < files; nth += 1) {
+    await archiveEvents(founded.workspaceKey, { count: 50, from: nth * 50 })
+  }
+  assert.equal((await segmentsOf(founded)).length, files)
+  return founded
+}
+
+async function readSeqs(
+  { workspace }: FoundedCompany,
+  { store = archive, ...filter }: Partial<EventFilter> & { store?: ObjectStore } = {},
+): Promise<number[]> {
+  const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: ROWS }
+  const seqs: number[] = []
+  for await (const events of readEvents(
+    { database, store },
+    run,
+    { ...NO_FILTER, ...filter },
+    () => 1_000,
+  )) {
+    assert(Array.isArray(events))
+    assert(events.length <= 1_000)
+    seqs.push(...events.map(({ seq }) => seq))
+  }
+  return seqs
+}
+
+const numbers = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index)
+
+/** The archive with each part that is read noted, and read otherwise when the test likes. */
+function watched(other: Partial<ObjectStore> = {}): { store: ObjectStore; parts: string[] } {
+  const parts: string[] = []
+  const readRange: ObjectStore['readRange'] = async (key, start, end) => {
+    parts.push(`${key} from ${start}`)
+    return await { ...archive, ...other }.readRange(key, start, end)
+  }
+  return { store: { ...archive, ...other, readRange }, parts }
+}
+
+async function jobOf(founded: FoundedCompany, wish: object = {}): Promise<ExportJob> {
+  const body = { source: 'HOT_AND_ARCHIVED', filters: TIMES, ...wish }
+  return await readAgain(founded, await makeExport(annals, founded.workspaceKey, body))
+}
+
+async function readAgain({ company }: FoundedCompany, id: string): Promise<ExportJob> {
+  const owner = { companyId: company.id, workspaceId: null }
+  const job = await findExportJob(database.db, owner, assertId(id))
+  assert(job)
+  return job
+}
+
+async function open(
+  job: ExportJob,
+  store: ObjectStore,
+  { turns = new ReadTurns(6), cache = new ColdCache() } = {},
+): Promise<Download> {
+  const terms = { stop: new AbortController(), turns, cache, bytesMax: Infinity }
+  return await openDownload({ database, store, clock, logger }, job, terms)
+}
+
+async function downloadAll(...terms: Parameters<typeof open>): Promise<string> {
+  await using download = await open(...terms)
+  return await takeAll(download)
+}
+
+async function takeAll(download: Download): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of download.chunks()) hash.update(chunk)
+  const { sha256 } = await download.finish()
+  assert.equal(hash.digest('hex'), sha256)
+  return sha256
+}
+
+test('an export of a few hours reads their part of a file and no other', async () => {
+  const { founded } = await foundThreeGroups()
+  const { store, parts } = watched({ read: () => Promise.reject(new Error('not the whole file')) })
+  const hoursAt = (minute: number) => ({
+    fromMs: START_MS + minute * MINUTE_MS,
+    toMs: START_MS + (minute + 120) * MINUTE_MS,
+  })
+  assert.deepEqual(await readSeqs(founded, { store, ...hoursAt(3_000) }), numbers(3_001, 3_120))
+  assert.equal(new Set(parts).size, 2, 'the footer, and one of three row groups')
+  assert.deepEqual(await readSeqs(founded, { store, ...hoursAt(2_440) }), numbers(2_441, 2_560))
+  assert.equal(new Set(parts).size, 3, 'the footer, and two of three row groups')
+  const before = parts.length
+  assert.deepEqual(await readSeqs(founded, { store, ...hoursAt(9_000) }), [])
+  assert.equal(parts.length, before, 'nothing: the catalogue knows its times')
+})
+
+test('a flipped byte is found in each part that is read, and does no harm in one that is not', async () => {
+  const { founded, file, segment } = await foundThreeGroups()
+  const bytes = readFileSync(file)
+  const first = { toMs: START_MS + ROWS_PER_GROUP * MINUTE_MS }
+  const withFlipped = async (offset: number, check: () => Promise<void>) => {
+    const flipped = Buffer.from(bytes)
+    flipped.writeUInt8(flipped.readUInt8(offset) ^ 4, offset)
+    writeFileSync(file, flipped)
+    await check()
+  }
+  const inFooter = [bytes.length - 1, bytes.length - 6, bytes.length - 200, bytes.length - 2_000]
+  for (const offset of [...inFooter, 0, 4, Math.floor(bytes.length * 0.2)]) {
+    await withFlipped(offset, async () => {
+      await assert.rejects(readSeqs(founded, first), (error) => {
+        assert(error instanceof SegmentDamagedError, String(error))
+        assert.match(
+          error.message,
+          new RegExp(`^The file ${segment.objectKey} \\(events 1 to 7500`),
+        )
+        return true
+      })
+    })
+  }
+  const inLast = Math.floor(bytes.length * 0.8)
+  await withFlipped(inLast, async () => {
+    assert.deepEqual(await readSeqs(founded, first), numbers(1, ROWS_PER_GROUP))
+    await assert.rejects(readSeqs(founded), /the bytes of the events 5001 to 7500 have changed/)
+  })
+  writeFileSync(file, bytes)
+  assert.equal((await readSeqs(founded)).length, ROWS)
+})
+
+test('a file that was cut, has grown or is another workspace’s is not read', async () => {
+  const { founded, file } = await foundThreeGroups()
+  const { file: otherFile, segment: other } = await foundThreeGroups()
+  const bytes = readFileSync(file)
+  const wrong: [Buffer, RegExp][] = [
+    [bytes.subarray(0, -1), /fewer than its \d+ bytes/],
+    [bytes.subarray(0, 1_000), /fewer than its \d+ bytes/],
+    [Buffer.alloc(0), /fewer than its \d+ bytes/],
+    [Buffer.concat([bytes, Buffer.alloc(1)]), /more than its \d+ bytes/],
+  ]
+  for (const [content, sentence] of wrong) {
+    writeFileSync(file, content)
+    await assert.rejects(readSeqs(founded), sentence)
+  }
+  writeFileSync(file, readFileSync(otherFile))
+  await assert.rejects(readSeqs(founded), SegmentDamagedError)
+  // Nor when somebody who can write to the catalogue has it say so.
+  const sum = (hex: string | null) => `decode('${hex}', 'hex')`
+  await query(
+    connection,
+    `update segment set bytes = ${other.bytes}, sha256 = ${sum(other.sha256)},
+            footer_sha256 = ${sum(other.footerSha256)}
+      where workspace_id = '${founded.workspace.id}'`,
+  )
+  await assert.rejects(readSeqs(founded), /another one: its workspaceId/)
+})
+
+test('a part that is damaged on its way is asked for again, and the job does not fail', async () => {
+  const { founded } = await foundThreeGroups()
+  let isFirst = true
+  const { store } = watched({
+    readRange: async (key, start, end) => {
+      const part = Buffer.from((await archive.readRange(key, start, end)) ?? '')
+      if (start === 0 && isFirst) {
+        isFirst = false
+        part.writeUInt8(part.readUInt8(50) ^ 1, 50)
+      }
+      return part
+    },
+  })
+  assert.deepEqual(await readSeqs(founded, { store }), numbers(1, ROWS))
+  assert(!isFirst)
+})
+
+test('a file of before, whose footer the catalogue does not know, is read as a whole and checked', async () => {
+  const { founded, file } = await foundThreeGroups()
+  const forget = `update segment set footer_sha256 = null where workspace_id = '${founded.workspace.id}'`
+  await query(connection, forget)
+  const { store, parts } = watched()
+  assert.deepEqual(await readSeqs(founded, { store }), numbers(1, ROWS))
+  assert.equal(parts.length, 0)
+  const bytes = readFileSync(file)
+  const last = Math.floor(bytes.length * 0.8)
+  bytes.writeUInt8(bytes.readUInt8(last) ^ 1, last)
+  writeFileSync(file, bytes)
+  await assert.rejects(readSeqs(founded, { toMs: START_MS + MINUTE_MS }), /its SHA-256 differs/)
+})
+
+test('a client for whom everything has to be read again gets the same bytes', async () => {
+  const { founded } = await foundThreeGroups()
+  // What a slow client finds when it is back: nothing was kept for it.
+  const cache = Object.assign(new ColdCache(), {
+    opened: new BriefCache(0),
+    groups: new BriefCache(0),
+  })
+  for (const wish of [{}, { filters: { ...TIMES, category: 'odd' } }]) {
+    const whole = await downloadAll(await jobOf(founded, wish), archive)
+    const slow = watched()
+    const again = await downloadAll(await jobOf(founded, wish), slow.store, { cache })
+    assert.equal(again, whole)
+    assert(slow.parts.length > 2 * new Set(slow.parts).size, 'everything was read several times')
+  }
+})
+
+test('a company whose export searches many files for nothing keeps another waiting for one of them', async () => {
+  const searching = await foundFiles(12)
+  const other = await foundFiles(1)
+  const [turns, cache] = [new ReadTurns(1), new ColdCache()]
+  const otherJob = await jobOf(other)
+  const otherDownloads: Promise<string>[] = []
+  let isOtherDone = false
+  const order: string[] = []
+  const { store } = watched({
+    readRange: async (key, start, end) => {
+      const isSearching = key.startsWith(searching.workspace.id)
+      order.push(isSearching ? 'searching' : 'other')
+      if (order.length === 2) {
+        const downloading = downloadAll(otherJob, store, { turns, cache })
+        otherDownloads.push(downloading.finally(() => (isOtherDone = true)))
+      }
+      // However slow this machine is, the other one is there and waits.
+      if (isSearching && otherDownloads.length > 0) {
+        await eventually(() => assert(turns.isCrowded || isOtherDone))
+      }
+      return await archive.readRange(key, start, end)
+    },
+  })
+  const nothing = await jobOf(searching, { filters: { ...TIMES, category: 'none' } })
+  await downloadAll(nothing, store, { turns, cache })
+  assert.equal((await Promise.all(otherDownloads)).length, 1)
+  const searchedAfter = order.slice(order.lastIndexOf('other')).filter((who) => who !== 'other')
+  assert(searchedAfter.length >= 12, `the other had to wait: ${order.join(' ')}`)
+})
+
+test('a search that nobody waits for any more ends with the next file', async () => {
+  const founded = await foundFiles(6)
+  const stop = new AbortController()
+  const { store, parts } = watched({
+    readRange: async (key, start, end) => {
+      if (parts.length === 3) stop.abort(new Error('the client went away'))
+      return await archive.readRange(key, start, end)
+    },
+  })
+  const job = await jobOf(founded, { filters: { ...TIMES, category: 'none' } })
+  const terms = { stop, turns: new ReadTurns(6), cache: new ColdCache(), bytesMax: Infinity }
+  await assert.rejects(openDownload({ database, store, clock, logger }, job, terms), /went away/)
+  assert(parts.length <= 4, `${parts.length} parts were read`)
+})
+
+test('what lies beyond the limit of an export is not asked back from a cold class', async () => {
+  const founded = await foundFiles(6)
+  const askedFor = async (wish: { limit?: number; category?: string }): Promise<number> => {
+    const asked = new Set<string>()
+    const store: ObjectStore = {
+      ...archive,
+      stat: async () => ({ bytes: 1, readiness: 'cold' }),
+      restore: async (key) => void asked.add(key),
+    }
+    const job = await jobOf(founded)
+    const { category = null, limit = null } = wish
+    await createExport(
+      { database, store, clock, logger },
+      {
+        companyId: job.companyId,
+        workspaceId: null,
+        createdBy: null,
+        plan: 'PRO',
+        filterWorkspaceId: null,
+        workspaceIds: [founded.workspace.id],
+        source: 'HOT_AND_ARCHIVED',
+        format: 'JSONL',
+        filter: { ...job.filter, category },
+        limit,
+      },
+    )
+    return asked.size
+  }
+  assert.equal(await askedFor({}), 6)
+  assert.equal(await askedFor({ limit: 49 }), 1)
+  // One row more tells whether some were cut.
+  assert.equal(await askedFor({ limit: 50 }), 2)
+  assert.equal(await askedFor({ limit: 120 }), 3)
+  assert.equal(await askedFor({ limit: 49, category: 'odd' }), 6, 'what matches is not known')
+})
+
+test('a file that turns out to be cold cuts the download, is asked for with those behind it, and the job stays open', async () => {
+  const founded = await foundFiles(4)
+  const [, second, third, fourth] = await segmentsOf(founded)
+  assert(second && third && fourth)
+  const behind = [second, third, fourth].map(({ objectKey }) => objectKey)
+  const asked: string[] = []
+  let isKnown = false
+  let isBack = false
+  const isCold = (key: string) => !isBack && behind.includes(key)
+  const { store } = watched({
+    // The storage says so only when the file is read.
+    stat: async (key) => ({ bytes: 1, readiness: isKnown && isCold(key) ? 'cold' : 'ready' }),
+    restore: async (key) => void asked.push(key),
+    readRange: async (key, start, end) => {
+      if (!isCold(key)) return await archive.readRange(key, start, end)
+      isKnown = true
+      throw new StorageError('It is cold.', { isCold: true })
+    },
+  })
+  const job = await jobOf(founded)
+  {
+    await using download = await open(job, store)
+    await assert.rejects(takeAll(download), { name: 'SegmentColdError' })
+    assert.deepEqual(asked, [], 'the client is not kept waiting for it')
+  }
+  assert.deepEqual(new Set(asked), new Set(behind))
+  assert.equal((await readAgain(founded, job.id)).status, 'RUNNING')
+  isBack = true
+  await downloadAll(await readAgain(founded, job.id), store)
+  assert.equal((await readAgain(founded, job.id)).status, 'SUCCEEDED')
+})
