@@ -5,12 +5,17 @@ import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
 import { KeyGuard } from './edge/auth/require-key.ts'
 import { SessionGuard } from './edge/auth/require-session.ts'
+import { DOWNLOAD_BYTES_MAX } from './edge/dashboard/exports/download-guard.ts'
+import { LoginDesk } from './edge/dashboard/session/login-desk.ts'
+import { DownloadDesk } from './edge/download-desk.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
 import { buildServer, type Patience, type ServerDeps } from './edge/server.ts'
 import { OperatorError } from './errors.ts'
 import { Writer } from './intake/writer.ts'
 import { startPartitionWorker } from './ledger/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
+import { LiveTail } from './outlet/console/live-tail.ts'
+import { startRollupWorker } from './outlet/console/rollup-worker.ts'
 import { startExpireWorker } from './outlet/export/expire-worker.ts'
 import type { DestinationRules } from './outlet/webhook/destination.ts'
 import { createDialler } from './outlet/webhook/dialler.ts'
@@ -18,10 +23,12 @@ import { DISPATCH_LIMITS, Dispatcher, type DispatcherOptions } from './outlet/we
 import { readRetryAfter } from './outlet/webhook/retry-schedule.ts'
 import { Sender } from './outlet/webhook/sender.ts'
 import { startSweepWorker } from './outlet/webhook/sweep-worker.ts'
+import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
 import { type Clock, systemClock } from './platform/clock.ts'
 import { CursorCodec } from './platform/cursor.ts'
 import { randomFraction } from './platform/id.ts'
 import type { Logger } from './platform/logger.ts'
+import { Mailer } from './platform/mailer.ts'
 import { createMetrics } from './platform/metrics.ts'
 import type { ObjectStore } from './platform/object-store.ts'
 import { Database } from './platform/pg.ts'
@@ -31,6 +38,7 @@ import { openArchive, openStore, type Store } from './store.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
 import { ProjectCache } from './tenancy/project-cache.ts'
+import { startSignInSweepWorker } from './tenancy/sign-in-sweep-worker.ts'
 import { hasProject } from './tenancy/workspace-store.ts'
 
 export const SERVE_ROLES = ['all', 'api', 'worker'] as const
@@ -57,12 +65,17 @@ export async function startApp({
   role = 'all',
   clock = systemClock,
   patience,
+  pagesFolder = null,
+  downloadBytesMax = DOWNLOAD_BYTES_MAX,
 }: {
   config: Config
   logger: Logger
   role?: ServeRole
   clock?: Clock
   patience?: Patience
+  pagesFolder?: string | null
+  /** Of the dashboard. */
+  downloadBytesMax?: number
 }): Promise<App> {
   await using stack = new AsyncDisposableStack()
   if (role !== 'worker') await refuseOccupiedPort('ANNALS_PORT', config.host, config.port)
@@ -83,20 +96,31 @@ export async function startApp({
   if (role !== 'api') {
     stack.use(startArchiveWorker({ connection, store: archive, clock, logger }))
     stack.use(startExpireWorker({ db: database.db, clock, logger }))
+    stack.use(startSignInSweepWorker({ db: database.db, clock, logger }))
+    stack.use(startRollupWorker({ db: database.db, clock, logger }))
   }
+  const verifier =
+    role === 'api'
+      ? null
+      : stack.use(startVerifyWorker({ db: database.db, store: archive, clock, logger }))
   const keyUse = stack.use(new KeyUseRecorder({ db: database.hasty, clock, logger }))
+  const { mailer, login } = openLoginDesk(stack, { config, database, clock, logger })
   const box = new SecretBox(secretKey, 'webhook')
   const rules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher =
     role === 'api' ? null : startDispatcher(stack, { database, rules, box, clock, logger, metrics })
   const wakeDispatcher = () => dispatcher?.wake()
+  const liveTail = stack.use(new LiveTail({ db: database.db, logger }))
   const writer = stack.use(
     new Writer({
       connection,
       clock,
       logger,
       metrics,
-      onCommit: (workspaceIds) => dispatcher?.wakeFor(workspaceIds),
+      onCommit: (workspaceIds) => {
+        dispatcher?.wakeFor(workspaceIds)
+        liveTail.wakeFor(workspaceIds)
+      },
     }),
   )
   const parts = { config, logger, clock, database, metrics, keyUse, writer, secretKey, archive }
@@ -106,7 +130,18 @@ export async function startApp({
       : await listen(
           stack,
           config,
-          serverDeps({ ...parts, box, destinationRules: rules, wakeDispatcher }),
+          serverDeps({
+            ...parts,
+            liveTail,
+            pagesFolder,
+            mailer,
+            login,
+            box,
+            destinationRules: rules,
+            wakeDispatcher,
+            wakeVerifier: () => verifier?.wake(),
+            downloadBytesMax,
+          }),
           patience,
         )
   const metricsListener =
@@ -124,6 +159,21 @@ export async function startApp({
     archive,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
+}
+
+function openLoginDesk(
+  stack: AsyncDisposableStack,
+  {
+    config,
+    database,
+    clock,
+    logger,
+  }: { config: Config; database: Database; clock: Clock; logger: Logger },
+): { mailer: Mailer; login: LoginDesk } {
+  const mailer = stack.use(new Mailer({ smtpUrl: config.smtpUrl, logger }))
+  const hasRateLimits = config.rateLimits === 'on'
+  const parts = { db: database.db, clock, logger, mailer, hasRateLimits }
+  return { mailer, login: stack.use(new LoginDesk(parts)) }
 }
 
 function startDispatcher(
@@ -156,9 +206,15 @@ type Parts = Pick<
   | 'metrics'
   | 'keyUse'
   | 'writer'
+  | 'pagesFolder'
+  | 'mailer'
+  | 'login'
   | 'box'
   | 'destinationRules'
   | 'wakeDispatcher'
+  | 'wakeVerifier'
+  | 'liveTail'
+  | 'downloadBytesMax'
 > & {
   config: Config
   database: Database
@@ -189,6 +245,7 @@ export function serverDeps({
     trustedProxies,
     hasRateLimits,
   })
+  const exports = { database, store: archive, clock, logger }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
   const { signedIn, anybody, cookie } = new SessionGuard({
     db: hasty,
@@ -202,7 +259,8 @@ export function serverDeps({
   )
   return {
     ...parts,
-    exports: { database, store: archive, clock, logger },
+    exports,
+    downloads: new DownloadDesk(exports),
     db,
     hasty,
     writer,

@@ -5,6 +5,7 @@ const ROOT = join(import.meta.dirname, '../..')
 
 const STEPS = [
   ['tsc'],
+  ['tsc', '-p', 'dashboard'],
   ['oxlint', '--type-aware', '--deny-warnings'],
   ['prettier', '--check', '--log-level', 'warn', '.'],
 ] as const
@@ -17,7 +18,7 @@ export function check(): boolean {
     const path = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`
     const env = { ...process.env, PATH: path }
     const { status } = spawnSync(command, options, { cwd: ROOT, stdio: 'inherit', env })
-    process.stdout.write(`${status === 0 ? 'ok' : 'FAILED'}: ${tool}\n`)
+    process.stdout.write(`${status === 0 ? 'ok' : 'FAILED'}: ${[tool, ...options].join(' ')}\n`)
     return status !== 0
   })
   return failed.length === 0

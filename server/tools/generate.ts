@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
+import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { openapiTexts } from '../src/command/openapi.ts'
 import { startEngine } from '../src/platform/embedded-postgres.ts'
@@ -17,6 +19,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const { v1, dashboard } = await openapiTexts()
 write('openapi/v1.json', v1)
 write('openapi/dashboard.json', dashboard)
+write('dashboard/src/api/schema.d.ts', clientTypesText())
 write('docs/configuration.md', configurationText())
 write('server/schema.sql', await migratedSchemaText())
 
@@ -25,6 +28,14 @@ function write(name: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, text)
   process.stdout.write(`wrote ${name}\n`)
+}
+
+/** The types of the dashboard's client. Their generator needs an older TypeScript, so it lives apart. */
+function clientTypesText(): string {
+  const workspace = createRequire(join(ROOT, 'tools/sdkgen/package.json'))
+  const generator = join(dirname(workspace.resolve('openapi-typescript/package.json')), 'bin/cli.js')
+  const options = [generator, join(ROOT, 'openapi/dashboard.json')]
+  return execFileSync(process.execPath, options, { encoding: 'utf8' })
 }
 
 /** The schema of an empty database after every migration, on an engine of its own. */

@@ -1,10 +1,14 @@
 import { serverDeps } from '../app.ts'
 import { parseConfig } from '../config.ts'
 import { KeyUseRecorder } from '../edge/auth/key-use-recorder.ts'
+import { DOWNLOAD_BYTES_MAX } from '../edge/dashboard/exports/download-guard.ts'
+import { LoginDesk } from '../edge/dashboard/session/login-desk.ts'
 import { buildServer } from '../edge/server.ts'
 import { Writer } from '../intake/writer.ts'
+import { LiveTail } from '../outlet/console/live-tail.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
+import { Mailer } from '../platform/mailer.ts'
 import { createMetrics } from '../platform/metrics.ts'
 import { Database } from '../platform/pg.ts'
 import { Secret } from '../platform/secret.ts'
@@ -31,6 +35,15 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
   await using keyUse = new KeyUseRecorder({ db: database.db, clock, logger })
   await using writer = new Writer({ connection, clock, logger, metrics })
   const config = parseConfig({})
+  await using mailer = new Mailer({ smtpUrl: config.smtpUrl, logger })
+  await using login = new LoginDesk({
+    db: database.db,
+    clock,
+    logger,
+    mailer,
+    hasRateLimits: config.rateLimits === 'on',
+  })
+  await using liveTail = new LiveTail({ db: database.db, logger })
   const server = await buildServer(
     serverDeps({
       config,
@@ -40,10 +53,16 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       metrics,
       keyUse,
       writer,
+      mailer,
+      login,
       secretKey,
       box: new SecretBox(secretKey, 'webhook'),
       destinationRules: { mode: config.webhookDestinations, ports: config.webhookPorts },
       wakeDispatcher: () => {},
+      wakeVerifier: () => {},
+      liveTail,
+      downloadBytesMax: DOWNLOAD_BYTES_MAX,
+      pagesFolder: null,
       archive: openArchive(config),
     }),
   )

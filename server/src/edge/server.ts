@@ -5,6 +5,7 @@ import { ApiError } from '../errors.ts'
 import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
+import { collectGates } from './auth/operation-gates.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
@@ -14,6 +15,7 @@ import { getHealth, getReady, type HealthDeps } from './health.ts'
 import { parseJsonBodies } from './json-body.ts'
 import { answerUnknownRoutes } from './method-table.ts'
 import { collectOpenapi, serveOpenapi } from './openapi.ts'
+import { servePages } from './pages.ts'
 import { answerParserError, answerStrayRequests } from './parser-error.ts'
 import { STRICT } from './schema/common.ts'
 import { registerFormats } from './schema/formats.ts'
@@ -51,8 +53,14 @@ export type ServerDeps = HealthDeps &
   ListEventsDeps &
   WebhookDeps &
   ExportRouteDeps &
-  DashboardDeps &
-  AcceptDeps & { keyGuard: KeyGuard; logger: Logger; metrics: Metrics }
+  Omit<DashboardDeps, 'operationGates'> &
+  AcceptDeps & {
+    keyGuard: KeyGuard
+    logger: Logger
+    metrics: Metrics
+    /** With the dashboard's built pages; null: there are none. */
+    pagesFolder: string | null
+  }
 
 const WEBHOOK_ROUTES = [
   createWebhook,
@@ -102,6 +110,7 @@ export async function buildServer(
   answerUnknownRoutes(app)
   refuseUnknownParameters(app)
   await collectOpenapi(app)
+  const operationGates = collectGates(app, deps.keyGuard)
 
   await app.register(getHealth(deps))
   await app.register(getReady(deps))
@@ -112,9 +121,10 @@ export async function buildServer(
   await app.register(getKeyStatus(deps))
   for (const route of WEBHOOK_ROUTES) await app.register(route(deps))
   for (const route of EXPORT_ROUTES) await app.register(route(deps))
-  for (const route of DASHBOARD_ROUTES) await app.register(route(deps))
+  for (const route of DASHBOARD_ROUTES) await app.register(route({ ...deps, operationGates }))
 
   serveOpenapi(app)
+  servePages(app, deps.pagesFolder)
   await app.ready()
   return app
 }

@@ -1,0 +1,48 @@
+import createClient from 'openapi-fetch'
+import type { paths } from './schema.d.ts'
+
+/** What went wrong, as the service says it. */
+export class ApiError extends Error {
+  override name = 'ApiError'
+  readonly status: number
+  readonly code: string
+  readonly traceId: string | null
+  readonly details: readonly { path: string; message: string }[]
+
+  constructor(status: number, body: ErrorBody | undefined) {
+    super(body?.error ?? 'The service did not answer. Check that it runs, and try again.')
+    this.status = status
+    this.code = body?.code ?? 'unreachable'
+    this.traceId = body?.traceId ?? null
+    this.details = body?.details ?? []
+  }
+}
+
+type ErrorBody = {
+  error: string
+  code: string
+  traceId: string
+  details?: { path: string; message: string }[]
+}
+
+export const client = createClient<paths>({ baseUrl: '/' })
+
+type Answer<T> = { data?: T | undefined; error?: unknown; response: Response }
+
+/** The answer's body, or the failure as an error that pages can show. */
+export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
+  let answer: Answer<T>
+  try {
+    answer = await call
+  } catch {
+    throw new ApiError(0, undefined)
+  }
+  const { data, error, response } = answer
+  if (!response.ok) throw new ApiError(response.status, readError(error))
+  return data as T // A 204 has no body, and its type says so.
+}
+
+function readError(error: unknown): ErrorBody | undefined {
+  const isBody = typeof error === 'object' && error !== null && 'error' in error && 'code' in error
+  return isBody ? (error as ErrorBody) : undefined // The one shape of every failure.
+}

@@ -1,0 +1,26 @@
+import { useQuery } from '@tanstack/react-query'
+import { ApiError, client, unwrap } from './client.ts'
+import type { components, paths } from './schema.d.ts'
+
+export type Session = NonNullable<
+  paths['/dashboard/session']['get']['responses'][200]['content']['application/json']
+>
+export type Permission = Session['permissions'][number]
+export type Workspace = Session['workspaces'][number]
+export type Components = components
+
+export const SESSION_KEY = ['session'] as const
+
+/** Who is signed in; null: nobody. */
+export function useSessionQuery() {
+  return useQuery({ queryKey: SESSION_KEY, queryFn: readSession, staleTime: 60_000 })
+}
+
+export async function readSession(): Promise<Session | null> {
+  try {
+    return await unwrap(client.GET('/dashboard/session'))
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'not_signed_in') return null
+    throw error
+  }
+}

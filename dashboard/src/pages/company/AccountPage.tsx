@@ -1,0 +1,24 @@
+import { SimpleGrid } from '@mantine/core'
+import { PageHeader } from '../../parts/PageHeader.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { roleWord } from './members.ts'
+import { PasswordForm } from './PasswordForm.tsx'
+import { SessionList } from './SessionList.tsx'
+
+/** One's own: where one is signed in, and the password. */
+export function AccountPage() {
+  const { session } = useSigned()
+  const { email, role } = session.user
+  return (
+    <>
+      <PageHeader
+        title="Account"
+        about={`${email}, ${roleWord(role).toLowerCase()} of ${session.company.name}.`}
+      />
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
+        <SessionList />
+        <PasswordForm />
+      </SimpleGrid>
+    </>
+  )
+}

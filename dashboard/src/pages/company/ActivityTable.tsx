@@ -1,0 +1,62 @@
+import type { paths } from '../../api/schema.d.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import rows from '../../parts/Rows.module.css'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { sentenceOf } from './activity-sentence.ts'
+
+type Event =
+  paths['/dashboard/events']['get']['responses'][200]['content']['application/json']['data'][number]
+
+export function ActivityTable({ events }: { events: readonly Event[] }) {
+  const { session } = useSigned()
+  const names = {
+    workspace: (id: string) =>
+      session.workspaces.find((workspace) => workspace.id === id)?.name ?? 'a workspace',
+  }
+  return (
+    <table className={rows.table} aria-label="Activity, newest first">
+      <thead>
+        <tr>
+          <th scope="col">What</th>
+          <th scope="col">When</th>
+          <th scope="col">From</th>
+          <th scope="col">
+            <span className={rows.hidden}>Event</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {events.map((event) => (
+          <tr key={event.id}>
+            <td>
+              <span className={rows.name}>{fieldOf(event.actor, 'email') ?? 'Somebody'}</span>{' '}
+              {sentenceOf(event, names)}
+            </td>
+            <td>
+              <TimeText at={event.timestamp} style="clock" />
+            </td>
+            <td data-label="from">
+              <span className="numeric">{fieldOf(event.metadata, 'address') ?? '–'}</span>
+            </td>
+            <td className={rows.actions}>
+              <AnchorLink
+                to="/app/explorer"
+                search={{ workspaceId: event.workspaceId, event: event.id }}
+                aria-label={`Event ${event.seq} in the explorer`}
+                className="numeric"
+              >
+                #{event.seq}
+              </AnchorLink>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function fieldOf(part: Record<string, unknown> | null, field: string): string | null {
+  const value = part?.[field]
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,67 @@
+import { Group, Paper, Progress, Stack, Text, Title } from '@mantine/core'
+import { formatCount } from '../../parts/format.ts'
+import type { Company } from './company.ts'
+
+type Bounds = NonNullable<Company['bounds']>
+type CountedBound = 'workspaces' | 'members' | 'companyKeys' | 'views' | 'openExports'
+
+const WORDS: readonly [bound: CountedBound, label: string][] = [
+  ['workspaces', 'Workspaces'],
+  ['members', 'Members and open invitations'],
+  ['companyKeys', 'Company keys'],
+  ['views', 'Saved views'],
+  ['openExports', 'Open exports'],
+]
+/** From here on a bound is worth a look. */
+const NEARLY_FULL = 0.9
+
+/** Every bound of the company, and how much of it is used. */
+export function BoundList({ company: { bounds } }: { company: Company }) {
+  return (
+    <Paper withBorder p="md" component="section" aria-labelledby="bounds">
+      <Title order={2} id="bounds" mb="xs">
+        Bounds
+      </Title>
+      {bounds === null ? (
+        <Text size="sm" className="soft">
+          How much of the company’s bounds is used is shown to owners and admins.
+        </Text>
+      ) : (
+        <Stack gap="sm">
+          {WORDS.map(([bound, label]) => (
+            <BoundLine key={bound} label={label} {...bounds[bound]} />
+          ))}
+          <Text size="sm" className="soft numeric">
+            {perWorkspace(bounds)}
+          </Text>
+        </Stack>
+      )}
+    </Paper>
+  )
+}
+
+function BoundLine({ label, used, max }: { label: string; used: number; max: number }) {
+  const isNearlyFull = used >= max * NEARLY_FULL
+  return (
+    <div>
+      <Group justify="space-between" gap="xs">
+        <Text size="sm">{label}</Text>
+        <Text size="sm" className="numeric" {...(isNearlyFull && { c: 'var(--warn)' })}>
+          {formatCount(used)} of {formatCount(max)}
+          {isNearlyFull && ', nearly full'}
+        </Text>
+      </Group>
+      <Progress
+        value={(used / max) * 100}
+        size="sm"
+        aria-label={`${label}: ${used} of ${max}`}
+        {...(isNearlyFull && { color: 'yellow' })}
+      />
+    </div>
+  )
+}
+
+function perWorkspace(bounds: Bounds): string {
+  const { projectsPerWorkspaceMax, keysPerWorkspaceMax, webhooksPerWorkspaceMax } = bounds
+  return `Each workspace has at most ${projectsPerWorkspaceMax} projects, ${keysPerWorkspaceMax} working keys and ${webhooksPerWorkspaceMax} webhooks.`
+}

@@ -1,0 +1,24 @@
+import { getRouteApi } from '@tanstack/react-router'
+import { NotFound } from '../../shell/Failure.tsx'
+import { ActivitySection } from './ActivitySection.tsx'
+import { MembersSection } from './MembersSection.tsx'
+import { UsageSection } from './UsageSection.tsx'
+import { WorkspacesSection } from './WorkspacesSection.tsx'
+
+const route = getRouteApi('/shell/app/company/$section')
+
+export function CompanyPage() {
+  const { section } = route.useParams()
+  switch (section) {
+    case 'workspaces':
+      return <WorkspacesSection />
+    case 'members':
+      return <MembersSection />
+    case 'activity':
+      return <ActivitySection />
+    case 'usage':
+      return <UsageSection />
+    default:
+      return <NotFound />
+  }
+}

@@ -1,0 +1,56 @@
+import { MultiSelect, Radio, Stack } from '@mantine/core'
+import { useSigned } from '../../shell/session-context.tsx'
+import { needsWorkspaces, type Role, ROLES } from './members.ts'
+
+export type Grant = { role: Role; workspaceIds: string[] }
+
+/** A role, and the workspaces that it is for. */
+export function GrantFields({
+  grant,
+  onChange,
+}: {
+  grant: Grant
+  onChange: (grant: Grant) => void
+}) {
+  const { session, may } = useSigned()
+  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
+  return (
+    <>
+      <Radio.Group
+        label="Role"
+        value={grant.role}
+        onChange={(value) => {
+          const role = ROLES.find((one) => one.value === value)?.value
+          if (role) onChange({ ...grant, role })
+        }}
+      >
+        <Stack gap="xs" mt={6}>
+          {ROLES.map(({ value, label, does }) => {
+            const isBeyond = value === 'OWNER' && !may('owners.manage')
+            return (
+              <Radio
+                key={value}
+                value={value}
+                label={label}
+                disabled={isBeyond}
+                description={isBeyond ? `${does} Only an owner makes owners.` : does}
+              />
+            )
+          })}
+        </Stack>
+      </Radio.Group>
+      {needsWorkspaces(grant.role) && (
+        <MultiSelect
+          label="Workspaces"
+          description="What is not here does not exist for this member."
+          required
+          searchable
+          data={customers.map(({ id, name }) => ({ value: id, label: name }))}
+          value={grant.workspaceIds}
+          onChange={(workspaceIds) => onChange({ ...grant, workspaceIds })}
+          nothingFoundMessage="No workspace of that name"
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,110 @@
+import { Button, Skeleton, Text } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Gate } from '../../parts/Gate.tsx'
+import rows from '../../parts/Rows.module.css'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { type Invitation, refreshMembers, roleWord, useInvitations } from './members.ts'
+import { WorkspaceNames } from './WorkspaceNames.tsx'
+
+/** Those whose link still works. */
+export function InvitationList() {
+  const invitations = useInvitations()
+  const [withdrawn, setWithdrawn] = useState<Invitation | null>(null)
+  const open = invitations.data?.invitations ?? []
+  if (invitations.isPending) return <Skeleton height={44} radius="sm" />
+  if (invitations.error) return <ErrorBox error={invitations.error} />
+  if (open.length === 0) {
+    return (
+      <Text size="sm" className="soft">
+        None. An invitation is a link that works once and for seven days.
+      </Text>
+    )
+  }
+  return (
+    <>
+      <table className={rows.table} aria-label="Open invitations">
+        <thead>
+          <tr>
+            <th scope="col">E-mail</th>
+            <th scope="col">Role</th>
+            <th scope="col">Will see</th>
+            <th scope="col">Open until</th>
+            <th scope="col">
+              <span className={rows.hidden}>Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {open.map((invitation) => (
+            <tr key={invitation.id}>
+              <td>
+                <span className={rows.name}>{invitation.email}</span>
+              </td>
+              <td>{roleWord(invitation.role)}</td>
+              <td data-label="Will see">
+                <WorkspaceNames ids={invitation.workspaceIds} />
+              </td>
+              <td data-label="Open until">
+                <TimeText at={invitation.expiresAt} style="clock" />
+              </td>
+              <td className={rows.actions}>
+                <Gate permission="members.manage" what="withdraw invitations">
+                  {(isDisabled) => (
+                    <Button
+                      size="compact-xs"
+                      variant="default"
+                      disabled={isDisabled}
+                      aria-label={`Withdraw the invitation of ${invitation.email}`}
+                      onClick={() => setWithdrawn(invitation)}
+                    >
+                      Withdraw
+                    </Button>
+                  )}
+                </Gate>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <WithdrawDialog invitation={withdrawn} onClose={() => setWithdrawn(null)} />
+    </>
+  )
+}
+
+function WithdrawDialog({
+  invitation,
+  onClose,
+}: {
+  invitation: Invitation | null
+  onClose: () => void
+}) {
+  const withdraw = useMutation({
+    mutationFn: (invitationId: string) =>
+      unwrap(
+        client.DELETE('/dashboard/invitations/{invitationId}', {
+          params: { path: { invitationId } },
+        }),
+      ),
+    onSuccess: async () => {
+      onClose()
+      await refreshMembers()
+    },
+  })
+  return (
+    <ConfirmDialog
+      isOpen={invitation !== null}
+      onClose={onClose}
+      title="Withdraw an invitation"
+      consequence={`The link that ${invitation?.email ?? ''} got leads nowhere from now on. You can invite again at any time.`}
+      name={null}
+      action="Withdraw"
+      isBusy={withdraw.isPending}
+      error={withdraw.error}
+      onConfirm={() => invitation && withdraw.mutate(invitation.id)}
+    />
+  )
+}

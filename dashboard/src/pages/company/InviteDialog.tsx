@@ -1,0 +1,106 @@
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { SecretBox } from '../../parts/SecretBox.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { isComplete, sentGrant } from './grant.ts'
+import { type Grant, GrantFields } from './GrantFields.tsx'
+import { refreshMembers } from './members.ts'
+
+type InviteProps = { isOpen: boolean; onClose: () => void }
+
+export function InviteDialog({ isOpen, onClose }: InviteProps) {
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title="Invite somebody"
+      size="lg"
+      centered
+      // The link is shown once and must not go by a click beside it.
+      closeOnClickOutside={false}
+    >
+      {isOpen && <InviteForm onClose={onClose} />}
+    </Modal>
+  )
+}
+
+function InviteForm({ onClose }: Pick<InviteProps, 'onClose'>) {
+  const { session } = useSigned()
+  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
+  const [email, setEmail] = useState('')
+  const [grant, setGrant] = useState<Grant>({
+    role: 'ANALYST',
+    // One alone needs no choice.
+    workspaceIds: customers.length === 1 ? customers.map(({ id }) => id) : [],
+  })
+  const invite = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/invitations', {
+          body: { email: email.trim(), ...sentGrant(grant) },
+        }),
+      ),
+    onSuccess: refreshMembers,
+  })
+  if (invite.data) return <InvitationLink made={invite.data} email={email} onDone={onClose} />
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        invite.mutate()
+      }}
+    >
+      <Stack>
+        <TextInput
+          label="E-mail"
+          type="email"
+          required
+          autoComplete="off"
+          data-autofocus
+          value={email}
+          onChange={(event) => setEmail(event.currentTarget.value)}
+        />
+        <GrantFields grant={grant} onChange={setGrant} />
+        <ErrorBox error={invite.error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={invite.isPending} disabled={!isComplete(grant)}>
+            Invite
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+function InvitationLink({
+  made: { link, expiresAt, isMailed },
+  email,
+  onDone,
+}: {
+  made: { link: string; expiresAt: string; isMailed: boolean }
+  email: string
+  onDone: () => void
+}) {
+  return (
+    <Stack>
+      <SecretBox label={`The invitation of ${email}`} secret={link}>
+        <Text size="sm">
+          {isMailed
+            ? 'A mail with it is on its way, too.'
+            : 'No mail is sent from here: pass it on where nobody else reads it.'}{' '}
+          It works once, until <TimeText at={expiresAt} style="clock" />.
+        </Text>
+      </SecretBox>
+      <Group justify="flex-end">
+        <Button onClick={onDone}>{isMailed ? 'Done' : 'I have copied it'}</Button>
+      </Group>
+    </Stack>
+  )
+}

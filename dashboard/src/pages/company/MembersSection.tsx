@@ -1,0 +1,64 @@
+import { Button, Skeleton, Stack, Title } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Gate } from '../../parts/Gate.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { NoAccess } from '../../parts/NoAccess.tsx'
+import { PageHeader } from '../../parts/PageHeader.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { InvitationList } from './InvitationList.tsx'
+import { InviteDialog } from './InviteDialog.tsx'
+import { MemberTable } from './MemberTable.tsx'
+import { useMembers } from './members.ts'
+
+export function MembersSection() {
+  const { may } = useSigned()
+  if (may('members.read')) return <Members />
+  return (
+    <>
+      <PageHeader title="Members" />
+      <NoAccess what="the members" />
+    </>
+  )
+}
+
+function Members() {
+  const { session } = useSigned()
+  const members = useMembers()
+  const [isInviting, inviting] = useDisclosure(false)
+  return (
+    <>
+      <PageHeader
+        title="Members"
+        about={`Who may use the dashboard of ${session.company.name}, and for what. A change holds from the member’s next click on.`}
+      >
+        <Gate permission="members.manage" what="invite people">
+          {(isDisabled) => (
+            <Button
+              size="xs"
+              leftSection={<Icon name="plus" size={14} />}
+              onClick={inviting.open}
+              disabled={isDisabled}
+            >
+              Invite somebody
+            </Button>
+          )}
+        </Gate>
+      </PageHeader>
+      <ErrorBox error={members.error} />
+      {members.isPending && (
+        <Stack gap={6} role="status" aria-label="Loading members">
+          {[1, 2, 3].map((line) => (
+            <Skeleton height={44} radius="sm" key={line} />
+          ))}
+        </Stack>
+      )}
+      {members.data && <MemberTable members={members.data.members} />}
+      <Title order={2} mt="xl" mb="xs">
+        Open invitations
+      </Title>
+      <InvitationList />
+      <InviteDialog isOpen={isInviting} onClose={inviting.close} />
+    </>
+  )
+}

@@ -1,0 +1,163 @@
+import { ActionIcon, Button, Skeleton, Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { CopyText } from '../../parts/CopyText.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Gate } from '../../parts/Gate.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { NameDialog } from '../../parts/NameDialog.tsx'
+import rows from '../../parts/Rows.module.css'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { type Project, refreshCompany, type WorkspaceSummary } from './company.ts'
+
+export function ProjectList({ workspace: { id, name } }: { workspace: WorkspaceSummary }) {
+  const params = { path: { workspaceId: id } }
+  const projects = useQuery({
+    queryKey: ['projects', id],
+    queryFn: () => unwrap(client.GET('/dashboard/workspaces/{workspaceId}/projects', { params })),
+  })
+  const [isCreating, setCreating] = useState(false)
+  const [renamed, setRenamed] = useState<Project | null>(null)
+  return (
+    <>
+      <ErrorBox error={projects.error} />
+      {projects.isPending && <Skeleton height={60} radius="sm" mt="sm" />}
+      {projects.data?.projects.length === 0 && (
+        <Text size="sm" className="soft" mt="sm" maw={560}>
+          No projects. An event may name one by its id (projectId); the explorer, exports and
+          webhooks can then be about that project alone.
+        </Text>
+      )}
+      {projects.data !== undefined && projects.data.projects.length > 0 && (
+        <ProjectTable
+          workspaceId={id}
+          workspaceName={name}
+          projects={projects.data.projects}
+          onRename={setRenamed}
+        />
+      )}
+      <Gate permission="company.manage" what="create projects">
+        {(isDisabled) => (
+          <Button
+            size="xs"
+            variant="default"
+            mt="sm"
+            onClick={() => setCreating(true)}
+            disabled={isDisabled}
+            leftSection={<Icon name="plus" size={14} />}
+          >
+            Create a project
+          </Button>
+        )}
+      </Gate>
+      <NameDialog
+        isOpen={isCreating}
+        onClose={() => setCreating(false)}
+        title={`Create a project of ${name}`}
+        label="Name"
+        action="Create"
+        onSave={async (typed) => {
+          const body = { name: typed }
+          await unwrap(
+            client.POST('/dashboard/workspaces/{workspaceId}/projects', { params, body }),
+          )
+          await refreshCompany()
+        }}
+      />
+      <RenameProject workspaceId={id} project={renamed} onClose={() => setRenamed(null)} />
+    </>
+  )
+}
+
+function ProjectTable({
+  workspaceId,
+  workspaceName,
+  projects,
+  onRename,
+}: {
+  workspaceId: string
+  workspaceName: string
+  projects: readonly Project[]
+  onRename: (project: Project) => void
+}) {
+  return (
+    <table className={rows.table} aria-label={`Projects of ${workspaceName}`}>
+      <thead>
+        <tr>
+          <th scope="col">Project</th>
+          <th scope="col">Id</th>
+          <th scope="col">Created</th>
+          <th scope="col">
+            <span className={rows.hidden}>Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {projects.map((project) => (
+          <tr key={project.id}>
+            <td>
+              <AnchorLink to="/app/explorer" search={{ workspaceId, projectId: project.id }}>
+                {project.name}
+              </AnchorLink>
+            </td>
+            <td>
+              <CopyText text={project.id} />
+            </td>
+            <td data-label="Created">
+              <TimeText at={project.createdAt} style="day" />
+            </td>
+            <td className={rows.actions}>
+              <Gate permission="company.manage" what="rename projects">
+                {(isDisabled) => (
+                  <ActionIcon
+                    variant="subtle"
+                    color="gray"
+                    disabled={isDisabled}
+                    aria-label={`Rename ${project.name}`}
+                    onClick={() => onRename(project)}
+                  >
+                    <Icon name="edit" size={14} />
+                  </ActionIcon>
+                )}
+              </Gate>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function RenameProject({
+  workspaceId,
+  project,
+  onClose,
+}: {
+  workspaceId: string
+  project: Project | null
+  onClose: () => void
+}) {
+  return (
+    <NameDialog
+      isOpen={project !== null}
+      onClose={onClose}
+      title="Rename a project"
+      label="Name"
+      description="For people only: its id stays, and so does every event that names it."
+      name={project?.name ?? ''}
+      action="Rename"
+      onSave={async (name) => {
+        if (project === null) return
+        await unwrap(
+          client.PATCH('/dashboard/workspaces/{workspaceId}/projects/{projectId}', {
+            params: { path: { workspaceId, projectId: project.id } },
+            body: { name },
+          }),
+        )
+        await refreshCompany()
+      }}
+    />
+  )
+}

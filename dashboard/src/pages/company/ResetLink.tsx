@@ -1,0 +1,66 @@
+import { Button, Group, Modal, Stack, Text } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { SecretBox } from '../../parts/SecretBox.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import type { Member } from './members.ts'
+
+type ResetProps = { member: Member; isOpen: boolean; onClose: () => void }
+
+/** For somebody who has lost the password. */
+export function ResetLink(props: ResetProps) {
+  return (
+    <Modal
+      opened={props.isOpen}
+      onClose={props.onClose}
+      title={`A new password for ${props.member.email}`}
+      size="lg"
+      centered
+      closeOnClickOutside={false}
+    >
+      {props.isOpen && <ResetForm {...props} />}
+    </Modal>
+  )
+}
+
+function ResetForm({ member: { id, email }, onClose }: ResetProps) {
+  const make = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/members/{userId}/reset-link', { params: { path: { userId: id } } }),
+      ),
+  })
+  if (make.data) {
+    return (
+      <Stack>
+        <SecretBox label={`The link for ${email}`} secret={make.data.link}>
+          <Text size="sm">
+            It works once, until <TimeText at={make.data.expiresAt} style="clock" />. Pass it on
+            where nobody else reads it: whoever opens it first chooses the password.
+          </Text>
+        </SecretBox>
+        <Group justify="flex-end">
+          <Button onClick={onClose}>I have copied it</Button>
+        </Group>
+      </Stack>
+    )
+  }
+  return (
+    <Stack>
+      <Text size="sm">
+        You get a link that works once, within an hour. The present password stays until the link is
+        used; then all sessions of {email} end.
+      </Text>
+      <ErrorBox error={make.error} />
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
+        <Button onClick={() => make.mutate()} loading={make.isPending}>
+          Make the link
+        </Button>
+      </Group>
+    </Stack>
+  )
+}

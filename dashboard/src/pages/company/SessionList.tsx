@@ -1,0 +1,105 @@
+import { Badge, Button, Group, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { forgetSession, queryClient } from '../../api/query-client.ts'
+import type { paths } from '../../api/schema.d.ts'
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { browserWords } from './browser-words.ts'
+import classes from './SessionList.module.css'
+
+type OwnSession =
+  paths['/dashboard/sessions']['get']['responses'][200]['content']['application/json']['sessions'][number]
+
+export function SessionList() {
+  const sessions = useQuery({
+    queryKey: ['sessions'],
+    queryFn: () => unwrap(client.GET('/dashboard/sessions')),
+  })
+  const [isEnding, setEnding] = useState(false)
+  const endAll = useMutation({
+    mutationFn: () => unwrap(client.DELETE('/dashboard/sessions')),
+    onSuccess: forgetSession,
+  })
+  return (
+    <section aria-labelledby="sessions">
+      <Group justify="space-between" mb="xs">
+        <Title order={2} id="sessions">
+          Where you are signed in
+        </Title>
+        <Button size="xs" variant="default" onClick={() => setEnding(true)}>
+          Sign out everywhere
+        </Button>
+      </Group>
+      <ErrorBox error={sessions.error} />
+      {sessions.isPending && <Skeleton height={64} radius="sm" />}
+      <Stack gap={0} component="ul" p={0} m={0}>
+        {sessions.data?.sessions.map((session) => (
+          <SessionLine session={session} key={session.id} />
+        ))}
+      </Stack>
+      <Text size="xs" className="soft" mt="xs">
+        A session ends after 30 minutes without use, and 12 hours after the sign-in.
+      </Text>
+      <ConfirmDialog
+        isOpen={isEnding}
+        onClose={() => setEnding(false)}
+        title="Sign out everywhere"
+        consequence="All your sessions end at once, this one as well. You can sign in again with your password."
+        name={null}
+        action="Sign out everywhere"
+        isBusy={endAll.isPending}
+        error={endAll.error}
+        onConfirm={() => endAll.mutate()}
+      />
+    </section>
+  )
+}
+
+function SessionLine({ session }: { session: OwnSession }) {
+  const { id, isCurrent, address, userAgent, createdAt, seenAt } = session
+  const end = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.DELETE('/dashboard/sessions/{sessionId}', { params: { path: { sessionId: id } } }),
+      ),
+    onSuccess: () =>
+      isCurrent ? forgetSession() : queryClient.invalidateQueries({ queryKey: ['sessions'] }),
+  })
+  const browser = browserWords(userAgent)
+  return (
+    <li className={classes.line}>
+      <Group justify="space-between" wrap="nowrap" align="flex-start">
+        <div>
+          <Group gap={6}>
+            <Text size="sm" fw={500} title={userAgent}>
+              {browser}
+            </Text>
+            {isCurrent && (
+              <Badge size="sm" variant="default" tt="none">
+                This one
+              </Badge>
+            )}
+          </Group>
+          <Text size="xs" className="soft">
+            from {address} since <TimeText at={createdAt} style="clock" />, last used{' '}
+            <TimeText at={seenAt} style="clock" />
+          </Text>
+        </div>
+        <Button
+          size="compact-xs"
+          variant="default"
+          flex="none"
+          onClick={() => end.mutate()}
+          loading={end.isPending}
+          aria-label={`${isCurrent ? 'Sign out here' : 'End the session'}: ${browser} from ${address}`}
+        >
+          {isCurrent ? 'Sign out' : 'End'}
+        </Button>
+      </Group>
+      <ErrorBox error={end.error} />
+    </li>
+  )
+}

@@ -1,0 +1,74 @@
+import { Group, Paper, SegmentedControl, Skeleton, Text, Title } from '@mantine/core'
+import { getRouteApi } from '@tanstack/react-router'
+import { lazy, Suspense, useMemo } from 'react'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { counted } from './counted.ts'
+import { byDay, MEASURES, type Measured, type Usage, useUsage } from './usage.ts'
+import { type CompanySearch, type UsageDays, USAGE_DAYS } from './usage-search.ts'
+import { WorkspaceUsageTable } from './WorkspaceUsageTable.tsx'
+
+const route = getRouteApi('/shell/app/company/$section')
+/** The chart brings a library of its own; whoever does not look at it does not load it. */
+const DayBars = lazy(async () => ({ default: (await import('../../parts/DayBars.tsx')).DayBars }))
+const CHART_PX = 200
+
+/** What came in, day by day. */
+export function UsageChart() {
+  const { workspace } = useSigned()
+  const { days = 30, of: measured = 'events' } = route.useSearch()
+  const navigate = route.useNavigate()
+  const usage = useUsage(workspace?.id ?? null, days)
+  const show = (search: CompanySearch) => void navigate({ search, replace: true })
+  return (
+    <Paper withBorder p="md" component="section" aria-labelledby="by-day">
+      <Group justify="space-between" mb="sm" gap="xs">
+        <Title order={2} id="by-day">
+          Received by day{workspace && `, ${workspace.name}`}
+        </Title>
+        <Group gap="xs">
+          <SegmentedControl<Measured>
+            size="xs"
+            aria-label="What is counted"
+            data={[
+              { value: 'events', label: 'Events' },
+              { value: 'bytes', label: 'Bytes' },
+            ]}
+            value={measured}
+            onChange={(value) => show({ days, ...(value === 'bytes' && { of: value }) })}
+          />
+          <SegmentedControl<UsageDays>
+            size="xs"
+            aria-label="How far back, in days"
+            data={USAGE_DAYS.map((value) => ({ value, label: `${value} d` }))}
+            value={days}
+            onChange={(value) =>
+              show({ days: value, ...(measured === 'bytes' && { of: measured }) })
+            }
+          />
+        </Group>
+      </Group>
+      <ErrorBox error={usage.error} />
+      {usage.isPending && <Skeleton height={CHART_PX} radius="sm" />}
+      {usage.data && <Bars usage={usage.data} measured={measured} days={days} />}
+    </Paper>
+  )
+}
+
+function Bars({ usage, measured, days }: { usage: Usage; measured: Measured; days: number }) {
+  const bars = useMemo(
+    () => byDay(usage, measured, { days, nowMs: Date.now() }),
+    [usage, measured, days],
+  )
+  return (
+    <>
+      <Suspense fallback={<Skeleton height={CHART_PX} radius="sm" />}>
+        <DayBars days={bars} measure={MEASURES[measured]} />
+      </Suspense>
+      <Text size="sm" className="soft numeric">
+        Days are of UTC. In the last minute: {counted(usage.eventsLastMinute, 'event')}.
+      </Text>
+      <WorkspaceUsageTable usage={usage} />
+    </>
+  )
+}

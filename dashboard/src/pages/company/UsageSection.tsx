@@ -1,0 +1,29 @@
+import { SimpleGrid, Skeleton } from '@mantine/core'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { PageHeader } from '../../parts/PageHeader.tsx'
+import { BoundList } from './BoundList.tsx'
+import { useCompany } from './company.ts'
+import { PlanTerms } from './PlanTerms.tsx'
+import { UsageChart } from './UsageChart.tsx'
+
+/** What the company pays for, and how much of it is used. */
+export function UsageSection() {
+  const company = useCompany()
+  return (
+    <>
+      <PageHeader
+        title="Plan and usage"
+        about="What came in, what your plan includes, and how much of the bounds is used."
+      />
+      <ErrorBox error={company.error} />
+      <UsageChart />
+      {company.isPending && <Skeleton height={220} radius="sm" mt="md" />}
+      {company.data && (
+        <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md" mt="md">
+          <PlanTerms plan={company.data.plan} />
+          <BoundList company={company.data} />
+        </SimpleGrid>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,96 @@
+import { Button, Collapse, Group, Paper, Text } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { client, unwrap } from '../../api/client.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { CopyText } from '../../parts/CopyText.tsx'
+import { Gate } from '../../parts/Gate.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { NameDialog } from '../../parts/NameDialog.tsx'
+import { counted } from './counted.ts'
+import { refreshCompany, type WorkspaceSummary } from './company.ts'
+import { ProjectList } from './ProjectList.tsx'
+
+export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
+  const { id, name, kind, events, projects, keys, webhooks } = workspace
+  const [isOpen, open] = useDisclosure(false)
+  const [isRenaming, renaming] = useDisclosure(false)
+  if (kind === 'SYSTEM') return <SystemCard workspace={workspace} />
+  return (
+    <Paper withBorder p="md" component="section" aria-label={name}>
+      <Group justify="space-between" align="flex-start" gap="xs">
+        <div>
+          <Text fw={600}>{name}</Text>
+          <Text size="sm" className="soft numeric">
+            {[
+              counted(events, 'event'),
+              counted(keys, 'working key'),
+              counted(webhooks, 'webhook'),
+            ].join(' · ')}
+          </Text>
+          <CopyText text={id} />
+        </div>
+        <Group gap="xs">
+          <Button
+            size="xs"
+            variant="default"
+            onClick={open.toggle}
+            aria-expanded={isOpen}
+            rightSection={<Icon name={isOpen ? 'minus' : 'down'} size={12} />}
+          >
+            {counted(projects, 'project')}
+          </Button>
+          <Gate permission="company.manage" what="rename workspaces">
+            {(isDisabled) => (
+              <Button
+                size="xs"
+                variant="default"
+                onClick={renaming.open}
+                disabled={isDisabled}
+                aria-label={`Rename ${name}`}
+              >
+                Rename
+              </Button>
+            )}
+          </Gate>
+        </Group>
+      </Group>
+      <Collapse expanded={isOpen} keepMounted={false}>
+        <ProjectList workspace={workspace} />
+      </Collapse>
+      <NameDialog
+        isOpen={isRenaming}
+        onClose={renaming.close}
+        title="Rename a workspace"
+        label="Name"
+        description="For people only: its id stays, and so does every event in it."
+        name={name}
+        action="Rename"
+        onSave={async (typed) => {
+          const params = { path: { workspaceId: id } }
+          const body = { name: typed }
+          await unwrap(client.PATCH('/dashboard/workspaces/{workspaceId}', { params, body }))
+          await refreshCompany()
+        }}
+      />
+    </Paper>
+  )
+}
+
+/** It takes no projects, keys or members, and keeps its name. */
+function SystemCard({ workspace: { name, events } }: { workspace: WorkspaceSummary }) {
+  return (
+    <Paper withBorder p="md" component="section" aria-label={name}>
+      <Group justify="space-between" align="flex-start" gap="xs">
+        <div>
+          <Text fw={600}>{name}</Text>
+          <Text size="sm" className="soft numeric">
+            What people do in this dashboard, in a chain like any other · {counted(events, 'event')}
+          </Text>
+        </div>
+        <AnchorLink to="/app/company/$section" params={{ section: 'activity' }}>
+          Show the activity
+        </AnchorLink>
+      </Group>
+    </Paper>
+  )
+}

@@ -1,0 +1,9 @@
+import { useSigned } from '../../shell/session-context.tsx'
+
+/** What somebody sees, by name. Null: the whole company. */
+export function WorkspaceNames({ ids }: { ids: readonly string[] | null }) {
+  const { session } = useSigned()
+  if (ids === null) return <>The whole company</>
+  const names = ids.map((id) => session.workspaces.find((one) => one.id === id)?.name ?? id)
+  return <>{names.length === 0 ? 'Nothing' : names.join(', ')}</>
+}

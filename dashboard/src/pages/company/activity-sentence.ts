@@ -1,0 +1,128 @@
+import { formatBytes } from '../../parts/format.ts'
+import { counted } from './counted.ts'
+
+/** What of an event of the dashboard's own audit is told. */
+export type ActivityEvent = {
+  action: string
+  resource: Record<string, unknown> | null
+  metadata: Record<string, unknown> | null
+}
+
+/** Names that the event itself does not hold. */
+type Names = { workspace: (id: string) => string }
+
+/** What somebody did, to be read after his name. An action without words is shown as it is. */
+export function sentenceOf(event: ActivityEvent, names: Names): string {
+  const facts = factsOf(event, names)
+  return SENTENCES[event.action]?.(facts) ?? `did ${event.action}`
+}
+
+type Facts = {
+  text: (field: string) => string
+  count: (field: string) => number
+  is: (field: string) => boolean
+  before: string
+  after: string
+  workspace: string
+  subject: string
+}
+
+function factsOf({ resource, metadata }: ActivityEvent, names: Names): Facts {
+  const facts = metadata ?? {}
+  const workspaceId = facts.workspaceId ?? resource?.id
+  return {
+    text: (field) => textOf(facts[field]),
+    count: (field) => (typeof facts[field] === 'number' ? facts[field] : 0),
+    is: (field) => facts[field] === true,
+    before: nameIn(facts.before),
+    after: nameIn(facts.after),
+    workspace: typeof workspaceId === 'string' ? names.workspace(workspaceId) : 'a workspace',
+    subject: textOf(resource?.id),
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+}
+
+function nameIn(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return ''
+  const { name, role, url } = value as Record<string, unknown> // Any object has fields to ask for.
+  return textOf(name ?? role ?? url)
+}
+
+const SENTENCES: Record<string, (facts: Facts) => string> = {
+  LOGIN_SUCCEEDED: () => 'signed in',
+  LOGIN_FAILED: ({ count }) =>
+    count('attempts') > 1
+      ? `got the password wrong ${counted(count('attempts'), 'time')}`
+      : 'got the password wrong',
+  LOGOUT: () => 'signed out',
+  SESSIONS_ENDED: ({ count }) => `ended ${counted(count('count'), 'session')}`,
+  PASSWORD_CHANGED: ({ count }) =>
+    `changed the password, which ended ${counted(count('endedSessions'), 'other session')}`,
+  PASSWORD_RESET_REQUESTED: ({ text }) =>
+    text('email') === '' ? 'asked for a new password' : `made a password link for ${text('email')}`,
+  PASSWORD_RESET: () => 'set a new password by a link',
+  MEMBER_INVITED: ({ text }) => `invited ${text('email')} as ${lower(text('role'))}`,
+  INVITATION_WITHDRAWN: ({ text }) => `withdrew the invitation of ${text('email')}`,
+  MEMBER_JOINED: ({ text }) => `joined as ${lower(text('role'))}`,
+  MEMBER_CHANGED: ({ text, before, after }) =>
+    before === after
+      ? `changed the workspaces of ${text('email')}`
+      : `changed the role of ${text('email')} from ${lower(before)} to ${lower(after)}`,
+  MEMBER_REMOVED: ({ text }) => `removed ${text('email')}, ${lower(text('role'))} until then`,
+  COMPANY_CHANGED: ({ before, after }) => `renamed the company from ${before} to ${after}`,
+  ALLOWLIST_CHANGED: ({ is }) =>
+    `changed the IP allowlist${is('leavesOutCaller') ? ', without the address it was changed from' : ''}`,
+  WORKSPACE_CREATED: ({ text }) => `created the workspace ${text('name')}`,
+  WORKSPACE_CHANGED: ({ before, after }) => `renamed the workspace ${before} to ${after}`,
+  PROJECT_CREATED: ({ text, workspace }) => `created the project ${text('name')} in ${workspace}`,
+  PROJECT_CHANGED: ({ before, after }) => `renamed the project ${before} to ${after}`,
+  KEY_CREATED: ({ text, workspace }) =>
+    `created the ${text('scope') === 'COMPANY' ? 'company ' : ''}key ${keyOf(text)}${text('scope') === 'COMPANY' ? '' : ` for ${workspace}`}`,
+  KEY_CHANGED: ({ before, after }) => `renamed the key ${before} to ${after}`,
+  KEY_ROTATED: ({ text, count }) =>
+    `rotated the key ${keyOf(text)}; the old one ${count('graceHours') === 0 ? 'ended at once' : `worked on for ${counted(count('graceHours'), 'hour')}`}`,
+  KEY_REVOKED: ({ text }) => `revoked the key ${keyOf(text)}`,
+  WEBHOOK_CREATED: ({ text, workspace }) => `created a webhook to ${text('url')} in ${workspace}`,
+  WEBHOOK_CHANGED: ({ before, after }) =>
+    before === after
+      ? `changed the webhook to ${after}`
+      : `moved a webhook from ${before} to ${after}`,
+  WEBHOOK_DELETED: ({ text }) => `deleted the webhook to ${text('url')}`,
+  WEBHOOK_ENABLED: ({ subject }) => `enabled the webhook ${subject}`,
+  WEBHOOK_DISABLED: ({ subject }) => `disabled the webhook ${subject}`,
+  WEBHOOK_SECRET_ROTATED: ({ is, subject }) =>
+    is('overlapEnded')
+      ? `ended the old secret of the webhook ${subject}`
+      : `rotated the secret of the webhook ${subject}`,
+  WEBHOOK_TESTED: ({ subject }) => `sent a test to the webhook ${subject}`,
+  WEBHOOK_REDELIVERED: ({ text, subject }) =>
+    text('deliveryId') === ''
+      ? `redelivered a window of time to the webhook ${subject}`
+      : `redelivered one delivery to the webhook ${subject}`,
+  VIEW_CREATED: ({ text }) => `saved the view ${text('name')}`,
+  VIEW_CHANGED: ({ after }) => `changed the view ${after}`,
+  VIEW_DELETED: ({ text }) => `deleted the view ${text('name')}`,
+  EXPORT_REQUESTED: ({ text }) => `asked for an export as ${text('format')}`,
+  EXPORT_RERUN: ({ text }) => `ran an export as ${text('format')} again`,
+  EXPORT_CANCELED: ({ count }) => `canceled an export after ${counted(count('rows'), 'row')}`,
+  EXPORT_DOWNLOAD_STARTED: ({ text }) => `began to download an export as ${text('format')}`,
+  EXPORT_DOWNLOADED: ({ count, is }) =>
+    `downloaded an export: ${counted(count('rows'), 'row')}, ${formatBytes(count('bytes'))}${is('truncated') ? ', cut by the plan' : ''}`,
+  EXPORT_TEMPLATE_CREATED: ({ text }) => `saved the export template ${text('name')}`,
+  EXPORT_TEMPLATE_CHANGED: ({ after }) => `changed the export template ${after}`,
+  EXPORT_TEMPLATE_DELETED: ({ text }) => `deleted the export template ${text('name')}`,
+  VERIFY_STARTED: ({ count, workspace }) =>
+    `verified ${workspace}, ${counted(count('events'), 'event')}`,
+  VERIFY_CANCELED: ({ workspace }) => `canceled the verifying of ${workspace}`,
+}
+
+function lower(role: string): string {
+  return role.toLowerCase()
+}
+
+function keyOf(text: Facts['text']): string {
+  return `${text('name')} (${text('prefix')}…)`
+}

@@ -1,0 +1,37 @@
+import { useQuery } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import type { paths } from '../../api/schema.d.ts'
+import { SESSION_KEY } from '../../api/session.ts'
+
+export type Company =
+  paths['/dashboard/company']['get']['responses'][200]['content']['application/json']
+export type WorkspaceSummary =
+  paths['/dashboard/workspaces']['get']['responses'][200]['content']['application/json']['workspaces'][number]
+export type Project =
+  paths['/dashboard/workspaces/{workspaceId}/projects']['get']['responses'][200]['content']['application/json']['projects'][number]
+
+export const COMPANY_KEY = ['company'] as const
+
+export function useCompany() {
+  return useQuery({
+    queryKey: COMPANY_KEY,
+    queryFn: () => unwrap(client.GET('/dashboard/company')),
+  })
+}
+
+export function useWorkspaces() {
+  return useQuery({
+    queryKey: ['workspaces'],
+    queryFn: () => unwrap(client.GET('/dashboard/workspaces')),
+  })
+}
+
+/** Names of workspaces stand in the shell too, which has them from the session. */
+export async function refreshCompany(): Promise<void> {
+  await Promise.all(
+    [COMPANY_KEY, ['workspaces'], ['projects'], SESSION_KEY].map((queryKey) =>
+      queryClient.invalidateQueries({ queryKey }),
+    ),
+  )
+}

@@ -1,0 +1,48 @@
+import { useQuery } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import type { paths } from '../../api/schema.d.ts'
+
+export type Member =
+  paths['/dashboard/members']['get']['responses'][200]['content']['application/json']['members'][number]
+export type Invitation =
+  paths['/dashboard/invitations']['get']['responses'][200]['content']['application/json']['invitations'][number]
+export type Role = Member['role']
+
+export const ROLES = [
+  { value: 'OWNER', label: 'Owner', does: 'Everything, other owners included.' },
+  { value: 'ADMIN', label: 'Admin', does: 'Keys, webhooks, workspaces and members; sees it all.' },
+  { value: 'ANALYST', label: 'Analyst', does: 'Reads, exports and verifies the workspaces given.' },
+  { value: 'VIEWER', label: 'Viewer', does: 'Reads the workspaces given.' },
+] as const satisfies readonly { value: Role; label: string; does: string }[]
+
+export function roleWord(role: Role): string {
+  return ROLES.find(({ value }) => value === role)?.label ?? role
+}
+
+/** Owners and admins have the whole company; the others name what they see. */
+export function needsWorkspaces(role: Role): boolean {
+  return role === 'ANALYST' || role === 'VIEWER'
+}
+
+export function useMembers() {
+  return useQuery({
+    queryKey: ['members'],
+    queryFn: () => unwrap(client.GET('/dashboard/members')),
+  })
+}
+
+export function useInvitations() {
+  return useQuery({
+    queryKey: ['invitations'],
+    queryFn: () => unwrap(client.GET('/dashboard/invitations')),
+  })
+}
+
+export async function refreshMembers(): Promise<void> {
+  await Promise.all(
+    ['members', 'invitations', 'company'].map((first) =>
+      queryClient.invalidateQueries({ queryKey: [first] }),
+    ),
+  )
+}

@@ -1,0 +1,10 @@
+export const USAGE_DAYS = [7, 30, 90, 365] as const
+export type UsageDays = (typeof USAGE_DAYS)[number]
+
+/** What the address of a company page says. */
+export type CompanySearch = { days?: UsageDays; of?: 'bytes' }
+
+export function readCompanySearch(search: Record<string, unknown>): CompanySearch {
+  const days = USAGE_DAYS.find((count) => count === search.days)
+  return { ...(days !== undefined && { days }), ...(search.of === 'bytes' && { of: search.of }) }
+}

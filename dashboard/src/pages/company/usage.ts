@@ -1,0 +1,58 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import type { paths } from '../../api/schema.d.ts'
+import type { DayCount, Measure } from '../../parts/DayBars.tsx'
+import { formatBytes } from '../../parts/format.ts'
+import { lastDays } from '../../parts/utc-day.ts'
+import { counted } from './counted.ts'
+import type { UsageDays } from './usage-search.ts'
+
+export type Usage =
+  paths['/dashboard/usage']['get']['responses'][200]['content']['application/json']
+export type Measured = 'events' | 'bytes'
+
+const SHORT = new Intl.NumberFormat('en', { notation: 'compact' })
+
+export const MEASURES: Record<Measured, Measure> = {
+  events: { words: (count) => counted(count, 'event'), short: (count) => SHORT.format(count) },
+  bytes: { words: formatBytes, short: formatBytes },
+}
+
+export function useUsage(workspaceId: string | null, days: UsageDays) {
+  return useQuery({
+    queryKey: ['usage', workspaceId, days],
+    queryFn: () =>
+      unwrap(
+        client.GET('/dashboard/usage', {
+          params: { query: { days, ...(workspaceId !== null && { workspaceId }) } },
+        }),
+      ),
+    placeholderData: keepPreviousData,
+  })
+}
+
+/** All workspaces together; the days that are left out had nothing. */
+export function byDay(
+  usage: Usage,
+  measured: Measured,
+  { days, nowMs }: { days: number; nowMs: number },
+): DayCount[] {
+  const counts = new Map<number, number>()
+  for (const row of usage.days) {
+    const dayMs = Date.parse(row.day)
+    counts.set(dayMs, (counts.get(dayMs) ?? 0) + row[measured])
+  }
+  return lastDays(days, nowMs).map((dayMs) => ({ dayMs, count: counts.get(dayMs) ?? 0 }))
+}
+
+export type WorkspaceUsage = { workspaceId: string; events: number; bytes: number }
+
+/** The whole time, by workspace, the busiest first. */
+export function byWorkspace({ days }: Usage): WorkspaceUsage[] {
+  const sums = new Map<string, WorkspaceUsage>()
+  for (const { workspaceId, events, bytes } of days) {
+    const sum = sums.get(workspaceId) ?? { workspaceId, events: 0, bytes: 0 }
+    sums.set(workspaceId, { workspaceId, events: sum.events + events, bytes: sum.bytes + bytes })
+  }
+  return [...sums.values()].toSorted((one, other) => other.events - one.events)
+}

@@ -1,0 +1,112 @@
+import { Button, Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { CopyText } from '../../parts/CopyText.tsx'
+import { formatCount } from '../../parts/format.ts'
+import { StatusText } from '../../parts/StatusText.tsx'
+import classes from './EventPanel.module.css'
+import type { EventDetail } from './event-queries.ts'
+import type { ExplorerEvent } from './explorer-event.ts'
+import { canVerify, verifyEvent } from './verify-event.ts'
+
+type ChainProps = {
+  event: ExplorerEvent
+  /** Comes a little later than the event. */
+  detail: EventDetail | undefined
+  onOpen: (id: string) => void
+}
+
+/** Its place in the chain, and the proof, made here in the browser. */
+export function ChainPart({ event, detail, onOpen }: ChainProps) {
+  const { seq, hash, prevHash } = event
+  const neighbours = [
+    { words: 'Before', neighbour: detail?.previous },
+    { words: 'After', neighbour: detail?.next },
+  ]
+  return (
+    <section className={classes.section} aria-label="Chain">
+      <h3 className={classes.heading}>Chain</h3>
+      <dl className={classes.facts}>
+        <dt>Seq</dt>
+        <dd className="numeric">
+          {formatCount(seq)}
+          {neighbours.map(
+            ({ words, neighbour }) =>
+              neighbour && (
+                <Button
+                  key={words}
+                  size="compact-xs"
+                  variant="subtle"
+                  onClick={() => onOpen(neighbour.id)}
+                >
+                  {words}: {formatCount(neighbour.seq)}
+                </Button>
+              ),
+          )}
+        </dd>
+        <dt>Hash</dt>
+        <dd>
+          <CopyText text={prevHash} /> <span className="soft">→</span> <CopyText text={hash} />
+        </dd>
+      </dl>
+      <Proof event={event} detail={detail} />
+    </section>
+  )
+}
+
+function Proof({ event, detail }: Pick<ChainProps, 'event' | 'detail'>) {
+  const { data: check } = useQuery({
+    queryKey: ['events', 'proof', event],
+    queryFn: () => verifyEvent(event),
+    enabled: canVerify(),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  if (!canVerify()) {
+    return (
+      <Text size="sm" className="soft">
+        This browser computes hashes only on https addresses and on this machine. Export the event
+        and check it there.
+      </Text>
+    )
+  }
+  const differences = [...(check?.differences ?? []), ...breaks(event, detail)]
+  return (
+    <div role="status" className={classes.proof}>
+      {!check && <span className="soft">Recomputing…</span>}
+      {check && differences.length === 0 && (
+        <>
+          <StatusText tone="good">recomputed</StatusText>
+          <span className="soft">
+            {proofWords(detail)}
+            {check.erased.length > 0 && ` Erased: ${check.erased.join(', ')}.`}
+          </span>
+        </>
+      )}
+      {check && differences.length > 0 && (
+        <>
+          <StatusText tone="bad">does not hold</StatusText>
+          <ul className={classes.differences}>
+            {differences.map((difference) => (
+              <li key={difference}>{difference}</li>
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
+  )
+}
+
+/** What only the events beside it can show. */
+function breaks({ prevHash, hash }: ExplorerEvent, detail: EventDetail | undefined): string[] {
+  const found: string[] = []
+  const { previous, next } = detail ?? {}
+  if (previous && previous.hash !== prevHash) found.push('The event before has another hash.')
+  if (next && next.prevHash !== hash) found.push('The event after follows another hash.')
+  return found
+}
+
+function proofWords(detail: EventDetail | undefined): string {
+  const isBeside = detail?.previous || detail?.next
+  const own = 'Your browser made the hash from this event itself'
+  return isBeside ? `${own}, and it fits those beside it.` : `${own}.`
+}

@@ -1,0 +1,50 @@
+import { ActionIcon, Checkbox, Popover, Stack } from '@mantine/core'
+import { Icon } from '../../parts/Icon.tsx'
+import { COLUMN_NAMES, type ColumnName, COLUMNS } from './columns.ts'
+import classes from './EventList.module.css'
+import type { Change } from './use-explorer.ts'
+
+/** Which columns there are; the address keeps it. */
+export function ColumnMenu({
+  columns,
+  change,
+}: {
+  columns: readonly ColumnName[]
+  change: Change
+}) {
+  const toggle = (name: ColumnName, isShown: boolean) => {
+    const chosen = COLUMN_NAMES.filter((other) =>
+      other === name ? isShown : columns.includes(other),
+    )
+    if (chosen.length > 0) change({ columns: chosen.join(',') }, { replace: true })
+  }
+  return (
+    <Popover position="bottom-end" shadow="md" trapFocus returnFocus>
+      <Popover.Target>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="sm"
+          aria-label="Columns"
+          title="Columns"
+          className={classes.columnMenu}
+        >
+          <Icon name="columns" size={14} />
+        </ActionIcon>
+      </Popover.Target>
+      <Popover.Dropdown aria-label="Columns">
+        <Stack gap={6}>
+          {COLUMN_NAMES.map((name) => (
+            <Checkbox
+              key={name}
+              size="xs"
+              label={COLUMNS[name].label}
+              checked={columns.includes(name)}
+              onChange={(event) => toggle(name, event.currentTarget.checked)}
+            />
+          ))}
+        </Stack>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}

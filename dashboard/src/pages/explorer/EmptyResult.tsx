@@ -1,0 +1,77 @@
+import { Button, Stack, Text } from '@mantine/core'
+import { useQueries } from '@tanstack/react-query'
+import { EmptyState } from '../../parts/EmptyState.tsx'
+import { formatCount } from '../../parts/format.ts'
+import { countEvents, timesOf } from './event-queries.ts'
+import { type Chip, clearPatch, type Filters } from './filters.ts'
+import { rangePatch, type TimeWindow, windowWords } from './time-window.ts'
+import type { Change } from './use-explorer.ts'
+
+type EmptyProps = {
+  filters: Filters
+  chips: readonly Chip[]
+  timeWindow: TimeWindow
+  change: Change
+}
+
+/** Nothing fits: which filter to take away, and what there would be without it. */
+export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) {
+  const all: Chip[] = [...chips]
+  if (filters.text !== undefined) all.push({ field: 'text', label: 'text', value: filters.text })
+  const counts = useQueries({
+    queries: all.map(({ field }) => {
+      const others: Filters = { ...filters }
+      delete others[field]
+      return {
+        queryKey: ['events', 'without', others, timesOf(timeWindow)],
+        queryFn: () => countEvents(others, timeWindow),
+        // A text is looked for event by event: several such counts at once would be too dear.
+        enabled: others.text === undefined,
+      }
+    }),
+  })
+  const isLong = timeWindow.range === '90d'
+  return (
+    <EmptyState icon="search" title={`No events: ${windowWords(timeWindow).toLowerCase()}`}>
+      <Text size="sm" className="soft">
+        {all.length === 0
+          ? 'Nothing happened in this time.'
+          : all.length === 1
+            ? 'Take this filter away:'
+            : 'Nothing fits all of these. Take one away:'}
+      </Text>
+      <Stack gap={6} align="center">
+        {all.map(({ field, label, value }, index) => (
+          <Button
+            key={field}
+            size="compact-sm"
+            variant="default"
+            onClick={() => change({ [field]: null })}
+          >
+            without {label}: {value.length > 40 ? `${value.slice(0, 40)}…` : value}
+            <CountText count={counts[index]?.data} />
+          </Button>
+        ))}
+        {all.length > 1 && (
+          <Button size="compact-sm" variant="subtle" onClick={() => change(clearPatch())}>
+            Clear all filters
+          </Button>
+        )}
+        {!isLong && filters.traceId === undefined && (
+          <Button size="compact-sm" variant="subtle" onClick={() => change(rangePatch('90d'))}>
+            Look at the last 90 days
+          </Button>
+        )}
+      </Stack>
+    </EmptyState>
+  )
+}
+
+function CountText({ count }: { count: number | undefined }) {
+  if (count === undefined) return null
+  return (
+    <Text span size="xs" className="soft numeric" ml={8}>
+      {formatCount(count)} {count === 1 ? 'event' : 'events'}
+    </Text>
+  )
+}

@@ -1,0 +1,55 @@
+import { Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { DELIVERY_WORDS } from '../webhooks/delivery-words.ts'
+import classes from './EventPanel.module.css'
+import type { ExplorerEvent } from './explorer-event.ts'
+
+const POLL_MS = 3_000
+
+/** Where the event was sent on to. */
+export function EventDeliveries({ event: { workspaceId, seq } }: { event: ExplorerEvent }) {
+  const { data, error } = useQuery({
+    queryKey: ['deliveries', 'event', workspaceId, seq],
+    queryFn: async () => {
+      const query = { workspaceId, eventSeq: seq }
+      return (await unwrap(client.GET('/dashboard/deliveries', { params: { query } }))).deliveries
+    },
+    // As long as one is under way.
+    refetchInterval: ({ state }) =>
+      state.data?.some(({ status }) => status !== 'SUCCEEDED' && status !== 'FAILED')
+        ? POLL_MS
+        : false,
+  })
+  return (
+    <section className={classes.section} aria-label="Deliveries">
+      <h3 className={classes.heading}>Deliveries</h3>
+      <ErrorBox error={error} />
+      {data?.length === 0 && (
+        <Text size="sm" className="soft">
+          No webhook was there for it.
+        </Text>
+      )}
+      {data?.map(({ id, webhookId, status, url, attempt, failureReason }) => (
+        <div className={classes.delivery} key={id}>
+          <StatusText tone={DELIVERY_WORDS[status].tone}>{DELIVERY_WORDS[status].word}</StatusText>
+          <AnchorLink
+            to="/app/webhooks/$webhookId"
+            params={{ webhookId }}
+            className="truncate"
+            title={url}
+          >
+            {url}
+          </AnchorLink>
+          <span className="soft numeric">
+            {attempt} {attempt === 1 ? 'attempt' : 'attempts'}
+          </span>
+          {failureReason !== null && <span className={classes.reason}>{failureReason}</span>}
+        </div>
+      ))}
+    </section>
+  )
+}

@@ -1,0 +1,149 @@
+import { ActionIcon } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { CopyText } from '../../parts/CopyText.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { ago, formatLocal, formatUtc } from '../../parts/time.ts'
+import { type Names, tracePatch } from './columns.ts'
+import classes from './EventPanel.module.css'
+import type { ExplorerEvent } from './explorer-event.ts'
+import type { SearchPatch } from './explorer-search.ts'
+
+type FactsProps = {
+  event: ExplorerEvent
+  names: Names
+  onFilter: (patch: SearchPatch) => void
+}
+
+/** When, who, what and where. */
+export function EventFacts({ event, names, onFilter }: FactsProps) {
+  const { actor, resource, category, action, projectId, traceId, workspaceId } = event
+  const ms = Date.parse(event.timestamp)
+  const receivedMs = Date.parse(event.receivedAt)
+  const common = { onFilter }
+  return (
+    <>
+      <Part title="When">
+        <Fact label="Happened">
+          {formatLocal(ms, 'full')} <span className="soft">({ago(ms, Date.now())})</span>
+        </Fact>
+        <Fact label="In UTC">{formatUtc(ms)}</Fact>
+        <Fact label="Received">{formatLocal(receivedMs, 'full')}</Fact>
+      </Part>
+      <Part title="Who">
+        {actor === null && <Fact label="Actor">{goneWords(event, 'actor')}</Fact>}
+        <Value
+          label="E-mail"
+          text={actor?.email}
+          patch={{ actorEmail: actor?.email ?? null }}
+          {...common}
+        />
+        <Value label="Id" text={actor?.id} patch={{ actorId: actor?.id ?? null }} {...common} />
+        <Value label="Role" text={actor?.role} patch={null} {...common} />
+      </Part>
+      <Part title="What">
+        <Value label="Action" text={action} patch={{ action }} {...common} />
+        <Value label="Category" text={category} patch={{ category }} {...common} />
+        {resource === null && <Fact label="Resource">{goneWords(event, 'resource')}</Fact>}
+        <Value
+          label="Type"
+          text={resource?.type}
+          patch={{ resourceType: resource?.type ?? null }}
+          {...common}
+        />
+        <Value
+          label="Resource"
+          text={resource?.id}
+          patch={{ resourceId: resource?.id ?? null }}
+          {...common}
+        />
+      </Part>
+      <Part title="Where">
+        <Value
+          label="Workspace"
+          text={names.workspace(workspaceId)}
+          patch={{ workspaceId }}
+          {...common}
+        />
+        {projectId !== null && (
+          <Value
+            label="Project"
+            text={names.project(projectId)}
+            patch={{ projectId }}
+            {...common}
+          />
+        )}
+        <Fact label="Trace">
+          {traceId === null ? (
+            <span className="soft">none</span>
+          ) : (
+            <>
+              <CopyText text={traceId} />
+              <FilterButton what="trace" onClick={() => onFilter(tracePatch(event) ?? {})} />
+            </>
+          )}
+        </Fact>
+        <Fact label="Event id">
+          <CopyText text={event.id} />
+        </Fact>
+      </Part>
+    </>
+  )
+}
+
+function goneWords({ sealed }: ExplorerEvent, part: 'actor' | 'resource'): ReactNode {
+  return <span className="soft">{part in sealed ? 'erased' : 'none'}</span>
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className={classes.section} aria-label={title}>
+      <h3 className={classes.heading}>{title}</h3>
+      <dl className={classes.facts}>{children}</dl>
+    </section>
+  )
+}
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <>
+      <dt>{label}</dt>
+      <dd className="numeric">{children}</dd>
+    </>
+  )
+}
+
+function Value({
+  label,
+  text,
+  patch,
+  onFilter,
+}: {
+  label: string
+  text: string | undefined
+  patch: SearchPatch | null
+  onFilter: (patch: SearchPatch) => void
+}) {
+  if (text === undefined) return null
+  return (
+    <Fact label={label}>
+      <span className={classes.text}>{text}</span>
+      {patch && <FilterButton what={label.toLowerCase()} onClick={() => onFilter(patch)} />}
+    </Fact>
+  )
+}
+
+function FilterButton({ what, onClick }: { what: string; onClick: () => void }) {
+  return (
+    <ActionIcon
+      size="xs"
+      variant="subtle"
+      color="gray"
+      className={classes.filter}
+      aria-label={`Filter by this ${what}`}
+      title="Filter by this"
+      onClick={onClick}
+    >
+      <Icon name="filter" size={12} />
+    </ActionIcon>
+  )
+}

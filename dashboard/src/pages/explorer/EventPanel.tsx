@@ -1,0 +1,111 @@
+import { ActionIcon, Button, CopyButton, Group, Skeleton, VisuallyHidden } from '@mantine/core'
+import { memo, useEffect, useRef } from 'react'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { ChainPart } from './ChainPart.tsx'
+import { actorPatch, type Names, resourcePatch, tracePatch } from './columns.ts'
+import { EventDeliveries } from './EventDeliveries.tsx'
+import { EventFacts } from './EventFacts.tsx'
+import classes from './EventPanel.module.css'
+import { useEventDetail } from './event-queries.ts'
+import { actorText, type ExplorerEvent } from './explorer-event.ts'
+import type { SearchPatch } from './explorer-search.ts'
+import { clearPatch } from './filters.ts'
+import { MetadataTree } from './MetadataTree.tsx'
+import type { Change } from './use-explorer.ts'
+
+type PanelProps = {
+  eventId: string
+  /** The row that was opened; without one (a link) it is asked for. */
+  listed: ExplorerEvent | undefined
+  workspaceId: string | undefined
+  names: Names
+  onClose: () => void
+  onOpen: (id: string) => void
+  change: Change
+}
+
+/** The whole event beside the list, which stays where it is and can be walked on through. */
+export const EventPanel = memo(function EventPanel(props: PanelProps) {
+  const { eventId, listed, workspaceId, names, onClose, onOpen, change } = props
+  const detail = useEventDetail(eventId, listed?.workspaceId ?? workspaceId)
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => heading.current?.focus({ preventScroll: true }), [])
+  const event = listed ?? detail.data?.event
+  return (
+    <aside className={classes.panel} aria-label="Event">
+      <header className={classes.top}>
+        <h2 className={classes.title} ref={heading} tabIndex={-1}>
+          {event?.action ?? 'Event'}
+        </h2>
+        <CopyButton value={window.location.href} timeout={1_500}>
+          {({ copied, copy }) => (
+            <Button
+              size="compact-xs"
+              variant="subtle"
+              onClick={copy}
+              leftSection={<Icon name={copied ? 'check' : 'link'} size={12} />}
+            >
+              {copied ? 'Copied' : 'Copy link'}
+            </Button>
+          )}
+        </CopyButton>
+        <ActionIcon variant="subtle" color="gray" aria-label="Close the event" onClick={onClose}>
+          <Icon name="close" size={16} />
+        </ActionIcon>
+      </header>
+      <VisuallyHidden role="status">
+        {event && `${event.action}, ${actorText(event) || 'nobody named'}, number ${event.seq}`}
+      </VisuallyHidden>
+      <div className={classes.content} tabIndex={0} role="group" aria-label="The whole event">
+        {!event && !detail.error && <Skeleton height={240} />}
+        {!event && <ErrorBox error={detail.error} />}
+        {!event && detail.error && (
+          <p className="soft">
+            It may be archived: an export reaches it. Or it is of a workspace that you do not see.
+          </p>
+        )}
+        {event && (
+          <>
+            <Alike event={event} change={change} />
+            <EventFacts event={event} names={names} onFilter={change} />
+            <section className={classes.section} aria-label="Metadata">
+              <h3 className={classes.heading}>Metadata</h3>
+              {event.metadata === null ? (
+                <p className="soft">{'metadata' in event.sealed ? 'Erased.' : 'None.'}</p>
+              ) : (
+                <MetadataTree value={event.metadata} key={event.id} />
+              )}
+            </section>
+            <ChainPart event={event} detail={detail.data} onOpen={onOpen} />
+            <EventDeliveries event={event} />
+          </>
+        )}
+      </div>
+    </aside>
+  )
+})
+
+/** Other events that have one thing in common with this one, and nothing else asked for. */
+function Alike({ event, change }: { event: ExplorerEvent; change: Change }) {
+  const choices: [string, SearchPatch | null][] = [
+    ['Same actor', actorPatch(event)],
+    ['Same resource', resourcePatch(event)],
+    ['Same trace', tracePatch(event)],
+  ]
+  return (
+    <Group gap={6}>
+      {choices.map(([words, patch]) => (
+        <Button
+          key={words}
+          size="compact-xs"
+          variant="default"
+          disabled={patch === null}
+          onClick={() => patch && change({ ...clearPatch(), ...patch })}
+        >
+          {words}
+        </Button>
+      ))}
+    </Group>
+  )
+}

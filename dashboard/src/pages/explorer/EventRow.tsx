@@ -1,0 +1,102 @@
+import { memo } from 'react'
+import { Icon } from '../../parts/Icon.tsx'
+import { ago, formatLocal, formatUtc } from '../../parts/time.ts'
+import { type ColumnName, COLUMNS, type Names } from './columns.ts'
+import classes from './EventList.module.css'
+import { actorText, type ExplorerEvent, resourceText } from './explorer-event.ts'
+import type { SearchPatch } from './explorer-search.ts'
+
+/** What has come in so short a time slides in. */
+const FRESH_MS = 2_000
+
+type RowProps = {
+  event: ExplorerEvent
+  /** From 0. */
+  index: number
+  columns: readonly ColumnName[]
+  names: Names
+  isSmall: boolean
+  isLive: boolean
+  isActive: boolean
+  /** Under the pointer: only there, and on the active row, is there something to press. */
+  isHovered: boolean
+  isOpen: boolean
+  onOpen: (id: string) => void
+  onFilter: (patch: SearchPatch) => void
+}
+
+/** Drawn again only when something of its own changes; hundreds come and go while somebody scrolls. */
+export const EventRow = memo(function EventRow(props: RowProps) {
+  const { event, index, isSmall, isLive, isActive, isOpen, onOpen } = props
+  const isFresh = isLive && Date.now() - Date.parse(event.receivedAt) < FRESH_MS
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={isOpen}
+      tabIndex={isActive ? 0 : -1}
+      className={isSmall ? classes.smallRow : classes.row}
+      data-id={event.id}
+      data-fresh={isFresh || undefined}
+      onClick={() => onOpen(event.id)}
+    >
+      {isSmall ? <TwoLines event={event} /> : <Cells {...props} />}
+    </div>
+  )
+})
+
+function Cells({ event, columns, names, isActive, isHovered, onFilter }: RowProps) {
+  const isNear = isActive || isHovered
+  return columns.map((name) => {
+    const { label, isNumeric, text, filter } = COLUMNS[name]
+    const shown = text(event, names)
+    const patch = isNear ? filter(event) : null
+    return (
+      <div role="gridcell" className={classes.cell} data-column={name} key={name}>
+        <span
+          className={isNumeric ? 'truncate numeric' : 'truncate'}
+          title={isNear ? hintOf(event, name, shown) : undefined}
+        >
+          {shown || <span className="soft">–</span>}
+        </span>
+        {patch && (
+          <button
+            type="button"
+            className={classes.filter}
+            tabIndex={isActive ? 0 : -1}
+            aria-label={`Filter by ${label.toLowerCase()}: ${shown}`}
+            title="Filter by this"
+            onClick={(click) => {
+              click.stopPropagation()
+              onFilter(patch)
+            }}
+          >
+            <Icon name="filter" size={12} />
+          </button>
+        )}
+      </div>
+    )
+  })
+}
+
+function hintOf({ timestamp, traceId }: ExplorerEvent, name: ColumnName, shown: string): string {
+  if (name === 'trace') return traceId ?? ''
+  if (name !== 'time') return shown
+  const ms = Date.parse(timestamp)
+  return `${formatUtc(ms)} · ${ago(ms, Date.now())}`
+}
+
+function TwoLines({ event }: { event: ExplorerEvent }) {
+  const about = [actorText(event), resourceText(event)].filter((text) => text !== '').join(' · ')
+  return (
+    <>
+      <div role="gridcell" className={classes.smallLine}>
+        <strong className="truncate">{event.action}</strong>
+        <span className="soft numeric">{formatLocal(Date.parse(event.timestamp), 'clock')}</span>
+      </div>
+      <div role="gridcell" className={`${classes.smallLine} soft`}>
+        <span className="truncate">{about || event.category}</span>
+      </div>
+    </>
+  )
+}

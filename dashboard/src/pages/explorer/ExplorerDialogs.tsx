@@ -1,0 +1,59 @@
+import { lazy, Suspense } from 'react'
+import type { Names } from './columns.ts'
+import type { ExplorerSearch } from './explorer-search.ts'
+import type { Chip, Filters } from './filters.ts'
+import type { TimeWindow } from './time-window.ts'
+import type { Change } from './use-explorer.ts'
+import { viewQueryOf } from './views.ts'
+
+export type DialogName = 'save' | 'export' | 'help'
+
+// Nobody opens them at once, so they are loaded after the page.
+const SaveView = lazy(async () => ({ default: (await import('./SaveView.tsx')).SaveView }))
+const ExportDialog = lazy(async () => ({
+  default: (await import('./ExportDialog.tsx')).ExportDialog,
+}))
+const ShortcutsDialog = lazy(async () => ({
+  default: (await import('./ShortcutsDialog.tsx')).ShortcutsDialog,
+}))
+
+type DialogProps = {
+  name: DialogName | null
+  onClose: () => void
+  search: ExplorerSearch
+  filters: Filters
+  chips: readonly Chip[]
+  timeWindow: TimeWindow
+  names: Names
+  hotSince: string | null
+  change: Change
+}
+
+export function ExplorerDialogs(props: DialogProps) {
+  const { name, onClose, search, filters, chips, timeWindow, names, hotSince, change } = props
+  const { workspaceId } = filters
+  const workspace = workspaceId && { id: workspaceId, name: names.workspace(workspaceId) }
+  return (
+    <Suspense>
+      {name === 'save' && (
+        <SaveView
+          onClose={onClose}
+          query={viewQueryOf(search, filters, timeWindow)}
+          workspace={workspace || null}
+          viewId={search.view}
+          onSaved={(view) => change({ view }, { replace: true })}
+        />
+      )}
+      {name === 'export' && (
+        <ExportDialog
+          onClose={onClose}
+          filters={filters}
+          chips={chips}
+          timeWindow={timeWindow}
+          hotSince={hotSince}
+        />
+      )}
+      {name === 'help' && <ShortcutsDialog onClose={onClose} />}
+    </Suspense>
+  )
+}

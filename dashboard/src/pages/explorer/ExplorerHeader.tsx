@@ -1,0 +1,81 @@
+import { ActionIcon, Button, Switch, Tooltip } from '@mantine/core'
+import { memo } from 'react'
+import { Gate } from '../../parts/Gate.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { PageHeader } from '../../parts/PageHeader.tsx'
+import type { LiveState } from './event-source.ts'
+import type { ExplorerSearch } from './explorer-search.ts'
+import type { DialogName } from './ExplorerDialogs.tsx'
+import { TimeMenu } from './TimeMenu.tsx'
+import type { TimeWindow } from './time-window.ts'
+import type { Change } from './use-explorer.ts'
+import { ViewsMenu } from './ViewsMenu.tsx'
+
+type HeaderProps = {
+  search: ExplorerSearch
+  timeWindow: TimeWindow
+  liveState: LiveState
+  change: Change
+  onRefresh: () => void
+  onDialog: (name: DialogName) => void
+}
+
+/** Which time, and what can be done with what is shown. */
+export const ExplorerHeader = memo(function ExplorerHeader(props: HeaderProps) {
+  const { search, timeWindow, liveState, change, onRefresh, onDialog } = props
+  const isLive = search.live !== undefined
+  return (
+    <PageHeader title="Explorer">
+      <TimeMenu timeWindow={timeWindow} isTraced={search.traceId !== undefined} change={change} />
+      <ActionIcon variant="default" size={30} aria-label="Look again" onClick={onRefresh}>
+        <Icon name="refresh" size={14} />
+      </ActionIcon>
+      <Switch
+        size="xs"
+        label={isLive && liveState === 'connecting' ? 'Connecting' : 'Live'}
+        checked={isLive}
+        onChange={(event) =>
+          // What is to come is in no past time.
+          change(event.currentTarget.checked ? { live: '1', from: null, to: null } : { live: null })
+        }
+      />
+      <ViewsMenu viewId={search.view} change={change} />
+      <Gate permission="views.manage" what="save views">
+        {(isDisabled) => (
+          <Button
+            size="xs"
+            variant="default"
+            disabled={isDisabled}
+            onClick={() => onDialog('save')}
+          >
+            Save view
+          </Button>
+        )}
+      </Gate>
+      <Gate permission="exports.create" what="make exports">
+        {(isDisabled) => (
+          <Button
+            size="xs"
+            variant="default"
+            disabled={isDisabled}
+            onClick={() => onDialog('export')}
+          >
+            Export exactly this
+          </Button>
+        )}
+      </Gate>
+      <Tooltip label="Keyboard">
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size={30}
+          aria-label="Keyboard shortcuts"
+          visibleFrom="sm"
+          onClick={() => onDialog('help')}
+        >
+          ?
+        </ActionIcon>
+      </Tooltip>
+    </PageHeader>
+  )
+})

@@ -1,0 +1,131 @@
+import { useMediaQuery } from '@mantine/hooks'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { columnsOf } from './columns.ts'
+import { useEventPages } from './event-queries.ts'
+import { mergeEvents } from './explorer-event.ts'
+import { type DialogName, ExplorerDialogs } from './ExplorerDialogs.tsx'
+import { ExplorerHeader } from './ExplorerHeader.tsx'
+import classes from './ExplorerPage.module.css'
+import { FilterBar } from './FilterBar.tsx'
+import { chipsOf } from './filters.ts'
+import { HistogramPart } from './HistogramPart.tsx'
+import { Results } from './Results.tsx'
+import { useExplorer } from './use-explorer.ts'
+import { useExplorerKeys } from './use-explorer-keys.ts'
+import { useLiveEvents } from './use-live-events.ts'
+import { useNames } from './use-names.ts'
+import { useOpenEvent } from './use-open-event.ts'
+
+const SMALL = '(max-width: 768px)'
+
+// Not a part of the first sight; it is here long before somebody has chosen a row.
+const loadPanel = () => import('./EventPanel.tsx')
+const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }))
+
+/** Who did what, and when: the place to ask. Everything that is asked stands in the address. */
+export function ExplorerPage() {
+  const { session } = useSigned()
+  const explorer = useExplorer()
+  const { search, filters, timeWindow, refreshes, refresh, change, isReady } = explorer
+  const { workspaceId } = filters
+  const isLive = isReady && search.live !== undefined
+  const isSmall = useMediaQuery(SMALL, undefined, { getInitialValueInEffect: false }) ?? false
+  const [dialog, setDialog] = useState<DialogName | null>(null)
+  const body = useRef<HTMLDivElement>(null)
+  const searchField = useRef<HTMLInputElement>(null)
+
+  const { pages, loaded, hotSince } = useEventPages(explorer)
+  const isAtTop = useCallback(() => window.scrollY < 40, [])
+  const { fromMs } = timeWindow
+  const live = useLiveEvents({ filters, fromMs, isLive, refreshes, refresh, isAtTop })
+  const isWhole = !pages.hasNextPage
+  const events = useMemo(
+    () => mergeEvents(live.shown, loaded, isWhole),
+    [live.shown, loaded, isWhole],
+  )
+  const names = useNames(workspaceId)
+  const chips = useMemo(() => chipsOf(filters, names.project), [filters, names])
+  const columns = useMemo(
+    () => columnsOf(search.columns, workspaceId === undefined),
+    [search.columns, workspaceId],
+  )
+  const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
+  useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
+  useEffect(() => void loadPanel(), [])
+  useTopOnNewQuestion(JSON.stringify([filters, search.range, search.from, search.to]))
+
+  const isOffered = session.workspaces.some(
+    ({ id, kind }) => id === workspaceId && kind === 'CUSTOMER',
+  )
+  const asked = { filters, chips, timeWindow, change }
+  return (
+    <div className={classes.page} data-panel={opened.openId !== null || undefined}>
+      <ExplorerHeader
+        search={search}
+        timeWindow={timeWindow}
+        liveState={live.state}
+        change={change}
+        onRefresh={refresh}
+        onDialog={setDialog}
+      />
+      <FilterBar
+        {...asked}
+        otherWorkspace={
+          workspaceId === undefined || isOffered ? null : names.workspace(workspaceId)
+        }
+        searchRef={searchField}
+      />
+      <HistogramPart explorer={explorer} isLive={isLive} />
+      <ErrorBox error={pages.error} />
+      <Results
+        {...asked}
+        pages={pages}
+        events={events}
+        hotSince={hotSince}
+        live={live}
+        isLive={isLive}
+        isSmall={isSmall}
+        columns={columns}
+        names={names}
+        activeId={opened.activeId}
+        openId={opened.openId}
+        bodyRef={body}
+        onOpen={opened.open}
+        refresh={refresh}
+      />
+      {opened.openId !== null && (
+        <Suspense>
+          <EventPanel
+            eventId={opened.openId}
+            listed={opened.listed}
+            workspaceId={workspaceId}
+            names={names}
+            onClose={opened.close}
+            onOpen={opened.open}
+            change={change}
+          />
+        </Suspense>
+      )}
+      <ExplorerDialogs
+        {...asked}
+        name={dialog}
+        onClose={() => setDialog(null)}
+        search={search}
+        names={names}
+        hotSince={hotSince}
+      />
+    </div>
+  )
+}
+
+/** Other events begin at their beginning; the first ones stay where the browser has put them. */
+function useTopOnNewQuestion(question: string): void {
+  const asked = useRef(question)
+  useEffect(() => {
+    if (asked.current === question) return
+    asked.current = question
+    window.scrollTo(0, 0)
+  }, [question])
+}

@@ -1,0 +1,184 @@
+import { Button, Group, Modal, Radio, Skeleton, Stack, Text } from '@mantine/core'
+import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import type { paths } from '../../api/schema.d.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { formatBytes, formatCount } from '../../parts/format.ts'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { timesOf } from './event-queries.ts'
+import type { Chip, Filters } from './filters.ts'
+import { type TimeWindow, windowWords } from './time-window.ts'
+
+type Body = paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
+type Answer =
+  paths['/dashboard/exports/preflight']['post']['responses'][200]['content']['application/json']
+
+type ExportProps = {
+  onClose: () => void
+  filters: Filters
+  chips: readonly Chip[]
+  timeWindow: TimeWindow
+  /** Events received before are archived. */
+  hotSince: string | null
+}
+
+/** A file of exactly the events that are asked for, with a look at its size before it is made. */
+export function ExportDialog(props: ExportProps) {
+  return (
+    <Modal opened onClose={props.onClose} title="Export exactly this" centered>
+      <ExportForm {...props} />
+    </Modal>
+  )
+}
+
+function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportProps) {
+  const isAllHot = hotSince === null || timeWindow.fromMs >= Date.parse(hotSince)
+  const [format, setFormat] = useState<Body['format']>('JSONL')
+  const [source, setSource] = useState<Body['source']>(isAllHot ? 'HOT' : 'HOT_AND_ARCHIVED')
+  const body: Body = { source, format, filters: { ...filters, ...timesOf(timeWindow) } }
+  const preflight = useQuery({
+    queryKey: ['exports', 'preflight', body],
+    queryFn: () => unwrap(client.POST('/dashboard/exports/preflight', { body })),
+    placeholderData: keepPreviousData,
+  })
+  const create = useMutation({
+    mutationFn: () => unwrap(client.POST('/dashboard/exports', { body })),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['exports'] }),
+  })
+  if (create.data) return <Created onClose={onClose} />
+  const what = chips.map(({ label, value }) => `${label}: ${value}`)
+  if (filters.text !== undefined) what.push(`containing “${filters.text}”`)
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        create.mutate()
+      }}
+    >
+      <Stack>
+        <Text size="sm">
+          {what.length === 0 ? 'All events' : what.join(', ')} · {windowWords(timeWindow)}
+        </Text>
+        <Choice label="Format" choices={FORMATS} value={format} onChange={setFormat} />
+        <Choice label="From where" choices={SOURCES} value={source} onChange={setSource} />
+        <ErrorBox error={preflight.error} />
+        {preflight.isPending && <Skeleton height={44} />}
+        {preflight.data && !preflight.error && <Outlook answer={preflight.data} />}
+        <ErrorBox error={create.error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            loading={create.isPending}
+            disabled={preflight.data === undefined || preflight.error !== null}
+          >
+            Create export
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+const FORMATS = [
+  { value: 'JSONL', label: 'JSONL', about: 'A line for each event, with all that proves it.' },
+  { value: 'CSV', label: 'CSV', about: 'For a spreadsheet.' },
+] as const
+const SOURCES = [
+  { value: 'HOT', label: 'Hot', about: 'What this page shows.' },
+  { value: 'HOT_AND_ARCHIVED', label: 'Hot and archived', about: 'Also what is older.' },
+  { value: 'ARCHIVED', label: 'Archived only', about: 'What has left this page.' },
+] as const
+
+function Choice<Value extends string>({
+  label,
+  choices,
+  value,
+  onChange,
+}: {
+  label: string
+  choices: readonly { value: Value; label: string; about: string }[]
+  value: Value
+  onChange: (value: Value) => void
+}) {
+  return (
+    <Radio.Group
+      label={label}
+      value={value}
+      onChange={(text) => {
+        const chosen = choices.find((choice) => choice.value === text)
+        if (chosen) onChange(chosen.value)
+      }}
+    >
+      <Stack gap={6} mt={4}>
+        {choices.map((choice) => (
+          <Radio
+            key={choice.value}
+            size="sm"
+            data-autofocus={choice.value === value || undefined}
+            value={choice.value}
+            label={choice.label}
+            description={choice.about}
+          />
+        ))}
+      </Stack>
+    </Radio.Group>
+  )
+}
+
+/** What the export would come to, and what stands in its way. */
+function Outlook({ answer }: { answer: Answer }) {
+  const { rows, isEstimate, estimatedBytes, rowLimit, isCut, needsRestore, fitsDownload } = answer
+  return (
+    <Stack gap={2} role="status">
+      <Text size="sm" className="numeric">
+        {isEstimate && 'about '}
+        <strong>{formatCount(Number(rows))} rows</strong>, about{' '}
+        {formatBytes(Number(estimatedBytes))}
+      </Text>
+      {isCut && (
+        <Text size="sm">
+          <StatusText tone="warn">
+            {`Your plan allows ${formatCount(Number(rowLimit))} rows: the first ones, in the order of receipt.`}
+          </StatusText>
+        </Text>
+      )}
+      {needsRestore && (
+        <Text size="sm">
+          <StatusText tone="warn">
+            Archived data has to be brought back first, which takes a while.
+          </StatusText>
+        </Text>
+      )}
+      {!fitsDownload && (
+        <Text size="sm">
+          <StatusText tone="warn">
+            It is too large for a download here; a key downloads any size.
+          </StatusText>
+        </Text>
+      )}
+    </Stack>
+  )
+}
+
+function Created({ onClose }: { onClose: () => void }) {
+  return (
+    <Stack role="status">
+      <Text size="sm">
+        <StatusText tone="good">Created.</StatusText> Its rows are those of this moment, whatever
+        comes later. It can be downloaded for seven days.
+      </Text>
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Close
+        </Button>
+        <AnchorLink to="/app/exports">Go to Exports</AnchorLink>
+      </Group>
+    </Stack>
+  )
+}

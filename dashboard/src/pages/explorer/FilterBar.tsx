@@ -1,0 +1,150 @@
+import { CloseButton, Kbd } from '@mantine/core'
+import { useDebouncedCallback } from '@mantine/hooks'
+import { memo, type RefObject, useEffect, useRef, useState } from 'react'
+import { Icon } from '../../parts/Icon.tsx'
+import type { FilterField } from './explorer-search.ts'
+import classes from './FilterBar.module.css'
+import { FilterMenu } from './FilterMenu.tsx'
+import { type Chip, clearPatch, type Filters } from './filters.ts'
+import type { TimeWindow } from './time-window.ts'
+import type { Change } from './use-explorer.ts'
+
+const TEXT_LENGTH_MAX = 200
+/** Between two letters of somebody who types. */
+const PAUSE_MS = 250
+
+type BarProps = {
+  filters: Filters
+  chips: readonly Chip[]
+  /** A workspace that the picker above does not offer. */
+  otherWorkspace: string | null
+  timeWindow: TimeWindow
+  change: Change
+  searchRef: RefObject<HTMLInputElement | null>
+}
+
+/** What is looked for: a text, and chips. */
+export const FilterBar = memo(function FilterBar(props: BarProps) {
+  const { filters, chips, otherWorkspace, timeWindow, change, searchRef } = props
+  const isFiltered = chips.length > 0 || filters.text !== undefined
+  const last = chips.at(-1)
+  return (
+    <search className={classes.bar}>
+      <SearchField
+        text={filters.text ?? ''}
+        onText={(text) => change({ text: text === '' ? null : text }, { replace: true })}
+        onBackspace={() => last && change({ [last.field]: null })}
+        searchRef={searchRef}
+      />
+      <div className={classes.chips}>
+        {otherWorkspace !== null && (
+          <ChipButton
+            label="workspace"
+            value={otherWorkspace}
+            onRemove={() => change({ workspaceId: null, event: null })}
+          />
+        )}
+        {chips.map(({ field, label, value }) => (
+          <ChipButton
+            key={field}
+            label={label}
+            value={value}
+            onRemove={() => change({ [field]: null })}
+          />
+        ))}
+        <FilterMenu
+          workspaceId={filters.workspaceId}
+          timeWindow={timeWindow}
+          onChoose={(field: FilterField, value: string) => change({ [field]: value })}
+        />
+        {isFiltered && (
+          <button
+            type="button"
+            className={classes.clear}
+            onClick={() => {
+              change(clearPatch())
+              searchRef.current?.focus()
+            }}
+          >
+            clear all
+          </button>
+        )}
+      </div>
+    </search>
+  )
+})
+
+function ChipButton({
+  label,
+  value,
+  onRemove,
+}: {
+  label: string
+  value: string
+  onRemove: () => void
+}) {
+  return (
+    <span className={classes.chip}>
+      <span className="soft">{label}:</span>
+      <span className="truncate" title={value}>
+        {value}
+      </span>
+      <CloseButton
+        size={18}
+        iconSize={12}
+        onClick={onRemove}
+        aria-label={`Remove the filter ${label}: ${value}`}
+      />
+    </span>
+  )
+}
+
+type FieldProps = {
+  text: string
+  onText: (text: string) => void
+  onBackspace: () => void
+  searchRef: RefObject<HTMLInputElement | null>
+}
+
+function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
+  const [typed, setTyped] = useState(text)
+  const sent = useRef(text)
+  const send = useDebouncedCallback((value: string) => {
+    sent.current = value
+    onText(value)
+  }, PAUSE_MS)
+  // The address may say something else: a view, the way back, "clear all".
+  useEffect(() => {
+    if (text === sent.current) return
+    sent.current = text
+    setTyped(text)
+  }, [text])
+  return (
+    <label className={classes.field}>
+      <Icon name="search" size={14} />
+      <input
+        ref={searchRef}
+        type="text"
+        role="searchbox"
+        className={classes.input}
+        aria-label="Search actor, resource, action and category"
+        placeholder="Search actor, resource, action, category…"
+        maxLength={TEXT_LENGTH_MAX}
+        autoComplete="off"
+        spellCheck={false}
+        value={typed}
+        onChange={(event) => {
+          setTyped(event.currentTarget.value)
+          send(event.currentTarget.value)
+        }}
+        onKeyDown={(event) => {
+          if (event.key === 'Backspace' && typed === '') onBackspace()
+          if (event.key === 'Escape') event.currentTarget.blur()
+        }}
+      />
+      <Kbd size="xs" visibleFrom="sm" aria-hidden="true">
+        /
+      </Kbd>
+    </label>
+  )
+}

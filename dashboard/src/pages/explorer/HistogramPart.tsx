@@ -1,0 +1,50 @@
+import { memo, useCallback, useEffect, useMemo, useState } from 'react'
+import { useHistogram } from './event-queries.ts'
+import { Histogram } from './Histogram.tsx'
+import { windowOf, zoomOutPatch } from './time-window.ts'
+import type { Explorer } from './use-explorer.ts'
+
+/** While events are followed the bars move on so often. */
+const MOVE_EVERY_MS = 5_000
+
+export const HistogramPart = memo(function HistogramPart({
+  explorer,
+  isLive,
+}: {
+  explorer: Explorer
+  isLive: boolean
+}) {
+  const { search, filters, timeWindow, refreshes, change, isReady } = explorer
+  const moves = useMoves(isLive)
+  const { range } = search
+  const shown = useMemo(
+    () => (moves > 0 ? windowOf({ ...(range && { range }) }, Date.now()) : timeWindow),
+    [moves, range, timeWindow],
+  )
+  const by = search.by === 'action' ? 'action' : 'category'
+  const question = { filters, timeWindow: shown, refreshes: refreshes + moves, isReady }
+  const { data, error, isPlaceholderData } = useHistogram(question, by)
+  const zoomOut = useCallback(() => change(zoomOutPatch(search, Date.now())), [change, search])
+  return (
+    <Histogram
+      counts={data}
+      error={error}
+      isBusy={isPlaceholderData && !isLive}
+      timeWindow={shown}
+      by={by}
+      change={change}
+      zoomOut={zoomOut}
+    />
+  )
+})
+
+/** Counts up while it is on. */
+function useMoves(isOn: boolean): number {
+  const [moves, setMoves] = useState(0)
+  useEffect(() => {
+    if (!isOn) return undefined
+    const timer = setInterval(() => setMoves((count) => count + 1), MOVE_EVERY_MS)
+    return () => clearInterval(timer)
+  }, [isOn])
+  return isOn ? moves : 0
+}

@@ -1,0 +1,73 @@
+import { Stack, Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { EmptyState } from '../../parts/EmptyState.tsx'
+import { formatCount } from '../../parts/format.ts'
+import { useSigned } from '../../shell/session-context.tsx'
+import { FirstEventCommand, FirstEventWatch } from './FirstEvent.tsx'
+
+export type ChainCount = { events: number; archived: number }
+
+/** How many events there are at all; only asked once a list came out empty. */
+export function useChainCount(workspaceId: string | undefined, isAsked: boolean) {
+  return useQuery({
+    queryKey: ['events', 'at-all', workspaceId ?? null],
+    queryFn: async (): Promise<ChainCount> => {
+      const { chains } = await unwrap(client.GET('/dashboard/integrity'))
+      const own = chains.filter((chain) =>
+        workspaceId === undefined ? chain.kind === 'CUSTOMER' : chain.workspaceId === workspaceId,
+      )
+      return {
+        events: own.reduce((sum, { seq }) => sum + seq, 0),
+        archived: own.reduce((sum, { archivedSeq }) => sum + archivedSeq, 0),
+      }
+    },
+    enabled: isAsked,
+  })
+}
+
+/** A workspace that has never had one: how the first comes to be. */
+export function NoEvents({
+  workspaceId,
+  onEvent,
+}: {
+  workspaceId: string | undefined
+  onEvent: () => void
+}) {
+  const { may } = useSigned()
+  return (
+    <EmptyState icon="activity" title="No events yet">
+      <Stack gap="sm" maw={640} w="100%">
+        <Text size="sm" className="soft" ta="center">
+          Send one with a workspace key; it appears here within a second.
+        </Text>
+        <FirstEventCommand secret={null} />
+        {may('keys.manage') ? (
+          <Text size="sm">
+            Keys are under <AnchorLink to="/app/keys">Keys</AnchorLink>, and{' '}
+            <AnchorLink to="/app/welcome">the welcome page</AnchorLink> makes one and puts it in
+            place.
+          </Text>
+        ) : (
+          <Text size="sm" className="soft">
+            An owner or admin of your company makes the key.
+          </Text>
+        )}
+        <FirstEventWatch workspaceId={workspaceId} onEvent={onEvent} />
+      </Stack>
+    </EmptyState>
+  )
+}
+
+/** All that there was has left the list. */
+export function OnlyArchived({ count }: { count: number }) {
+  return (
+    <EmptyState icon="export" title="All events are archived">
+      <Text size="sm" className="soft" ta="center" maw={440}>
+        {formatCount(count)} events are kept in the archive, where this page does not look.{' '}
+        <AnchorLink to="/app/exports">Export</AnchorLink> them with the source “Archived”.
+      </Text>
+    </EmptyState>
+  )
+}

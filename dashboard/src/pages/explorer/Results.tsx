@@ -1,0 +1,147 @@
+import { Button, Skeleton } from '@mantine/core'
+import { useCallback, useEffect } from 'react'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { formatCount } from '../../parts/format.ts'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { EmptyResult } from './EmptyResult.tsx'
+import { EventList } from './EventList.tsx'
+import classes from './EventList.module.css'
+import { LOADED_EVENTS_MAX, type useEventPages } from './event-queries.ts'
+import type { ColumnName, Names } from './columns.ts'
+import type { ExplorerEvent } from './explorer-event.ts'
+import type { Chip, Filters } from './filters.ts'
+import { NoEvents, OnlyArchived, useChainCount } from './NoEvents.tsx'
+import { exactPatch, type TimeWindow } from './time-window.ts'
+import type { Change } from './use-explorer.ts'
+import type { useLiveEvents } from './use-live-events.ts'
+
+const SKELETON_ROWS = 12
+
+type ResultsProps = {
+  pages: ReturnType<typeof useEventPages>['pages']
+  events: readonly ExplorerEvent[]
+  filters: Filters
+  chips: readonly Chip[]
+  timeWindow: TimeWindow
+  hotSince: string | null
+  live: ReturnType<typeof useLiveEvents>
+  isLive: boolean
+  isSmall: boolean
+  columns: readonly ColumnName[]
+  names: Names
+  activeId: string | null
+  openId: string | null
+  bodyRef: React.RefObject<HTMLDivElement | null>
+  onOpen: (id: string) => void
+  refresh: () => void
+  change: Change
+}
+
+/** The list, or why there is none. */
+export function Results(props: ResultsProps) {
+  const { pages, events, filters, timeWindow, live, isLive, change } = props
+  const { fetchNextPage, hasNextPage, isFetching, isPending, isPlaceholderData, error } = pages
+  const more = useCallback(() => void fetchNextPage(), [fetchNextPage])
+  const isEmpty = events.length === 0 && !isPending && !isPlaceholderData && error === null
+  const atAll = useChainCount(filters.workspaceId, isEmpty)
+  if (isPending && error === null) return <ListSkeleton />
+  if (error !== null && events.length === 0) return null
+  if (isEmpty) {
+    if (atAll.data?.events === 0) {
+      return <NoEvents workspaceId={filters.workspaceId} onEvent={props.refresh} />
+    }
+    const isAllArchived = atAll.data !== undefined && atAll.data.events === atAll.data.archived
+    if (isAllArchived) return <OnlyArchived count={atAll.data?.archived ?? 0} />
+    return (
+      <EmptyResult filters={filters} chips={props.chips} timeWindow={timeWindow} change={change} />
+    )
+  }
+  return (
+    <>
+      {isLive && live.waiting.length > 0 && (
+        <NewPill count={live.waiting.length} onAdmit={live.admit} />
+      )}
+      <EventList
+        events={events}
+        columns={props.columns}
+        names={props.names}
+        isSmall={props.isSmall}
+        isLive={isLive}
+        isBusy={isPlaceholderData}
+        activeId={props.activeId}
+        openId={props.openId}
+        onOpen={props.onOpen}
+        onFilter={change}
+        change={change}
+        onMore={hasNextPage && !isFetching ? more : null}
+        bodyRef={props.bodyRef}
+      />
+      <Foot {...props} />
+    </>
+  )
+}
+
+/** What came while somebody read further down. Whoever goes up meets it there. */
+function NewPill({ count, onAdmit }: { count: number; onAdmit: () => void }) {
+  useEffect(() => {
+    const look = () => window.scrollY < 40 && onAdmit()
+    window.addEventListener('scroll', look, { passive: true })
+    return () => window.removeEventListener('scroll', look)
+  }, [onAdmit])
+  return (
+    <div role="status" className={classes.pill}>
+      <Button
+        size="compact-sm"
+        radius="xl"
+        onClick={() => {
+          onAdmit()
+          window.scrollTo(0, 0)
+        }}
+      >
+        {formatCount(count)} new
+      </Button>
+    </div>
+  )
+}
+
+/** Why the list ends here. */
+function Foot({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
+  const last = events.at(-1)
+  if (pages.hasNextPage) {
+    return <div className={`${classes.foot} soft`}>Loading earlier events…</div>
+  }
+  if (events.length >= LOADED_EVENTS_MAX && last) {
+    return (
+      <div className={classes.foot}>
+        <span className="soft">{formatCount(events.length)} events are loaded.</span>
+        <Button
+          size="compact-sm"
+          variant="default"
+          onClick={() => change(exactPatch(timeWindow.fromMs, Date.parse(last.timestamp) + 1))}
+        >
+          Go on with earlier ones
+        </Button>
+      </div>
+    )
+  }
+  const isBeyond = hotSince !== null && timeWindow.fromMs < Date.parse(hotSince)
+  if (!isBeyond) return <div className={classes.foot} />
+  return (
+    <div className={`${classes.foot} soft`}>
+      <span>
+        What was received before <TimeText at={hotSince} style="day" /> is archived.
+      </span>
+      <AnchorLink to="/app/exports">Export it</AnchorLink>
+    </div>
+  )
+}
+
+function ListSkeleton() {
+  return (
+    <div aria-busy="true" aria-label="Loading events" role="status">
+      {Array.from({ length: SKELETON_ROWS }, (_, index) => (
+        <Skeleton key={index} height={20} my={14} radius="sm" />
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,103 @@
+import { Button, Group, Modal, Radio, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { refreshViews, useViews, type View, type ViewQuery } from './views.ts'
+
+type SaveProps = {
+  onClose: () => void
+  query: ViewQuery
+  /** Null: all workspaces. */
+  workspace: { id: string; name: string } | null
+  viewId: string | undefined
+  onSaved: (id: string) => void
+}
+
+/** Keeps the question that is asked now under a name. */
+export function SaveView(props: SaveProps) {
+  return (
+    <Modal opened onClose={props.onClose} title="Save view" centered>
+      <SaveForm {...props} />
+    </Modal>
+  )
+}
+
+function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
+  const { data: views = [] } = useViews()
+  const current = views.find(({ id, mayChange }) => id === viewId && mayChange)
+  const [name, setName] = useState('')
+  const [visibility, setVisibility] = useState<View['visibility']>('PRIVATE')
+  const workspaceId = workspace?.id ?? null
+  const save = useMutation({
+    mutationFn: (replaced: View | undefined) =>
+      unwrap(
+        replaced
+          ? client.PATCH('/dashboard/explorer/views/{viewId}', {
+              params: { path: { viewId: replaced.id } },
+              body: { query, workspaceId },
+            })
+          : client.POST('/dashboard/explorer/views', {
+              body: { name: name.trim(), visibility, query, workspaceId },
+            }),
+      ),
+    onSuccess: async ({ id }) => {
+      onSaved(id)
+      onClose()
+      await refreshViews()
+    },
+  })
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (name.trim() !== '') save.mutate(undefined)
+      }}
+    >
+      <Stack>
+        {current && (
+          <Group justify="space-between" wrap="nowrap">
+            <Text size="sm">
+              Put what you see now in place of the view <strong>{current.name}</strong>,
+            </Text>
+            <Button variant="default" onClick={() => save.mutate(current)} loading={save.isPending}>
+              Replace
+            </Button>
+          </Group>
+        )}
+        <TextInput
+          label={current ? 'or keep it as a new one' : 'Name'}
+          placeholder="Deleted invoices this week"
+          maxLength={200}
+          autoComplete="off"
+          data-autofocus
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <Radio.Group
+          label="Who sees it"
+          value={visibility}
+          onChange={(value) => setVisibility(value === 'WORKSPACE' ? 'WORKSPACE' : 'PRIVATE')}
+        >
+          <Stack gap="xs" mt={6}>
+            <Radio value="PRIVATE" label="Only you" />
+            <Radio
+              value="WORKSPACE"
+              label={workspace ? `Everybody who sees ${workspace.name}` : 'Every member'}
+              description="Each sees the events of the workspaces that are open to them."
+            />
+          </Stack>
+        </Radio.Group>
+        <ErrorBox error={save.error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" disabled={name.trim() === ''} loading={save.isPending}>
+            Save
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}

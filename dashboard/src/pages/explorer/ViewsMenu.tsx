@@ -1,0 +1,150 @@
+import { ActionIcon, Button, Popover, ScrollArea, Text } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import type { Change } from './use-explorer.ts'
+import { refreshViews, useViews, type View, viewPatch } from './views.ts'
+import classes from './ViewsMenu.module.css'
+
+/** Questions that somebody keeps; choosing one puts it into the address. */
+export function ViewsMenu({ viewId, change }: { viewId: string | undefined; change: Change }) {
+  const [isOpen, { toggle, close }] = useDisclosure(false)
+  const [doomed, setDoomed] = useState<View | null>(null)
+  const views = useViews()
+  const current = views.data?.find(({ id }) => id === viewId)
+  return (
+    <>
+      <Popover
+        opened={isOpen}
+        onDismiss={close}
+        position="bottom-end"
+        width={300}
+        shadow="md"
+        trapFocus
+        returnFocus
+      >
+        <Popover.Target>
+          <Button
+            size="xs"
+            variant="default"
+            onClick={toggle}
+            rightSection={<Icon name="down" size={12} />}
+          >
+            <Text span size="xs" maw={140} truncate>
+              {current?.name ?? 'Views'}
+            </Text>
+          </Button>
+        </Popover.Target>
+        <Popover.Dropdown p={4} aria-label="Views">
+          <ErrorBox error={views.error} />
+          {views.data?.length === 0 && (
+            <Text size="sm" className="soft" p="xs">
+              None yet. Filter for what you often look for, then press “Save view”.
+            </Text>
+          )}
+          <ScrollArea.Autosize mah={360}>
+            {views.data?.map((view) => (
+              <ViewLine
+                key={view.id}
+                view={view}
+                isCurrent={view.id === viewId}
+                onRun={() => {
+                  change(viewPatch(view))
+                  close()
+                }}
+                onDelete={() => {
+                  setDoomed(view)
+                  close()
+                }}
+              />
+            ))}
+          </ScrollArea.Autosize>
+        </Popover.Dropdown>
+      </Popover>
+      <DeleteView
+        view={doomed}
+        onClose={() => setDoomed(null)}
+        onDeleted={(id) => id === viewId && change({ view: null }, { replace: true })}
+      />
+    </>
+  )
+}
+
+type LineProps = { view: View; isCurrent: boolean; onRun: () => void; onDelete: () => void }
+
+function ViewLine({ view, isCurrent, onRun, onDelete }: LineProps) {
+  const { name, visibility, owner, isUsable, mayChange } = view
+  const whose =
+    visibility === 'PRIVATE' ? 'private' : `shared by ${owner?.email ?? 'a former member'}`
+  return (
+    <div className={classes.line}>
+      <button
+        type="button"
+        className={classes.run}
+        aria-current={isCurrent || undefined}
+        disabled={!isUsable}
+        onClick={onRun}
+      >
+        <span className="truncate">{name}</span>
+        <span className={`${classes.whose} soft truncate`}>
+          {isUsable ? whose : 'made by another version: save it again'}
+        </span>
+      </button>
+      {mayChange && (
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="sm"
+          aria-label={`Delete the view ${name}`}
+          onClick={onDelete}
+        >
+          <Icon name="trash" size={13} />
+        </ActionIcon>
+      )}
+    </div>
+  )
+}
+
+function DeleteView({
+  view,
+  onClose,
+  onDeleted,
+}: {
+  view: View | null
+  onClose: () => void
+  onDeleted: (id: string) => void
+}) {
+  const remove = useMutation({
+    mutationFn: async ({ id }: View) => {
+      const params = { path: { viewId: id } }
+      await unwrap(client.DELETE('/dashboard/explorer/views/{viewId}', { params }))
+      return id
+    },
+    onSuccess: async (id) => {
+      onDeleted(id)
+      onClose()
+      await refreshViews()
+    },
+  })
+  return (
+    <ConfirmDialog
+      isOpen={view !== null}
+      onClose={onClose}
+      title={`Delete the view ${view?.name ?? ''}?`}
+      consequence={
+        view?.visibility === 'WORKSPACE'
+          ? 'It is gone for everybody who sees it. No event is touched.'
+          : 'It is gone from your list. No event is touched.'
+      }
+      name={null}
+      action="Delete"
+      isBusy={remove.isPending}
+      error={remove.error}
+      onConfirm={() => view && remove.mutate(view)}
+    />
+  )
+}

@@ -1,0 +1,116 @@
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import type { paths } from '../../api/schema.d.ts'
+import type { EventPage, ExplorerEvent } from './explorer-event.ts'
+import type { Filters } from './filters.ts'
+import type { TimeWindow } from './time-window.ts'
+
+export type Histogram =
+  paths['/dashboard/events/metrics/histogram']['get']['responses'][200]['content']['application/json']
+export type CountBy = 'category' | 'action'
+
+const PAGE_EVENTS = 100
+/** What a browser holds with ease; whoever wants more narrows the time. */
+export const LOADED_EVENTS_MAX = 50_000
+/** Pages are many and large: those of a former question are soon let go. */
+const KEEP_MS = 60_000
+
+type Question = { filters: Filters; timeWindow: TimeWindow; refreshes: number; isReady: boolean }
+
+/** The events that are asked for, newest first, page by page. */
+export function useEventPages({ filters, timeWindow, refreshes, isReady }: Question) {
+  const times = timesOf(timeWindow)
+  const pages = useInfiniteQuery({
+    queryKey: ['events', 'pages', filters, times, refreshes],
+    queryFn: async ({ pageParam, signal }) => {
+      const cursor = pageParam === null ? {} : { cursor: pageParam }
+      const query = { limit: PAGE_EVENTS, ...times, ...filters, ...cursor }
+      const page: EventPage = await unwrap(
+        client.GET('/dashboard/events', { params: { query }, signal }),
+      )
+      return page
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ nextCursor }, all) =>
+      all.length * PAGE_EVENTS >= LOADED_EVENTS_MAX ? null : nextCursor,
+    placeholderData: keepPreviousData,
+    enabled: isReady,
+    // Asking again would ask for every page; a refresh begins anew with the first.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: KEEP_MS,
+    structuralSharing: false,
+  })
+  const loaded = useMemo(() => pages.data?.pages.flatMap(({ data }) => data) ?? [], [pages.data])
+  return { pages, loaded, hotSince: pages.data?.pages[0]?.hotSince ?? null }
+}
+
+export function useHistogram({ filters, timeWindow, refreshes, isReady }: Question, by: CountBy) {
+  return useQuery({
+    queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, refreshes],
+    queryFn: ({ signal }) =>
+      unwrap(
+        client.GET('/dashboard/events/metrics/histogram', {
+          params: { query: { ...timesOf(timeWindow), ...filters, by } },
+          signal,
+        }),
+      ),
+    placeholderData: keepPreviousData,
+    enabled: isReady,
+    gcTime: KEEP_MS,
+  })
+}
+
+/** How many events there would be. */
+export async function countEvents(filters: Filters, timeWindow: TimeWindow): Promise<number> {
+  const query = { ...timesOf(timeWindow), ...filters, by: 'none' as const }
+  const { total } = await unwrap(
+    client.GET('/dashboard/events/metrics/histogram', { params: { query } }),
+  )
+  return total
+}
+
+export type EventDetail = {
+  event: ExplorerEvent
+  previous: Neighbour | null
+  next: Neighbour | null
+}
+export type Neighbour = { id: string; seq: number; hash: string; prevHash: string }
+
+export function useEventDetail(eventId: string, workspaceId: string | undefined) {
+  return useQuery({
+    queryKey: ['events', 'one', eventId, workspaceId ?? null],
+    queryFn: async () => {
+      const query = workspaceId === undefined ? {} : { workspaceId }
+      const params = { path: { eventId }, query }
+      const detail: EventDetail = await unwrap(
+        client.GET('/dashboard/events/{eventId}', { params }),
+      )
+      return detail
+    },
+  })
+}
+
+/** Projects by their names, as far as events have them. */
+export function useProjectNames(workspaceId: string | undefined): (id: string) => string {
+  const { data } = useQuery({
+    queryKey: ['filter-options', 'projectId', workspaceId ?? null],
+    queryFn: () =>
+      unwrap(
+        client.GET('/dashboard/events/filter-options', {
+          params: {
+            query: { field: 'projectId', limit: 50, ...(workspaceId && { workspaceId }) },
+          },
+        }),
+      ),
+    staleTime: 60_000,
+  })
+  return useMemo(() => {
+    const names = new Map(data?.values.map(({ value, label }) => [value, label ?? value]))
+    return (id: string) => names.get(id) ?? id
+  }, [data])
+}
+
+export function timesOf({ fromMs, toMs }: TimeWindow): { from: string; to: string } {
+  return { from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() }
+}

@@ -1,0 +1,67 @@
+import { queryClient } from '../../api/query-client.ts'
+import { SESSION_KEY } from '../../api/session.ts'
+import type { ExplorerEvent } from './explorer-event.ts'
+import type { Filters } from './filters.ts'
+
+const RETRY_MS_MIN = 2_000
+const RETRY_MS_MAX = 30_000
+
+export type LiveState = 'connecting' | 'following'
+
+type Follower = {
+  onEvent: (event: ExplorerEvent) => void
+  /** Some were left out, or this is where following begins: what is shown is to be loaded anew. */
+  onGap: () => void
+  onState: (state: LiveState) => void
+}
+
+/**
+ * Follows new events until it is told to stop. A browser takes up a broken stream where it was; one that
+ * was refused is asked for again here, less and less often.
+ */
+export function followEvents(filters: Filters, follower: Follower): () => void {
+  let source: EventSource | null = null
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let retryMs = RETRY_MS_MIN
+
+  const open = () => {
+    let isNew = true
+    source = new EventSource(addressOf(filters))
+    source.addEventListener('open', () => {
+      follower.onState('following')
+      retryMs = RETRY_MS_MIN
+      if (isNew) follower.onGap()
+      isNew = false
+    })
+    source.addEventListener('event', ({ data }: MessageEvent<string>) => {
+      const event = JSON.parse(data) as ExplorerEvent // Our own service's.
+      // The stream has no filter for it.
+      const { traceId } = filters
+      if (traceId === undefined || traceId.toLowerCase() === event.traceId) follower.onEvent(event)
+    })
+    source.addEventListener('gap', follower.onGap)
+    source.addEventListener('end', openLater)
+    source.addEventListener('error', () => {
+      follower.onState('connecting')
+      if (source?.readyState === EventSource.CLOSED) openLater()
+    })
+  }
+  const openLater = () => {
+    source?.close()
+    clearTimeout(timer)
+    timer = setTimeout(open, retryMs)
+    retryMs = Math.min(RETRY_MS_MAX, retryMs * 2)
+    // A stream does not say why it was refused; the session does.
+    void queryClient.invalidateQueries({ queryKey: SESSION_KEY })
+  }
+
+  open()
+  return () => {
+    source?.close()
+    clearTimeout(timer)
+  }
+}
+
+function addressOf({ traceId: _traceId, ...filters }: Filters): string {
+  return `/dashboard/events/live?${new URLSearchParams(filters).toString()}`
+}

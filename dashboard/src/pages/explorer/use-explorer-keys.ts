@@ -1,0 +1,42 @@
+import type { RefObject } from 'react'
+import { useSigned } from '../../shell/session-context.tsx'
+import type { DialogName } from './ExplorerDialogs.tsx'
+import { shiftPatch } from './time-window.ts'
+import type { Explorer } from './use-explorer.ts'
+import type { OpenEvent } from './use-open-event.ts'
+import { useShortcuts } from './use-shortcuts.ts'
+
+/** What each key does here; the dialog behind `?` names them. */
+export function useExplorerKeys({
+  explorer: { timeWindow, change },
+  opened: { openId, activeId, open, close, step },
+  searchField,
+  onDialog,
+}: {
+  explorer: Explorer
+  opened: OpenEvent
+  searchField: RefObject<HTMLInputElement | null>
+  onDialog: (name: DialogName) => void
+}): void {
+  const { may } = useSigned()
+  useShortcuts({
+    '/': () => {
+      searchField.current?.focus()
+      searchField.current?.select()
+    },
+    j: () => step(1),
+    k: () => step(-1),
+    Escape: () => openId !== null && close(),
+    '[': () => change(shiftPatch(timeWindow, -1, Date.now())),
+    ']': () => change(shiftPatch(timeWindow, 1, Date.now())),
+    e: () => may('exports.create') && onDialog('export'),
+    s: () => may('views.manage') && onDialog('save'),
+    '?': () => onDialog('help'),
+    Enter: ({ target }) => {
+      // A button or a link that has the focus takes it for itself.
+      const isFree =
+        target === document.body || (target instanceof Element && target.role === 'row')
+      if (isFree && activeId !== null) open(activeId)
+    },
+  })
+}

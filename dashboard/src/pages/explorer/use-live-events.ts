@@ -1,0 +1,82 @@
+import { useCallback, useEffect, useRef, useState } from 'react'
+import { followEvents, type LiveState } from './event-source.ts'
+import { type ExplorerEvent, isBefore } from './explorer-event.ts'
+import type { Filters } from './filters.ts'
+
+/** A busy service sends hundreds a second; the eye is told four times. */
+const TELL_EVERY_MS = 250
+/** Beyond these the list is loaded anew, which costs less than keeping them all. */
+const FRESH_EVENTS_MAX = 2_000
+
+type Arrived = { shown: readonly ExplorerEvent[]; waiting: readonly ExplorerEvent[] }
+const NONE: Arrived = { shown: [], waiting: [] }
+
+/**
+ * New events while `isLive`. Those that come while somebody reads further down wait until `admit`,
+ * so that no row moves under the eye.
+ */
+export function useLiveEvents({
+  filters,
+  fromMs,
+  isLive,
+  refreshes,
+  refresh,
+  isAtTop,
+}: {
+  filters: Filters
+  fromMs: number
+  isLive: boolean
+  refreshes: number
+  refresh: () => void
+  isAtTop: () => boolean
+}) {
+  const [arrived, setArrived] = useState(NONE)
+  const [state, setState] = useState<LiveState>('connecting')
+  const collected = useRef<ExplorerEvent[]>([])
+  // A new question, or a page loaded anew, has everything that had arrived for the one before.
+  useEffect(() => setArrived(NONE), [filters, refreshes, isLive])
+  useEffect(() => {
+    if (!isLive) return undefined
+    collected.current = []
+    setState('connecting')
+    const stop = followEvents(filters, {
+      onEvent: (event) => {
+        collected.current.push(event)
+        if (collected.current.length <= FRESH_EVENTS_MAX) return
+        // A page in the background is seldom woken to take what has come.
+        collected.current = []
+        refresh()
+      },
+      onGap: refresh,
+      onState: setState,
+    })
+    return stop
+  }, [filters, isLive, refresh])
+  useEffect(() => {
+    if (!isLive) return undefined
+    const timer = setInterval(() => {
+      const events = collected.current.filter(({ timestamp }) => Date.parse(timestamp) >= fromMs)
+      collected.current = []
+      if (events.length > 0) setArrived((before) => take(before, events, isAtTop()))
+    }, TELL_EVERY_MS)
+    return () => clearInterval(timer)
+  }, [isLive, fromMs, isAtTop])
+  const isOver = arrived.shown.length > FRESH_EVENTS_MAX
+  useEffect(() => {
+    if (isOver) refresh()
+  }, [isOver, refresh])
+  const admit = useCallback(() => setArrived((before) => take(before, [], true)), [])
+  return { ...arrived, admit, state }
+}
+
+function take(
+  { shown, waiting }: Arrived,
+  events: readonly ExplorerEvent[],
+  isShown: boolean,
+): Arrived {
+  const waitingNow = [...events.toReversed(), ...waiting].slice(0, FRESH_EVENTS_MAX + 1)
+  if (!isShown) return { shown, waiting: waitingNow }
+  if (waitingNow.length === 0) return { shown, waiting: [] }
+  const sorted = [...waitingNow, ...shown].sort((a, b) => (isBefore(a, b) ? -1 : 1))
+  return { shown: sorted, waiting: [] }
+}

@@ -1,0 +1,14 @@
+import { useMemo } from 'react'
+import { useSigned } from '../../shell/session-context.tsx'
+import type { Names } from './columns.ts'
+import { useProjectNames } from './event-queries.ts'
+
+/** What an event names by id only; an unknown one keeps its id. */
+export function useNames(workspaceId: string | undefined): Names {
+  const { session } = useSigned()
+  const project = useProjectNames(workspaceId)
+  return useMemo(() => {
+    const workspaces = new Map(session.workspaces.map(({ id, name }) => [id, name]))
+    return { project, workspace: (id) => workspaces.get(id) ?? id }
+  }, [project, session])
+}

@@ -1,0 +1,60 @@
+import { Button, type ButtonProps } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Icon } from '../../parts/Icon.tsx'
+import { ApiDownload } from './ApiDownload.tsx'
+import { ExportGate } from './ExportGate.tsx'
+import { bodyOfJob, downloadPath, type Export, readPreflight } from './exports.ts'
+
+/**
+ * A plain link, so that the browser writes the file to disk as it comes. A browser says little when a
+ * download is refused, so what would refuse it is asked for at the same time.
+ */
+export function DownloadLink({
+  job,
+  onBegin,
+  ...look
+}: { job: Export; onBegin: () => void } & Pick<ButtonProps, 'size' | 'variant'>) {
+  const [isExplained, setExplained] = useState(false)
+  const check = useMutation({
+    mutationFn: () => readPreflight(bodyOfJob(job)),
+    onSuccess: ({ fitsDownload, needsRestore }) => setExplained(!fitsDownload || needsRestore),
+  })
+  const { fitsDownload = true, needsRestore = false } = check.data ?? {}
+  return (
+    <>
+      <ExportGate what="download exports">
+        {(isDisabled) =>
+          isDisabled ? (
+            <Button size="xs" variant="default" disabled {...look}>
+              Download
+            </Button>
+          ) : (
+            <Button
+              component="a"
+              href={downloadPath(job)}
+              download
+              size="xs"
+              variant="default"
+              leftSection={<Icon name="export" size={13} />}
+              onClick={() => {
+                onBegin()
+                check.mutate()
+              }}
+              {...look}
+            >
+              {job.status === 'RUNNING' ? 'Download again' : 'Download'}
+            </Button>
+          )
+        }
+      </ExportGate>
+      <ApiDownload
+        job={job}
+        isOpen={isExplained}
+        isTooLarge={!fitsDownload}
+        isRestoring={needsRestore}
+        onClose={() => setExplained(false)}
+      />
+    </>
+  )
+}

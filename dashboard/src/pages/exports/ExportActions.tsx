@@ -1,0 +1,142 @@
+import { ActionIcon, Button, Group, Menu } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { ApiDownload } from './ApiDownload.tsx'
+import classes from './ExportRow.module.css'
+import { DownloadLink } from './DownloadLink.tsx'
+import { ExportGate } from './ExportGate.tsx'
+import type { RowActions } from './ExportRow.tsx'
+import { bodyOfJob, type Export, isOpen, refreshExports } from './exports.ts'
+
+type Dialog = 'cancel' | 'api'
+
+/** What can be done with one export: an open one is downloaded, an ended one is run again. */
+export function ExportActions({
+  job,
+  onNew,
+  onSay,
+  onDownload,
+}: RowActions & {
+  job: Export
+}) {
+  const { may } = useSigned()
+  const [dialog, setDialog] = useState<Dialog | null>(null)
+  const mayMake = may('exports.create')
+  return (
+    <Group gap={4} wrap="nowrap" justify="flex-end" className={classes.buttons}>
+      {isOpen(job) ? (
+        <DownloadLink job={job} onBegin={onDownload} />
+      ) : (
+        <Rerun job={job} onSay={onSay} />
+      )}
+      <Menu position="bottom-end" width={210}>
+        <Menu.Target>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label={`More about this export (${job.id.slice(-6)})`}
+          >
+            <Icon name="more" />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item onClick={() => onNew(bodyOfJob(job))} disabled={!mayMake}>
+            New export like this…
+          </Menu.Item>
+          <Menu.Item onClick={() => setDialog('api')}>Download by the API…</Menu.Item>
+          <Menu.Item
+            color="red"
+            onClick={() => setDialog('cancel')}
+            disabled={!mayMake || !isOpen(job)}
+          >
+            Cancel it…
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <ApiDownload job={job} isOpen={dialog === 'api'} onClose={() => setDialog(null)} />
+      <Cancel
+        job={job}
+        isOpen={dialog === 'cancel'}
+        onClose={() => setDialog(null)}
+        onDone={() => onSay('The export is canceled.')}
+      />
+    </Group>
+  )
+}
+
+function Rerun({ job, onSay }: Pick<RowActions, 'onSay'> & { job: Export }) {
+  const rerun = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/exports/{jobId}/rerun', { params: { path: { jobId: job.id } } }),
+      ),
+    onSuccess: refreshExports,
+  })
+  // Called only while this is still looked at.
+  const say = (again: Export) =>
+    onSay('A new export with the same rows is ready to download.', again)
+  return (
+    <>
+      <ErrorBox error={rerun.error} />
+      <ExportGate what="rerun exports">
+        {(isDisabled) => (
+          <Button
+            size="xs"
+            variant="default"
+            disabled={isDisabled}
+            loading={rerun.isPending}
+            onClick={() => rerun.mutate(undefined, { onSuccess: say })}
+          >
+            Rerun
+          </Button>
+        )}
+      </ExportGate>
+    </>
+  )
+}
+
+function Cancel({
+  job,
+  isOpen: isShown,
+  onClose,
+  onDone,
+}: {
+  job: Export
+  isOpen: boolean
+  onClose: () => void
+  onDone: () => void
+}) {
+  const cancel = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/exports/{jobId}/cancel', { params: { path: { jobId: job.id } } }),
+      ),
+    onSuccess: async () => {
+      await refreshExports()
+      onClose()
+      onDone()
+    },
+  })
+  return (
+    <ConfirmDialog
+      isOpen={isShown}
+      onClose={onClose}
+      title="Cancel this export"
+      consequence={
+        job.status === 'RUNNING'
+          ? 'Downloads that run, whoever began them, are cut within a second or two and their files are not whole. It can be rerun later, with the same rows.'
+          : 'Nobody can download it any more. It can be rerun later, with the same rows.'
+      }
+      name={null}
+      action="Cancel the export"
+      isBusy={cancel.isPending}
+      error={cancel.error}
+      onConfirm={() => cancel.mutate()}
+    />
+  )
+}

@@ -1,0 +1,167 @@
+import { Alert, Button, Group, Select, Skeleton, Stack, Text } from '@mantine/core'
+import { getRouteApi } from '@tanstack/react-router'
+import { useState } from 'react'
+import { EmptyState } from '../../parts/EmptyState.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import rows from '../../parts/Rows.module.css'
+import { ExportGate } from './ExportGate.tsx'
+import { ExportRow } from './ExportRow.tsx'
+import { STATUS_WORDS } from './export-words.ts'
+import { type Export, type ExportBody, useExports } from './exports.ts'
+import { EXPORT_STATUSES } from './exports-search.ts'
+import { POLL_MS, useProgress } from './progress.ts'
+import { useProjectNames } from './project-names.ts'
+
+const route = getRouteApi('/shell/app/exports')
+const ALL = 'ALL'
+const STATES = [
+  { value: ALL, label: 'In any state' },
+  ...EXPORT_STATUSES.map((status) => ({ value: status, label: STATUS_WORDS[status].word })),
+]
+
+export function ExportList({
+  onNew,
+  isHurried,
+  onDownload,
+}: {
+  onNew: (start?: ExportBody) => void
+  /** A download was begun a moment ago. */
+  isHurried: boolean
+  onDownload: () => void
+}) {
+  const { status } = route.useSearch()
+  const navigate = route.useNavigate()
+  const [notice, setNotice] = useState<string | null>(null)
+  const pages = useExports(status, isHurried, POLL_MS)
+  const jobs = pages.data?.pages.flatMap(({ data }) => data) ?? []
+  if (pages.isPending) return <ListSkeleton />
+  if (pages.error && jobs.length === 0) return <ErrorBox error={pages.error} />
+  if (jobs.length === 0 && status === undefined) return <NoExports onNew={onNew} />
+  const say = (sentence: string, job?: Export) => {
+    setNotice(sentence)
+    // A new one is on top of the list of all.
+    if (job) void navigate({ search: { job: job.id } })
+  }
+  return (
+    <>
+      <Group justify="space-between" mb="xs" gap="xs">
+        <Select
+          aria-label="State"
+          size="xs"
+          w={180}
+          allowDeselect={false}
+          data={STATES}
+          value={status ?? ALL}
+          onChange={(value) => {
+            const chosen = EXPORT_STATUSES.find((name) => name === value)
+            void navigate({ search: chosen ? { status: chosen } : {} })
+          }}
+        />
+        <Text size="xs" className="soft">
+          Of all workspaces that you see, newest first
+        </Text>
+      </Group>
+      <div role="status">
+        {notice && (
+          <Alert
+            color="green"
+            variant="light"
+            mb="sm"
+            py="xs"
+            title={notice}
+            withCloseButton
+            closeButtonLabel="Close"
+            onClose={() => setNotice(null)}
+          />
+        )}
+      </div>
+      <ErrorBox error={pages.error} />
+      {jobs.length === 0 && status ? (
+        <Text size="sm" className="soft" py="lg">
+          No export is “{STATUS_WORDS[status].word}”. Choose another state.
+        </Text>
+      ) : (
+        <ExportTable jobs={jobs} onNew={onNew} onSay={say} onDownload={onDownload} />
+      )}
+      {pages.hasNextPage && (
+        <Button
+          mt="sm"
+          size="xs"
+          variant="default"
+          loading={pages.isFetchingNextPage}
+          onClick={() => void pages.fetchNextPage()}
+        >
+          Show older exports
+        </Button>
+      )}
+    </>
+  )
+}
+
+function ExportTable({
+  jobs,
+  ...actions
+}: {
+  jobs: readonly Export[]
+  onNew: (start?: ExportBody) => void
+  onSay: (sentence: string, job?: Export) => void
+  onDownload: () => void
+}) {
+  const { job: marked } = route.useSearch()
+  const progress = useProgress(jobs.some(({ status }) => status === 'RUNNING'))
+  const projectName = useProjectNames(jobs.some(({ filters }) => filters.projectId !== undefined))
+  return (
+    <table className={rows.table} aria-label="Exports, newest first">
+      <thead>
+        <tr>
+          <th scope="col">What</th>
+          <th scope="col">State</th>
+          <th scope="col">Asked for by</th>
+          <th scope="col">
+            <span className={rows.hidden}>Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {jobs.map((job) => (
+          <ExportRow
+            key={job.id}
+            job={job}
+            progress={job.status === 'RUNNING' ? progress[job.id] : undefined}
+            isMarked={job.id === marked}
+            projectName={projectName}
+            {...actions}
+          />
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function NoExports({ onNew }: { onNew: () => void }) {
+  return (
+    <EmptyState icon="export" title="No exports yet">
+      <Text size="sm" className="soft" ta="center" maw={480}>
+        Choose which events, see how many rows and megabytes they come to, and download them as
+        JSONL or CSV. Every row has its hash, so that whoever gets the file can check it without us.
+      </Text>
+      <ExportGate what="make exports">
+        {(isDisabled) => (
+          <Button size="xs" mt="xs" onClick={() => onNew()} disabled={isDisabled}>
+            New export
+          </Button>
+        )}
+      </ExportGate>
+    </EmptyState>
+  )
+}
+
+function ListSkeleton() {
+  return (
+    <Stack gap={6} role="status" aria-label="Loading exports">
+      {[1, 2, 3, 4, 5].map((line) => (
+        <Skeleton height={56} radius="sm" key={line} />
+      ))}
+    </Stack>
+  )
+}

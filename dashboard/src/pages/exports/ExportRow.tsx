@@ -1,0 +1,70 @@
+import rows from '../../parts/Rows.module.css'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { ExportActions } from './ExportActions.tsx'
+import classes from './ExportRow.module.css'
+import { ExportState } from './ExportState.tsx'
+import { filterWords, SOURCE_EVENTS, timeWords } from './export-words.ts'
+import type { Export, ExportBody } from './exports.ts'
+import type { Progress } from './progress.ts'
+
+export type RowActions = {
+  onNew: (start?: ExportBody) => void
+  onSay: (sentence: string, job?: Export) => void
+  onDownload: () => void
+}
+
+export function ExportRow({
+  job: listed,
+  progress,
+  isMarked,
+  projectName,
+  ...actions
+}: RowActions & {
+  job: Export
+  progress: Progress | undefined
+  isMarked: boolean
+  projectName: (id: string) => string
+}) {
+  const job = progress?.job ?? listed
+  const { format, source, filters, createdBy, createdAt } = job
+  const filtered = filterWords(filters, projectName)
+  return (
+    <tr className={`${classes.row} ${isMarked ? classes.marked : ''}`} data-job={job.id}>
+      <td>
+        <span className={rows.name}>
+          {format}, {SOURCE_EVENTS[source]} of <WorkspaceWords job={job} />
+        </span>
+        <span className={`${rows.second} ${classes.filters}`}>
+          {[filtered, timeWords(filters)].filter(Boolean).join(' · ')}
+        </span>
+      </td>
+      <td className={classes.state}>
+        <ExportState job={job} progress={progress} />
+      </td>
+      <td className={classes.by}>
+        <span className={classes.whom}>
+          {createdBy.kind === 'KEY' ? 'an API key' : (createdBy.email ?? 'somebody who left')}
+        </span>
+        <span className={rows.second}>
+          <TimeText at={createdAt} style="clock" />
+        </span>
+      </td>
+      <td className={`${rows.actions} ${classes.actions}`}>
+        <ExportActions job={job} {...actions} />
+      </td>
+    </tr>
+  )
+}
+
+function WorkspaceWords({ job: { workspaceIds, filters } }: { job: Export }) {
+  const { session } = useSigned()
+  const onlyId = filters.workspaceId ?? (workspaceIds.length === 1 ? workspaceIds[0] : undefined)
+  const only = session.workspaces.find(({ id }) => id === onlyId)
+  if (only) return only.name
+  if (onlyId !== undefined) return 'a workspace'
+  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
+  return workspaceIds.length === customers.length
+    ? 'all workspaces'
+    : `${workspaceIds.length} workspaces`
+}

@@ -1,0 +1,85 @@
+import { Group, Text } from '@mantine/core'
+import { CopyText } from '../../parts/CopyText.tsx'
+import { formatBytes, formatCount, formatDuration } from '../../parts/format.ts'
+import { Icon } from '../../parts/Icon.tsx'
+import rows from '../../parts/Rows.module.css'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { STATUS_WORDS } from './export-words.ts'
+import { type Export, isOpen } from './exports.ts'
+import type { Progress } from './progress.ts'
+
+/** Longer than a busy service or a slow line usually takes between two pages of rows. */
+const STILL_AFTER_MS = 15_000
+
+/** How it stands: in a word and a colour, how far, and what to do when it went wrong. */
+export function ExportState({ job, progress }: { job: Export; progress: Progress | undefined }) {
+  const { word, icon, color } = STATUS_WORDS[job.status]
+  return (
+    <>
+      <Group gap={5} wrap="nowrap" component="span" display="inline-flex" c={color}>
+        <Icon name={icon} size={13} />
+        <span>{word}</span>
+      </Group>
+      <span className={`${rows.second} numeric`}>
+        <HowFar job={job} progress={progress} />
+      </span>
+      {job.sha256 !== null && (
+        <span className={rows.second}>
+          SHA-256 <CopyText text={job.sha256} />
+        </span>
+      )}
+      <Failure job={job} />
+    </>
+  )
+}
+
+function HowFar({ job, progress }: { job: Export; progress: Progress | undefined }) {
+  const { status, rowsExported, rowLimit, bytes, truncated, expiresAt, finishedAt } = job
+  const count = `${formatCount(Number(rowsExported))} ${rowsExported === '1' ? 'row' : 'rows'}`
+  switch (status) {
+    case 'PENDING':
+      return (
+        <>
+          until <TimeText at={expiresAt} style="clock" />
+        </>
+      )
+    case 'RUNNING':
+      return `${count} so far${paceWords(progress)}`
+    case 'SUCCEEDED':
+      return [
+        count,
+        bytes !== null && formatBytes(Number(bytes)),
+        truncated === true && `cut at the limit of ${formatCount(Number(rowLimit))}`,
+      ]
+        .filter(Boolean)
+        .join(' · ')
+    case 'FAILED':
+    case 'CANCELED':
+      return finishedAt === null ? null : <TimeText at={finishedAt} style="clock" />
+  }
+}
+
+function paceWords(progress: Progress | undefined): string {
+  if (!progress) return ''
+  const { seenAtMs, movedAtMs, rowsPerSecond } = progress
+  const stillMs = seenAtMs - movedAtMs
+  if (stillMs >= STILL_AFTER_MS) {
+    return `, none for ${formatDuration(stillMs)}: if your browser has stopped, download it again`
+  }
+  if (rowsPerSecond === null || rowsPerSecond < 1) return ''
+  return `, ${formatCount(Math.round(rowsPerSecond))} a second`
+}
+
+/** An open one may have a fault as well: of a download that broke, and can be opened again. */
+function Failure({ job }: { job: Export }) {
+  const { failureSummary, retryHint, status } = job
+  if (failureSummary === null || status === 'CANCELED') return null
+  return (
+    <Text size="xs" component="div" mt={2} maw={420}>
+      <Text span inherit c={isOpen(job) ? 'var(--warn)' : 'var(--bad)'}>
+        {failureSummary}
+      </Text>{' '}
+      {retryHint}
+    </Text>
+  )
+}

@@ -1,0 +1,75 @@
+import { Alert, Button, Tabs } from '@mantine/core'
+import { getRouteApi } from '@tanstack/react-router'
+import { useState } from 'react'
+import { Icon } from '../../parts/Icon.tsx'
+import { PageHeader } from '../../parts/PageHeader.tsx'
+import { ExportGate } from './ExportGate.tsx'
+import { ExportList } from './ExportList.tsx'
+import { type ExportBody, useCapabilities } from './exports.ts'
+import { NewExport } from './NewExport.tsx'
+import { TemplateList } from './TemplateList.tsx'
+import { useHurry } from './use-hurry.ts'
+
+const route = getRouteApi('/shell/app/exports')
+
+/** Files of events: those that were asked for, and what is asked for again and again. */
+export function ExportsPage() {
+  const { tab } = route.useSearch()
+  const navigate = route.useNavigate()
+  const [form, setForm] = useState<{ start: ExportBody | null } | null>(null)
+  const [isHurried, hurry] = useHurry()
+  const { data: capabilities } = useCapabilities()
+  const openForm = (start: ExportBody | null = null) => setForm({ start })
+  return (
+    <>
+      <PageHeader
+        title="Exports"
+        about="Events as a file, fixed at the moment you ask. It is made while it downloads, and its SHA-256 is kept, so anybody can check the file later."
+      >
+        <ExportGate what="make exports">
+          {(isDisabled) => (
+            <Button
+              size="xs"
+              leftSection={<Icon name="plus" size={14} />}
+              disabled={isDisabled}
+              onClick={() => openForm()}
+            >
+              New export
+            </Button>
+          )}
+        </ExportGate>
+      </PageHeader>
+      {capabilities?.reason && (
+        <Alert color="yellow" variant="light" mb="md" title={capabilities.reason}>
+          {capabilities.rowLimit === null &&
+            'Whoever runs this service changes the plan. Until then the explorer shows the same events, and exports that were made before stay listed here.'}
+        </Alert>
+      )}
+      <Tabs
+        value={tab ?? 'exports'}
+        onChange={(value) =>
+          void navigate({ search: value === 'templates' ? { tab: 'templates' } : {} })
+        }
+        keepMounted={false}
+      >
+        <Tabs.List mb="sm">
+          <Tabs.Tab value="exports">Exports</Tabs.Tab>
+          <Tabs.Tab value="templates">Templates</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="exports">
+          <ExportList onNew={openForm} isHurried={isHurried} onDownload={hurry} />
+        </Tabs.Panel>
+        <Tabs.Panel value="templates">
+          <TemplateList onNew={() => openForm()} />
+        </Tabs.Panel>
+      </Tabs>
+      <NewExport
+        isOpen={form !== null}
+        start={form?.start ?? null}
+        onClose={() => setForm(null)}
+        onDownload={hurry}
+        onMade={({ id }) => void navigate({ search: { job: id } })}
+      />
+    </>
+  )
+}

@@ -1,0 +1,120 @@
+import { ActionIcon, Autocomplete, Button, Group, Input, Select, Stack, Text } from '@mantine/core'
+import { Icon } from '../../parts/Icon.tsx'
+import { FIELD_WORDS } from '../explorer/filters.ts'
+import { DRAFT_FIELDS, type Draft, type DraftField, type FilterLine } from './draft.ts'
+import { useCapabilities } from './exports.ts'
+import classes from './FilterLines.module.css'
+import { ProjectSelect } from './ProjectSelect.tsx'
+import { useSuggestions } from './use-suggestions.ts'
+
+const WORDS: Record<DraftField, string> = { ...FIELD_WORDS, text: 'contains the text' }
+
+/** Each field once, equal to one value. */
+export function FilterLines({
+  draft,
+  onChange,
+}: {
+  draft: Draft
+  onChange: (draft: Draft) => void
+}) {
+  const { data: capabilities } = useCapabilities()
+  const { lines, workspaceId } = draft
+  const free = DRAFT_FIELDS.filter((field) => lines.every((line) => line.field !== field))
+  const [next] = free
+  const setLines = (changed: readonly FilterLine[]) => onChange({ ...draft, lines: changed })
+  const isBroken = capabilities !== undefined && !capabilities.filteredHot
+  return (
+    <Input.Wrapper label="Filters" labelElement="div">
+      <Stack gap={6}>
+        {lines.length === 0 && (
+          <Text size="xs" className="soft">
+            None: every event of that time.
+          </Text>
+        )}
+        {lines.map((line, nth) => (
+          <Group gap={6} wrap="nowrap" key={line.field} className={classes.line}>
+            <Select
+              aria-label={`Field of filter ${nth + 1}`}
+              className={classes.field}
+              allowDeselect={false}
+              data={DRAFT_FIELDS.filter(
+                (field) => field === line.field || free.includes(field),
+              ).map((field) => ({ value: field, label: WORDS[field] }))}
+              value={line.field}
+              onChange={(value) => {
+                const field = DRAFT_FIELDS.find((name) => name === value) ?? line.field
+                setLines(lines.with(nth, { field, value: '' }))
+              }}
+            />
+            <ValueField
+              line={line}
+              workspaceId={workspaceId}
+              onChange={(value) => setLines(lines.with(nth, { ...line, value }))}
+            />
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              aria-label={`Remove the filter ${WORDS[line.field]}`}
+              onClick={() => setLines(lines.toSpliced(nth, 1))}
+            >
+              <Icon name="close" size={14} />
+            </ActionIcon>
+          </Group>
+        ))}
+        <Group gap="xs">
+          <Button
+            size="compact-xs"
+            variant="default"
+            leftSection={<Icon name="plus" size={12} />}
+            disabled={next === undefined || isBroken}
+            onClick={() => next && setLines([...lines, { field: next, value: '' }])}
+          >
+            Add a filter
+          </Button>
+          {isBroken && (
+            <Text size="xs" className="soft">
+              {capabilities.reason}
+            </Text>
+          )}
+        </Group>
+      </Stack>
+    </Input.Wrapper>
+  )
+}
+
+type ValueProps = {
+  line: FilterLine
+  workspaceId: string | null
+  onChange: (value: string) => void
+}
+
+function ValueField({ line, workspaceId, onChange }: ValueProps) {
+  if (line.field === 'projectId') {
+    return (
+      <ProjectSelect
+        className={classes.value}
+        workspaceId={workspaceId}
+        value={line.value}
+        onChange={onChange}
+      />
+    )
+  }
+  return <SuggestedValue line={line} workspaceId={workspaceId} onChange={onChange} />
+}
+
+function SuggestedValue({ line: { field, value }, workspaceId, onChange }: ValueProps) {
+  const suggestions = useSuggestions(field, value, workspaceId)
+  return (
+    <Autocomplete
+      aria-label={WORDS[field]}
+      className={classes.value}
+      data={suggestions}
+      // The service has looked already.
+      filter={({ options }) => options}
+      maxLength={512}
+      value={value}
+      onChange={onChange}
+      data-autofocus
+    />
+  )
+}

@@ -1,0 +1,55 @@
+import { Button, Group, Stack, Text } from '@mantine/core'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { CommandBox } from './ApiDownload.tsx'
+import { DownloadLink } from './DownloadLink.tsx'
+import { limitWords } from './export-words.ts'
+import { type Export, type PreflightAnswer, useCapabilities } from './exports.ts'
+
+/** It is made: the file comes with its download, now or in the next days. */
+export function MadeExport({
+  job,
+  preflight,
+  onClose,
+  onDownload,
+}: {
+  job: Export
+  preflight: PreflightAnswer | undefined
+  onClose: () => void
+  onDownload: () => void
+}) {
+  const { data: capabilities } = useCapabilities()
+  const isTooLarge = preflight?.fitsDownload === false
+  return (
+    <Stack>
+      <div role="status">
+        <StatusText tone="good">The export is ready to download</StatusText>
+        <Text size="sm" mt={4}>
+          Its rows are fixed now. Download it until <TimeText at={job.expiresAt} style="clock" />;
+          it stays in the list under{' '}
+          <AnchorLink to="/app/exports" search={{ job: job.id }} onClick={onClose}>
+            Exports
+          </AnchorLink>
+          , so you may close this.
+        </Text>
+      </div>
+      {isTooLarge && (
+        <>
+          <Text size="sm">
+            It is larger than{' '}
+            {capabilities ? limitWords(capabilities.downloadBytesMax) : 'a browser takes'}, which is
+            the most that the dashboard sends. Download it by the API:
+          </Text>
+          <CommandBox job={job} />
+        </>
+      )}
+      <Group justify="flex-end" gap="xs">
+        <Button variant="default" onClick={onClose}>
+          Close
+        </Button>
+        {!isTooLarge && <DownloadLink size="sm" variant="filled" job={job} onBegin={onDownload} />}
+      </Group>
+    </Stack>
+  )
+}

@@ -1,0 +1,116 @@
+import { Button, Group, Modal, Stack, Text } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Gate } from '../../parts/Gate.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { bodyOf, type Draft, draftOf, missingIn, newDraft } from './draft.ts'
+import { ExportFields } from './ExportFields.tsx'
+import { createExport, type Export, type ExportBody, refreshExports } from './exports.ts'
+import { MadeExport } from './MadeExport.tsx'
+import classes from './NewExport.module.css'
+import { Preflight } from './Preflight.tsx'
+import { SaveTemplate } from './SaveTemplate.tsx'
+import { usePreflight } from './use-preflight.ts'
+
+type NewExportProps = {
+  isOpen: boolean
+  /** What the form begins with; null: with nothing chosen. */
+  start: ExportBody | null
+  onClose: () => void
+  onMade?: (job: Export) => void
+  /** A download has begun: whoever shows exports looks for its progress. */
+  onDownload?: () => void
+}
+
+/** Asks for an export, and says beforehand what it comes to. */
+export function NewExport(props: NewExportProps) {
+  const { isOpen, onClose } = props
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title="New export"
+      size="lg"
+      closeOnClickOutside={false}
+    >
+      {isOpen && <NewForm {...props} />}
+    </Modal>
+  )
+}
+
+function NewForm({ start, onClose, onMade, onDownload }: NewExportProps) {
+  const { workspace } = useSigned()
+  const [draft, setDraft] = useState<Draft>(() =>
+    start ? draftOf(start) : newDraft(workspace?.id ?? null),
+  )
+  const [isNaming, naming] = useDisclosure(false)
+  const [savedName, setSavedName] = useState<string | null>(null)
+  const preflight = usePreflight(draft)
+  const create = useMutation({
+    mutationFn: () => createExport(bodyOf(draft)),
+    onSuccess: async (job) => {
+      onMade?.(job)
+      await refreshExports()
+    },
+  })
+  if (create.data) {
+    return (
+      <MadeExport
+        job={create.data}
+        preflight={preflight.data}
+        onClose={onClose}
+        onDownload={() => onDownload?.()}
+      />
+    )
+  }
+  const missing = missingIn(draft)
+  return (
+    <>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (missing === null) create.mutate()
+        }}
+      >
+        <Stack>
+          <ExportFields draft={draft} onChange={setDraft} />
+          <Preflight missing={missing} preflight={preflight} />
+          <ErrorBox error={create.error} />
+          <Text size="sm" role="status" c="var(--good)" className={classes.saved}>
+            {savedName !== null && `The template “${savedName}” is saved.`}
+          </Text>
+          <Group justify="space-between" gap="xs">
+            <Gate permission="templates.manage" what="save templates">
+              {(isDisabled) => (
+                <Button
+                  variant="subtle"
+                  px="xs"
+                  disabled={isDisabled || missing !== null}
+                  onClick={naming.open}
+                >
+                  Save as template…
+                </Button>
+              )}
+            </Gate>
+            <Group gap="xs">
+              <Button variant="default" onClick={onClose}>
+                Cancel
+              </Button>
+              <Button type="submit" disabled={missing !== null} loading={create.isPending}>
+                Create
+              </Button>
+            </Group>
+          </Group>
+        </Stack>
+      </form>
+      <SaveTemplate
+        body={bodyOf(draft)}
+        isOpen={isNaming}
+        onClose={naming.close}
+        onSaved={setSavedName}
+      />
+    </>
+  )
+}

@@ -1,0 +1,31 @@
+import { NameDialog } from '../../parts/NameDialog.tsx'
+import type { ExportBody } from './exports.ts'
+import { createTemplate } from './templates.ts'
+
+/** Keeps what the form says under a name. It must not stand inside that form: submitting one would submit both. */
+export function SaveTemplate({
+  body,
+  isOpen,
+  onClose,
+  onSaved,
+}: {
+  body: ExportBody
+  isOpen: boolean
+  onClose: () => void
+  onSaved: (name: string) => void
+}) {
+  return (
+    <NameDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title="Save as template"
+      label="Name"
+      description="A relative time, such as the previous month, is worked out anew at every run."
+      action="Save"
+      onSave={async (name) => {
+        await createTemplate({ name, body })
+        onSaved(name)
+      }}
+    />
+  )
+}

@@ -1,0 +1,50 @@
+import { ActionIcon, Menu } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { EditTemplate } from './EditTemplate.tsx'
+import { deleteTemplate, type Template } from './templates.ts'
+
+/** For whoever may change it: its owner, an owner or an admin of the company. */
+export function TemplateActions({ template }: { template: Template }) {
+  const [dialog, setDialog] = useState<'edit' | 'delete' | null>(null)
+  const close = () => setDialog(null)
+  const remove = useMutation({
+    mutationFn: () => deleteTemplate(template.id),
+    onSuccess: close,
+  })
+  const { name, mayChange } = template
+  return (
+    <>
+      <Menu position="bottom-end" width={220}>
+        <Menu.Target>
+          <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${name}`}>
+            <Icon name="more" />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {!mayChange && <Menu.Label>Its owner and admins change it.</Menu.Label>}
+          <Menu.Item onClick={() => setDialog('edit')} disabled={!mayChange}>
+            Edit…
+          </Menu.Item>
+          <Menu.Item color="red" onClick={() => setDialog('delete')} disabled={!mayChange}>
+            Delete…
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <EditTemplate template={template} isOpen={dialog === 'edit'} onClose={close} />
+      <ConfirmDialog
+        isOpen={dialog === 'delete'}
+        onClose={close}
+        title="Delete a template"
+        consequence="Nobody can run it any more. Exports that were made with it stay."
+        name={name}
+        action="Delete it"
+        isBusy={remove.isPending}
+        error={remove.error}
+        onConfirm={() => remove.mutate()}
+      />
+    </>
+  )
+}

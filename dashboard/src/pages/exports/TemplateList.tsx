@@ -1,0 +1,66 @@
+import { Button, Skeleton, Stack, Text } from '@mantine/core'
+import { EmptyState } from '../../parts/EmptyState.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import rows from '../../parts/Rows.module.css'
+import { ExportGate } from './ExportGate.tsx'
+import { useProjectNames } from './project-names.ts'
+import { TemplateRow } from './TemplateRow.tsx'
+import { useTemplates } from './templates.ts'
+
+/** What is exported again and again, ready to run. */
+export function TemplateList({ onNew }: { onNew: () => void }) {
+  const { data, error, isPending } = useTemplates()
+  const templates = data?.templates ?? []
+  const projectName = useProjectNames(
+    templates.some(({ body }) => body.filters?.projectId !== undefined),
+  )
+  if (isPending) return <ListSkeleton />
+  if (error) return <ErrorBox error={error} />
+  if (templates.length === 0) {
+    return (
+      <EmptyState icon="star" title="No templates yet">
+        <Text size="sm" className="soft" ta="center" maw={460}>
+          A template is an export under a name, such as “Logins of the previous month”. Fill in a
+          new export and choose “Save as template”; whoever sees its workspace can run it with a
+          click.
+        </Text>
+        <ExportGate what="make exports">
+          {(isDisabled) => (
+            <Button size="xs" mt="xs" onClick={onNew} disabled={isDisabled}>
+              New export
+            </Button>
+          )}
+        </ExportGate>
+      </EmptyState>
+    )
+  }
+  return (
+    <table className={rows.table} aria-label="Templates">
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">What</th>
+          <th scope="col">Saved by</th>
+          <th scope="col">
+            <span className={rows.hidden}>Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {templates.map((template) => (
+          <TemplateRow template={template} projectName={projectName} key={template.id} />
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function ListSkeleton() {
+  return (
+    <Stack gap={6} role="status" aria-label="Loading templates">
+      {[1, 2, 3].map((line) => (
+        <Skeleton height={48} radius="sm" key={line} />
+      ))}
+    </Stack>
+  )
+}

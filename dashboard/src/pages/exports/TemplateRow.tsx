@@ -1,0 +1,86 @@
+import { Button, Group } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import rows from '../../parts/Rows.module.css'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { ExportGate } from './ExportGate.tsx'
+import classes from './ExportRow.module.css'
+import { filterWords, SOURCE_EVENTS, timeWords } from './export-words.ts'
+import { type Export, refreshExports } from './exports.ts'
+import { runTemplate, type Template } from './templates.ts'
+import { TemplateActions } from './TemplateActions.tsx'
+
+const route = getRouteApi('/shell/app/exports')
+
+export function TemplateRow({
+  template,
+  projectName,
+}: {
+  template: Template
+  projectName: (id: string) => string
+}) {
+  const { session } = useSigned()
+  const navigate = route.useNavigate()
+  const run = useMutation({
+    mutationFn: () => runTemplate(template.id),
+    onSuccess: refreshExports,
+  })
+  // Called only while this is still looked at.
+  const show = ({ id }: Export) => void navigate({ search: { job: id } })
+  const { name, workspaceId, body, owner, updatedAt, isUsable, unusableFields } = template
+  const { source, format, filters = {} } = body
+  const workspace = session.workspaces.find(({ id }) => id === workspaceId)
+  return (
+    <tr className={classes.row}>
+      <td>
+        <span className={rows.name}>{name}</span>
+        {!isUsable && (
+          <span className={rows.second}>
+            <StatusText tone="warn">Cannot be run</StatusText> It was saved by another version of
+            the service, with {unusableFields.join(', ')}. Edit it and save it again.
+          </span>
+        )}
+        <ErrorBox error={run.error} />
+      </td>
+      <td className={classes.state}>
+        {format}, {SOURCE_EVENTS[source]} of {workspace?.name ?? 'all workspaces'}
+        <span className={`${rows.second} ${classes.filters}`}>
+          {[
+            filterWords(filters, projectName),
+            body.savedExplorerViewId !== undefined && 'filters of a saved view',
+            timeWords(filters),
+          ]
+            .filter(Boolean)
+            .join(' · ')}
+        </span>
+      </td>
+      <td className={classes.by}>
+        <span className={classes.whom}>{owner?.email ?? 'somebody who left'}</span>
+        <span className={rows.second}>
+          <TimeText at={updatedAt} style="clock" />
+        </span>
+      </td>
+      <td className={`${rows.actions} ${classes.actions}`}>
+        <Group gap={4} wrap="nowrap" justify="flex-end" className={classes.buttons}>
+          <ExportGate what="run templates">
+            {(isDisabled) => (
+              <Button
+                size="xs"
+                variant="default"
+                disabled={isDisabled || !isUsable}
+                loading={run.isPending}
+                onClick={() => run.mutate(undefined, { onSuccess: show })}
+              >
+                Run
+              </Button>
+            )}
+          </ExportGate>
+          <TemplateActions template={template} />
+        </Group>
+      </td>
+    </tr>
+  )
+}

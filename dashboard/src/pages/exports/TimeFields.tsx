@@ -1,0 +1,70 @@
+import { Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
+import { fromInputTime, toInputTime } from '../../parts/input-time.ts'
+import type { Draft } from './draft.ts'
+import { EXPORT_RANGES, isExportRange } from './export-words.ts'
+
+const RANGES = Object.entries(EXPORT_RANGES).map(([value, { words }]) => ({ value, label: words }))
+const DAY_MS = 86_400_000
+
+/** By the events' own time: a range that ends now, exact times, or no bound where none is needed. */
+export function TimeFields({
+  draft,
+  onChange,
+}: {
+  draft: Draft
+  onChange: (draft: Draft) => void
+}) {
+  const { source, time, from, to } = draft
+  const choose = (value: string | null) => {
+    if (value === 'exact') onChange({ ...draft, time: 'exact', ...exactStart(draft) })
+    else if (value === 'all') onChange({ ...draft, time: 'all' })
+    else if (value !== null && isExportRange(value)) onChange({ ...draft, time: value })
+  }
+  return (
+    <Stack gap="xs">
+      <Select
+        label="Time"
+        description={source === 'HOT' ? undefined : 'Archived events are read for a time only.'}
+        allowDeselect={false}
+        data={[
+          { value: 'all', label: 'Any time', disabled: source !== 'HOT' },
+          ...RANGES,
+          { value: 'exact', label: 'Exact times…' },
+        ]}
+        value={time}
+        onChange={choose}
+      />
+      {time === 'exact' && (
+        <SimpleGrid cols={{ base: 1, xs: 2 }}>
+          <TextInput
+            type="datetime-local"
+            step={1}
+            label="From"
+            defaultValue={from === null ? '' : toInputTime(from)}
+            onChange={(event) => onChange({ ...draft, from: fromInputTime(event.target.value) })}
+          />
+          <TextInput
+            type="datetime-local"
+            step={1}
+            label="To, not included"
+            defaultValue={to === null ? '' : toInputTime(to)}
+            onChange={(event) => onChange({ ...draft, to: fromInputTime(event.target.value) })}
+          />
+          <Text size="xs" className="soft">
+            In your own time zone, {Intl.DateTimeFormat().resolvedOptions().timeZone}.
+          </Text>
+        </SimpleGrid>
+      )}
+    </Stack>
+  )
+}
+
+/** The last full day, unless times were given already. */
+function exactStart({ from, to }: Draft): { from: string; to: string } {
+  const midnight = new Date()
+  midnight.setHours(0, 0, 0, 0)
+  return {
+    from: from ?? new Date(midnight.getTime() - DAY_MS).toISOString(),
+    to: to ?? midnight.toISOString(),
+  }
+}

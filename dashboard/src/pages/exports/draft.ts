@@ -1,0 +1,112 @@
+import { FILTER_FIELDS, type FilterField } from '../explorer/explorer-search.ts'
+import { TRACE_ID } from '../explorer/filters.ts'
+import type { ExportRange } from './export-words.ts'
+import type { ExportBody } from './exports.ts'
+
+export const DRAFT_FIELDS = [...FILTER_FIELDS, 'text'] as const
+export type DraftField = FilterField | 'text'
+export type FilterLine = { field: DraftField; value: string }
+export type TimeChoice = 'all' | 'exact' | ExportRange
+
+/** An export, or a template, while somebody fills in the form. */
+export type Draft = {
+  source: ExportBody['source']
+  format: ExportBody['format']
+  /** Null: all that whoever runs it sees. */
+  workspaceId: string | null
+  time: TimeChoice
+  /** Of an exact time, as the service writes it. */
+  from: string | null
+  to: string | null
+  lines: readonly FilterLine[]
+  limit: number | null
+  viewId: string | null
+}
+
+const TEXT_LENGTH_MAX = 200
+
+export function newDraft(workspaceId: string | null): Draft {
+  return {
+    source: 'HOT',
+    format: 'JSONL',
+    workspaceId,
+    time: 'all',
+    from: null,
+    to: null,
+    lines: [],
+    limit: null,
+    viewId: null,
+  }
+}
+
+export function draftOf({ source, format, filters = {}, limit, ...rest }: ExportBody): Draft {
+  const { range, from = null, to = null } = filters
+  return {
+    source,
+    format,
+    workspaceId: filters.workspaceId ?? null,
+    time: range ?? (from === null && to === null ? 'all' : 'exact'),
+    from,
+    to,
+    lines: DRAFT_FIELDS.flatMap((field) => {
+      const value = filters[field]
+      return value === undefined ? [] : { field, value }
+    }),
+    limit: limit ?? null,
+    viewId: rest.savedExplorerViewId ?? null,
+  }
+}
+
+/** Lines without a value are not meant yet. */
+export function bodyOf(draft: Draft): ExportBody {
+  const { source, format, limit, viewId } = draft
+  return {
+    source,
+    format,
+    filters: filtersOf(draft),
+    ...(limit !== null && { limit }),
+    ...(viewId !== null && { savedExplorerViewId: viewId }),
+  }
+}
+
+function filtersOf(draft: Draft): NonNullable<ExportBody['filters']> {
+  const { workspaceId, lines } = draft
+  const filled = lines.flatMap(({ field, value }) =>
+    value.trim() === '' ? [] : [[field, value.trim()] as const],
+  )
+  return {
+    ...timesOf(draft),
+    ...(workspaceId !== null && { workspaceId }),
+    ...Object.fromEntries(filled),
+  }
+}
+
+function timesOf({ time, from, to }: Draft): { range?: ExportRange; from?: string; to?: string } {
+  if (time === 'all') return {}
+  if (time !== 'exact') return { range: time }
+  return { ...(from !== null && { from }), ...(to !== null && { to }) }
+}
+
+/** What is still missing, as a sentence; null when the service can be asked. */
+export function missingIn({ source, time, from, to, lines, viewId }: Draft): string | null {
+  const isArchived = source !== 'HOT'
+  if (time === 'all' && isArchived && viewId === null) {
+    return 'Choose a time: archived events are read for a time only.'
+  }
+  if (time === 'exact') {
+    if (from === null && to === null) return 'Give a time to begin or to end with.'
+    if (isArchived && (from === null || to === null)) {
+      return 'Give both times: archived events are read for a time only.'
+    }
+    if (from !== null && to !== null && Date.parse(from) >= Date.parse(to)) {
+      return 'The time must begin before it ends.'
+    }
+  }
+  const valueOf = (field: DraftField) => lines.find((line) => line.field === field)?.value.trim()
+  const traceId = valueOf('traceId')
+  if (traceId && !TRACE_ID.test(traceId)) return 'A trace id has 32 digits, 0 to 9 and a to f.'
+  if ((valueOf('text') ?? '').length > TEXT_LENGTH_MAX) {
+    return `Text to look for has ${TEXT_LENGTH_MAX} characters at most.`
+  }
+  return null
+}

@@ -1,0 +1,80 @@
+import type { IconName } from '../../parts/Icon.tsx'
+import { shorten } from '../../parts/shorten.ts'
+import { formatLocal } from '../../parts/time.ts'
+import { FIELD_WORDS } from '../explorer/filters.ts'
+import { FILTER_FIELDS } from '../explorer/explorer-search.ts'
+import { RANGES } from '../explorer/time-window.ts'
+import type { ExportBody } from './exports.ts'
+import type { ExportStatus } from './exports-search.ts'
+
+type StatusWords = { word: string; icon: IconName; color: string }
+
+const ACCENT = 'var(--mantine-color-anchor)'
+
+export const STATUS_WORDS: Record<ExportStatus, StatusWords> = {
+  PENDING: { word: 'Ready to download', icon: 'export', color: ACCENT },
+  RUNNING: { word: 'Downloading', icon: 'clock', color: 'var(--warn)' },
+  SUCCEEDED: { word: 'Done', icon: 'check', color: 'var(--good)' },
+  FAILED: { word: 'Failed', icon: 'alert', color: 'var(--bad)' },
+  CANCELED: { word: 'Canceled', icon: 'minus', color: 'var(--text-soft)' },
+}
+
+export const SOURCE_WORDS: Record<ExportBody['source'], { label: string; about: string }> = {
+  HOT: { label: 'Hot', about: 'What the explorer shows.' },
+  ARCHIVED: { label: 'Archived', about: 'What has become older than your plan keeps hot.' },
+  HOT_AND_ARCHIVED: { label: 'Both', about: 'Hot and archived events, in one file.' },
+}
+
+/** As part of a sentence. */
+export const SOURCE_EVENTS: Record<ExportBody['source'], string> = {
+  HOT: 'hot events',
+  ARCHIVED: 'archived events',
+  HOT_AND_ARCHIVED: 'hot and archived events',
+}
+
+export const FORMAT_WORDS: Record<ExportBody['format'], string> = {
+  JSONL: 'One JSON object a line, with everything that recomputing the hashes takes.',
+  CSV: 'For spreadsheets. Hashes can be compared, not recomputed.',
+}
+
+export const EXPORT_RANGES = {
+  ...RANGES,
+  previousMonth: { words: 'Previous month (UTC)' },
+} as const
+export type ExportRange = keyof typeof EXPORT_RANGES
+
+export function isExportRange(text: string): text is ExportRange {
+  return Object.hasOwn(EXPORT_RANGES, text)
+}
+
+type Filters = NonNullable<ExportBody['filters']>
+
+/** What was filtered by, without the workspace and the time; nothing when all events are meant. */
+export function filterWords(filters: Filters, projectName: (id: string) => string): string {
+  const words = FILTER_FIELDS.flatMap((field) => {
+    const value = filters[field]
+    return value === undefined ? [] : `${FIELD_WORDS[field]} ${shown(field, value, projectName)}`
+  })
+  if (filters.text !== undefined) words.push(`containing “${filters.text}”`)
+  return words.join(', ')
+}
+
+function shown(field: string, value: string, projectName: (id: string) => string): string {
+  if (field === 'projectId') return projectName(value)
+  return field === 'traceId' ? shorten(value) : value
+}
+
+export function timeWords({ range, from, to }: Filters): string {
+  if (range !== undefined) return EXPORT_RANGES[range].words
+  const [first, last] = [from, to].map((at) =>
+    at === undefined ? null : formatLocal(Date.parse(at), 'clock'),
+  )
+  if (first && last) return `${first} – ${last}`
+  if (first) return `since ${first}`
+  return last ? `until ${last}` : 'of any time'
+}
+
+/** The bound of a download, in the megabytes that the service counts it in. */
+export function limitWords(bytesMax: string): string {
+  return `${Math.round(Number(bytesMax) / 1_048_576)} MB`
+}

@@ -1,0 +1,79 @@
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import type { paths } from '../../api/schema.d.ts'
+import type { ExportStatus } from './exports-search.ts'
+
+export type Export =
+  paths['/dashboard/exports']['get']['responses'][200]['content']['application/json']['data'][number]
+export type ExportBody =
+  paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
+export type Capabilities =
+  paths['/dashboard/exports/capabilities']['get']['responses'][200]['content']['application/json']
+export type PreflightAnswer =
+  paths['/dashboard/exports/preflight']['post']['responses'][200]['content']['application/json']
+
+const PAGE_EXPORTS = 30
+/** Others make exports too, and one that waits expires. */
+const REFRESH_MS = 15_000
+
+/** Newest first. `isHurried`: something is about to change, and somebody watches for it. */
+export function useExports(
+  status: ExportStatus | undefined,
+  isHurried: boolean,
+  hurriedMs: number,
+) {
+  return useInfiniteQuery({
+    queryKey: ['exports', 'list', status ?? 'all'],
+    queryFn: ({ pageParam }) =>
+      unwrap(
+        client.GET('/dashboard/exports', {
+          params: {
+            query: {
+              limit: PAGE_EXPORTS,
+              ...(status && { status }),
+              ...(pageParam !== null && { cursor: pageParam }),
+            },
+          },
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+    placeholderData: keepPreviousData,
+    refetchInterval: isHurried ? hurriedMs : REFRESH_MS,
+  })
+}
+
+export function refreshExports(): Promise<void> {
+  return queryClient.invalidateQueries({ queryKey: ['exports', 'list'] })
+}
+
+/** What the plan allows, and whether filters work just now. */
+export function useCapabilities() {
+  return useQuery({
+    queryKey: ['exports', 'capabilities'],
+    queryFn: () => unwrap(client.GET('/dashboard/exports/capabilities')),
+    staleTime: 30_000,
+  })
+}
+
+export function readPreflight(body: ExportBody): Promise<PreflightAnswer> {
+  return unwrap(client.POST('/dashboard/exports/preflight', { body }))
+}
+
+export function createExport(body: ExportBody): Promise<Export> {
+  return unwrap(client.POST('/dashboard/exports', { body }))
+}
+
+export function isOpen({ status }: Pick<Export, 'status'>): boolean {
+  return status === 'PENDING' || status === 'RUNNING'
+}
+
+/** What a job was asked for, to ask the same again. */
+export function bodyOfJob({ source, format, filters, rowLimit }: Export): ExportBody {
+  return { source, format, filters, limit: Number(rowLimit) }
+}
+
+export function downloadPath({ id }: Pick<Export, 'id'>): string {
+  return `/dashboard/exports/${encodeURIComponent(id)}/download`
+}

@@ -1,0 +1,113 @@
+import { Button, Group, Paper, Progress, Stack, Text } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import type { paths } from '../../api/schema.d.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { CopyText } from '../../parts/CopyText.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { formatCount } from '../../parts/format.ts'
+import { Gate } from '../../parts/Gate.tsx'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+
+export type Chain =
+  paths['/dashboard/integrity']['get']['responses'][200]['content']['application/json']['chains'][number]
+type Run = NonNullable<Chain['lastRun']>
+
+const refresh = () => queryClient.invalidateQueries({ queryKey: ['integrity'] })
+
+export function ChainCard({ chain }: { chain: Chain }) {
+  const { workspaceId, name, kind, seq, hash, archivedSeq, lastRun } = chain
+  const start = useMutation({
+    mutationFn: () => unwrap(client.POST('/dashboard/integrity/runs', { body: { workspaceId } })),
+    onSettled: refresh,
+  })
+  const isRunning = lastRun?.status === 'RUNNING'
+  return (
+    <Paper withBorder p="md" component="section" aria-label={name}>
+      <Group justify="space-between" align="flex-start">
+        <div>
+          <Text fw={600}>{name}</Text>
+          <Text size="sm" className="soft numeric">
+            {kind === 'SYSTEM' && 'The dashboard’s own audit · '}
+            {formatCount(seq)} {seq === 1 ? 'event' : 'events'}
+            {archivedSeq > 0 && `, ${formatCount(archivedSeq)} of them archived`}
+          </Text>
+        </div>
+        <Gate permission="integrity.verify" what="verify chains">
+          {(isDisabled) => (
+            <Button
+              size="xs"
+              onClick={() => start.mutate()}
+              loading={start.isPending}
+              disabled={isDisabled || isRunning}
+            >
+              {isRunning ? 'Verifying…' : 'Verify now'}
+            </Button>
+          )}
+        </Gate>
+      </Group>
+      <Group gap={6} mt="xs">
+        <Text size="xs" className="soft">
+          Head
+        </Text>
+        <CopyText text={hash} />
+      </Group>
+      <ErrorBox error={start.error} />
+      {lastRun && <RunState run={lastRun} workspaceId={workspaceId} />}
+    </Paper>
+  )
+}
+
+function RunState({ run, workspaceId }: { run: Run; workspaceId: string }) {
+  const cancel = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/integrity/runs/{runId}/cancel', {
+          params: { path: { runId: run.id } },
+        }),
+      ),
+    onSettled: refresh,
+  })
+  if (run.status === 'RUNNING') {
+    const share = run.total === 0 ? 0 : Math.min(100, (run.checked / run.total) * 100)
+    return (
+      <Stack gap={4} mt="sm">
+        <Progress value={share} aria-label="Verified so far" />
+        <Group justify="space-between">
+          <Text size="xs" className="soft numeric" role="status">
+            {formatCount(run.checked)} of {formatCount(run.total)} events hold so far. You may leave
+            this page.
+          </Text>
+          <Button size="compact-xs" variant="subtle" onClick={() => cancel.mutate()}>
+            Cancel
+          </Button>
+        </Group>
+      </Stack>
+    )
+  }
+  return (
+    <Stack gap={2} mt="sm" role="status">
+      <Verdict run={run} />
+      <Text size="sm">{run.verdict}</Text>
+      {run.finishedAt && (
+        <Text size="xs" className="soft">
+          <TimeText at={run.finishedAt} style="clock" />
+        </Text>
+      )}
+      {run.badEventId && (
+        <AnchorLink to="/app/explorer" search={{ workspaceId, event: run.badEventId }}>
+          Show that event
+        </AnchorLink>
+      )}
+    </Stack>
+  )
+}
+
+function Verdict({ run: { status } }: { run: Run }) {
+  if (status === 'HOLDS') return <StatusText tone="good">The chain holds</StatusText>
+  if (status === 'BROKEN') return <StatusText tone="bad">The chain is broken</StatusText>
+  if (status === 'CANCELED') return <StatusText tone="neutral">Canceled</StatusText>
+  return <StatusText tone="warn">Not finished</StatusText>
+}

@@ -1,0 +1,42 @@
+import { Skeleton, Stack, Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { PageHeader } from '../../parts/PageHeader.tsx'
+import { ChainCard } from './ChainCard.tsx'
+import { CheckYourself } from './CheckYourself.tsx'
+
+const POLL_MS = 1_000
+
+/** The head of each chain, and the proof that it holds. */
+export function IntegrityPage() {
+  const chains = useQuery({
+    queryKey: ['integrity'],
+    queryFn: () => unwrap(client.GET('/dashboard/integrity')),
+    // While a run is under way somebody watches it.
+    refetchInterval: ({ state: { data } }) =>
+      data?.chains.some(({ lastRun }) => lastRun?.status === 'RUNNING') ? POLL_MS : false,
+  })
+  return (
+    <>
+      <PageHeader
+        title="Integrity"
+        about="Every event holds the hash of the one before it. Whoever changes, removes or adds one breaks the chain from there on, and a look through it names the place."
+      />
+      <ErrorBox error={chains.error} />
+      <Stack gap="sm">
+        {chains.isPending && <Skeleton height={120} radius="sm" />}
+        {chains.data?.chains.map((chain) => (
+          <ChainCard chain={chain} key={chain.workspaceId} />
+        ))}
+      </Stack>
+      <Title order={2} mt="xl" mb={4}>
+        Check it yourself
+      </Title>
+      <Text size="sm" className="soft" maw={640} mb="sm">
+        You need not believe us. An export holds everything that a hash is made of.
+      </Text>
+      <CheckYourself />
+    </>
+  )
+}

@@ -1,0 +1,128 @@
+import { Button, Group, Stack, Switch, Text, Textarea } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { ApiError, client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Gate } from '../../parts/Gate.tsx'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { COMPANY_KEY, type Company } from '../company/company.ts'
+import { LeftOutWarning } from './LeftOutWarning.tsx'
+
+type Allowlist = NonNullable<Company['allowlist']>
+
+type EditorProps = {
+  allowlist: Allowlist
+  address: string
+  isSaved: boolean
+  onSaved: (isSaved: boolean) => void
+}
+
+export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: EditorProps) {
+  const [text, setText] = useState(allowlist.entries.join('\n'))
+  const [forAllCalls, setForAllCalls] = useState(allowlist.forAllCalls)
+  const entries = readLines(text)
+  const save = useMutation({
+    mutationFn: (isConfirmed: boolean) =>
+      unwrap(
+        client.PUT('/dashboard/company/allowlist', {
+          body: { entries, forAllCalls, ...(isConfirmed && { confirmAddressLeftOut: true }) },
+        }),
+      ),
+    onSuccess: async (company) => {
+      queryClient.setQueryData(COMPANY_KEY, company)
+      onSaved(true)
+      await queryClient.invalidateQueries({ queryKey: ['keys'] })
+    },
+  })
+  const isChanged =
+    entries.join() !== allowlist.entries.join() || forAllCalls !== allowlist.forAllCalls
+  const isLeftOut = save.error instanceof ApiError && save.error.code === 'conflict'
+  const change = (act: () => void) => {
+    save.reset()
+    onSaved(false)
+    act()
+  }
+  return (
+    <Stack maw={640} gap="sm">
+      <Textarea
+        label="Addresses and ranges, one a line"
+        description={`${entries.length} of at most ${allowlist.entriesMax}. Such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32.`}
+        autosize
+        minRows={5}
+        maxRows={16}
+        spellCheck={false}
+        classNames={{ input: 'mono' }}
+        value={text}
+        onChange={(event) => change(() => setText(event.currentTarget.value))}
+        error={faultsOf(save.error, entries)}
+      />
+      <Group gap="xs">
+        <Text size="sm">
+          Your address now: <span className="mono">{address}</span>
+        </Text>
+        <Button
+          size="compact-xs"
+          variant="default"
+          disabled={entries.includes(address)}
+          onClick={() => change(() => setText([...entries, address].join('\n')))}
+        >
+          Add it
+        </Button>
+      </Group>
+      <Switch
+        label="For all calls"
+        description="Every call with a key must come from the list, sending events as well. Off: only changes of webhooks."
+        checked={forAllCalls}
+        onChange={(event) => change(() => setForAllCalls(event.currentTarget.checked))}
+      />
+      {isLeftOut ? (
+        <LeftOutWarning
+          address={address}
+          forAllCalls={forAllCalls}
+          isBusy={save.isPending}
+          onConfirm={() => save.mutate(true)}
+          onBack={() => save.reset()}
+        />
+      ) : (
+        faultsOf(save.error, entries) === null && <ErrorBox error={save.error} />
+      )}
+      <Group gap="sm">
+        <Gate permission="company.manage" what="change the allowlist">
+          {(isDisabled) => (
+            <Button
+              size="xs"
+              onClick={() => save.mutate(false)}
+              loading={save.isPending}
+              disabled={isDisabled || !isChanged || isLeftOut}
+            >
+              Save the list
+            </Button>
+          )}
+        </Gate>
+        <div role="status">
+          {isSaved && !isChanged && (
+            <StatusText tone="good">Saved; every node follows within two seconds</StatusText>
+          )}
+        </div>
+      </Group>
+    </Stack>
+  )
+}
+
+function readLines(text: string): string[] {
+  return text
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+}
+
+/** The service names an entry by its place; people know it by what it says. */
+function faultsOf(error: Error | null, entries: readonly string[]): string | null {
+  if (!(error instanceof ApiError)) return null
+  const faults = error.details.flatMap(({ path, message }) => {
+    const place = /^\/entries\/(\d+)$/.exec(path)?.[1]
+    return place === undefined ? [] : [`${entries[Number(place)] ?? ''} ${message}`]
+  })
+  return faults.length === 0 ? null : `${faults.join('. ')}.`
+}

@@ -1,0 +1,131 @@
+import { Button, Group, Modal, Radio, Select, Stack, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { EXPIRY_PRESETS, type ExpiryPreset, expiryOf } from './expiry.ts'
+import { type KeyScope, refreshKeys } from './keys.ts'
+import { NewKeyBox } from './NewKeyBox.tsx'
+
+type CreateProps = { isOpen: boolean; onClose: () => void }
+
+export function CreateKey({ isOpen, onClose }: CreateProps) {
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title="Create a key"
+      size="lg"
+      centered
+      // What is shown once must not go by a click beside it.
+      closeOnClickOutside={false}
+    >
+      {isOpen && <CreateForm onClose={onClose} />}
+    </Modal>
+  )
+}
+
+function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
+  const { session, workspace } = useSigned()
+  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
+  const [name, setName] = useState('')
+  const [scope, setScope] = useState<KeyScope>('WORKSPACE')
+  const [workspaceId, setWorkspaceId] = useState(workspace?.id ?? customers[0]?.id ?? null)
+  const [expiry, setExpiry] = useState<ExpiryPreset>('90')
+  const create = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/keys', {
+          body: {
+            name: name.trim(),
+            scope,
+            ...(scope === 'WORKSPACE' && workspaceId !== null && { workspaceId }),
+            expiresAt: expiryOf(expiry, Date.now()),
+          },
+        }),
+      ),
+    onSuccess: refreshKeys,
+  })
+  if (create.data) return <NewKeyBox made={create.data} onDone={onClose} />
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        create.mutate()
+      }}
+    >
+      <Stack>
+        <TextInput
+          label="Name"
+          description="Which program has it, so that you know whom you cut off later."
+          placeholder="billing service"
+          required
+          maxLength={200}
+          autoComplete="off"
+          data-autofocus
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <ScopeChoice scope={scope} onChange={setScope} />
+        {scope === 'WORKSPACE' && (
+          <Select
+            label="Workspace"
+            allowDeselect={false}
+            required
+            searchable={customers.length > 8}
+            data={customers.map(({ id, name: label }) => ({ value: id, label }))}
+            value={workspaceId}
+            onChange={setWorkspaceId}
+          />
+        )}
+        <Select
+          label="Expires"
+          allowDeselect={false}
+          data={EXPIRY_PRESETS}
+          value={expiry}
+          onChange={(value) => value !== null && setExpiry(value)}
+          description="Rotating it in time gives the next one the same life."
+        />
+        <ErrorBox error={create.error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
+            Create
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+function ScopeChoice({
+  scope,
+  onChange,
+}: {
+  scope: KeyScope
+  onChange: (scope: KeyScope) => void
+}) {
+  return (
+    <Radio.Group
+      label="Scope"
+      value={scope}
+      onChange={(value) => onChange(value === 'COMPANY' ? 'COMPANY' : 'WORKSPACE')}
+    >
+      <Stack gap="xs" mt={6}>
+        <Radio
+          value="WORKSPACE"
+          label="Workspace"
+          description="Sends events to one workspace, and reads and exports them."
+        />
+        <Radio
+          value="COMPANY"
+          label="Company"
+          description="Reads and exports events of all workspaces, and manages webhooks. It cannot send events."
+        />
+      </Stack>
+    </Radio.Group>
+  )
+}

@@ -1,0 +1,104 @@
+import { ActionIcon, Menu } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { NameDialog } from '../../parts/NameDialog.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { isWorking, type Key, refreshKeys } from './keys.ts'
+import { RotateKey } from './RotateKey.tsx'
+
+const route = getRouteApi('/shell/app/keys')
+type Dialog = 'rename' | 'rotate' | 'revoke'
+
+/** What can be done with one key. A key that ended can only be asked about, or renamed. */
+export function KeyActions({ apiKey }: { apiKey: Key }) {
+  const { may } = useSigned()
+  const navigate = route.useNavigate()
+  const [dialog, setDialog] = useState<Dialog | null>(null)
+  const mayManage = may('keys.manage')
+  const { status } = apiKey
+  const close = () => setDialog(null)
+  return (
+    <>
+      <Menu position="bottom-end" width={190}>
+        <Menu.Target>
+          <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${apiKey.name}`}>
+            <Icon name="more" size={20} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item onClick={() => void navigate({ search: { tab: 'check', key: apiKey.id } })}>
+            May this key…?
+          </Menu.Item>
+          <Menu.Item onClick={() => setDialog('rename')} disabled={!mayManage}>
+            Rename
+          </Menu.Item>
+          <Menu.Item
+            onClick={() => setDialog('rotate')}
+            disabled={!mayManage || status === 'ROTATING' || status === 'REVOKED'}
+          >
+            Rotate
+          </Menu.Item>
+          <Menu.Item
+            color="red"
+            onClick={() => setDialog('revoke')}
+            disabled={!mayManage || !isWorking(apiKey)}
+          >
+            Revoke
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <RenameKey apiKey={apiKey} isOpen={dialog === 'rename'} onClose={close} />
+      <RotateKey apiKey={apiKey} isOpen={dialog === 'rotate'} onClose={close} />
+      <RevokeKey apiKey={apiKey} isOpen={dialog === 'revoke'} onClose={close} />
+    </>
+  )
+}
+
+type DialogProps = { apiKey: Key; isOpen: boolean; onClose: () => void }
+
+function RenameKey({ apiKey: { id, name }, isOpen, onClose }: DialogProps) {
+  return (
+    <NameDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title="Rename a key"
+      label="Name"
+      description="For people only: programs that use the key notice nothing."
+      name={name}
+      action="Rename"
+      onSave={async (typed) => {
+        const params = { path: { keyId: id } }
+        await unwrap(client.PATCH('/dashboard/keys/{keyId}', { params, body: { name: typed } }))
+        await refreshKeys()
+      }}
+    />
+  )
+}
+
+function RevokeKey({ apiKey: { id, name }, isOpen, onClose }: DialogProps) {
+  const revoke = useMutation({
+    mutationFn: () =>
+      unwrap(client.POST('/dashboard/keys/{keyId}/revoke', { params: { path: { keyId: id } } })),
+    onSuccess: async () => {
+      onClose()
+      await refreshKeys()
+    },
+  })
+  return (
+    <ConfirmDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title="Revoke a key"
+      consequence="Within two seconds every call with this key is refused, for good. Programs that still use it stop. To change over without a gap, rotate it instead."
+      name={name}
+      action="Revoke"
+      isBusy={revoke.isPending}
+      error={revoke.error}
+      onConfirm={() => revoke.mutate()}
+    />
+  )
+}

@@ -1,0 +1,102 @@
+import { Button, Group, Select, Skeleton, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { EmptyState } from '../../parts/EmptyState.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { KeyVerdict } from './KeyVerdict.tsx'
+import { type Key, useKeys } from './keys.ts'
+import { type Operation, OPERATION_GROUPS, operationWords } from './operations.ts'
+
+const route = getRouteApi('/shell/app/keys')
+
+/** "May this key…?": asks the gates that a call would meet, without making one. */
+export function KeyCheck() {
+  const { workspace } = useSigned()
+  const keys = useKeys(workspace?.id ?? null)
+  if (keys.isPending) return <Skeleton height={60} radius="sm" />
+  if (keys.error) return <ErrorBox error={keys.error} />
+  const all = keys.data.pages.flatMap(({ data }) => data)
+  if (all.length === 0) return <EmptyState icon="key" title="There is no key to ask about yet" />
+  return <CheckForm keys={all} />
+}
+
+function CheckForm({ keys }: { keys: readonly Key[] }) {
+  const { session } = useSigned()
+  const { key: asked } = route.useSearch()
+  const navigate = route.useNavigate()
+  const [operation, setOperation] = useState<Operation>('createEvent')
+  const [address, setAddress] = useState(session.address)
+  const chosen = keys.find(({ id }) => id === asked) ?? keys[0]
+  const check = useMutation({
+    mutationFn: (keyId: string) =>
+      unwrap(
+        client.POST('/dashboard/keys/preflight', {
+          body: { keyId, operation, ...(address.trim() !== '' && { address: address.trim() }) },
+        }),
+      ),
+  })
+  return (
+    <>
+      <Text size="sm" className="soft" maw={640} mb="sm">
+        Asks every gate that a call would meet, in order, without making the call.
+      </Text>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (chosen) check.mutate(chosen.id)
+        }}
+      >
+        <Group align="flex-end" gap="sm">
+          <Select
+            label="May the key"
+            w={320}
+            allowDeselect={false}
+            searchable={keys.length > 8}
+            data={keys.map(({ id, name, prefix }) => ({
+              value: id,
+              label: `${name} (${prefix}…)`,
+            }))}
+            value={chosen?.id ?? null}
+            onChange={(id) => {
+              check.reset()
+              if (id !== null) void navigate({ search: { tab: 'check', key: id }, replace: true })
+            }}
+          />
+          <Select
+            label="do this"
+            w={260}
+            allowDeselect={false}
+            searchable
+            data={OPERATION_GROUPS}
+            value={operation}
+            onChange={(value) => {
+              check.reset()
+              if (value !== null) setOperation(value)
+            }}
+            nothingFoundMessage="No such operation"
+          />
+          <TextInput
+            label={address === session.address ? 'from (your address now)' : 'from the address'}
+            w={190}
+            value={address}
+            autoComplete="off"
+            onChange={(event) => {
+              check.reset()
+              setAddress(event.currentTarget.value)
+            }}
+          />
+          <Button type="submit" loading={check.isPending}>
+            Ask
+          </Button>
+        </Group>
+      </form>
+      <ErrorBox error={check.error} />
+      {check.data && chosen && (
+        <KeyVerdict verdict={check.data} keyName={chosen.name} what={operationWords(operation)} />
+      )}
+    </>
+  )
+}

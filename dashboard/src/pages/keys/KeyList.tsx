@@ -1,0 +1,108 @@
+import { Button, Group, Skeleton, Stack, Switch, Text } from '@mantine/core'
+import { getRouteApi } from '@tanstack/react-router'
+import { EmptyState } from '../../parts/EmptyState.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { formatCount } from '../../parts/format.ts'
+import rows from '../../parts/Rows.module.css'
+import { useSigned } from '../../shell/session-context.tsx'
+import { KeyRow } from './KeyRow.tsx'
+import { isWorking, type Key, useKeys } from './keys.ts'
+
+const route = getRouteApi('/shell/app/keys')
+
+export function KeyList({ onCreate }: { onCreate: () => void }) {
+  const { workspace, may } = useSigned()
+  const { ended: hasEnded = false } = route.useSearch()
+  const navigate = route.useNavigate()
+  const keys = useKeys(workspace?.id ?? null)
+  const all = keys.data?.pages.flatMap(({ data }) => data) ?? []
+  const shown = hasEnded ? all : all.filter(isWorking)
+  const hiddenCount = all.length - shown.length
+  if (keys.isPending) return <KeySkeleton />
+  if (keys.error) return <ErrorBox error={keys.error} />
+  if (all.length === 0) {
+    return (
+      <EmptyState icon="key" title={workspace ? `${workspace.name} has no keys` : 'No keys yet'}>
+        <Text size="sm" className="soft" ta="center" maw={420}>
+          A key lets a program of yours send events. It is shown once, with a command to try it.
+        </Text>
+        <Button size="xs" mt="xs" onClick={onCreate} disabled={!may('keys.manage')}>
+          Create a key
+        </Button>
+      </EmptyState>
+    )
+  }
+  return (
+    <>
+      <Group justify="space-between" mb="xs" gap="xs">
+        <Text size="sm" className="soft numeric" role="status">
+          {formatCount(shown.length)} {shown.length === 1 ? 'key' : 'keys'}
+          {workspace && ` of ${workspace.name}`}
+          {hiddenCount > 0 && `, ${formatCount(hiddenCount)} that ended not shown`}
+        </Text>
+        <Switch
+          size="xs"
+          label="Show ended keys"
+          checked={hasEnded}
+          onChange={(event) =>
+            void navigate({ search: event.currentTarget.checked ? { ended: true } : {} })
+          }
+        />
+      </Group>
+      <KeyTable keys={shown} />
+      {keys.hasNextPage && (
+        <Button
+          mt="sm"
+          variant="default"
+          size="xs"
+          loading={keys.isFetchingNextPage}
+          onClick={() => void keys.fetchNextPage()}
+        >
+          Show older keys
+        </Button>
+      )}
+    </>
+  )
+}
+
+function KeyTable({ keys }: { keys: readonly Key[] }) {
+  if (keys.length === 0) {
+    return (
+      <Text size="sm" className="soft" py="lg">
+        None of these keys works any more. Show ended keys to see them.
+      </Text>
+    )
+  }
+  return (
+    <table className={rows.table} aria-label="Keys">
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">Scope</th>
+          <th scope="col">Status</th>
+          <th scope="col">Last use</th>
+          <th scope="col">Expires</th>
+          <th scope="col">Health</th>
+          <th scope="col">
+            <span className={rows.hidden}>Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {keys.map((key) => (
+          <KeyRow apiKey={key} key={key.id} />
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function KeySkeleton() {
+  return (
+    <Stack gap={6} aria-label="Loading keys" role="status">
+      {[1, 2, 3, 4].map((line) => (
+        <Skeleton height={44} radius="sm" key={line} />
+      ))}
+    </Stack>
+  )
+}

@@ -1,0 +1,87 @@
+import { StatusText, type Tone } from '../../parts/StatusText.tsx'
+import rows from '../../parts/Rows.module.css'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { KeyActions } from './KeyActions.tsx'
+import { KeyHealth } from './KeyHealth.tsx'
+import { isWorking, type Key } from './keys.ts'
+
+export function KeyRow({ apiKey }: { apiKey: Key }) {
+  const { session } = useSigned()
+  const workspace = session.workspaces.find(({ id }) => id === apiKey.workspaceId)
+  return (
+    <tr className={isWorking(apiKey) ? undefined : rows.ended}>
+      <td>
+        <span className={rows.name}>{apiKey.name}</span>
+        <span className={rows.second}>
+          <span className="mono">{apiKey.prefix}…</span>
+        </span>
+      </td>
+      <td>
+        {apiKey.scope === 'COMPANY' ? 'Company' : (workspace?.name ?? 'Workspace')}
+        <span className={`${rows.second} ${rows.spare}`}>
+          {apiKey.scope === 'COMPANY' ? 'reads all workspaces' : 'writes and reads'}
+        </span>
+      </td>
+      <td>
+        <StatusText tone={TONES[apiKey.status]}>{WORDS[apiKey.status]}</StatusText>
+        <StatusSince apiKey={apiKey} />
+      </td>
+      <td data-label="Last use">
+        <LastUse apiKey={apiKey} />
+      </td>
+      <td data-label="Expires">
+        {apiKey.expiresAt === null ? 'Never' : <TimeText at={apiKey.expiresAt} style="day" />}
+      </td>
+      <td data-label="Health">
+        <KeyHealth apiKey={apiKey} />
+      </td>
+      <td className={rows.actions}>
+        <KeyActions apiKey={apiKey} />
+      </td>
+    </tr>
+  )
+}
+
+const TONES: Record<Key['status'], Tone> = {
+  ACTIVE: 'good',
+  ROTATING: 'warn',
+  EXPIRED: 'neutral',
+  REVOKED: 'neutral',
+}
+const WORDS: Record<Key['status'], string> = {
+  ACTIVE: 'Active',
+  ROTATING: 'Being replaced',
+  EXPIRED: 'Expired',
+  REVOKED: 'Revoked',
+}
+
+/** Until when a replaced key works, or when one ended: of both, people ask. */
+function StatusSince({ apiKey: { status, graceUntil, revokedAt } }: { apiKey: Key }) {
+  if (status === 'ROTATING' && graceUntil !== null) {
+    return (
+      <span className={rows.second}>
+        works until <TimeText at={graceUntil} style="clock" />
+      </span>
+    )
+  }
+  const endedAt = revokedAt ?? graceUntil
+  if (status !== 'REVOKED' || endedAt === null) return null
+  return (
+    <span className={rows.second}>
+      <TimeText at={endedAt} style="clock" />
+    </span>
+  )
+}
+
+function LastUse({ apiKey: { lastUsedAt, lastUsedIp, lastUsedEndpoint } }: { apiKey: Key }) {
+  if (lastUsedAt === null) return <span className="soft">Never</span>
+  return (
+    <>
+      <TimeText at={lastUsedAt} style="clock" />
+      <span className={rows.second}>
+        {[lastUsedEndpoint, lastUsedIp && `from ${lastUsedIp}`].filter(Boolean).join(' ')}
+      </span>
+    </>
+  )
+}

@@ -1,0 +1,76 @@
+import { Button, Tabs } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { getRouteApi } from '@tanstack/react-router'
+import { Gate } from '../../parts/Gate.tsx'
+import { Icon } from '../../parts/Icon.tsx'
+import { NoAccess } from '../../parts/NoAccess.tsx'
+import { PageHeader } from '../../parts/PageHeader.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { AllowlistPanel } from './AllowlistPanel.tsx'
+import { CreateKey } from './CreateKey.tsx'
+import { KeyCheck } from './KeyCheck.tsx'
+import { KeyList } from './KeyList.tsx'
+import { KEYS_TABS } from './keys-search.ts'
+
+const route = getRouteApi('/shell/app/keys')
+
+/** The keys that programs use, what each may do, and from where. */
+export function KeysPage() {
+  const { may } = useSigned()
+  const { tab } = route.useSearch()
+  const navigate = route.useNavigate()
+  const [isCreating, creating] = useDisclosure(false)
+  if (!may('keys.read')) {
+    return (
+      <>
+        <PageHeader title="Keys" />
+        <NoAccess what="keys" />
+      </>
+    )
+  }
+  return (
+    <>
+      <PageHeader
+        title="Keys"
+        about="Programs send and read events with a key. A workspace key writes to and reads its workspace; a company key reads all of them and manages webhooks."
+      >
+        <Gate permission="keys.manage" what="create keys">
+          {(isDisabled) => (
+            <Button
+              size="xs"
+              leftSection={<Icon name="plus" size={14} />}
+              onClick={creating.open}
+              disabled={isDisabled}
+            >
+              Create a key
+            </Button>
+          )}
+        </Gate>
+      </PageHeader>
+      <Tabs
+        value={tab ?? 'keys'}
+        onChange={(value) => {
+          const chosen = KEYS_TABS.find((name) => name === value)
+          void navigate({ search: chosen ? { tab: chosen } : {} })
+        }}
+        keepMounted={false}
+      >
+        <Tabs.List mb="sm">
+          <Tabs.Tab value="keys">All keys</Tabs.Tab>
+          <Tabs.Tab value="check">May this key…?</Tabs.Tab>
+          <Tabs.Tab value="allowlist">IP allowlist</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="keys">
+          <KeyList onCreate={creating.open} />
+        </Tabs.Panel>
+        <Tabs.Panel value="check">
+          <KeyCheck />
+        </Tabs.Panel>
+        <Tabs.Panel value="allowlist">
+          <AllowlistPanel />
+        </Tabs.Panel>
+      </Tabs>
+      <CreateKey isOpen={isCreating} onClose={creating.close} />
+    </>
+  )
+}

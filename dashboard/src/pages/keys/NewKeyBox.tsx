@@ -1,0 +1,33 @@
+import { Button, Group, Stack, Text } from '@mantine/core'
+import { CodeBox } from '../../parts/CodeBox.tsx'
+import { SecretBox } from '../../parts/SecretBox.tsx'
+import type { Key, NewKey } from './keys.ts'
+
+/** The only time that a key is seen, and a command that uses it. */
+export function NewKeyBox({ made, onDone }: { made: NewKey; onDone: () => void }) {
+  const { key, secret } = made
+  return (
+    <Stack>
+      <SecretBox label={`The key ${key.name}`} secret={secret}>
+        <Text size="sm" mt="xs">
+          {key.scope === 'WORKSPACE' ? 'Send a first event with it:' : 'Read events with it:'}
+        </Text>
+        <CodeBox text={curlFor(key.scope, secret, window.location.origin)} label="the command" />
+      </SecretBox>
+      <Group justify="flex-end">
+        <Button onClick={onDone}>I have copied it</Button>
+      </Group>
+    </Stack>
+  )
+}
+
+function curlFor(scope: Key['scope'], secret: string, origin: string): string {
+  const authorization = `-H 'Authorization: Bearer ${secret}'`
+  if (scope === 'COMPANY') return `curl '${origin}/v1/events?limit=10' \\\n  ${authorization}`
+  return [
+    `curl ${origin}/v1/events \\`,
+    `  ${authorization} \\`,
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '{"category":"billing","action":"invoice.deleted","actor":{"email":"ana@example.com"}}'`,
+  ].join('\n')
+}

@@ -1,0 +1,99 @@
+import { Button, Group, Modal, Slider, Stack, Text } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useId, useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { formatLocal } from '../../parts/time.ts'
+import { type Key, refreshKeys } from './keys.ts'
+import { NewKeyBox } from './NewKeyBox.tsx'
+
+const GRACE_HOURS_MAX = 24
+const HOUR_MS = 3_600_000
+const MARKS = [0, 6, 12, 18, 24].map((value) => ({
+  value,
+  label: value === 0 ? 'None' : `${value} h`,
+}))
+
+type RotateProps = { apiKey: Key; isOpen: boolean; onClose: () => void }
+
+/** A new key in the place of the old one, with time to change over. */
+export function RotateKey(props: RotateProps) {
+  return (
+    <Modal
+      opened={props.isOpen}
+      onClose={props.onClose}
+      title={`Rotate ${props.apiKey.name}`}
+      size="lg"
+      centered
+      // What is shown once must not go by a click beside it.
+      closeOnClickOutside={false}
+    >
+      {props.isOpen && <RotateForm {...props} />}
+    </Modal>
+  )
+}
+
+function RotateForm({ apiKey, onClose }: RotateProps) {
+  const [graceHours, setGraceHours] = useState(GRACE_HOURS_MAX)
+  const [openedAtMs] = useState(Date.now)
+  const labelId = useId()
+  const rotate = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/keys/{keyId}/rotate', {
+          params: { path: { keyId: apiKey.id } },
+          body: { graceHours },
+        }),
+      ),
+    onSuccess: refreshKeys,
+  })
+  if (rotate.data) return <NewKeyBox made={rotate.data} onDone={onClose} />
+  return (
+    <Stack>
+      <Text size="sm">
+        You get a new key of the same name and scope, which works at once. Put it where the old one
+        is, then the old one may end.
+      </Text>
+      <div>
+        <Text size="sm" fw={500} id={labelId}>
+          The old key works on for{' '}
+          {graceHours === 1 ? '1 hour' : graceHours === 0 ? 'no time' : `${graceHours} hours`}
+        </Text>
+        <Slider
+          mt={6}
+          mb="lg"
+          mx={6}
+          min={0}
+          max={GRACE_HOURS_MAX}
+          marks={MARKS}
+          value={graceHours}
+          onChange={setGraceHours}
+          label={(hours) => `${hours} h`}
+          thumbProps={{ 'aria-labelledby': labelId }}
+          styles={{ markLabel: { color: 'var(--text-soft)' } }}
+        />
+      </div>
+      <Text size="sm" role="status">
+        {consequenceOf(apiKey, graceHours, openedAtMs)}
+      </Text>
+      <ErrorBox error={rotate.error} />
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
+        <Button onClick={() => rotate.mutate()} loading={rotate.isPending}>
+          Rotate
+        </Button>
+      </Group>
+    </Stack>
+  )
+}
+
+function consequenceOf({ prefix, status }: Key, graceHours: number, nowMs: number): string {
+  if (status === 'EXPIRED') return `The old key, ${prefix}…, has expired and works no more.`
+  if (graceHours === 0) {
+    return `The old key, ${prefix}…, ends as soon as you rotate: every call with it is refused within two seconds.`
+  }
+  const endsAt = formatLocal(nowMs + graceHours * HOUR_MS, 'clock')
+  return `The old key, ${prefix}…, works until ${endsAt}, and ends by itself.`
+}

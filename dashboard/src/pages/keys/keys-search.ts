@@ -1,0 +1,10 @@
+export const KEYS_TABS = ['check', 'allowlist'] as const
+
+/** What the address of the page says: which part of it, and which key is asked about. */
+export type KeysSearch = { tab?: (typeof KEYS_TABS)[number]; key?: string; ended?: true }
+
+export function readKeysSearch(search: Record<string, unknown>): KeysSearch {
+  const tab = KEYS_TABS.find((name) => name === search.tab)
+  const key = typeof search.key === 'string' ? search.key : undefined
+  return { ...(tab && { tab }), ...(key && { key }), ...(search.ended === true && { ended: true }) }
+}

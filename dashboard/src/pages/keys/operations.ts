@@ -1,0 +1,51 @@
+import type { paths } from '../../api/schema.d.ts'
+
+export type Operation =
+  paths['/dashboard/keys/preflight']['post']['requestBody']['content']['application/json']['operation']
+
+/** What a key can be asked to do, in words. A new operation without words fails the build. */
+const WORDS: Record<Operation, readonly [group: string, label: string]> = {
+  createEvent: ['Events', 'send an event'],
+  createEventBatch: ['Events', 'send many events at once'],
+  listEvents: ['Events', 'read events'],
+  getKeyStatus: ['Keys', 'look at its own status'],
+  createWorkspaceKey: ['Keys', 'create a key'],
+  rotateKey: ['Keys', 'rotate a key'],
+  createWebhook: ['Webhooks', 'create a webhook'],
+  listWebhooks: ['Webhooks', 'list webhooks'],
+  updateWebhook: ['Webhooks', 'change a webhook'],
+  deleteWebhook: ['Webhooks', 'delete a webhook'],
+  enableWebhook: ['Webhooks', 'enable a webhook'],
+  disableWebhook: ['Webhooks', 'disable a webhook'],
+  rotateWebhookSecret: ['Webhooks', 'rotate a webhook’s secret'],
+  finishWebhookRotation: ['Webhooks', 'finish the rotation of a webhook’s secret'],
+  testWebhook: ['Webhooks', 'send a test delivery'],
+  listWebhookDeliveries: ['Webhooks', 'list deliveries'],
+  getWebhookDelivery: ['Webhooks', 'look at a delivery'],
+  redeliverWebhookDelivery: ['Webhooks', 'redeliver a delivery'],
+  redeliverWebhookWindow: ['Webhooks', 'redeliver a window of time'],
+  createExport: ['Exports', 'create an export'],
+  getExport: ['Exports', 'look at an export'],
+  downloadExport: ['Exports', 'download an export'],
+  listExports: ['Exports', 'list exports'],
+  preflightExport: ['Exports', 'ask what an export would hold'],
+  rerunExport: ['Exports', 'rerun an export'],
+  cancelExport: ['Exports', 'cancel an export'],
+}
+
+const OPERATIONS = Object.keys(WORDS) as Operation[] // The keys of the record above.
+
+/** For a choice, by what they are about. */
+export const OPERATION_GROUPS = [...new Set(Object.values(WORDS).map(([group]) => group))].map(
+  (group) => ({
+    group,
+    items: OPERATIONS.filter((operation) => WORDS[operation][0] === group).map((operation) => ({
+      value: operation,
+      label: WORDS[operation][1],
+    })),
+  }),
+)
+
+export function operationWords(operation: Operation): string {
+  return WORDS[operation][1]
+}

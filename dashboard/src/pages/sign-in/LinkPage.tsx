@@ -1,0 +1,71 @@
+import { Button, PasswordInput, Stack, Text, Title } from '@mantine/core'
+import { useDocumentTitle } from '@mantine/hooks'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import { SESSION_KEY } from '../../api/session.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Doorway } from './Doorway.tsx'
+
+/** An invitation, or a new password. The token stands behind the #, which no server is ever sent. */
+export function LinkPage() {
+  useDocumentTitle('Annals')
+  const [token] = useState(() => window.location.hash.slice(1))
+  const [password, setPassword] = useState('')
+  const navigate = useNavigate()
+  const link = useQuery({
+    queryKey: ['link', token],
+    queryFn: () => unwrap(client.POST('/dashboard/links/look', { body: { token } })),
+    retry: false,
+  })
+  const use = useMutation({
+    mutationFn: () => unwrap(client.POST('/dashboard/links/use', { body: { token, password } })),
+    onSuccess: (session) => {
+      queryClient.setQueryData(SESSION_KEY, session)
+      void navigate({ to: '/app/explorer' })
+    },
+  })
+  if (link.error) {
+    return (
+      <Doorway>
+        <Title order={1}>This link does not work any more</Title>
+        <Text mt="xs">
+          A link works once, and not for long. Ask whoever sent it to you for a new one.
+        </Text>
+      </Doorway>
+    )
+  }
+  const isInvitation = link.data?.kind === 'INVITATION'
+  return (
+    <Doorway>
+      <Title order={1}>{isInvitation ? `Join ${link.data?.companyName}` : 'A new password'}</Title>
+      <Text className="soft" size="sm" mb="md">
+        {link.data?.email ?? ' '}
+      </Text>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          use.mutate()
+        }}
+      >
+        <Stack>
+          <PasswordInput
+            label="Choose a password"
+            description="At least 10 characters."
+            autoComplete="new-password"
+            required
+            autoFocus
+            value={password}
+            onChange={(event) => setPassword(event.currentTarget.value)}
+          />
+          <ErrorBox error={use.error} />
+          <Button type="submit" loading={use.isPending} disabled={!link.data}>
+            {isInvitation ? 'Join' : 'Set the password and sign in'}
+          </Button>
+        </Stack>
+      </form>
+    </Doorway>
+  )
+}

@@ -1,0 +1,66 @@
+import { Anchor, Button, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core'
+import { useDocumentTitle } from '@mantine/hooks'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import { SESSION_KEY } from '../../api/session.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Doorway } from './Doorway.tsx'
+import { ForgottenPassword } from './ForgottenPassword.tsx'
+
+/** Shown in the place of whatever page was asked for; afterwards that page is there. */
+export function SignInPage() {
+  useDocumentTitle('Sign in · Annals')
+  const [email, setEmail] = useState('')
+  const [password, setPassword] = useState('')
+  const [hasForgotten, setForgotten] = useState(false)
+  const signIn = useMutation({
+    mutationFn: () => unwrap(client.POST('/dashboard/session', { body: { email, password } })),
+    onSuccess: (session) => queryClient.setQueryData(SESSION_KEY, session),
+  })
+  if (hasForgotten) {
+    return <ForgottenPassword email={email} onBack={() => setForgotten(false)} />
+  }
+  return (
+    <Doorway>
+      <Title order={1}>Sign in</Title>
+      <Text className="soft" size="sm" mb="md">
+        Find who did what, export it, and prove that nothing is missing.
+      </Text>
+      <Paper
+        component="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          signIn.mutate()
+        }}
+      >
+        <Stack>
+          <TextInput
+            label="E-mail"
+            type="email"
+            autoComplete="username"
+            required
+            autoFocus
+            value={email}
+            onChange={(event) => setEmail(event.currentTarget.value)}
+          />
+          <PasswordInput
+            label="Password"
+            autoComplete="current-password"
+            required
+            value={password}
+            onChange={(event) => setPassword(event.currentTarget.value)}
+          />
+          <ErrorBox error={signIn.error} />
+          <Button type="submit" loading={signIn.isPending}>
+            Sign in
+          </Button>
+          <Anchor component="button" type="button" size="sm" onClick={() => setForgotten(true)}>
+            I have forgotten my password
+          </Anchor>
+        </Stack>
+      </Paper>
+    </Doorway>
+  )
+}

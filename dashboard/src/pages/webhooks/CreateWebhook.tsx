@@ -1,0 +1,128 @@
+import { Button, Group, Modal, PasswordInput, Select, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { SecretBox } from '../../parts/SecretBox.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+
+export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  return (
+    <Modal opened={isOpen} onClose={onClose} title="New webhook" size="lg" centered>
+      {isOpen && <CreateForm onClose={onClose} />}
+    </Modal>
+  )
+}
+
+function CreateForm({ onClose }: { onClose: () => void }) {
+  const { session, workspace } = useSigned()
+  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
+  const [workspaceId, setWorkspaceId] = useState(workspace?.id ?? customers[0]?.id ?? '')
+  const [url, setUrl] = useState('')
+  const [projectId, setProjectId] = useState<string | null>(null)
+  const [secretLabel, setSecretLabel] = useState('')
+  const [customSecret, setCustomSecret] = useState('')
+  const projects = useQuery({
+    queryKey: ['projects', workspaceId],
+    queryFn: () =>
+      unwrap(
+        client.GET('/dashboard/workspaces/{workspaceId}/projects', {
+          params: { path: { workspaceId } },
+        }),
+      ),
+    enabled: workspaceId !== '',
+  })
+  const create = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/webhooks', {
+          body: {
+            workspaceId,
+            url,
+            projectId,
+            ...(secretLabel !== '' && { secretLabel }),
+            ...(customSecret !== '' && { customSecret }),
+          },
+        }),
+      ),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['webhooks'] }),
+  })
+  if (create.data) {
+    return (
+      <Stack>
+        <SecretBox label="Signing secret" secret={create.data.secret}>
+          <Text size="sm">
+            Your receiver computes HMAC-SHA-256 over the raw body with it and compares with
+            x-service-signature.
+          </Text>
+        </SecretBox>
+        <Group justify="flex-end">
+          <Button onClick={onClose}>I have kept it</Button>
+        </Group>
+      </Stack>
+    )
+  }
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        create.mutate()
+      }}
+    >
+      <Stack>
+        <TextInput
+          label="Address"
+          description="Gets a POST for each event. Https, unless your operator allows more."
+          placeholder="https://example.com/annals"
+          required
+          data-autofocus
+          value={url}
+          onChange={(event) => setUrl(event.currentTarget.value)}
+        />
+        <Select
+          label="Workspace"
+          allowDeselect={false}
+          data={customers.map(({ id, name }) => ({ value: id, label: name }))}
+          value={workspaceId}
+          onChange={(value) => {
+            setWorkspaceId(value ?? '')
+            setProjectId(null)
+          }}
+        />
+        <Select
+          label="Project"
+          description="Only its events, or those of the whole workspace."
+          placeholder="The whole workspace"
+          clearable
+          data={(projects.data?.projects ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+          value={projectId}
+          onChange={setProjectId}
+        />
+        <TextInput
+          label="Label of the secret"
+          description="To recognise it by, for example where it is kept."
+          maxLength={64}
+          value={secretLabel}
+          onChange={(event) => setSecretLabel(event.currentTarget.value)}
+        />
+        <PasswordInput
+          label="A secret of your own"
+          description="Leave it empty and a strong one is made."
+          autoComplete="off"
+          value={customSecret}
+          onChange={(event) => setCustomSecret(event.currentTarget.value)}
+        />
+        <ErrorBox error={create.error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={create.isPending}>
+            Create
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}

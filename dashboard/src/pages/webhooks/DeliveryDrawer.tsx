@@ -1,0 +1,173 @@
+import {
+  Button,
+  Code,
+  Drawer,
+  Group,
+  Paper,
+  ScrollArea,
+  SimpleGrid,
+  Skeleton,
+  Stack,
+  Text,
+  Title,
+} from '@mantine/core'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { CopyText } from '../../parts/CopyText.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { formatDuration } from '../../parts/format.ts'
+import { Gate } from '../../parts/Gate.tsx'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { DELIVERY_WORDS } from './delivery-words.ts'
+import type { DeliveryDetail } from './webhook-types.ts'
+import { refreshWebhook } from './WebhookActions.tsx'
+
+/** What was sent, and each answer beside it. */
+export function DeliveryDrawer({
+  webhookId,
+  deliveryId,
+  onClose,
+}: {
+  webhookId: string
+  deliveryId: string | null
+  onClose: () => void
+}) {
+  const detail = useQuery({
+    queryKey: ['deliveries', webhookId, 'one', deliveryId],
+    queryFn: () =>
+      unwrap(
+        client.GET('/dashboard/webhooks/{webhookId}/deliveries/{deliveryId}', {
+          params: { path: { webhookId, deliveryId: deliveryId ?? '' } },
+        }),
+      ),
+    enabled: deliveryId !== null,
+    refetchInterval: 2_000,
+  })
+  return (
+    <Drawer
+      opened={deliveryId !== null}
+      onClose={onClose}
+      position="right"
+      size="xl"
+      title="Delivery"
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <ErrorBox error={detail.error} />
+      {detail.isPending && <Skeleton height={240} />}
+      {detail.data && <Detail delivery={detail.data} webhookId={webhookId} />}
+    </Drawer>
+  )
+}
+
+function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: string }) {
+  const { word, tone } = DELIVERY_WORDS[delivery.status]
+  const again = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver', {
+          params: { path: { webhookId, deliveryId: delivery.id } },
+        }),
+      ),
+    onSettled: () => refreshWebhook(webhookId),
+  })
+  return (
+    <Stack>
+      <Group justify="space-between">
+        <Stack gap={2}>
+          <StatusText tone={tone}>{word}</StatusText>
+          {delivery.failureReason && <Text size="sm">{delivery.failureReason}</Text>}
+          {delivery.nextAttemptAt && (
+            <Text size="sm" className="soft">
+              Next attempt <TimeText at={delivery.nextAttemptAt} style="clock" />
+            </Text>
+          )}
+        </Stack>
+        <Gate permission="webhooks.manage" what="send deliveries again">
+          {(isDisabled) => (
+            <Button
+              size="xs"
+              disabled={isDisabled}
+              loading={again.isPending}
+              onClick={() => again.mutate()}
+            >
+              Send again
+            </Button>
+          )}
+        </Gate>
+      </Group>
+      <ErrorBox error={again.error} />
+      <Group gap="lg">
+        <Fact label="Delivery" text={delivery.id} />
+        {!delivery.isTest && <Fact label="Event" text={delivery.eventId} />}
+        <Fact label="Sequence" text={String(delivery.sequence)} />
+      </Group>
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <div>
+          <Title order={3} size="sm" mb={4}>
+            Sent
+          </Title>
+          <ScrollArea.Autosize mah={420}>
+            <Code block>
+              {delivery.requestBody === null
+                ? 'The event is archived.'
+                : pretty(delivery.requestBody)}
+            </Code>
+          </ScrollArea.Autosize>
+        </div>
+        <Stack gap="xs">
+          <Title order={3} size="sm">
+            Answers
+          </Title>
+          {delivery.attempts.length === 0 && (
+            <Text size="sm" className="soft">
+              No attempt yet.
+            </Text>
+          )}
+          {delivery.attempts.toReversed().map((attempt) => (
+            <Paper withBorder p="xs" key={attempt.attempt}>
+              <Group justify="space-between" gap="xs">
+                <Text size="sm" fw={500}>
+                  Attempt {attempt.attempt}
+                </Text>
+                <StatusText tone={attempt.message === null ? 'good' : 'bad'}>
+                  {String(attempt.responseStatus ?? attempt.errorClass ?? 'no answer')}
+                </StatusText>
+              </Group>
+              <Text size="xs" className="soft">
+                <TimeText at={attempt.startedAt} style="clock" /> ·{' '}
+                {formatDuration(attempt.durationMs)}
+              </Text>
+              {attempt.message && <Text size="sm">{attempt.message}</Text>}
+              {attempt.excerpt && (
+                <ScrollArea.Autosize mah={160} mt={4}>
+                  <Code block>{attempt.excerpt}</Code>
+                </ScrollArea.Autosize>
+              )}
+            </Paper>
+          ))}
+        </Stack>
+      </SimpleGrid>
+    </Stack>
+  )
+}
+
+function Fact({ label, text }: { label: string; text: string }) {
+  return (
+    <Stack gap={0}>
+      <Text size="xs" className="soft">
+        {label}
+      </Text>
+      <CopyText text={text} />
+    </Stack>
+  )
+}
+
+/** For reading only: what was sent has no blanks. */
+function pretty(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2)
+  } catch {
+    return body
+  }
+}

@@ -1,0 +1,30 @@
+import { formatDuration } from '../../parts/format.ts'
+import { shorten } from '../../parts/shorten.ts'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { DELIVERY_WORDS } from './delivery-words.ts'
+import classes from './DeliveryRow.module.css'
+import type { Delivery } from './webhook-types.ts'
+
+export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => void }) {
+  const { word, tone } = DELIVERY_WORDS[delivery.status]
+  const outcome = delivery.responseStatus ?? delivery.errorClass
+  return (
+    <div role="listitem">
+      <button type="button" className={classes.row} onClick={onOpen}>
+        <TimeText at={delivery.createdAt} style="clock" />
+        <StatusText tone={tone}>{word}</StatusText>
+        <span className={`mono truncate ${classes.wide}`}>
+          {delivery.isTest ? 'a test' : shorten(delivery.eventId)}
+        </span>
+        <span className={`soft ${classes.wide}`}>
+          {outcome === null ? '–' : outcome}
+          {delivery.attempt > 1 ? ` · ${delivery.attempt} attempts` : ''}
+        </span>
+        <span className={`soft numeric ${classes.wide}`}>
+          {delivery.durationMs === null ? '' : formatDuration(delivery.durationMs)}
+        </span>
+      </button>
+    </div>
+  )
+}

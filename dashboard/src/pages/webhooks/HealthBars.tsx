@@ -1,0 +1,46 @@
+import { formatLocal } from '../../parts/time.ts'
+import type { WebhookHealth } from './webhook-types.ts'
+
+const WIDTH = 144
+const HEIGHT = 28
+const STEP = WIDTH / 24
+
+/** The last day, hour by hour: what was taken below, what failed on top of it. */
+export function HealthBars({ hours }: { hours: WebhookHealth['hours'] }) {
+  const most = Math.max(
+    1,
+    ...hours.map(({ succeeded, failed, waiting }) => succeeded + failed + waiting),
+  )
+  const failures = hours.reduce((sum, { failed }) => sum + failed, 0)
+  const taken = hours.reduce((sum, { succeeded }) => sum + succeeded, 0)
+  const heightOf = (count: number) => (count === 0 ? 0 : Math.max(2, (count / most) * HEIGHT))
+  return (
+    <svg
+      width={WIDTH}
+      height={HEIGHT}
+      role="img"
+      aria-label={`Last 24 hours: ${taken} delivered, ${failures} failed`}
+    >
+      {hours.map(({ startsAt, succeeded, failed, waiting }, nth) => {
+        const good = heightOf(succeeded)
+        const bad = heightOf(failed)
+        const other = heightOf(waiting)
+        return (
+          <g key={startsAt} transform={`translate(${nth * STEP} 0)`}>
+            <title>{`${formatLocal(Date.parse(startsAt), 'clock')}: ${succeeded} delivered, ${failed} failed, ${waiting} open`}</title>
+            <rect width={STEP} height={HEIGHT} fill="transparent" />
+            <rect y={HEIGHT - 1} width={STEP - 2} height={1} fill="var(--hairline)" />
+            <rect y={HEIGHT - good} width={STEP - 2} height={good} fill="var(--good)" />
+            <rect y={HEIGHT - good - bad} width={STEP - 2} height={bad} fill="var(--bad)" />
+            <rect
+              y={HEIGHT - good - bad - other}
+              width={STEP - 2}
+              height={other}
+              fill="var(--text-soft)"
+            />
+          </g>
+        )
+      })}
+    </svg>
+  )
+}

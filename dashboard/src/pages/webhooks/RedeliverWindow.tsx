@@ -1,0 +1,123 @@
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { formatCount } from '../../parts/format.ts'
+import { Gate } from '../../parts/Gate.tsx'
+import { refreshWebhook } from './WebhookActions.tsx'
+
+const HOUR_MS = 3_600_000
+
+/** Local time for an input of the browser, to the minute. */
+function inputTime(ms: number): string {
+  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000
+  return new Date(ms - offsetMs).toISOString().slice(0, 16)
+}
+
+export function RedeliverWindow({
+  webhookId,
+  isDisabled: isOff,
+}: {
+  webhookId: string
+  isDisabled: boolean
+}) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <Gate permission="webhooks.manage" what="send deliveries again">
+        {(isDisabled) => (
+          <Button
+            size="xs"
+            variant="default"
+            disabled={isDisabled || isOff}
+            onClick={() => setOpen(true)}
+          >
+            Send again what was missed
+          </Button>
+        )}
+      </Gate>
+      <Modal
+        opened={isOpen}
+        onClose={() => setOpen(false)}
+        title="Send again what was missed"
+        centered
+      >
+        {isOpen && <WindowForm webhookId={webhookId} />}
+      </Modal>
+    </>
+  )
+}
+
+function WindowForm({ webhookId }: { webhookId: string }) {
+  const [from, setFrom] = useState(() => inputTime(Date.now() - 24 * HOUR_MS))
+  const [to, setTo] = useState(() => inputTime(Date.now() + 60_000))
+  const send = useMutation({
+    mutationFn: () => sendAll(webhookId, { from, to }),
+    onSettled: () => refreshWebhook(webhookId),
+  })
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        send.mutate()
+      }}
+    >
+      <Stack>
+        <Text size="sm">
+          Failed deliveries of events that were received in this time are sent again, and events
+          that came while the webhook was disabled are sent for the first time. What was taken is
+          not repeated.
+        </Text>
+        <Group grow>
+          <TextInput
+            type="datetime-local"
+            label="From"
+            required
+            value={from}
+            onChange={(event) => setFrom(event.currentTarget.value)}
+          />
+          <TextInput
+            type="datetime-local"
+            label="To"
+            required
+            value={to}
+            onChange={(event) => setTo(event.currentTarget.value)}
+          />
+        </Group>
+        <ErrorBox error={send.error} />
+        {send.data && (
+          <Text size="sm" role="status">
+            {formatCount(send.data.redelivered)} sent again, {formatCount(send.data.made)} for the
+            first time.
+          </Text>
+        )}
+        <Group justify="flex-end">
+          <Button type="submit" loading={send.isPending}>
+            Send
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+/** The service takes at most 10,000 a call and says where to go on. */
+async function sendAll(webhookId: string, window: { from: string; to: string }) {
+  const to = new Date(window.to).toISOString()
+  let from: string | null = new Date(window.from).toISOString()
+  let redelivered = 0
+  let made = 0
+  while (from !== null) {
+    const result: { redelivered: number; made: number; continueFrom: string | null } = await unwrap(
+      client.POST('/dashboard/webhooks/{webhookId}/redeliver', {
+        params: { path: { webhookId } },
+        body: { from, to },
+      }),
+    )
+    redelivered += result.redelivered
+    made += result.made
+    from = result.continueFrom
+  }
+  return { redelivered, made }
+}

@@ -1,0 +1,113 @@
+import {
+  Alert,
+  Button,
+  Group,
+  PasswordInput,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Gate } from '../../parts/Gate.tsx'
+
+/** Paste what the receiver got, and read what is wrong. */
+export function SignatureCheck({ webhookId }: { webhookId: string }) {
+  const [body, setBody] = useState('')
+  const [signature, setSignature] = useState('')
+  const [id, setId] = useState('')
+  const [timestamp, setTimestamp] = useState('')
+  const [secret, setSecret] = useState('')
+  const check = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/webhooks/{webhookId}/check-signature', {
+          params: { path: { webhookId } },
+          body: {
+            body,
+            signature,
+            ...(id !== '' && { id }),
+            ...(timestamp !== '' && { timestamp }),
+            ...(secret !== '' && { secret }),
+          },
+        }),
+      ),
+  })
+  const isValid = check.data?.finding === 'valid'
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        check.mutate()
+      }}
+    >
+      <Stack maw={720}>
+        <Text size="sm" className="soft">
+          Your receiver says the signature is wrong? Paste the body as it got it and the signature,
+          the one we sent or the one your code computes. Nothing of it is stored.
+        </Text>
+        <Textarea
+          label="Body"
+          autosize
+          minRows={4}
+          maxRows={12}
+          required
+          value={body}
+          onChange={(event) => setBody(event.currentTarget.value)}
+          styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+        />
+        <TextInput
+          label="Signature"
+          placeholder="v1=…"
+          required
+          value={signature}
+          onChange={(event) => setSignature(event.currentTarget.value)}
+        />
+        <Group grow align="flex-start">
+          <TextInput
+            label="webhook-id"
+            description="For webhook-signature"
+            value={id}
+            onChange={(event) => setId(event.currentTarget.value)}
+          />
+          <TextInput
+            label="webhook-timestamp"
+            description="For webhook-signature"
+            value={timestamp}
+            onChange={(event) => setTimestamp(event.currentTarget.value)}
+          />
+          <PasswordInput
+            label="The secret you hold"
+            description="To compare; optional"
+            autoComplete="off"
+            value={secret}
+            onChange={(event) => setSecret(event.currentTarget.value)}
+          />
+        </Group>
+        <ErrorBox error={check.error} />
+        {check.data && (
+          <Alert
+            role="status"
+            color={isValid ? 'green' : 'red'}
+            variant="light"
+            title={isValid ? 'It fits' : 'It does not fit'}
+          >
+            {check.data.explanation}
+          </Alert>
+        )}
+        <Group>
+          <Gate permission="webhooks.manage" what="check signatures">
+            {(isDisabled) => (
+              <Button type="submit" disabled={isDisabled} loading={check.isPending}>
+                Check
+              </Button>
+            )}
+          </Gate>
+        </Group>
+      </Stack>
+    </form>
+  )
+}

@@ -1,0 +1,67 @@
+import { Button } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Gate } from '../../parts/Gate.tsx'
+import type { Webhook } from './webhook-types.ts'
+
+export function refreshWebhook(webhookId: string): Promise<unknown> {
+  return Promise.all(
+    [
+      ['webhook', webhookId],
+      ['webhooks'],
+      ['deliveries', webhookId],
+      ['webhook-health', webhookId],
+    ].map((queryKey) => queryClient.invalidateQueries({ queryKey })),
+  )
+}
+
+/** What can be done at once: a test, and the switch. */
+export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }) {
+  const path = { params: { path: { webhookId: id } } }
+  const test = useMutation({
+    mutationFn: () => unwrap(client.POST('/dashboard/webhooks/{webhookId}/test', path)),
+    onSettled: () => refreshWebhook(id),
+  })
+  const toggle = useMutation({
+    mutationFn: () =>
+      unwrap(
+        status === 'ENABLED'
+          ? client.POST('/dashboard/webhooks/{webhookId}/disable', path)
+          : client.POST('/dashboard/webhooks/{webhookId}/enable', path),
+      ),
+    onSettled: () => refreshWebhook(id),
+  })
+  return (
+    <>
+      <Gate permission="webhooks.manage" what="send tests">
+        {(isDisabled) => (
+          <Button
+            size="xs"
+            variant="default"
+            disabled={isDisabled || status === 'DISABLED'}
+            loading={test.isPending}
+            onClick={() => test.mutate()}
+          >
+            Send a test
+          </Button>
+        )}
+      </Gate>
+      <Gate permission="webhooks.manage" what="enable or disable webhooks">
+        {(isDisabled) => (
+          <Button
+            size="xs"
+            variant="default"
+            disabled={isDisabled}
+            loading={toggle.isPending}
+            onClick={() => toggle.mutate()}
+          >
+            {status === 'ENABLED' ? 'Disable' : 'Enable'}
+          </Button>
+        )}
+      </Gate>
+      <ErrorBox error={test.error ?? toggle.error} />
+    </>
+  )
+}

@@ -1,0 +1,70 @@
+import { Group, Skeleton, Tabs, Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { client, unwrap } from '../../api/client.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { formatDuration } from '../../parts/format.ts'
+import { PageHeader } from '../../parts/PageHeader.tsx'
+import { Deliveries } from './Deliveries.tsx'
+import { HealthBars } from './HealthBars.tsx'
+import { SignatureCheck } from './SignatureCheck.tsx'
+import { WebhookActions } from './WebhookActions.tsx'
+import { useHealth, WebhookState } from './WebhookRow.tsx'
+import { WebhookSettings } from './WebhookSettings.tsx'
+
+/** One webhook: what it sent and what came back. */
+export function WebhookPage() {
+  const { webhookId } = useParams({ from: '/shell/app/webhooks/$webhookId' })
+  const webhook = useQuery({
+    queryKey: ['webhook', webhookId],
+    queryFn: () =>
+      unwrap(client.GET('/dashboard/webhooks/{webhookId}', { params: { path: { webhookId } } })),
+    refetchInterval: 5_000,
+  })
+  const health = useHealth(webhookId)
+  if (webhook.error) return <ErrorBox error={webhook.error} />
+  if (!webhook.data) return <Skeleton height={160} radius="sm" />
+  const { successRate = null, medianMs = null, p95Ms = null, open = 0 } = health.data ?? {}
+  return (
+    <>
+      <AnchorLink to="/app/webhooks">All webhooks</AnchorLink>
+      <PageHeader title={webhook.data.url}>
+        <WebhookActions webhook={webhook.data} />
+      </PageHeader>
+      <Group gap="lg" mb="md" mih={34}>
+        <WebhookState webhook={webhook.data} />
+        {health.data && <HealthBars hours={health.data.hours} />}
+        <Text size="sm" className="soft numeric">
+          {successRate !== null && `${Math.floor(successRate * 1_000) / 10} % taken · `}
+          {medianMs !== null && p95Ms !== null
+            ? `half within ${formatDuration(medianMs)}, 95 % within ${formatDuration(p95Ms)} · `
+            : ''}
+          {open} open
+        </Text>
+      </Group>
+      {webhook.data.disabledReason && (
+        <Text size="sm" mb="md">
+          {webhook.data.disabledReason} Events that come meanwhile can be sent later with “Send
+          again what was missed”.
+        </Text>
+      )}
+      <Tabs defaultValue="deliveries" keepMounted={false}>
+        <Tabs.List>
+          <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
+          <Tabs.Tab value="signature">Signature check</Tabs.Tab>
+          <Tabs.Tab value="settings">Settings</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="deliveries" pt="md">
+          <Deliveries webhook={webhook.data} />
+        </Tabs.Panel>
+        <Tabs.Panel value="signature" pt="md">
+          <SignatureCheck webhookId={webhookId} />
+        </Tabs.Panel>
+        <Tabs.Panel value="settings" pt="md">
+          <WebhookSettings webhook={webhook.data} />
+        </Tabs.Panel>
+      </Tabs>
+    </>
+  )
+}

@@ -1,0 +1,62 @@
+import { Skeleton, Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { client, unwrap } from '../../api/client.ts'
+import { formatDuration } from '../../parts/format.ts'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { HealthBars } from './HealthBars.tsx'
+import type { Webhook } from './webhook-types.ts'
+import classes from './WebhookRow.module.css'
+
+export function useHealth(webhookId: string) {
+  return useQuery({
+    queryKey: ['webhook-health', webhookId],
+    queryFn: () =>
+      unwrap(
+        client.GET('/dashboard/webhooks/{webhookId}/health', { params: { path: { webhookId } } }),
+      ),
+    refetchInterval: 10_000,
+  })
+}
+
+export function WebhookRow({ webhook }: { webhook: Webhook }) {
+  const { session } = useSigned()
+  const health = useHealth(webhook.id)
+  const workspace = session.workspaces.find(({ id }) => id === webhook.workspaceId)
+  const { successRate = null, p95Ms = null } = health.data ?? {}
+  return (
+    <Link to="/app/webhooks/$webhookId" params={{ webhookId: webhook.id }} className={classes.row}>
+      <div>
+        <Text size="sm" fw={500} truncate>
+          {webhook.url}
+        </Text>
+        <Text size="xs" className="soft" truncate>
+          {workspace?.name}
+          {webhook.secretLabel ? ` · secret “${webhook.secretLabel}”` : ''}
+        </Text>
+      </div>
+      <WebhookState webhook={webhook} />
+      <Text size="xs" className="soft numeric">
+        {successRate === null
+          ? 'Nothing sent today'
+          : `${Math.floor(successRate * 1_000) / 10} % taken`}
+        <br />
+        {p95Ms === null ? ' ' : `95 % within ${formatDuration(p95Ms)}`}
+      </Text>
+      {health.data ? <HealthBars hours={health.data.hours} /> : <Skeleton height={28} />}
+    </Link>
+  )
+}
+
+export function WebhookState({
+  webhook: { status, failureCount },
+}: {
+  webhook: Pick<Webhook, 'status' | 'failureCount'>
+}) {
+  if (status === 'DISABLED') return <StatusText tone="neutral">Disabled</StatusText>
+  if (failureCount > 0) {
+    return <StatusText tone="warn">{`${failureCount} failed in a row`}</StatusText>
+  }
+  return <StatusText tone="good">Enabled</StatusText>
+}

@@ -1,0 +1,187 @@
+import { Button, Group, NumberInput, Stack, Text, TextInput, Title } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Gate } from '../../parts/Gate.tsx'
+import { SecretBox } from '../../parts/SecretBox.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import type { Webhook } from './webhook-types.ts'
+import { refreshWebhook } from './WebhookActions.tsx'
+
+export function WebhookSettings({ webhook }: { webhook: Webhook }) {
+  return (
+    <Stack gap="xl" maw={560}>
+      <AddressForm webhook={webhook} key={webhook.url} />
+      <Rotation webhook={webhook} />
+      <Deletion webhook={webhook} />
+    </Stack>
+  )
+}
+
+function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
+  const [value, setValue] = useState(url)
+  const save = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.PATCH('/dashboard/webhooks/{webhookId}', {
+          params: { path: { webhookId: id } },
+          body: { url: value },
+        }),
+      ),
+    onSuccess: () => refreshWebhook(id),
+  })
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        save.mutate()
+      }}
+    >
+      <Title order={2}>Address</Title>
+      <Stack gap="xs">
+        <TextInput
+          aria-label="Address"
+          description="Counts for every attempt from now on, also of deliveries that wait."
+          value={value}
+          onChange={(event) => setValue(event.currentTarget.value)}
+        />
+        <ErrorBox error={save.error} />
+        <Group>
+          <Gate permission="webhooks.manage" what="change webhooks">
+            {(isDisabled) => (
+              <Button
+                type="submit"
+                size="xs"
+                disabled={isDisabled || value === url}
+                loading={save.isPending}
+              >
+                Save
+              </Button>
+            )}
+          </Gate>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
+  const [hours, setHours] = useState<number | string>(24)
+  const params = { path: { webhookId: id } }
+  const rotate = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.POST('/dashboard/webhooks/{webhookId}/rotate-secret', {
+          params,
+          body: { overlapSeconds: Math.round(Number(hours) * 3_600) },
+        }),
+      ),
+    onSuccess: () => refreshWebhook(id),
+  })
+  const finish = useMutation({
+    mutationFn: () =>
+      unwrap(client.POST('/dashboard/webhooks/{webhookId}/finish-rotation', { params })),
+    onSuccess: () => refreshWebhook(id),
+  })
+  return (
+    <section>
+      <Title order={2}>Signing secret</Title>
+      <Stack gap="xs">
+        {rotate.data && <SecretBox label="New signing secret" secret={rotate.data.secret} />}
+        {nextSecretAt ? (
+          <Text size="sm">
+            A rotation is under way: until <TimeText at={nextSecretAt} style="clock" />{' '}
+            x-service-signature is made with the old secret, and webhook-signature carries both.
+          </Text>
+        ) : (
+          <NumberInput
+            label="Hours that the old secret still counts"
+            description="0 replaces it at once: deliveries fail until your receiver knows the new one."
+            min={0}
+            max={168}
+            value={hours}
+            onChange={setHours}
+          />
+        )}
+        <ErrorBox error={rotate.error ?? finish.error} />
+        <Group>
+          <Gate permission="webhooks.manage" what="rotate secrets">
+            {(isDisabled) =>
+              nextSecretAt ? (
+                <Button
+                  size="xs"
+                  disabled={isDisabled}
+                  loading={finish.isPending}
+                  onClick={() => finish.mutate()}
+                >
+                  My receiver knows the new one
+                </Button>
+              ) : (
+                <Button
+                  size="xs"
+                  disabled={isDisabled}
+                  loading={rotate.isPending}
+                  onClick={() => rotate.mutate()}
+                >
+                  Rotate
+                </Button>
+              )
+            }
+          </Gate>
+        </Group>
+      </Stack>
+    </section>
+  )
+}
+
+function Deletion({ webhook: { id, url } }: { webhook: Webhook }) {
+  const [isOpen, setOpen] = useState(false)
+  const navigate = useNavigate()
+  const remove = useMutation({
+    mutationFn: () =>
+      unwrap(
+        client.DELETE('/dashboard/webhooks/{webhookId}', { params: { path: { webhookId: id } } }),
+      ),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
+      await navigate({ to: '/app/webhooks' })
+    },
+  })
+  const { host } = new URL(url)
+  return (
+    <section>
+      <Title order={2}>Delete</Title>
+      <Text size="sm" className="soft" mb="xs">
+        To stop it for a while, disable it instead.
+      </Text>
+      <Gate permission="webhooks.manage" what="delete webhooks">
+        {(isDisabled) => (
+          <Button
+            size="xs"
+            color="red"
+            variant="outline"
+            disabled={isDisabled}
+            onClick={() => setOpen(true)}
+          >
+            Delete this webhook
+          </Button>
+        )}
+      </Gate>
+      <ConfirmDialog
+        isOpen={isOpen}
+        onClose={() => setOpen(false)}
+        title="Delete this webhook"
+        consequence="Nothing more is sent to it, deliveries that wait are dropped, and its record of deliveries goes with it."
+        name={host}
+        action="Delete it"
+        isBusy={remove.isPending}
+        error={remove.error}
+        onConfirm={() => remove.mutate()}
+      />
+    </section>
+  )
+}

@@ -1,0 +1,70 @@
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useState } from 'react'
+import { ErrorBox } from './ErrorBox.tsx'
+
+type ConfirmProps = {
+  isOpen: boolean
+  onClose: () => void
+  title: string
+  /** The consequence, in a sentence. */
+  consequence: string
+  /** To be typed before it goes on; null where a click is enough. */
+  name: string | null
+  action: string
+  isBusy: boolean
+  error: Error | null
+  onConfirm: () => void
+}
+
+/** For what cannot be taken back. */
+export function ConfirmDialog(props: ConfirmProps) {
+  const { isOpen, onClose, title } = props
+  return (
+    <Modal opened={isOpen} onClose={onClose} title={title} centered>
+      {isOpen && <ConfirmForm {...props} />}
+    </Modal>
+  )
+}
+
+function ConfirmForm({
+  consequence,
+  name,
+  action,
+  isBusy,
+  error,
+  onConfirm,
+  onClose,
+}: ConfirmProps) {
+  const [typed, setTyped] = useState('')
+  const isSure = name === null || typed === name
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (isSure) onConfirm()
+      }}
+    >
+      <Stack>
+        <Text size="sm">{consequence}</Text>
+        {name !== null && (
+          <TextInput
+            label={`Type ${name} to go on`}
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+            autoComplete="off"
+            data-autofocus
+          />
+        )}
+        <ErrorBox error={error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Keep it
+          </Button>
+          <Button type="submit" color="red" disabled={!isSure} loading={isBusy}>
+            {action}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}

@@ -1,0 +1,24 @@
+import { Stack, Text } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { Icon, type IconName } from './Icon.tsx'
+
+/** Nothing here yet: what would be here, and how it comes to be. */
+export function EmptyState({
+  icon,
+  title,
+  children,
+}: {
+  icon: IconName
+  title: string
+  children?: ReactNode
+}) {
+  return (
+    <Stack align="center" gap="xs" py={48} px="md">
+      <span className="soft">
+        <Icon name={icon} size={28} />
+      </span>
+      <Text fw={600}>{title}</Text>
+      {children}
+    </Stack>
+  )
+}

@@ -1,0 +1,64 @@
+import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { ErrorBox } from './ErrorBox.tsx'
+
+const NAME_LENGTH_MAX = 200
+
+type NameProps = {
+  isOpen: boolean
+  onClose: () => void
+  title: string
+  label: string
+  description?: string
+  /** What it is called now; nothing for something new. */
+  name?: string
+  action: string
+  /** Makes the change; its failure is shown beside the field. */
+  onSave: (name: string) => Promise<unknown>
+}
+
+/** Asks for a name: of something new, or another one. */
+export function NameDialog(props: NameProps) {
+  const { isOpen, onClose, title } = props
+  return (
+    <Modal opened={isOpen} onClose={onClose} title={title} centered>
+      {isOpen && <NameForm {...props} />}
+    </Modal>
+  )
+}
+
+function NameForm({ label, description, name = '', action, onSave, onClose }: NameProps) {
+  const [typed, setTyped] = useState(name)
+  const save = useMutation({ mutationFn: () => onSave(typed.trim()), onSuccess: onClose })
+  const isChange = typed.trim() !== '' && typed.trim() !== name
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (isChange) save.mutate()
+      }}
+    >
+      <Stack>
+        <TextInput
+          label={label}
+          description={description}
+          value={typed}
+          onChange={(event) => setTyped(event.currentTarget.value)}
+          maxLength={NAME_LENGTH_MAX}
+          autoComplete="off"
+          data-autofocus
+        />
+        <ErrorBox error={save.error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" disabled={!isChange} loading={save.isPending}>
+            {action}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}

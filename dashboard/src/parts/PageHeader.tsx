@@ -1,0 +1,29 @@
+import { Group, Text, Title } from '@mantine/core'
+import { useDocumentTitle } from '@mantine/hooks'
+import type { ReactNode } from 'react'
+
+/** What this page is for, in a line, and what can be done here. */
+export function PageHeader({
+  title,
+  about,
+  children,
+}: {
+  title: string
+  about?: string
+  children?: ReactNode
+}) {
+  useDocumentTitle(`${title} · Annals`)
+  return (
+    <Group justify="space-between" align="flex-start" mb="md" gap="sm">
+      <div>
+        <Title order={1}>{title}</Title>
+        {about && (
+          <Text className="soft" size="sm" maw={640}>
+            {about}
+          </Text>
+        )}
+      </div>
+      <Group gap="xs">{children}</Group>
+    </Group>
+  )
+}

@@ -1,0 +1,39 @@
+import { Alert, Button, Code, CopyButton, Group, Stack, Text } from '@mantine/core'
+
+/** A secret that is shown once, with what it is good for. */
+export function SecretBox({
+  label,
+  secret,
+  children,
+}: {
+  label: string
+  secret: string
+  children?: React.ReactNode
+}) {
+  return (
+    <Alert color="yellow" variant="light" title={`${label}: copy it now, it is not shown again`}>
+      <Stack gap="xs">
+        <Group wrap="nowrap" align="center">
+          <Code
+            data-testid="secret"
+            block
+            style={{ flex: 1, minWidth: 0, whiteSpace: 'pre-wrap', wordBreak: 'break-all' }}
+          >
+            {secret}
+          </Code>
+          <CopyButton value={secret}>
+            {({ copied, copy }) => (
+              <Button size="xs" variant="default" onClick={copy} style={{ flexShrink: 0 }}>
+                {copied ? 'Copied' : 'Copy'}
+              </Button>
+            )}
+          </CopyButton>
+        </Group>
+        {children}
+        <Text size="xs" className="soft">
+          The service keeps a hash only. Whoever loses it makes a new one.
+        </Text>
+      </Stack>
+    </Alert>
+  )
+}

@@ -1,0 +1,14 @@
+import { Tooltip } from '@mantine/core'
+import { ago, formatLocal, formatUtc, type TimeStyle } from './time.ts'
+
+/** An instant in the viewer's zone; UTC and how long ago on hover. */
+export function TimeText({ at, style = 'full' }: { at: string | number; style?: TimeStyle }) {
+  const ms = typeof at === 'number' ? at : Date.parse(at)
+  return (
+    <Tooltip label={`${formatUtc(ms)} · ${ago(ms, Date.now())}`} withinPortal>
+      <time dateTime={new Date(ms).toISOString()} className="numeric">
+        {formatLocal(ms, style)}
+      </time>
+    </Tooltip>
+  )
+}

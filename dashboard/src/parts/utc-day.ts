@@ -1,0 +1,24 @@
+const DAY_MS = 86_400_000
+
+const DAY = new Intl.DateTimeFormat('en', {
+  weekday: 'short',
+  month: 'short',
+  day: 'numeric',
+  year: 'numeric',
+  timeZone: 'UTC',
+})
+
+export function formatDay(dayMs: number): string {
+  return DAY.format(dayMs)
+}
+
+/** Where the day of UTC begins that holds this instant. */
+export function dayOf(atMs: number): number {
+  return Math.floor(atMs / DAY_MS) * DAY_MS
+}
+
+/** The last `count` days, the one that holds this instant included. */
+export function lastDays(count: number, nowMs: number): number[] {
+  const today = dayOf(nowMs)
+  return Array.from({ length: count }, (_, index) => today - (count - 1 - index) * DAY_MS)
+}

@@ -1,0 +1,119 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from '@tanstack/react-router'
+import { readCompanySearch } from './pages/company/usage-search.ts'
+import { readExplorerSearch } from './pages/explorer/explorer-search.ts'
+import { readExportsSearch } from './pages/exports/exports-search.ts'
+import { readKeysSearch } from './pages/keys/keys-search.ts'
+import { Shell } from './shell/Shell.tsx'
+import { NotFound, PageFailure } from './shell/Failure.tsx'
+
+const root = createRootRoute({ notFoundComponent: NotFound, errorComponent: PageFailure })
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/app/explorer' })
+  },
+})
+
+const link = createRoute({
+  getParentRoute: () => root,
+  path: '/app/link',
+  component: lazyRouteComponent(() => import('./pages/sign-in/LinkPage.tsx'), 'LinkPage'),
+})
+
+/** Everything behind the sign-in. */
+const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell })
+
+const explorer = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/explorer',
+  validateSearch: readExplorerSearch,
+  component: lazyRouteComponent(() => import('./pages/explorer/ExplorerPage.tsx'), 'ExplorerPage'),
+})
+
+const welcome = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/welcome',
+  component: lazyRouteComponent(() => import('./pages/welcome/WelcomePage.tsx'), 'WelcomePage'),
+})
+
+const exportList = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/exports',
+  validateSearch: readExportsSearch,
+  component: lazyRouteComponent(() => import('./pages/exports/ExportsPage.tsx'), 'ExportsPage'),
+})
+
+const webhookList = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/webhooks',
+  component: lazyRouteComponent(() => import('./pages/webhooks/WebhooksPage.tsx'), 'WebhooksPage'),
+})
+
+const webhookDetail = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/webhooks/$webhookId',
+  component: lazyRouteComponent(() => import('./pages/webhooks/WebhookPage.tsx'), 'WebhookPage'),
+})
+
+const keys = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/keys',
+  validateSearch: readKeysSearch,
+  component: lazyRouteComponent(() => import('./pages/keys/KeysPage.tsx'), 'KeysPage'),
+})
+
+const integrity = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/integrity',
+  component: lazyRouteComponent(
+    () => import('./pages/integrity/IntegrityPage.tsx'),
+    'IntegrityPage',
+  ),
+})
+
+const company = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/company/$section',
+  validateSearch: readCompanySearch,
+  component: lazyRouteComponent(() => import('./pages/company/CompanyPage.tsx'), 'CompanyPage'),
+})
+
+const account = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/account',
+  component: lazyRouteComponent(() => import('./pages/company/AccountPage.tsx'), 'AccountPage'),
+})
+
+export const router = createRouter({
+  routeTree: root.addChildren([
+    home,
+    link,
+    shell.addChildren([
+      explorer,
+      welcome,
+      exportList,
+      webhookList,
+      webhookDetail,
+      keys,
+      integrity,
+      company,
+      account,
+    ]),
+  ]),
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+})
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router
+  }
+}

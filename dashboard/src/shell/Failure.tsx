@@ -1,0 +1,29 @@
+import { Button, Center, Stack, Text, Title } from '@mantine/core'
+import type { ErrorComponentProps } from '@tanstack/react-router'
+import { AnchorLink } from '../parts/AnchorLink.tsx'
+import { ErrorBox } from '../parts/ErrorBox.tsx'
+
+export function NotFound() {
+  return (
+    <Center mih="60vh" p="md">
+      <Stack align="center" gap="xs">
+        <Title order={1}>There is no such page</Title>
+        <Text className="soft">The link may be old, or cut off at its end.</Text>
+        <AnchorLink to="/app/explorer">Go to the explorer</AnchorLink>
+      </Stack>
+    </Center>
+  )
+}
+
+export function PageFailure({ error, reset }: Pick<ErrorComponentProps, 'error' | 'reset'>) {
+  return (
+    <Center mih="60vh" p="md">
+      <Stack maw={480}>
+        <ErrorBox error={error instanceof Error ? error : new Error(String(error))} />
+        <Button variant="default" onClick={reset}>
+          Try again
+        </Button>
+      </Stack>
+    </Center>
+  )
+}

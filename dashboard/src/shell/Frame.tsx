@@ -1,0 +1,61 @@
+import { Group } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { Icon } from '../parts/Icon.tsx'
+import classes from './Frame.module.css'
+import { COMPANY_NAVIGATION, MAIN_NAVIGATION, type NavigationItem } from './navigation.ts'
+import { useSigned } from './session-context.tsx'
+import { UserMenu } from './UserMenu.tsx'
+import { WorkspacePicker } from './WorkspacePicker.tsx'
+
+/** Where on the left, which workspace on top, the answer in the middle. */
+export function Frame({ children }: { children: ReactNode }) {
+  const { may } = useSigned()
+  const main = MAIN_NAVIGATION.filter(({ permission }) => may(permission))
+  const company = COMPANY_NAVIGATION.filter(({ permission }) => may(permission))
+  return (
+    <div className={classes.frame}>
+      <a className={classes.skip} href="#content">
+        Skip to the content
+      </a>
+      <nav className={classes.side} aria-label="Main">
+        <div className={classes.brand}>
+          <img src="/assets-static/mark.svg" width="22" height="22" alt="" />
+          Annals
+        </div>
+        {main.map((item) => (
+          <NavigationLink item={item} key={item.to} />
+        ))}
+        <div className={classes.group}>Company</div>
+        {company.map((item) => (
+          <NavigationLink item={item} key={item.to} />
+        ))}
+      </nav>
+      <div className={classes.main}>
+        <header className={classes.top}>
+          <WorkspacePicker />
+          <Group gap="xs">
+            <UserMenu />
+          </Group>
+        </header>
+        <main id="content" className={classes.content} tabIndex={-1}>
+          {children}
+        </main>
+      </div>
+      <nav className={classes.bottom} aria-label="Main, on a small screen">
+        {main.map((item) => (
+          <NavigationLink item={item} key={item.to} />
+        ))}
+      </nav>
+    </div>
+  )
+}
+
+function NavigationLink({ item: { to, label, icon } }: { item: NavigationItem }) {
+  return (
+    <Link to={to} className={classes.item}>
+      <Icon name={icon} />
+      {label}
+    </Link>
+  )
+}

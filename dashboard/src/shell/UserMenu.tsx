@@ -1,0 +1,59 @@
+import { Button, Menu, Text, useMantineColorScheme } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { client, unwrap } from '../api/client.ts'
+import { forgetSession } from '../api/query-client.ts'
+import { Icon } from '../parts/Icon.tsx'
+import { COMPANY_NAVIGATION } from './navigation.ts'
+import { useSigned } from './session-context.tsx'
+
+export function UserMenu() {
+  const { session, may } = useSigned()
+  const { colorScheme, setColorScheme } = useMantineColorScheme()
+  const signOut = useMutation({
+    mutationFn: () => unwrap(client.DELETE('/dashboard/session')),
+    onSettled: forgetSession,
+  })
+  const company = COMPANY_NAVIGATION.filter(({ permission }) => may(permission))
+  return (
+    <Menu position="bottom-end" width={220}>
+      <Menu.Target>
+        <Button
+          variant="subtle"
+          color="gray"
+          size="xs"
+          rightSection={<Icon name="down" size={12} />}
+        >
+          <Text span size="sm" maw={180} truncate>
+            {session.user.email}
+          </Text>
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          {session.company.name} · {session.user.role.toLowerCase()}
+        </Menu.Label>
+        <Menu.Item component={Link} to="/app/account">
+          Account and sessions
+        </Menu.Item>
+        <Menu.Item
+          onClick={() => setColorScheme(colorScheme === 'dark' ? 'light' : 'dark')}
+          leftSection={<Icon name={colorScheme === 'dark' ? 'sun' : 'moon'} size={14} />}
+        >
+          {colorScheme === 'dark' ? 'Light theme' : 'Dark theme'}
+        </Menu.Item>
+        <Menu.Divider hiddenFrom="sm" />
+        {company.map(({ to, label }) => (
+          <Menu.Item component={Link} to={to} key={to} hiddenFrom="sm">
+            {label}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
+        <Menu.Item component="a" href="/docs" target="_blank">
+          API reference
+        </Menu.Item>
+        <Menu.Item onClick={() => signOut.mutate()}>Sign out</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  )
+}

@@ -1,0 +1,24 @@
+import { Select } from '@mantine/core'
+import { useSigned } from './session-context.tsx'
+
+const ALL = 'all'
+
+/** Which workspace the pages are about. One alone needs no choice. */
+export function WorkspacePicker() {
+  const { session, workspace, chooseWorkspace } = useSigned()
+  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
+  const options = customers.map(({ id, name }) => ({ value: id, label: name }))
+  return (
+    <Select
+      aria-label="Workspace"
+      size="xs"
+      w={220}
+      allowDeselect={false}
+      searchable={options.length > 8}
+      data={options.length > 1 ? [{ value: ALL, label: 'All workspaces' }, ...options] : options}
+      value={workspace?.id ?? ALL}
+      onChange={(value) => chooseWorkspace(value === ALL ? null : value)}
+      nothingFoundMessage="No workspace of that name"
+    />
+  )
+}

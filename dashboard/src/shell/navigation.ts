@@ -1,0 +1,30 @@
+import type { Permission } from '../api/session.ts'
+import type { IconName } from '../parts/Icon.tsx'
+
+export type NavigationItem = {
+  to: string
+  label: string
+  icon: IconName
+  /** Without it the page has nothing to show, and is not named. */
+  permission: Permission
+}
+
+export const MAIN_NAVIGATION: readonly NavigationItem[] = [
+  { to: '/app/explorer', label: 'Explorer', icon: 'search', permission: 'events.read' },
+  { to: '/app/exports', label: 'Exports', icon: 'export', permission: 'exports.read' },
+  { to: '/app/webhooks', label: 'Webhooks', icon: 'webhook', permission: 'webhooks.read' },
+  { to: '/app/keys', label: 'Keys', icon: 'key', permission: 'keys.read' },
+  { to: '/app/integrity', label: 'Integrity', icon: 'shield', permission: 'integrity.read' },
+]
+
+export const COMPANY_NAVIGATION: readonly NavigationItem[] = [
+  {
+    to: '/app/company/workspaces',
+    label: 'Workspaces',
+    icon: 'company',
+    permission: 'company.read',
+  },
+  { to: '/app/company/members', label: 'Members', icon: 'people', permission: 'members.read' },
+  { to: '/app/company/activity', label: 'Activity', icon: 'activity', permission: 'activity.read' },
+  { to: '/app/company/usage', label: 'Plan and usage', icon: 'chart', permission: 'usage.read' },
+]

@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto'
+import { globSync, readFileSync } from 'node:fs'
+import { extname, join, relative, sep } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { prefersGzip } from './accept-encoding.ts'
+
+const TYPES: Record<string, string> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+}
+const PACKED_TYPES: ReadonlySet<string> = new Set(['.js', '.css', '.svg'])
+/** Names hold a digest of the content, so what has a name never changes. */
+const FOREVER = 'public, max-age=31536000, immutable'
+const NONCE_MARK = '%STYLE_NONCE%'
+
+type PageFile = { type: string; plain: Buffer; gzip: Buffer | null; isHashed: boolean }
+
+/**
+ * The dashboard's pages: `/`, everything under `/app`, and what they are made of. The files are few and
+ * small, so they are read once and kept. Without them a page says how to get them.
+ */
+export function servePages(app: FastifyInstance, folder: string | null): void {
+  const index = folder === null ? MISSING_PAGE : readFileSync(join(folder, 'index.html'), 'utf8')
+  const hidden = { schema: { hide: true } }
+  for (const path of ['/', '/app', '/app/*']) {
+    app.get(path, hidden, (_request, reply) => sendIndex(index, reply))
+  }
+  if (folder === null) return
+  for (const [path, file] of readFiles(folder)) {
+    app.get(path, hidden, (request, reply) => sendFile(file, request, reply))
+  }
+}
+
+function readFiles(folder: string): Map<string, PageFile> {
+  const files = new Map<string, PageFile>()
+  for (const path of globSync(`${folder}/**/*`, { withFileTypes: false })) {
+    const type = TYPES[extname(path)]
+    if (type === undefined) continue
+    const plain = readFileSync(path)
+    const name = `/${relative(folder, path).split(sep).join('/')}`
+    const gzip = PACKED_TYPES.has(extname(path)) ? gzipSync(plain, { level: 9 }) : null
+    files.set(name, { type, plain, gzip, isHashed: name.startsWith('/assets/') })
+  }
+  return files
+}
+
+function sendIndex(index: string, reply: FastifyReply): FastifyReply {
+  const nonce = randomBytes(16).toString('base64')
+  return reply
+    .headers({
+      'content-security-policy': policyWith(nonce),
+      'referrer-policy': 'no-referrer',
+      'x-frame-options': 'DENY',
+      'cache-control': 'no-cache',
+    })
+    .type('text/html; charset=utf-8')
+    .send(index.replaceAll(NONCE_MARK, nonce))
+}
+
+/** Nothing from elsewhere, no script but our files, and no style but our files and what they add. */
+function policyWith(nonce: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
+
+function sendFile(
+  { type, plain, gzip, isHashed }: PageFile,
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const packed = prefersGzip(headers['accept-encoding']) ? gzip : null
+  return reply
+    .headers({
+      'cache-control': isHashed ? FOREVER : 'no-cache',
+      vary: 'accept-encoding',
+      ...(packed !== null && { 'content-encoding': 'gzip' }),
+    })
+    .type(type)
+    .send(packed ?? plain)
+}
+
+const MISSING_PAGE = `<!doctype html>
+<html lang="en">
+  <meta charset="utf-8">
+  <title>Annals</title>
+  <h1>The dashboard’s pages are not built</h1>
+  <p>The API works: see <a href="/docs">the reference</a>. For the pages, run <code>npm install</code> in the
+  project and start it again; a release has them built.</p>
+</html>
+`
