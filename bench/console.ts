@@ -123,7 +123,7 @@ async function waitForRollup(connection: EngineConnection): Promise<number> {
       // Short tails are left to be counted live.
       const { rows } = await client.query(
         `select 1 from chain_head h left join rollup_head r using (workspace_id)
-          where h.seq - coalesce(r.seen_seq, 0) > 500`,
+          where h.seq - coalesce(r.seen_seq, 0) > 1000`,
       )
       if (rows.length === 0) return (performance.now() - startedAt) / 1_000
       await new Promise((resolve) => setTimeout(resolve, 250))

@@ -52,7 +52,7 @@ create table app_user (
   constraint app_user_role_check CHECK ((role = ANY (ARRAY['OWNER'::text, 'ADMIN'::text, 'ANALYST'::text, 'VIEWER'::text])))
 );
 CREATE INDEX app_user__company_id ON public.app_user USING btree (company_id);
-grant insert, select, update on app_user to annals_serving;
+grant delete, insert, select, update on app_user to annals_serving;
 
 create table chain_head (
   workspace_id uuid not null,
@@ -117,6 +117,69 @@ grant insert, select on event to annals_serving;
 -- Its partitions: by range, and a default one.
 -- Each: CREATE UNIQUE INDEX <partition>__seq ON public.<partition> USING btree (workspace_id, seq);
 
+create table event_day (
+  workspace_id uuid not null,
+  day date not null,
+  events bigint not null,
+  bytes bigint not null,
+  constraint event_day_pkey PRIMARY KEY (workspace_id, day)
+) with (fillfactor=50);
+grant delete, insert, select, update on event_day to annals_keeper;
+grant delete, insert, select, update on event_day to annals_serving;
+
+create table event_field (
+  workspace_id uuid not null,
+  field text collate "C" not null,
+  value_count bigint not null,
+  dropped_seq bigint not null,
+  constraint event_field_pkey PRIMARY KEY (workspace_id, field)
+) with (fillfactor=50);
+grant delete, insert, select, update on event_field to annals_keeper;
+grant delete, insert, select, update on event_field to annals_serving;
+
+create table event_rollup (
+  workspace_id uuid not null,
+  grain_s integer not null,
+  bucket timestamp with time zone not null,
+  category text collate "C" not null,
+  action text collate "C" not null,
+  events bigint not null,
+  constraint event_rollup_pkey PRIMARY KEY (workspace_id, grain_s, bucket, category, action),
+  constraint event_rollup_events_check CHECK ((events > 0))
+) with (fillfactor=80);
+grant delete, insert, select, update on event_rollup to annals_keeper;
+grant delete, insert, select, update on event_rollup to annals_serving;
+
+create table event_value (
+  workspace_id uuid not null,
+  field text collate "C" not null,
+  value text collate "C" not null,
+  events bigint not null,
+  constraint event_value_pkey PRIMARY KEY (workspace_id, field, value),
+  constraint event_value_events_check CHECK ((events > 0))
+) with (fillfactor=80);
+grant delete, insert, select, update on event_value to annals_keeper;
+grant delete, insert, select, update on event_value to annals_serving;
+
+create table explorer_view (
+  company_id uuid not null,
+  id uuid not null,
+  workspace_id uuid,
+  owner_id uuid,
+  name text not null,
+  visibility text not null,
+  query jsonb not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint explorer_view_pkey PRIMARY KEY (company_id, id),
+  constraint explorer_view_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint explorer_view_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES app_user(id) ON DELETE SET NULL,
+  constraint explorer_view_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint explorer_view_visibility_check CHECK ((visibility = ANY (ARRAY['PRIVATE'::text, 'WORKSPACE'::text])))
+);
+CREATE INDEX explorer_view__owner_id ON public.explorer_view USING btree (owner_id);
+grant delete, insert, select, update on explorer_view to annals_serving;
+
 create table export_job (
   company_id uuid not null,
   id uuid not null,
@@ -138,6 +201,7 @@ create table export_job (
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
   expires_at timestamp with time zone not null,
+  created_by uuid,
   constraint export_job_pkey PRIMARY KEY (company_id, id),
   constraint export_job_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
   constraint export_job_format_check CHECK ((format = ANY (ARRAY['JSONL'::text, 'CSV'::text]))),
@@ -151,6 +215,23 @@ CREATE INDEX export_job__open ON public.export_job USING btree (expires_at) WHER
 CREATE INDEX export_job__workspace ON public.export_job USING btree (company_id, workspace_id, created_at, id);
 grant delete, insert, select, update on export_job to annals_serving;
 
+create table export_template (
+  company_id uuid not null,
+  id uuid not null,
+  workspace_id uuid,
+  owner_id uuid,
+  name text not null,
+  body jsonb not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint export_template_pkey PRIMARY KEY (company_id, id),
+  constraint export_template_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint export_template_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES app_user(id) ON DELETE SET NULL,
+  constraint export_template_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+);
+CREATE INDEX export_template__owner_id ON public.export_template USING btree (owner_id);
+grant delete, insert, select, update on export_template to annals_serving;
+
 create table idempotency_key (
   workspace_id uuid not null,
   key_digest uuid not null,
@@ -159,6 +240,34 @@ create table idempotency_key (
   constraint idempotency_key_pkey PRIMARY KEY (workspace_id, key_digest)
 );
 grant insert, select on idempotency_key to annals_serving;
+
+create table one_time_link (
+  id uuid not null,
+  company_id uuid not null,
+  kind text not null,
+  token_hash bytea not null,
+  email text collate "C" not null,
+  role text,
+  workspace_ids uuid[] default '{}'::uuid[] not null,
+  user_id uuid,
+  created_by uuid,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint one_time_link_pkey PRIMARY KEY (id),
+  constraint one_time_link_token_hash_key UNIQUE (token_hash),
+  constraint one_time_link_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint one_time_link_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE,
+  constraint one_time_link_check CHECK (((kind = 'INVITATION'::text) = (role IS NOT NULL))),
+  constraint one_time_link_check1 CHECK (((kind = 'RESET'::text) = (user_id IS NOT NULL))),
+  constraint one_time_link_email_check CHECK ((email = lower(email))),
+  constraint one_time_link_kind_check CHECK ((kind = ANY (ARRAY['INVITATION'::text, 'RESET'::text]))),
+  constraint one_time_link_role_check CHECK ((role = ANY (ARRAY['OWNER'::text, 'ADMIN'::text, 'ANALYST'::text, 'VIEWER'::text]))),
+  constraint one_time_link_token_hash_check CHECK ((length(token_hash) = 32))
+);
+CREATE INDEX one_time_link__company_id ON public.one_time_link USING btree (company_id, created_at);
+CREATE INDEX one_time_link__expires_at ON public.one_time_link USING btree (expires_at);
+CREATE UNIQUE INDEX one_time_link__invitation ON public.one_time_link USING btree (company_id, email) WHERE (kind = 'INVITATION'::text);
+grant delete, insert, select, update on one_time_link to annals_serving;
 
 create table project (
   workspace_id uuid not null,
@@ -172,6 +281,18 @@ create table project (
 );
 grant select on project to annals_keeper;
 grant insert, select, update on project to annals_serving;
+
+create table rollup_head (
+  workspace_id uuid not null,
+  floor_seq bigint not null,
+  seen_seq bigint not null,
+  day_seq bigint not null,
+  advanced_at timestamp with time zone not null,
+  constraint rollup_head_pkey PRIMARY KEY (workspace_id),
+  constraint rollup_head_check CHECK ((floor_seq <= seen_seq))
+) with (fillfactor=50);
+grant delete, insert, select, update on rollup_head to annals_keeper;
+grant delete, insert, select, update on rollup_head to annals_serving;
 
 create table schema_migration (
   version integer not null,
@@ -215,14 +336,55 @@ create table segment_draft (
 );
 grant delete, insert, select on segment_draft to annals_keeper;
 
+create table user_session (
+  id uuid not null,
+  user_id uuid not null,
+  token_hash bytea not null,
+  created_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  address text not null,
+  user_agent text not null,
+  constraint user_session_pkey PRIMARY KEY (id),
+  constraint user_session_token_hash_key UNIQUE (token_hash),
+  constraint user_session_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE,
+  constraint user_session_token_hash_check CHECK ((length(token_hash) = 32)),
+  constraint user_session_user_agent_check CHECK ((length(user_agent) <= 512))
+);
+CREATE INDEX user_session__expires_at ON public.user_session USING btree (expires_at);
+CREATE INDEX user_session__user_id ON public.user_session USING btree (user_id);
+grant delete, insert, select, update on user_session to annals_serving;
+
 create table user_workspace (
   user_id uuid not null,
   workspace_id uuid not null,
   constraint user_workspace_pkey PRIMARY KEY (user_id, workspace_id),
-  constraint user_workspace_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id),
+  constraint user_workspace_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE,
   constraint user_workspace_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace(id)
 );
 grant delete, insert, select on user_workspace to annals_serving;
+
+create table verify_run (
+  company_id uuid not null,
+  id uuid not null,
+  workspace_id uuid not null,
+  status text not null,
+  checked bigint not null,
+  total bigint not null,
+  verdict text,
+  bad_seq bigint,
+  bad_event_id uuid,
+  created_by uuid,
+  created_at timestamp with time zone not null,
+  beat_at timestamp with time zone not null,
+  finished_at timestamp with time zone,
+  constraint verify_run_pkey PRIMARY KEY (company_id, id),
+  constraint verify_run_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint verify_run_status_check CHECK ((status = ANY (ARRAY['RUNNING'::text, 'HOLDS'::text, 'BROKEN'::text, 'FAILED'::text, 'CANCELED'::text])))
+);
+CREATE INDEX verify_run__created ON public.verify_run USING btree (company_id, created_at);
+CREATE UNIQUE INDEX verify_run__running ON public.verify_run USING btree (company_id, workspace_id) WHERE (status = 'RUNNING'::text);
+grant delete, insert, select, update on verify_run to annals_serving;
 
 create table webhook (
   workspace_id uuid not null,

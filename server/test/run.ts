@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ensurePages } from '../src/command/build-pages.ts'
 import { startEngine } from '../src/platform/embedded-postgres.ts'
 import { createLogger } from '../src/platform/logger.ts'
 import { migrate } from '../src/platform/migrate.ts'
@@ -13,13 +14,15 @@ import { check } from './check.ts'
  * file clones the migrated template for itself. Arguments name single files to run instead.
  */
 const ROOT = join(import.meta.dirname, '../..')
-const FILES = ['server/src/**/*.test.ts', 'server/test/**/*.test.ts']
+const FILES = ['server/src/**/*.test.ts', 'server/test/**/*.test.ts', 'dashboard/test/**/*.test.ts']
+const NEEDS_PAGES = /(^|\/)dashboard\/test\/browser\//
 
 const chosen = process.argv.slice(2)
 const files = chosen.length > 0 ? chosen : globSync(FILES, { cwd: ROOT }).toSorted()
 process.exitCode = (chosen.length > 0 || check()) && (await runFiles()) ? 0 : 1
 
 async function runFiles(): Promise<boolean> {
+  const pages = files.some((file) => NEEDS_PAGES.test(file)) ? await buildPages() : null
   const dataDir = mkdtempSync(join(tmpdir(), 'annals-test-'))
   try {
     await using engine = await startEngine({
@@ -34,7 +37,11 @@ async function runFiles(): Promise<boolean> {
       {
         cwd: ROOT,
         stdio: 'inherit',
-        env: { ...process.env, TEST_CONNECTION: JSON.stringify(engine.connection) },
+        env: {
+          ...process.env,
+          TEST_CONNECTION: JSON.stringify(engine.connection),
+          ...(pages !== null && { TEST_PAGES: pages }),
+        },
       },
     )
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -44,4 +51,9 @@ async function runFiles(): Promise<boolean> {
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
+}
+
+/** Once, before anything runs: files side by side must not build into one folder. */
+async function buildPages(): Promise<string | null> {
+  return process.env.TEST_PAGES ?? (await ensurePages(createLogger('warn', 'stderr')))
 }

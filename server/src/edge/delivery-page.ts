@@ -3,6 +3,7 @@ import { ApiError } from '../errors.ts'
 import { listDeliveries } from '../outlet/webhook/delivery-store.ts'
 import type { Webhook } from '../outlet/webhook/webhook.ts'
 import type { CursorCodec } from '../platform/cursor.ts'
+import type { UserId } from '../platform/id.ts'
 import type { DeliveryQuery } from './schema/webhook.ts'
 import { deliveryRecord } from './webhook-record.ts'
 import type { WebhookDeps } from './webhook-resource.ts'
@@ -14,8 +15,10 @@ export async function readDeliveryPage(
   { db, cursors }: Pick<WebhookDeps, 'db' | 'cursors'>,
   webhook: Webhook,
   query: Static<typeof DeliveryQuery>,
+  /** Who reads it, where a cursor belongs to a member and not to the company. */
+  reader: UserId | null = null,
 ) {
-  const binding = bindingOf(webhook, query)
+  const binding = `${bindingOf(webhook, query)}${reader === null ? '' : `/${reader}`}`
   const limit = query.limit ?? LIMIT_DEFAULT
   const deliveries = await listDeliveries(db, {
     workspaceId: webhook.workspaceId,

@@ -14,6 +14,8 @@ export type FilterInput = {
   actorEmail?: string
   resourceType?: string
   resourceId?: string
+  traceId?: string
+  text?: string
 }
 
 /** `fromPath` is where `from` stands: a parameter's name, or a pointer into the body. */
@@ -36,5 +38,7 @@ export function readFilter(input: FilterInput, { fromPath }: { fromPath: string 
     actorEmail: input.actorEmail ?? null,
     resourceType: input.resourceType ?? null,
     resourceId: input.resourceId ?? null,
+    traceId: input.traceId?.toLowerCase() ?? null,
+    text: input.text ?? null,
   }
 }

@@ -3,6 +3,7 @@ import { createGzip } from 'node:zlib'
 
 /** What is sent: `finish` is called when all of it is on its way, and gives the trailers. */
 export type Sendable = {
+  /** Each is good until the next one is asked for. */
   chunks: () => AsyncIterable<Buffer>
   finish: () => Promise<{ rows: number; sha256: string }>
   /** Aborted when it must be cut. */

@@ -106,15 +106,17 @@ function overlapConflict(until: Date | null): ApiError {
   })
 }
 
-/** Without a rotation nothing changes. */
+/** Without a rotation nothing changes, and `onChange` is not called. */
 export async function finishOverlap(
   trx: Queryable,
   { clock }: Pick<ActionDeps, 'clock'>,
   { workspaceId, id }: Webhook,
+  onChange: () => void = () => {},
 ) {
   const webhook = await lockWebhook(trx, { workspaceId, id })
   if (!webhook) throw new ApiError('not_found')
   if (webhook.nextSecretAt !== null) {
+    onChange()
     const secrets = finishRotation(webhook.secrets)
     await updateSecrets(trx, webhook, { ...secrets, now: new Date(clock()) })
   }

@@ -1,6 +1,7 @@
 import type { ProjectId } from '../platform/id.ts'
 import type { EventFacets, SealedEvent } from './event.ts'
 import { facetsOf } from './facets.ts'
+import { foldCase } from './fold-case.ts'
 
 /**
  * Which events are meant. One type for the API, exports, the dashboard and saved views, so that the
@@ -14,6 +15,13 @@ export type EventFilter = EventFacets & {
   category: string | null
   action: string | null
   projectId: ProjectId | null
+  /** 32 hex digits in lower case. */
+  traceId: string | null
+  /**
+   * One of category, action, actor id, actor e-mail, resource type or resource id contains it; A to Z
+   * match either case, and every other character itself.
+   */
+  text: string | null
 }
 
 export const NO_FILTER: EventFilter = {
@@ -26,6 +34,8 @@ export const NO_FILTER: EventFilter = {
   actorEmail: null,
   resourceType: null,
   resourceId: null,
+  traceId: null,
+  text: null,
 }
 
 /** The fields that are compared for equality, in the order a cursor names them. */
@@ -37,6 +47,7 @@ export const EQUALITY_FIELDS = [
   'actorEmail',
   'resourceType',
   'resourceId',
+  'traceId',
 ] as const satisfies readonly (keyof EventFilter)[]
 
 /** One text for one filter, whatever the order its parts were given in. */
@@ -45,6 +56,7 @@ export function filterText(filter: EventFilter): string {
     filter.fromMs,
     filter.toMs,
     ...EQUALITY_FIELDS.map((name) => filter[name]),
+    filter.text,
   ])
 }
 
@@ -55,10 +67,31 @@ export function matchesFilter(event: SealedEvent, filter: EventFilter): boolean 
   if (filter.category !== null && event.category !== filter.category) return false
   if (filter.action !== null && event.action !== filter.action) return false
   if (filter.projectId !== null && event.projectId !== filter.projectId) return false
+  if (filter.traceId !== null && event.traceId !== filter.traceId) return false
   const wanted = FACET_FIELDS.filter((name) => filter[name] !== null)
-  if (wanted.length === 0) return true
+  if (wanted.length === 0 && filter.text === null) return true
   const facets = facetsOf(event.actor, event.resource)
-  return wanted.every((name) => facets[name] === filter[name])
+  if (!wanted.every((name) => facets[name] === filter[name])) return false
+  return filter.text === null || holdsText({ ...event, ...facets }, filter.text)
+}
+
+/** Where a free text is looked for. */
+export const SEARCHED_FIELDS = [
+  'category',
+  'action',
+  'actorId',
+  'actorEmail',
+  'resourceType',
+  'resourceId',
+] as const satisfies readonly (keyof EventFilter)[]
+export type SearchedField = (typeof SEARCHED_FIELDS)[number]
+
+function holdsText(values: Record<SearchedField, string | null>, text: string): boolean {
+  const folded = foldCase(text)
+  return SEARCHED_FIELDS.some((name) => {
+    const value = values[name]
+    return value !== null && foldCase(value).includes(folded)
+  })
 }
 
 const FACET_FIELDS = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const

@@ -3,7 +3,13 @@ import { assertId, type WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { ChainHead, EventFacets, SealedEvent } from './event.ts'
-import { EQUALITY_FIELDS, type EventFilter } from './event-filter.ts'
+import {
+  EQUALITY_FIELDS,
+  type EventFilter,
+  SEARCHED_FIELDS,
+  type SearchedField,
+} from './event-filter.ts'
+import { foldCase } from './fold-case.ts'
 
 /** A place in the order of a page: newest first by timestamp, then id. */
 export type PagePlace = { timestampMs: number; id: string }
@@ -57,6 +63,8 @@ export async function listEvents(
     filter: EventFilter
     /** Events received before this are not hot. */
     hotSinceMs: number
+    /** The first hot event of the chain, for whoever knows it: it stands for `hotSinceMs`. */
+    hotFromId?: string
     after: PagePlace | null
     limit: number
   },
@@ -65,8 +73,7 @@ export async function listEvents(
     sql`workspace_id = ${query.workspaceId}`,
     ...filterConditions(query.filter),
     ...(query.after ? [afterCondition(query.after)] : []),
-    sql`id >= ${idFloor(earliestReceiptMs(query.filter, query.hotSinceMs))}::uuid`,
-    sql`received_at >= ${new Date(query.hotSinceMs)}`,
+    ...hotConditions(query),
   ]
   const { rows } = await sql<EventRow>`
     ${isPlanKept(query.filter, query.after) ? KEEP_PLAN : sql``}
@@ -78,6 +85,28 @@ export async function listEvents(
   return rows.slice(0, query.limit).map(toEvent)
 }
 
+function hotConditions({
+  filter,
+  hotSinceMs,
+  hotFromId,
+}: {
+  filter: EventFilter
+  hotSinceMs: number
+  hotFromId?: string
+}): RawBuilder<unknown>[] {
+  if (hotFromId !== undefined) return [hotFromCondition(filter, hotFromId)]
+  return [
+    sql`id >= ${idFloor(earliestReceiptMs(filter, hotSinceMs))}::uuid`,
+    sql`received_at >= ${new Date(hotSinceMs)}`,
+  ]
+}
+
+/** In a chain ids rise with the numbers, and an index has the id: no row needs to be looked at. */
+export function hotFromCondition(filter: EventFilter, hotFromId: string): RawBuilder<unknown> {
+  const earliest = idFloor(earliestReceiptMs(filter, 0))
+  return sql`id >= ${earliest > hotFromId ? earliest : hotFromId}::uuid`
+}
+
 /**
  * With one filter at most, one index is the right one whatever the values are, so its plan can be
  * kept. Not for a range with two ends: a plan that does not know them takes it for a sliver, and
@@ -86,7 +115,7 @@ export async function listEvents(
 function isPlanKept(filter: EventFilter, after: PagePlace | null): boolean {
   const hasTwoEnds = filter.fromMs !== null && (filter.toMs !== null || after !== null)
   const count = EQUALITY_FIELDS.filter((name) => filter[name] !== null).length
-  return count <= 1 && !hasTwoEnds
+  return count <= 1 && !hasTwoEnds && filter.traceId === null && filter.text === null
 }
 
 const ROUNDED_LIMITS = [51, 201] as const
@@ -125,7 +154,7 @@ export async function listChainRun(
 }
 
 /** The row comparison follows the index; `ts <=` beside it is what prunes. */
-function afterCondition({ timestampMs, id }: PagePlace): RawBuilder<unknown> {
+export function afterCondition({ timestampMs, id }: PagePlace): RawBuilder<unknown> {
   const at = new Date(timestampMs)
   return sql`ts <= ${at} and (ts, id) < (${at}, ${id}::uuid)`
 }
@@ -142,7 +171,28 @@ export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
   if (filter.actorEmail !== null) conditions.push(sql`actor_email = ${filter.actorEmail}`)
   if (filter.resourceType !== null) conditions.push(sql`resource_type = ${filter.resourceType}`)
   if (filter.resourceId !== null) conditions.push(sql`resource_id = ${filter.resourceId}`)
+  if (filter.traceId !== null) conditions.push(sql`trace_id = ${filter.traceId}::uuid`)
+  if (filter.text !== null) conditions.push(textCondition(filter.text))
   return conditions
+}
+
+/** The columns are `collate "C"`, so `lower` folds A to Z alone, as `foldCase` does. */
+function textCondition(text: string): RawBuilder<unknown> {
+  const folded = foldCase(text)
+  const places = SEARCHED_FIELDS.map(
+    (name) => sql`position(${folded} in lower(${SEARCHED_COLUMNS[name]})) > 0`,
+  )
+  return sql`(${sql.join(places, sql` or `)})`
+}
+
+/** The column that holds a copy of each field. */
+export const SEARCHED_COLUMNS: Record<SearchedField, RawBuilder<unknown>> = {
+  category: sql`category`,
+  action: sql`action`,
+  actorId: sql`actor_id`,
+  actorEmail: sql`actor_email`,
+  resourceType: sql`resource_type`,
+  resourceId: sql`resource_id`,
 }
 
 /** A timestamp is at most a day ahead of its receipt, so `from` says which partitions can hold it. */

@@ -1,24 +1,25 @@
 import { type RawBuilder, sql } from 'kysely'
-import { copyOut, CopyTooLargeError, splitCopyLine } from '../platform/copy-out.ts'
-import { assertId, type WorkspaceId } from '../platform/id.ts'
+import { copyOut, CopyTooLargeError } from '../platform/copy-out.ts'
+import type { WorkspaceId } from '../platform/id.ts'
 import type { Database, Queryable } from '../platform/pg.ts'
-import type { SealedEvent } from './event.ts'
 import type { EventFilter } from './event-filter.ts'
 import { filterConditions } from './event-store.ts'
+import { HotPage } from './hot-page.ts'
 
 /** A statement looks at no more events than these, however few of them match. */
 const SEQS_PER_PAGE_MAX = 50_000
 /** A page that turns out larger is read again in smaller ones. */
 const PAGE_BYTES_MAX = 8 * 1_024 * 1_024
 
-/** In the order of `toEvent` below. Plain columns: what can be made here is not made by the database. */
-const COLUMNS = sql`
-  seq, id, (date_part('epoch', ts) * 1000)::bigint, (date_part('epoch', received_at) * 1000)::bigint,
-  company_id, project_id, category, action, actor, resource, metadata, trace_id,
-  encode(hash, 'hex'), encode(prev_hash, 'hex'), sealed, salts`
+/** Most events have about these; what has more makes the page grow. */
+const ROW_BYTES = 1_024
+/** One that is larger is not kept for a small page. */
+const ROOM_TIMES_MAX = 4
 
-/** Events of a chain in its order, and up to where it was looked. */
-export type HotPage = { events: SealedEvent[]; lookedSeq: number }
+/** As `HotPage` reads them: first those of one size. What can be made here is not made by the database. */
+const COLUMNS = sql`
+  id, seq, ts, received_at, company_id, hash, prev_hash,
+  project_id, trace_id, category, action, actor, resource, metadata, sealed, salts`
 
 /** The events of a run that match, as many as wanted or fewer: `lookedSeq` says where to go on. */
 export async function readHotPage(
@@ -29,12 +30,15 @@ export async function readHotPage(
     toSeq,
     filter,
     limit,
+    reuse = null,
   }: {
     workspaceId: WorkspaceId
     fromSeq: number
     toSeq: number
     filter: EventFilter
     limit: number
+    /** A page that nobody needs any more: this one may take its place in memory. */
+    reuse?: HotPage | null
   },
 ): Promise<HotPage> {
   const endSeq = Math.min(toSeq, fromSeq + SEQS_PER_PAGE_MAX - 1)
@@ -52,15 +56,21 @@ export async function readHotPage(
      limit ${limit}`.compile(db)
   let bytes: Buffer
   try {
-    bytes = await copyOut(pool, query, { bytesMax: PAGE_BYTES_MAX })
+    bytes = await copyOut(pool, query, { room: roomFor(limit, reuse), bytesMax: PAGE_BYTES_MAX })
   } catch (error) {
     if (!(error instanceof CopyTooLargeError) || limit === 1) throw error
     const smaller = { workspaceId, fromSeq, toSeq, filter, limit: Math.ceil(limit / 8) }
     return await readHotPage({ pool, db }, smaller)
   }
-  const events = parsePage(bytes.toString('utf8'), workspaceId)
-  const isWhole = events.length < limit
-  return { events, lookedSeq: isWhole ? endSeq : (events.at(-1)?.seq ?? endSeq) }
+  return new HotPage(bytes, { workspaceId, toSeq: endSeq, limit })
+}
+
+/** Memory that is new for every page would have to be collected several times a second. */
+function roomFor(limit: number, reuse: HotPage | null): Buffer {
+  const bytes = Math.min(limit * ROW_BYTES, PAGE_BYTES_MAX)
+  const old = reuse?.bytes.buffer
+  const isFit = old && old.byteLength >= bytes && old.byteLength <= bytes * ROOM_TIMES_MAX
+  return isFit ? Buffer.from(old) : Buffer.allocUnsafeSlow(bytes)
 }
 
 /** How many events of a run are in the table. */
@@ -73,38 +83,4 @@ export async function countRun(
       from event
      where workspace_id = ${workspaceId} and seq >= ${fromSeq} and seq <= ${toSeq}`.execute(db)
   return rows[0]?.count ?? 0
-}
-
-function parsePage(text: string, workspaceId: WorkspaceId): SealedEvent[] {
-  const events: SealedEvent[] = []
-  for (let start = 0; start < text.length;) {
-    const end = text.indexOf('\n', start)
-    events.push(toEvent(splitCopyLine(text.slice(start, end)), workspaceId))
-    start = end + 1
-  }
-  return events
-}
-
-function toEvent(fields: readonly (string | null)[], workspaceId: WorkspaceId): SealedEvent {
-  const [seq, id, timestampMs, receivedAtMs, companyId, projectId, category, action] = fields
-  const [actor, resource, metadata, traceId, hash, prevHash, sealed, salts] = fields.slice(8)
-  return {
-    seq: Number(seq),
-    id: assertId(id ?? ''),
-    timestampMs: Number(timestampMs),
-    receivedAtMs: Number(receivedAtMs),
-    companyId: assertId(companyId ?? ''),
-    workspaceId,
-    projectId: projectId ? assertId(projectId) : null,
-    category: category ?? '',
-    action: action ?? '',
-    actor: actor ?? null,
-    resource: resource ?? null,
-    metadata: metadata ?? null,
-    traceId: traceId?.replaceAll('-', '') ?? null,
-    hash: hash ?? '',
-    prevHash: prevHash ?? '',
-    sealed: sealed ?? '',
-    salts: salts ?? '',
-  }
 }

@@ -20,6 +20,11 @@ export type Tables = {
   explorer_view: ExplorerViewTable
   export_template: ExportTemplateTable
   verify_run: VerifyRunTable
+  rollup_head: RollupHeadTable
+  event_rollup: EventRollupTable
+  event_value: EventValueTable
+  event_field: EventFieldTable
+  event_day: EventDayTable
 }
 
 /** Set by the database, never changed. */
@@ -258,4 +263,42 @@ type VerifyRunTable = {
   created_at: Date
   beat_at: Date
   finished_at: Date | null
+}
+
+type RollupHeadTable = {
+  workspace_id: string
+  floor_seq: number
+  seen_seq: number
+  day_seq: number
+  advanced_at: Date
+}
+
+type EventRollupTable = {
+  workspace_id: string
+  grain_s: number
+  bucket: Date
+  category: string
+  action: string
+  events: number
+}
+
+type EventValueTable = {
+  workspace_id: string
+  field: string
+  value: string
+  events: number
+}
+
+type EventFieldTable = {
+  workspace_id: string
+  field: string
+  value_count: number
+  dropped_seq: number
+}
+
+type EventDayTable = {
+  workspace_id: string
+  day: string
+  events: number
+  bytes: number
 }

@@ -41,16 +41,17 @@ export async function createInvitation(
     createdBy: UserId | null
     nowMs: number
   },
-): Promise<NewLink> {
+): Promise<NewLink & { replacedRole: string | null }> {
   const { companyId, role, createdBy, nowMs } = invitation
   const email = invitation.email.toLowerCase()
   await lockCompany(trx, companyId)
-  await trx
+  const replaced = await trx
     .deleteFrom('one_time_link')
     .where('company_id', '=', companyId)
     .where('email', '=', email)
     .where('kind', '=', 'INVITATION')
-    .execute()
+    .returning('role')
+    .executeTakeFirst()
   await refuseMember(trx, { companyId, email })
   await refuseTooManyMembers(trx, companyId)
   const { link, row } = makeLink(nowMs, INVITATION_LIFE_MS)
@@ -67,7 +68,7 @@ export async function createInvitation(
       created_by: createdBy,
     })
     .execute()
-  return link
+  return { ...link, replacedRole: replaced?.role ?? null }
 }
 
 /** Call it inside a transaction. The password stays as it is until the link is used. */
@@ -157,6 +158,19 @@ export async function deleteResets(
         .offset(keep),
     )
     .execute()
+}
+
+/** What he made for others while he might: he has read these links, so they end with his right to make them. */
+export async function deleteLinksMadeBy(
+  db: Queryable,
+  { companyId, userId }: { companyId: CompanyId; userId: UserId },
+): Promise<number> {
+  const result = await db
+    .deleteFrom('one_time_link')
+    .where('company_id', '=', companyId)
+    .where('created_by', '=', userId)
+    .executeTakeFirst()
+  return Number(result.numDeletedRows)
 }
 
 /** Returns how many went. */

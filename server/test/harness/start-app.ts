@@ -46,6 +46,9 @@ export async function startTestApp(
     logger?: Logger
     patience?: Patience
     role?: ServeRole
+    downloadBytesMax?: number
+    /** With the built pages of the dashboard; without it there are none. */
+    pagesFolder?: string
   } = {},
 ): Promise<TestApp> {
   await using stack = new AsyncDisposableStack()
@@ -66,6 +69,10 @@ export async function startTestApp(
       ...(options.clock && { clock: options.clock }),
       ...(options.patience && { patience: options.patience }),
       ...(options.role && { role: options.role }),
+      ...(options.downloadBytesMax !== undefined && {
+        downloadBytesMax: options.downloadBytesMax,
+      }),
+      ...(options.pagesFolder !== undefined && { pagesFolder: options.pagesFolder }),
     }),
   )
   const url = app.url ?? ''

@@ -383,6 +383,57 @@ test('an admin gets somebody a new password by a link, but not himself', async (
   assert.equal((await admin.call('POST', `${memberPath(admin)}/reset-link`)).status, 409)
 })
 
+const openLink = (link: string) =>
+  annals.call('POST', '/dashboard/links/use', {
+    body: { token: link.split('#')[1], password: 'a long enough pass phrase' },
+  })
+
+test('a link that an admin made for somebody does not open the account of the owner he becomes', async () => {
+  const { owner, admin, join } = await founded()
+  const member = await join('ANALYST')
+  const { json } = await admin.call('POST', `${memberPath(member)}/reset-link`)
+  await owner.call('PATCH', memberPath(member), { body: { role: 'OWNER' } })
+  assert.equal((await openLink(json.link)).status, 404)
+})
+
+test('the links that a member made for others end when he is removed or made less', async () => {
+  const { company, owner, join } = await founded()
+  const member = await join('VIEWER')
+  const body = { role: 'VIEWER', workspaceIds: [company.workspace.id] }
+  for (const end of ['DELETE', 'PATCH']) {
+    const former = await join('ADMIN')
+    const reset = await former.call('POST', `${memberPath(member)}/reset-link`)
+    const invitation = await former.call('POST', '/dashboard/invitations', {
+      body: { email: `${newId()}@example.com`, role: 'ADMIN' },
+    })
+    const kept = await owner.call('POST', `${memberPath(member)}/reset-link`)
+    await owner.call(end, memberPath(former), end === 'PATCH' ? { body } : {})
+    assert.equal((await openLink(reset.json.link)).status, 404, end)
+    assert.equal((await openLink(invitation.json.link)).status, 404, end)
+    assert.equal((await openLink(kept.json.link)).status, 200, end)
+  }
+})
+
+test('only an owner withdraws or replaces the invitation of an owner', async () => {
+  const world = await founded()
+  const { owner, admin } = world
+  const email = `${newId()}@example.com`
+  const invite = (by: Member, role: string) =>
+    by.call('POST', '/dashboard/invitations', { body: { email, role } })
+  const { json } = await invite(owner, 'OWNER')
+  const withdrawn = await admin.call('DELETE', `/dashboard/invitations/${json.id}`)
+  assert.equal(withdrawn.json.code, 'insufficient_role')
+  assert.equal((await invite(admin, 'ADMIN')).json.code, 'insufficient_role')
+  assert.equal((await openLink(json.link)).json.user.role, 'OWNER')
+  assert.deepEqual(await actionsOf(world), ['MEMBER_INVITED', 'MEMBER_JOINED', 'LOGIN_SUCCEEDED'])
+})
+
+test('whoever is invited by an address can sign in with it', async () => {
+  const { admin } = await founded()
+  const body = { email: `${'a'.repeat(60)}@${'b'.repeat(190)}.com`, role: 'ADMIN' }
+  assert.equal((await admin.call('POST', '/dashboard/invitations', { body })).status, 400)
+})
+
 test("another company's members and invitations are as unknown as any other", async () => {
   const world = await founded()
   const { admin, company } = world

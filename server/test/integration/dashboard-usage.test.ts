@@ -46,3 +46,11 @@ test('a span of days that makes no sense is refused', async () => {
     assert.equal(json.code, 'invalid_request')
   }
 })
+
+test('an installation that limits no rates names none', async () => {
+  await using unlimited = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+  const owner = await signInAs(unlimited, await unlimited.found(), 'OWNER')
+  assert.equal((await owner.call('GET', '/dashboard/usage')).json.eventsPerSecondMax, null)
+  const limited = await signInAs(annals, await annals.found({ plan: 'PRO' }), 'OWNER')
+  assert.equal((await limited.call('GET', '/dashboard/usage')).json.eventsPerSecondMax, 2_000)
+})

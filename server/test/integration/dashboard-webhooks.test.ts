@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { withoutTable } from '../harness/console.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startReceiver } from '../harness/receiver.ts'
@@ -175,4 +176,41 @@ test('a change that another site’s page asks for is refused', async () => {
     assert.equal(json.code, 'cross_site')
   }
   assert.equal((await admin.call('GET', path)).json.status, 'ENABLED')
+})
+
+test('a body that is nested without end is judged like any other', async () => {
+  const { admin, path } = await founded()
+  for (const depth of [65, 5_000, 90_000]) {
+    const body = { body: '['.repeat(depth) + ']'.repeat(depth), signature: `v1=${'0'.repeat(64)}` }
+    const { status, json } = await admin.call('POST', `${path}/check-signature`, { body })
+    assert.deepEqual([status, json.finding], [200, 'no_match'], String(depth))
+  }
+})
+
+test('to end a rotation that there is not changes nothing, and the audit says nothing', async () => {
+  const { company, admin, path } = await founded()
+  assert.equal((await admin.call('POST', `${path}/finish-rotation`)).status, 200)
+  await admin.call('POST', `${path}/rotate-secret`)
+  for (const _ of [1, 2]) await admin.call('POST', `${path}/finish-rotation`)
+  const actions = (await readAudit(annals, company)).map(({ action }) => action)
+  assert.deepEqual(actions, ['WEBHOOK_CREATED', 'WEBHOOK_SECRET_ROTATED', 'WEBHOOK_SECRET_ROTATED'])
+})
+
+test('a place in the deliveries is for the member it was given to', async () => {
+  const { company, admin, path } = await founded()
+  for (const _ of [1, 2, 3]) await admin.call('POST', `${path}/test`)
+  const { json } = await admin.call('GET', `${path}/deliveries?limit=1`)
+  const onward = `${path}/deliveries?limit=1&cursor=${json.nextCursor}`
+  assert.equal((await admin.call('GET', onward)).json.data[0].sequence, 2)
+  const viewer = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
+  assert.equal((await viewer.call('GET', onward)).json.code, 'invalid_cursor')
+})
+
+test('where the database has no deliveries yet, the list is empty and says why', async () => {
+  const { admin, path } = await founded()
+  await withoutTable(annals, 'webhook_delivery', async () => {
+    const { status, json, headers } = await admin.call('GET', `${path}/deliveries`)
+    assert.deepEqual([status, json], [200, { data: [], nextCursor: null }])
+    assert.equal(headers.get('x-service-schema-drift'), 'webhook_delivery')
+  })
 })

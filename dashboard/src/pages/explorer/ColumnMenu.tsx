@@ -1,7 +1,6 @@
 import { ActionIcon, Checkbox, Popover, Stack } from '@mantine/core'
 import { Icon } from '../../parts/Icon.tsx'
 import { COLUMN_NAMES, type ColumnName, COLUMNS } from './columns.ts'
-import classes from './EventList.module.css'
 import type { Change } from './use-explorer.ts'
 
 /** Which columns there are; the address keeps it. */
@@ -21,14 +20,7 @@ export function ColumnMenu({
   return (
     <Popover position="bottom-end" shadow="md" trapFocus returnFocus>
       <Popover.Target>
-        <ActionIcon
-          variant="subtle"
-          color="gray"
-          size="sm"
-          aria-label="Columns"
-          title="Columns"
-          className={classes.columnMenu}
-        >
+        <ActionIcon variant="subtle" color="gray" size="sm" aria-label="Columns" title="Columns">
           <Icon name="columns" size={14} />
         </ActionIcon>
       </Popover.Target>

@@ -58,8 +58,10 @@ export function EventList(props: ListProps) {
               {COLUMNS[name].label}
             </span>
           ))}
+          <span role="columnheader" className={classes.columnMenu}>
+            <ColumnMenu columns={columns} change={change} />
+          </span>
         </div>
-        {!isSmall && <ColumnMenu columns={columns} change={change} />}
       </div>
       <div
         role="rowgroup"

@@ -12,7 +12,8 @@ import { FIELD_WORDS, TRACE_ID } from './filters.ts'
 import type { TimeWindow } from './time-window.ts'
 
 const PAUSE_MS = 150
-const VALUES_SHOWN_MAX = 20
+/** What fits without scrolling; whoever means another one types a part of it. */
+const VALUES_SHOWN_MAX = 10
 
 type MenuProps = {
   workspaceId: string | undefined
@@ -76,7 +77,9 @@ export function FilterMenu({ workspaceId, timeWindow, onChoose }: MenuProps) {
             }
           }}
         />
-        <Combobox.Options mah={320} style={{ overflowY: 'auto' }}>
+        <Combobox.Options
+          aria-label={field === null ? 'Fields' : `Values of ${FIELD_WORDS[field]}`}
+        >
           {field === null ? (
             <FieldOptions typed={typed} />
           ) : (

@@ -107,12 +107,13 @@ function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: C
             type="button"
             className={classes.kind}
             key={value}
-            aria-label={`Filter by ${by}: ${value}, ${formatCount(total)} events`}
+            title={`Filter by ${by}: ${value}`}
             onClick={() => change({ [by]: value })}
           >
             {swatch}
             <span className="truncate">{value}</span>
             <span className="soft numeric">{formatCount(total)}</span>
+            <VisuallyHidden>events, filter by this {by}</VisuallyHidden>
           </button>
         )
       })}

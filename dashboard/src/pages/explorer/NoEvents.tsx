@@ -45,9 +45,15 @@ export function NoEvents({
         <FirstEventCommand secret={null} />
         {may('keys.manage') ? (
           <Text size="sm">
-            Keys are under <AnchorLink to="/app/keys">Keys</AnchorLink>, and{' '}
-            <AnchorLink to="/app/welcome">the welcome page</AnchorLink> makes one and puts it in
-            place.
+            Keys are under{' '}
+            <AnchorLink underline="always" to="/app/keys">
+              Keys
+            </AnchorLink>
+            , and{' '}
+            <AnchorLink underline="always" to="/app/welcome">
+              the welcome page
+            </AnchorLink>{' '}
+            makes one and puts it in place.
           </Text>
         ) : (
           <Text size="sm" className="soft">
@@ -66,7 +72,10 @@ export function OnlyArchived({ count }: { count: number }) {
     <EmptyState icon="export" title="All events are archived">
       <Text size="sm" className="soft" ta="center" maw={440}>
         {formatCount(count)} events are kept in the archive, where this page does not look.{' '}
-        <AnchorLink to="/app/exports">Export</AnchorLink> them with the source “Archived”.
+        <AnchorLink underline="always" to="/app/exports">
+          Export
+        </AnchorLink>{' '}
+        them with the source “Archived”.
       </Text>
     </EmptyState>
   )

@@ -7,7 +7,6 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
-import classes from './ExportRow.module.css'
 import { DownloadLink } from './DownloadLink.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import type { RowActions } from './ExportRow.tsx'
@@ -28,7 +27,7 @@ export function ExportActions({
   const [dialog, setDialog] = useState<Dialog | null>(null)
   const mayMake = may('exports.create')
   return (
-    <Group gap={4} wrap="nowrap" justify="flex-end" className={classes.buttons}>
+    <Group gap={4} wrap="nowrap" justify="flex-end">
       {isOpen(job) ? (
         <DownloadLink job={job} onBegin={onDownload} />
       ) : (

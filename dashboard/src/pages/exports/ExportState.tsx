@@ -56,6 +56,8 @@ function HowFar({ job, progress }: { job: Export; progress: Progress | undefined
     case 'FAILED':
     case 'CANCELED':
       return finishedAt === null ? null : <TimeText at={finishedAt} style="clock" />
+    default:
+      return status satisfies never
   }
 }
 

@@ -64,7 +64,7 @@ export function TemplateRow({
         </span>
       </td>
       <td className={`${rows.actions} ${classes.actions}`}>
-        <Group gap={4} wrap="nowrap" justify="flex-end" className={classes.buttons}>
+        <Group gap={4} wrap="nowrap" justify="flex-end">
           <ExportGate what="run templates">
             {(isDisabled) => (
               <Button

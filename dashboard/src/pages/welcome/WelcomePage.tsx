@@ -89,7 +89,11 @@ function KeyStep({
     return (
       <Text size="sm" role="status">
         The key stands in the command now. It is shown only here and now, works for 90 days, and is
-        called “First key” under <AnchorLink to="/app/keys">Keys</AnchorLink>.
+        called “First key” under{' '}
+        <AnchorLink underline="always" to="/app/keys">
+          Keys
+        </AnchorLink>
+        .
       </Text>
     )
   }
@@ -111,16 +115,29 @@ function NextSteps() {
       </Title>
       <List size="sm" spacing={4}>
         <List.Item>
-          Look for events in the <AnchorLink to="/app/explorer">explorer</AnchorLink>, and save what
-          you often look for as a view.
+          Look for events in the{' '}
+          <AnchorLink underline="always" to="/app/explorer">
+            explorer
+          </AnchorLink>
+          , and save what you often look for as a view.
         </List.Item>
         <List.Item>
-          Take them out as a file under <AnchorLink to="/app/exports">Exports</AnchorLink>, or have
-          each sent on by a <AnchorLink to="/app/webhooks">webhook</AnchorLink>.
+          Take them out as a file under{' '}
+          <AnchorLink underline="always" to="/app/exports">
+            Exports
+          </AnchorLink>
+          , or have each sent on by a{' '}
+          <AnchorLink underline="always" to="/app/webhooks">
+            webhook
+          </AnchorLink>
+          .
         </List.Item>
         <List.Item>
           Prove that nothing was changed under{' '}
-          <AnchorLink to="/app/integrity">Integrity</AnchorLink>.
+          <AnchorLink underline="always" to="/app/integrity">
+            Integrity
+          </AnchorLink>
+          .
         </List.Item>
       </List>
     </section>

@@ -92,7 +92,9 @@ test('the chunks are the rows in order, up to the limit, and the result describe
       async (chains, format, rowLimit) => {
         const { ledger, ranges } = ledgerOf(chains)
         const run = runOf(readerOf(ledger), ranges, { format, rowLimit })
-        const bytes = Buffer.concat(await Array.fromAsync(run.chunks()))
+        const bytes = Buffer.concat(
+          await Array.fromAsync(run.chunks(), (chunk) => Buffer.from(chunk)),
+        )
         const events = chains.flat()
         const rows = events.slice(0, rowLimit).map(format === 'CSV' ? csvRow : jsonlRow)
         assert.equal(bytes.toString(), (format === 'CSV' ? CSV_HEADER : '') + rows.join(''))

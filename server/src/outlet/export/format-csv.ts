@@ -13,9 +13,9 @@ export function csvRow(event: SealedEvent): string {
   return (
     `${event.id},${event.seq},${formatUtcMs(event.timestampMs)},${formatUtcMs(event.receivedAtMs)}` +
     `,${event.companyId},${event.workspaceId},${event.projectId ?? ''}` +
-    `,${cell(event.category)},${cell(event.action)}` +
-    `,${cell(actor['id'])},${cell(actor['email'])},${cell(actor['role'])}` +
-    `,${cell(resource['type'])},${cell(resource['id'])},${cell(event.metadata)}` +
+    `,${csvCell(event.category)},${csvCell(event.action)}` +
+    `,${csvCell(actor['id'])},${csvCell(actor['email'])},${csvCell(actor['role'])}` +
+    `,${csvCell(resource['type'])},${csvCell(resource['id'])},${csvCell(event.metadata)}` +
     `,${event.traceId ?? ''},${event.hash},${event.prevHash}\r\n`
   )
 }
@@ -27,7 +27,7 @@ const NEEDS_QUOTES = /[",\r\n]/
 const PLAIN = /^[^=+\-@\t\r\n',"][^",\r\n]*$/
 
 /** Free text. An absent field is an empty cell; so is an empty text. */
-function cell(text: string | null | undefined): string {
+export function csvCell(text: string | null | undefined): string {
   if (text === null || text === undefined || text === '') return ''
   if (PLAIN.test(text)) return text
   const safe = RISKY_START.test(text) ? `'${text}` : text

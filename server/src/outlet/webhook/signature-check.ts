@@ -192,6 +192,9 @@ function bodiesOf({
   return bodies
 }
 
+/** An event may be nested 32 levels deep, and stands in a body that is less deep than that. */
+const DEPTH_MAX = 64
+
 /** Without blanks between its parts, and everything inside texts as it is. */
 function recompact(body: string): string | null {
   if (parse(body) === undefined) return null
@@ -200,7 +203,13 @@ function recompact(body: string): string | null {
 
 function reprint(body: string): string | null {
   const value = parse(body)
-  return value === undefined ? null : JSON.stringify(value, null, 2)
+  // Each level is a blank more on every line within: what is nested deeper than ours is not ours.
+  return value === undefined || isDeep(value) ? null : JSON.stringify(value, null, 2)
+}
+
+function isDeep(value: unknown, depth = 0): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return depth >= DEPTH_MAX || Object.values(value).some((inner) => isDeep(inner, depth + 1))
 }
 
 function parse(body: string): unknown {

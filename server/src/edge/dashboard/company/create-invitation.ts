@@ -36,7 +36,7 @@ export const createInvitation =
           operationId: 'createInvitation',
           summary: 'Invite somebody',
           description:
-            'By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. Only an OWNER invites an OWNER.',
+            'By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. Only an OWNER invites an OWNER, or replaces the invitation of one.',
           tags: ['Company'],
           body: InvitationInput,
           response: {
@@ -66,6 +66,8 @@ export const createInvitation =
               createdBy: self.userId,
               nowMs: deps.clock(),
             })
+            // What it takes the place of is gone only when this commits.
+            if (created.replacedRole === 'OWNER') refuseRole(self, 'owners.manage')
             note({
               action: 'MEMBER_INVITED',
               resource: { type: 'invitation', id: created.id },

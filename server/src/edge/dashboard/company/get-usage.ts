@@ -12,7 +12,9 @@ const DAYS_DEFAULT = 30
 
 /** GET /dashboard/usage: events and bytes by day, of the workspaces that the member sees. */
 export const getUsage =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>,
+  ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.get(
       '/dashboard/usage',
@@ -40,7 +42,9 @@ export const getUsage =
             listUsageDays(deps.db, { workspaceIds, from, to }),
           ),
           eventsLastMinute: await countLastMinute(deps.db, { workspaceIds, now }),
-          eventsPerSecondMax: PLAN_TERMS[viewer.plan].eventsPerSecondMax,
+          eventsPerSecondMax: deps.hasRateLimits
+            ? PLAN_TERMS[viewer.plan].eventsPerSecondMax
+            : null,
         }
       },
     )

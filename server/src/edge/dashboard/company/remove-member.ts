@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { refuseLastOwner } from '../../../tenancy/member-rules.ts'
 import { deleteMember } from '../../../tenancy/member-store.ts'
+import { deleteLinksMadeBy } from '../../../tenancy/one-time-link-store.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { MemberParams } from '../../schema/dashboard/member.ts'
@@ -23,7 +24,7 @@ export const removeMember =
           operationId: 'removeMember',
           summary: 'Remove a member',
           description:
-            'His sessions and his private views go with him; what he shared stays. Keys belong to the company and work on.',
+            'His sessions, his private views and the links that he made for others go with him; what he shared stays. Keys belong to the company and work on.',
           tags: ['Company'],
           params: MemberParams,
           response: {
@@ -41,10 +42,14 @@ export const removeMember =
             throw new ApiError('conflict', { message: 'Somebody else has to remove you.' })
           }
           await deleteMember(trx, member.id)
+          const endedLinks = await deleteLinksMadeBy(trx, {
+            companyId: self.companyId,
+            userId: member.id,
+          })
           note({
             action: 'MEMBER_REMOVED',
             resource: { type: 'user', id: member.id },
-            metadata: { email: member.email, role: member.role },
+            metadata: { email: member.email, role: member.role, endedLinks },
           })
         })
         return await reply.code(204).send(null)

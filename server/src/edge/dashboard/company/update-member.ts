@@ -1,6 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { CompanyId } from '../../../platform/id.ts'
+import type { Queryable } from '../../../platform/pg.ts'
 import { readGrant, refuseLastOwner } from '../../../tenancy/member-rules.ts'
 import * as memberStore from '../../../tenancy/member-store.ts'
+import { deleteLinksMadeBy, deleteResets } from '../../../tenancy/one-time-link-store.ts'
+import type { Role } from '../../../tenancy/user-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { MemberChange, MemberParams, MemberRecord } from '../../schema/dashboard/member.ts'
@@ -20,7 +24,7 @@ export const updateMember =
           operationId: 'updateMember',
           summary: 'Change a member',
           description:
-            'It holds from his next request on. Only an OWNER makes or changes an OWNER, and the last one stays.',
+            'It holds from his next request on. With another role, links to a new password for him end; with a lesser one, also the links that he made for others. Only an OWNER makes or changes an OWNER, and the last one stays.',
           tags: ['Company'],
           params: MemberParams,
           body: MemberChange,
@@ -41,6 +45,7 @@ export const updateMember =
           const workspaceIds = body.workspaceIds ?? (isWhole ? [] : (member.workspaceIds ?? []))
           const grant = await readGrant(trx, self.companyId, { role, workspaceIds })
           await memberStore.updateMember(trx, member.id, grant)
+          if (role !== member.role) await endOldLinks(trx, self.companyId, { member, role })
           note({
             action: 'MEMBER_CHANGED',
             resource: { type: 'user', id: member.id },
@@ -56,3 +61,14 @@ export const updateMember =
       },
     )
   }
+
+/** A link that an admin made for an analyst must not open the account of the owner he has become. */
+async function endOldLinks(
+  trx: Queryable,
+  companyId: CompanyId,
+  { member, role }: { member: memberStore.Member; role: Role },
+): Promise<void> {
+  const place = { companyId, userId: member.id }
+  await deleteResets(trx, { ...place, keep: 0 })
+  if (role !== 'OWNER') await deleteLinksMadeBy(trx, place)
+}

@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
 import { deleteInvitation } from '../../../tenancy/invitation-store.ts'
+import { refuseRole } from '../../auth/require-session.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { InvitationParams } from '../../schema/dashboard/member.ts'
@@ -21,6 +22,7 @@ export const withdrawInvitation =
         schema: {
           operationId: 'withdrawInvitation',
           summary: 'Withdraw an invitation',
+          description: 'Only an OWNER withdraws that of an OWNER.',
           tags: ['Company'],
           params: InvitationParams,
           response: {
@@ -30,11 +32,13 @@ export const withdrawInvitation =
         },
       },
       async (request, reply) => {
-        const { companyId } = request.viewer
+        const { viewer } = request
+        const { companyId } = viewer
         const invitationId = parseId<'link'>(request.params.invitationId)
         if (invitationId === null) throw new ApiError('not_found')
         await audited(deps, actorOf(request), async (trx, note) => {
           const { email, role } = await deleteInvitation(trx, { companyId, invitationId })
+          if (role === 'OWNER') refuseRole(viewer, 'owners.manage')
           note({
             action: 'INVITATION_WITHDRAWN',
             resource: { type: 'invitation', id: invitationId },

@@ -110,6 +110,7 @@ async function openStream(
   }
   const stream = new EventStream(reply, {
     onBeat: idHere,
+    onMissed: () => send('gap'),
     onClose: () => {
       clearInterval(check)
       stop()

@@ -40,7 +40,7 @@ export const getDashboardEvent =
           querystring: Type.Object({ ...EXPLORED_WORKSPACE }, STRICT),
           response: {
             200: Type.Unsafe<string>(EventDetail),
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found'),
+            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found', 'overloaded'),
           },
         },
       },

@@ -30,15 +30,14 @@ export const finishDashboardWebhookRotation =
       async (request) => {
         const { viewer, params } = request
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
-        return await audited(deps, actorOf(request), async (trx, note) => {
-          const finished = await finishOverlap(trx, deps, webhook)
-          note({
-            action: 'WEBHOOK_SECRET_ROTATED',
-            resource: resourceOf(webhook),
-            metadata: { overlapEnded: true },
-          })
-          return finished
-        })
+        const entry = {
+          action: 'WEBHOOK_SECRET_ROTATED',
+          resource: resourceOf(webhook),
+          metadata: { overlapEnded: true },
+        } as const
+        return await audited(deps, actorOf(request), (trx, note) =>
+          finishOverlap(trx, deps, webhook, () => note(entry)),
+        )
       },
     )
   }

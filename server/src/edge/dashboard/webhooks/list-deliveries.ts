@@ -3,6 +3,7 @@ import { readDeliveryPage } from '../../delivery-page.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DeliveryPage, DeliveryQuery, WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrDrift } from '../schema-drift.ts'
 import { getVisibleWebhook } from './visible-webhook.ts'
 
 /** GET /dashboard/webhooks/{webhookId}/deliveries: newest first, or onward from a sequence. */
@@ -25,9 +26,12 @@ export const listDashboardDeliveries =
           },
         },
       },
-      async ({ viewer, params, query }) => {
+      async ({ viewer, params, query }, reply) => {
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
-        return await readDeliveryPage(deps, webhook, query)
+        const [page] = await listOrDrift(reply, 'webhook_delivery', async () => [
+          await readDeliveryPage(deps, webhook, query, viewer.userId),
+        ])
+        return page ?? { data: [], nextCursor: null }
       },
     )
   }

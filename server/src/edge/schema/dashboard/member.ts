@@ -55,7 +55,7 @@ export const InvitationParams = Type.Object({ invitationId: Type.String() })
 
 export const InvitationInput = Type.Object(
   {
-    email: Type.String({ format: 'email', maxLength: 320 }),
+    email: Type.String({ format: 'email', maxLength: 254 }),
     role: Role,
     workspaceIds: Type.Optional(WorkspaceChoice),
   },

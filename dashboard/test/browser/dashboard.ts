@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { expect as playwrightExpect, type Page } from '@playwright/test'
+import { startTestApp, type TestApp } from '../../../server/test/harness/start-app.ts'
+import { startBrowser, type TestBrowser } from './browser.ts'
+import { openVisit, PATIENCE_MS, type Visit, type Visitor } from './visit.ts'
+
+/** Looks again until it holds, for as long as a page may take. */
+export const expect = playwrightExpect.configure({ timeout: PATIENCE_MS })
+
+/** Screenshots of tests that failed. */
+const RESULTS = join(import.meta.dirname, '../../test-results')
+
+export type Dashboard = {
+  annals: TestApp
+  /** A window of its own, of somebody who is signed in or of nobody. It is closed after the test. */
+  open: (visitor?: Visitor) => Promise<Page>
+  /** A test in the browser. At its end no page may have complained or asked for anything from elsewhere. */
+  promise: (name: string, work: () => Promise<void>) => void
+}
+
+/** The service with its pages, a database of its own and one browser, for the tests of one file. */
+export async function startDashboard({
+  env = {},
+}: { env?: Record<string, string> } = {}): Promise<Dashboard> {
+  const pagesFolder = process.env.TEST_PAGES
+  assert(pagesFolder, 'run tests with: npm test -- <file>')
+  const stack = new AsyncDisposableStack()
+  after(() => stack.disposeAsync())
+  const annals = stack.use(await startTestApp({ env, pagesFolder }))
+  const opened = await startBrowser()
+  if (opened) stack.use(opened)
+  const visits: Visit[] = []
+  return {
+    annals,
+    open: async (visitor = {}) => {
+      const visit = await openVisit(browserOf(opened), annals.url, visitor)
+      visits.push(visit)
+      return visit.page
+    },
+    promise: (name, work) =>
+      void test(name, { skip: opened === null && 'no Chromium starts here' }, () =>
+        watch(name, visits, work),
+      ),
+  }
+}
+
+function browserOf(opened: TestBrowser | null): TestBrowser['browser'] {
+  assert(opened)
+  return opened.browser
+}
+
+async function watch(name: string, visits: Visit[], work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+    assert.deepEqual(
+      visits.flatMap(({ complaints }) => complaints),
+      [],
+    )
+  } catch (error) {
+    await takePictures(name, visits)
+    throw error
+  } finally {
+    await Promise.all(visits.splice(0).map(({ context }) => context.close()))
+  }
+}
+
+async function takePictures(name: string, visits: readonly Visit[]): Promise<void> {
+  mkdirSync(RESULTS, { recursive: true })
+  const file = name.replaceAll(/[^a-z0-9]+/gi, '-').slice(0, 80)
+  for (const [index, { page }] of visits.entries()) {
+    await page.screenshot({ path: join(RESULTS, `${file}-${index + 1}.png`) }).catch(() => {})
+  }
+}

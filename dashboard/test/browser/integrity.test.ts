@@ -1,0 +1,37 @@
+import { sql } from 'kysely'
+import { asOwner } from '../../../server/test/harness/console.ts'
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { sendEvents } from '../../../server/test/harness/explorer.ts'
+import { expect, startDashboard } from './dashboard.ts'
+
+const { annals, open, promise } = await startDashboard()
+
+promise(
+  'the chain holds, and once somebody edits an event in the database the page names it',
+  async () => {
+    const company = await annals.found()
+    const ids = await sendEvents(
+      annals,
+      company.workspaceKey,
+      [1, 2, 3, 4, 5].map((nth) => ({ category: 'c', action: `number.${nth}` })),
+    )
+    const page = await open({
+      member: await signInAs(annals, company, 'ANALYST', [company.workspace.id]),
+    })
+    await page.goto('/app/integrity')
+    const chain = page.getByRole('region', { name: 'Production' })
+    await chain.getByRole('button', { name: 'Verify now' }).click()
+    await expect(chain.getByRole('status')).toContainText('The chain holds')
+    await expect(chain.getByRole('status')).toContainText('All 5 events hold')
+    await asOwner(annals, (db) =>
+      sql`update event set action = 'nothing happened' where id = ${ids[2]}`.execute(db),
+    )
+    await chain.getByRole('button', { name: 'Verify now' }).click()
+    await expect(chain.getByRole('status')).toContainText('The chain is broken')
+    await expect(chain.getByRole('status')).toContainText('does not hold at event 3')
+    await chain.getByRole('link', { name: 'Show that event' }).click()
+    const event = page.getByRole('complementary', { name: 'Event' })
+    await expect(event.getByRole('heading', { name: 'nothing happened' })).toBeVisible()
+    await expect(event.getByRole('region', { name: 'Chain' })).toContainText('does not hold')
+  },
+)

@@ -1,0 +1,70 @@
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { eventually } from '../../../server/test/harness/eventually.ts'
+import { expect, startDashboard } from './dashboard.ts'
+
+const { annals, open, promise } = await startDashboard()
+
+async function send(key: string): Promise<number> {
+  const body = { category: 'test', action: 'key.used' }
+  return (await annals.call('POST', '/v1/events', { key, body })).status
+}
+
+promise('a key is shown once, works at once, and is listed with its use', async () => {
+  const page = await open({ member: await signInAs(annals, await annals.found(), 'ADMIN') })
+  await page.goto('/app/keys')
+  await page.getByRole('button', { name: 'Create a key' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('billing service')
+  await dialog.getByRole('button', { name: 'Create' }).click()
+  await expect(dialog.getByText('it is not shown again')).toBeVisible()
+  const secret = await dialog.getByTestId('secret').innerText()
+  await expect(dialog.getByText(`Bearer ${secret}`)).toBeVisible()
+  expect(await send(secret)).toBe(201)
+  await dialog.getByRole('button', { name: 'I have copied it' }).click()
+  await page.reload()
+  const row = page.getByRole('row', { name: /billing service/ })
+  await expect(row).toContainText('Active')
+  await expect(page.locator('body')).not.toContainText(secret)
+  await eventually(async () => {
+    await page.reload()
+    await expect(row).toContainText('from 127.0.0.1', { timeout: 1_000 })
+  })
+})
+
+promise(
+  'a rotated key and its successor both work, until the old one is revoked by name',
+  async () => {
+    const company = await annals.found()
+    const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
+    await page.goto('/app/keys')
+    const [old] = [company.workspaceKey]
+    await page.getByRole('button', { name: 'Actions for Workspace key' }).click()
+    await page.getByRole('menuitem', { name: 'Rotate' }).click()
+    const dialog = page.getByRole('dialog')
+    await expect(dialog).toContainText('works on for 24 hours')
+    await dialog.getByRole('button', { name: 'Rotate' }).click()
+    const next = await dialog.getByTestId('secret').innerText()
+    await dialog.getByRole('button', { name: 'I have copied it' }).click()
+    expect(await send(next)).toBe(201)
+    expect(await send(old)).toBe(201)
+    const replaced = page.getByRole('row', { name: /Being replaced/ })
+    await replaced.getByRole('button', { name: /^Actions/ }).click()
+    await page.getByRole('menuitem', { name: 'Revoke' }).click()
+    await expect(dialog.getByRole('button', { name: 'Revoke' })).toBeDisabled()
+    await dialog.getByLabel(/to go on$/).fill('Workspace key')
+    await dialog.getByRole('button', { name: 'Revoke' }).click()
+    await expect(replaced).toHaveCount(0)
+    await eventually(async () => expect(await send(old)).toBe(401))
+    expect(await send(next)).toBe(201)
+  },
+)
+
+promise('“may this key…?” names the gate that says no', async () => {
+  const page = await open({ member: await signInAs(annals, await annals.found(), 'ADMIN') })
+  await page.goto('/app/keys?tab=check')
+  await page.getByRole('combobox', { name: 'May the key' }).click()
+  await page.getByRole('option', { name: /^Company key/ }).click()
+  await page.getByRole('button', { name: 'Ask' }).click()
+  await expect(page.getByRole('main')).toContainText(/workspace/i)
+  await expect(page.getByRole('main').getByRole('status')).toContainText(/no\b|not/i)
+})

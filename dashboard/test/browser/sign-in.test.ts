@@ -1,0 +1,112 @@
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { storeEvents } from '../../../server/test/harness/exports.ts'
+import { expect, startDashboard } from './dashboard.ts'
+
+const { annals, open, promise } = await startDashboard()
+
+promise(
+  'a wrong password is told, and the right one opens the page that was asked for',
+  async () => {
+    const { user } = await annals.found()
+    const page = await open()
+    await page.goto('/app/keys?tab=allowlist')
+    await page.getByLabel('E-mail').fill(user.email)
+    await page.getByLabel(/^Password/).fill('not the password')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await expect(page.getByRole('alert')).toContainText(/password/i)
+    await page.getByLabel(/^Password/).fill(user.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await expect(page.getByLabel('Addresses and ranges, one a line')).toBeVisible()
+    expect(new URL(page.url()).pathname).toBe('/app/keys')
+  },
+)
+
+promise('after signing out nothing of the company is left in the browser', async () => {
+  const company = await annals.found()
+  const member = await signInAs(annals, company, 'OWNER')
+  const page = await open({ member })
+  await page.goto('/app/company/workspaces')
+  await expect(page.getByRole('main')).toContainText('Production')
+  await page.getByRole('button', { name: member.email }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
+  await expect(page.locator('body')).not.toContainText('Production')
+  expect(await page.context().cookies()).toEqual([])
+  expect((await member.call('GET', '/dashboard/session')).status).toBe(401)
+  await page.goBack()
+  await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
+})
+
+promise('whoever is removed is shown the sign-in at his next click', async () => {
+  const company = await annals.found()
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
+  const page = await open({ member })
+  await page.goto('/app/integrity')
+  await expect(page.getByRole('region', { name: 'Production' })).toBeVisible()
+  const removed = await admin.call('DELETE', `/dashboard/members/${member.userId}`)
+  expect(removed.status).toBe(204)
+  await page.getByRole('navigation', { name: 'Main', exact: true }).getByText('Webhooks').click()
+  await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
+})
+
+promise('what a viewer may not do is there, disabled, with the reason', async () => {
+  const company = await annals.found()
+  const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
+  const page = await open({ member })
+  const forbidden = [
+    ['/app/explorer', 'Export exactly this', 'may not make exports'],
+    ['/app/exports', 'New export', 'may not make exports'],
+    ['/app/webhooks', 'New webhook', 'may not create webhooks'],
+    ['/app/integrity', 'Verify now', 'may not verify chains'],
+    ['/app/company/workspaces', 'Create a workspace', 'may not create workspaces'],
+  ] as const
+  for (const [path, name, reason] of forbidden) {
+    await page.goto(path)
+    const button = page.getByRole('button', { name }).first()
+    await expect(button).toBeDisabled()
+    // A disabled button hears no pointer; what is around it does.
+    await button.locator('..').hover()
+    await expect(page.getByRole('tooltip')).toHaveText(`Your role, viewer, ${reason}.`)
+  }
+})
+
+promise(
+  'pages that a role has no part in are not named, and say so when a link leads there',
+  async () => {
+    const company = await annals.found()
+    const member = await signInAs(annals, company, 'ANALYST', [company.workspace.id])
+    const page = await open({ member })
+    await page.goto('/app/keys')
+    await expect(page.getByText('Your role may not see keys')).toBeVisible()
+    const names = page.getByRole('navigation', { name: 'Main', exact: true }).getByRole('link')
+    await expect(names).toHaveText([
+      'Explorer',
+      'Exports',
+      'Webhooks',
+      'Integrity',
+      'Workspaces',
+      'Plan and usage',
+    ])
+  },
+)
+
+promise('an analyst sees the workspaces that he was given and nothing of the others', async () => {
+  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const [production, staging] = company.workspaces
+  if (!production || !staging) throw new Error('two were wished for')
+  await storeEvents(annals, production.workspaceKey, [{ category: 'c', action: 'hidden.one' }])
+  await storeEvents(annals, staging.workspaceKey, [{ category: 'c', action: 'shown.one' }])
+  const member = await signInAs(annals, company, 'ANALYST', [staging.id])
+  const page = await open({ member })
+  await page.goto('/app/explorer?workspaceId=all')
+  const events = page.getByRole('grid', { name: 'Events' })
+  await expect(events.getByRole('gridcell', { name: 'shown.one' })).toBeVisible()
+  await expect(events.getByRole('row')).toHaveCount(2)
+  await page.goto(`/app/explorer?workspaceId=${production.id}`)
+  await expect(page.getByRole('alert').first()).toBeVisible()
+  await expect(page.locator('body')).not.toContainText('hidden.one')
+  await page.goto('/app/integrity')
+  await expect(page.getByRole('region', { name: 'Staging' })).toBeVisible()
+  await expect(page.locator('body')).not.toContainText('Production')
+})

@@ -1,0 +1,81 @@
+import { createHmac } from 'node:crypto'
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { startReceiver } from '../../../server/test/harness/receiver.ts'
+import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
+import { expect, startDashboard } from './dashboard.ts'
+
+const { annals, open, promise } = await startDashboard({ env: ANY_DESTINATION })
+
+async function send(key: string, action: string): Promise<void> {
+  const { status } = await annals.call('POST', '/v1/events', {
+    key,
+    body: { category: 'c', action },
+  })
+  expect(status).toBe(201)
+}
+
+promise(
+  'a webhook made in the page delivers, signed with the secret that was shown, and the delivery is seen',
+  async () => {
+    await using receiver = await startReceiver()
+    const company = await annals.found()
+    const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
+    await page.goto('/app/webhooks')
+    await expect(page.getByText('No webhooks yet')).toBeVisible()
+    await page.getByRole('button', { name: 'New webhook' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Address').fill(receiver.url)
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    const secret = await dialog.getByTestId('secret').innerText()
+    await dialog.getByRole('button', { name: 'I have kept it' }).click()
+
+    await send(company.workspaceKey, 'invoice.paid')
+    const [request] = await receiver.waitFor(1)
+    const signed = createHmac('sha256', secret)
+      .update(request?.body ?? '')
+      .digest('hex')
+    expect(request?.headers['x-service-signature']).toContain(signed)
+
+    await page.getByRole('link', { name: receiver.url }).click()
+    await page
+      .getByRole('listitem')
+      .getByRole('button', { name: /Delivered/ })
+      .click()
+    const delivery = page.getByRole('dialog', { name: 'Delivery' })
+    await expect(delivery).toContainText('invoice.paid')
+    await expect(delivery).toContainText('Attempt 1')
+    await page.keyboard.press('Escape')
+
+    await page.goto('/app/explorer')
+    await page.getByRole('gridcell', { name: 'invoice.paid' }).click()
+    const deliveries = page.getByRole('region', { name: 'Deliveries' })
+    await expect(deliveries).toContainText('Delivered')
+    await expect(deliveries.getByRole('link', { name: receiver.url })).toBeVisible()
+  },
+)
+
+promise(
+  'a delivery that failed is shown with the receiver’s answer, and is sent again by a click',
+  async () => {
+    await using receiver = await startReceiver({ status: 400, body: 'I do not know this event' })
+    const company = await annals.found()
+    const admin = await signInAs(annals, company, 'ADMIN')
+    const made = await admin.call('POST', '/dashboard/webhooks', {
+      body: { workspaceId: company.workspace.id, url: receiver.url },
+    })
+    await send(company.workspaceKey, 'invoice.lost')
+    await receiver.waitFor(1)
+    const page = await open({ member: admin })
+    await page.goto(`/app/webhooks/${made.json.id}`)
+    await page
+      .getByRole('listitem')
+      .getByRole('button', { name: /Failed|retried/ })
+      .click()
+    const delivery = page.getByRole('dialog', { name: 'Delivery' })
+    await expect(delivery).toContainText('I do not know this event')
+    receiver.answer({ status: 200 })
+    await delivery.getByRole('button', { name: 'Send again' }).click()
+    await receiver.waitFor(2)
+    await expect(delivery).toContainText('Delivered')
+  },
+)

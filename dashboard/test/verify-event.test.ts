@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import vectors from '../../vectors/chain.json' with { type: 'json' }
+import {
+  canonical,
+  coreOf,
+  type ProvableEvent,
+  verifyEvent,
+} from '../src/pages/explorer/verify-event.ts'
+
+/** What only the event before can show; a look at one event alone does not. */
+const SEEN_BY_NEIGHBOURS = [
+  'a gap in seq',
+  'the event before has another hash',
+  'an id that does not ascend',
+]
+
+test('the browser’s check accepts every event of the vectors, and says what was erased', async () => {
+  for (const { events } of vectors.chains) {
+    for (const { title, event, core } of events) {
+      const row: ProvableEvent = event
+      const check = await verifyEvent(row)
+      assert.deepEqual(check.differences, [], title)
+      assert.equal(check.hash, row.hash, title)
+      assert.equal(coreOf(row), core, title)
+      const gone = (['actor', 'metadata', 'resource'] as const).filter(
+        (part) => part in row.sealed && row[part] === null,
+      )
+      assert.deepEqual(check.erased, gone, title)
+    }
+  }
+})
+
+test('the browser’s canonical text of every part is that of the vectors', () => {
+  for (const { events } of vectors.chains) {
+    for (const { title, canonical: texts, event } of events) {
+      for (const [part, text] of Object.entries(texts)) {
+        assert.equal(canonical(Reflect.get(event, part)), text, title)
+      }
+    }
+  }
+})
+
+test('the browser’s check says what differs in every tampered event that one row can show', async () => {
+  for (const { title, event } of vectors.tampered) {
+    const { differences } = await verifyEvent(event)
+    assert.equal(differences.length > 0, !SEEN_BY_NEIGHBOURS.includes(title), title)
+  }
+})

@@ -1,0 +1,92 @@
+import type { ServerResponse } from 'node:http'
+import type { FastifyReply } from 'fastify'
+
+const BEAT_MS = 15_000
+/** More is not kept for a client that takes too little: it misses what comes, and is told so. */
+const WAITING_BYTES_MAX = 2 * 1_024 * 1_024
+/** A client that takes nothing for so long is gone. */
+const STALL_MS_MAX = 30_000
+const RETRY_MS = 2_000
+
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  // A proxy that collects would hold events back.
+  'x-accel-buffering': 'no',
+  // When the stream ends, so does the connection: stopping waits for nobody.
+  connection: 'close',
+}
+
+export type StreamEvent = { id: string; event: string; data: string }
+
+type StreamOwner = {
+  /** Asked every 15 seconds where the client stands. */
+  onBeat: () => string
+  /** The client takes again, and has missed something. */
+  onMissed: () => void
+  onClose: () => void
+}
+
+/**
+ * Server-sent events to one client, ended by whoever owns it.
+ *
+ *   open ──too much waits──▶ full: events are left out ──the client took all──▶ open, `onMissed`
+ *   full ──nothing is taken for 30 s──▶ closed
+ */
+export class EventStream {
+  readonly #response: ServerResponse
+  readonly #beat: NodeJS.Timeout
+  readonly #onMissed: () => void
+  #stall: NodeJS.Timeout | null = null
+  #hasMissed = false
+
+  constructor(reply: FastifyReply, { onBeat, onMissed, onClose }: StreamOwner) {
+    reply.hijack()
+    this.#response = reply.raw
+    this.#onMissed = onMissed
+    for (const [name, value] of Object.entries({ ...reply.getHeaders(), ...HEADERS })) {
+      if (value !== undefined) this.#response.setHeader(name, value)
+    }
+    this.#write(`retry: ${RETRY_MS}\n\n`)
+    this.#beat = setInterval(() => this.#write(`: beat\nid: ${onBeat()}\n\n`), BEAT_MS)
+    this.#beat.unref()
+    const close = () => {
+      clearInterval(this.#beat)
+      if (this.#stall) clearTimeout(this.#stall)
+      onClose()
+    }
+    // Who left before the answer began is not heard leaving.
+    if (this.#response.destroyed) setImmediate(close)
+    else this.#response.once('close', close)
+    // A broken connection closes; there is nobody to tell.
+    this.#response.on('error', () => {})
+  }
+
+  /** The data is JSON, which has no line breaks of its own. */
+  send({ id, event, data }: StreamEvent): void {
+    if (this.#stall) this.#hasMissed = true
+    else this.#write(`id: ${id}\nevent: ${event}\ndata: ${data}\n\n`)
+  }
+
+  end(): void {
+    // What a full client has not taken, it never will.
+    if (this.#stall) this.#response.destroy()
+    else this.#response.end()
+  }
+
+  #write(text: string): void {
+    if (this.#stall || this.#response.writableEnded || this.#response.destroyed) return
+    this.#response.write(text)
+    if (this.#response.writableLength <= WAITING_BYTES_MAX) return
+    this.#stall = setTimeout(() => this.#response.destroy(), STALL_MS_MAX)
+    this.#stall.unref()
+    this.#response.once('drain', () => this.#takesAgain())
+  }
+
+  #takesAgain(): void {
+    if (this.#stall) clearTimeout(this.#stall)
+    this.#stall = null
+    if (!this.#hasMissed) return
+    this.#hasMissed = false
+    this.#onMissed()
+  }
+}

@@ -1,0 +1,240 @@
+import { sql } from 'kysely'
+import { assertId, type WorkspaceId } from '../platform/id.ts'
+import { KEEP_PLAN } from '../platform/kept-plan.ts'
+import type { Queryable } from '../platform/pg.ts'
+import { isPlan, type Plan } from '../tenancy/plans.ts'
+
+/** The lengths of the roll-up's buckets. The second exists so that a month is few rows. */
+export const ROLLUP_GRAINS_S = [900, 21_600] as const
+
+/**
+ * The fields whose distinct values are kept, each with its column. A list of values costs about 150
+ * bytes a value, and looking through 100,000 of them for a text takes 30 ms: what has more is
+ * searched event by event.
+ */
+export const VALUE_FIELDS = [
+  'category',
+  'action',
+  'actorId',
+  'actorEmail',
+  'resourceType',
+  'resourceId',
+  'projectId',
+] as const
+export type ValueField = (typeof VALUE_FIELDS)[number]
+export const VALUES_PER_FIELD_MAX = 100_000
+
+/** A run of a chain: above `afterSeq`, up to `toSeq`. */
+type Run = { workspaceId: WorkspaceId; afterSeq: number; toSeq: number }
+
+/** The roll-up counts the events above `floorSeq`, up to `seenSeq`. */
+export type RollupHead = { floorSeq: number; seenSeq: number; daySeq: number }
+
+/** Begins below the oldest event that is in the table. */
+export async function ensureRollupHead(db: Queryable, workspaceId: WorkspaceId): Promise<void> {
+  await sql`
+    insert into rollup_head (workspace_id, floor_seq, seen_seq, day_seq, advanced_at)
+    select ${workspaceId}, b.seq, b.seq, b.seq, now()
+      from (select coalesce(
+              (select min(seq) - 1 from event where workspace_id = ${workspaceId}),
+              (select seq from chain_head where workspace_id = ${workspaceId}),
+              0) as seq) as b
+    on conflict do nothing`.execute(db)
+}
+
+/** Whoever changes a roll-up holds its head; null when somebody else does, or there is none. */
+export async function tryLockRollup(
+  trx: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<RollupHead | null> {
+  const { rows } = await sql<RollupHead>`
+    select floor_seq as "floorSeq", seen_seq as "seenSeq", day_seq as "daySeq"
+      from rollup_head where workspace_id = ${workspaceId} for update skip locked`.execute(trx)
+  return rows[0] ?? null
+}
+
+/** The same for who must have it: it waits for its turn. */
+export async function lockRollup(
+  trx: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<RollupHead | null> {
+  const { rows } = await sql<RollupHead>`
+    select floor_seq as "floorSeq", seen_seq as "seenSeq", day_seq as "daySeq"
+      from rollup_head where workspace_id = ${workspaceId} for update`.execute(trx)
+  return rows[0] ?? null
+}
+
+export async function writeRollupHead(
+  trx: Queryable,
+  workspaceId: WorkspaceId,
+  { floorSeq, seenSeq, daySeq }: RollupHead,
+): Promise<void> {
+  await sql`
+    update rollup_head
+       set floor_seq = ${floorSeq}, seen_seq = ${seenSeq}, day_seq = ${daySeq}, advanced_at = now()
+     where workspace_id = ${workspaceId}`.execute(trx)
+}
+
+/** What a run comes to: by bucket, and by field and value. */
+const runParts = ({ workspaceId, afterSeq, toSeq }: Run) => sql`
+  run as materialized (
+    select seq, ts, received_at, project_id, category, action, actor_id, actor_email,
+           resource_type, resource_id,
+           octet_length(category) + octet_length(action) + coalesce(octet_length(actor), 0)
+             + coalesce(octet_length(resource), 0) + coalesce(octet_length(metadata), 0) as bytes
+      from event
+     where workspace_id = ${workspaceId} and seq > ${afterSeq} and seq <= ${toSeq}
+  ), quarter as materialized (
+    select date_bin('15 minutes', ts, 'epoch') as bucket, category, action, count(*) as events
+      from run group by 1, 2, 3
+  ), cell as materialized (
+    select 900 as grain_s, bucket, category, action, events from quarter
+    union all
+    select 21600, date_bin('6 hours', bucket, 'epoch'), category, action, sum(events)::bigint
+      from quarter group by 2, 3, 4
+  ), found as materialized (
+    select 'category' as field, category as value, count(*) as events from run group by 2
+    union all select 'action', action, count(*) from run group by 2
+    union all select 'actorId', actor_id, count(*) from run where actor_id is not null group by 2
+    union all select 'actorEmail', actor_email, count(*) from run where actor_email is not null group by 2
+    union all select 'resourceType', resource_type, count(*) from run where resource_type is not null group by 2
+    union all select 'resourceId', resource_id, count(*) from run where resource_id is not null group by 2
+    union all select 'projectId', project_id::text collate "C", count(*) from run where project_id is not null group by 2
+  )`
+
+/** Adds a run. Usage is added for what is above `daySeq`. */
+export async function countIn(
+  trx: Queryable,
+  run: Run & Pick<RollupHead, 'floorSeq' | 'daySeq'>,
+): Promise<void> {
+  const { workspaceId, toSeq, floorSeq, daySeq } = run
+  await sql`
+    ${KEEP_PLAN}
+    with ${runParts(run)}, closed as materialized (
+      select field from event_field
+       where workspace_id = ${workspaceId}
+         and (value_count >= ${VALUES_PER_FIELD_MAX} or dropped_seq > ${floorSeq})
+    ), cells as (
+      insert into event_rollup (workspace_id, grain_s, bucket, category, action, events)
+      select ${workspaceId}, grain_s, bucket, category, action, events from cell
+      on conflict (workspace_id, grain_s, bucket, category, action)
+        do update set events = event_rollup.events + excluded.events
+    ), days as (
+      insert into event_day (workspace_id, day, events, bytes)
+      select ${workspaceId}, (received_at at time zone 'UTC')::date, count(*), sum(bytes)
+        from run where seq > ${daySeq} group by 2
+      on conflict (workspace_id, day) do update
+        set events = event_day.events + excluded.events, bytes = event_day.bytes + excluded.bytes
+    ), added as (
+      insert into event_value (workspace_id, field, value, events)
+      select ${workspaceId}, field, value, events from found
+       where field not in (select field from closed)
+      on conflict (workspace_id, field, value)
+        do update set events = event_value.events + excluded.events
+      returning field, (xmax = 0) as is_new
+    ), raised as (
+      update event_value v
+         set events = v.events + f.events
+        from found f
+       where v.workspace_id = ${workspaceId} and v.field = f.field and v.value = f.value
+         and f.field in (select field from closed)
+      returning v.field
+    ), dropped as (
+      select field from found where field in (select field from closed) group by field
+      having count(*) > (select count(*) from raised r where r.field = found.field)
+    )
+    insert into event_field (workspace_id, field, value_count, dropped_seq)
+    select ${workspaceId}, f.field,
+           (select count(*) from added a where a.field = f.field and a.is_new),
+           case when exists (select from dropped d where d.field = f.field) then ${toSeq}::bigint else 0 end
+      from (select distinct field from found) as f
+    on conflict (workspace_id, field) do update
+      set value_count = event_field.value_count + excluded.value_count,
+          dropped_seq = greatest(event_field.dropped_seq, excluded.dropped_seq)`.execute(trx)
+}
+
+/** Takes a run away again, while its events are still in the table. Usage stays. */
+export async function countOut(trx: Queryable, run: Run): Promise<void> {
+  const { workspaceId } = run
+  await sql`
+    ${KEEP_PLAN}
+    with ${runParts(run)}, cells_gone as (
+      delete from event_rollup r using cell c
+       where r.workspace_id = ${workspaceId} and r.grain_s = c.grain_s and r.bucket = c.bucket
+         and r.category = c.category and r.action = c.action and r.events <= c.events
+    ), cells as (
+      update event_rollup r set events = r.events - c.events from cell c
+       where r.workspace_id = ${workspaceId} and r.grain_s = c.grain_s and r.bucket = c.bucket
+         and r.category = c.category and r.action = c.action and r.events > c.events
+    ), lowered as (
+      update event_value v set events = v.events - f.events from found f
+       where v.workspace_id = ${workspaceId} and v.field = f.field and v.value = f.value
+         and v.events > f.events
+    ), gone as (
+      delete from event_value v using found f
+       where v.workspace_id = ${workspaceId} and v.field = f.field and v.value = f.value
+         and v.events <= f.events
+      returning v.field
+    )
+    update event_field e set value_count = e.value_count - g.values
+      from (select field, count(*) as values from gone group by field) as g
+     where e.workspace_id = ${workspaceId} and e.field = g.field`.execute(trx)
+}
+
+/** Takes everything away but the usage. */
+export async function clearRollup(trx: Queryable, workspaceId: WorkspaceId): Promise<void> {
+  await sql`delete from event_rollup where workspace_id = ${workspaceId}`.execute(trx)
+  await sql`delete from event_value where workspace_id = ${workspaceId}`.execute(trx)
+  await sql`delete from event_field where workspace_id = ${workspaceId}`.execute(trx)
+}
+
+/** One below the oldest event that is in the table; where the chain ends when none is. */
+export async function readFirstSeq(trx: Queryable, workspaceId: WorkspaceId): Promise<number> {
+  const { rows } = await sql<{ seq: number }>`
+    select coalesce(
+      (select min(seq) - 1 from event where workspace_id = ${workspaceId}),
+      (select seq from chain_head where workspace_id = ${workspaceId}),
+      0) as seq`.execute(trx)
+  return rows[0]?.seq ?? 0
+}
+
+/** So many events that are not counted are too many when this much time has passed. */
+export type RollupPatience = readonly { eventsMin: number; waitMs: number }[]
+
+/** Chains with too much that is not counted, the worst first. */
+export async function listBehind(
+  db: Queryable,
+  { patience, limit }: { patience: RollupPatience; limit: number },
+): Promise<WorkspaceId[]> {
+  const { rows } = await sql<{ workspaceId: string }>`
+    ${KEEP_PLAN}
+    select h.workspace_id as "workspaceId"
+      from chain_head h left join rollup_head r on r.workspace_id = h.workspace_id
+     where h.seq > coalesce(r.seen_seq, 0)
+       and (r.workspace_id is null or exists (
+         select from unnest(${patience.map(({ eventsMin }) => eventsMin)}::bigint[],
+                            ${patience.map(({ waitMs }) => waitMs)}::bigint[]) as p (events_min, wait_ms)
+          where h.seq - r.seen_seq >= p.events_min
+            and r.advanced_at <= now() - p.wait_ms * interval '1 millisecond'))
+     order by h.seq - coalesce(r.seen_seq, 0) desc
+     limit ${limit}`.execute(db)
+  return rows.map(({ workspaceId }) => assertId(workspaceId))
+}
+
+/** Workspaces with a roll-up, in the order of their ids. */
+export async function listRolledUp(
+  db: Queryable,
+  { after, limit }: { after: WorkspaceId | null; limit: number },
+): Promise<{ workspaceId: WorkspaceId; plan: Plan }[]> {
+  const { rows } = await sql<{ workspaceId: string; plan: string }>`
+    select r.workspace_id as "workspaceId", c.plan
+      from rollup_head r
+      join workspace w on w.id = r.workspace_id
+      join company c on c.id = w.company_id
+     where ${after}::uuid is null or r.workspace_id > ${after}::uuid
+     order by r.workspace_id
+     limit ${limit}`.execute(db)
+  return rows.flatMap(({ workspaceId, plan }) =>
+    isPlan(plan) ? [{ workspaceId: assertId(workspaceId), plan }] : [],
+  )
+}

@@ -1,0 +1,113 @@
+import type { WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg.ts'
+import { readHead } from './event-store.ts'
+import { findHotFloor } from './hot-floor.ts'
+import {
+  clearRollup,
+  countIn,
+  countOut,
+  ensureRollupHead,
+  lockRollup,
+  readFirstSeq,
+  type RollupHead,
+  tryLockRollup,
+  writeRollupHead,
+} from './rollup-store.ts'
+
+/** Counted, or null when another node has the roll-up of this workspace in hand. */
+export type Advance = { events: number; isBehind: boolean }
+
+/** Counts the next events of a chain, in one transaction: they are counted once or not at all. */
+export async function advanceRollup(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  { runMax }: { runMax: number },
+): Promise<Advance | null> {
+  return await db.transaction().execute(async (trx) => {
+    const head = await takeRollup(trx, workspaceId, tryLockRollup)
+    if (!head) return null
+    const headSeq = (await readHead(trx, workspaceId))?.seq ?? 0
+    const toSeq = Math.min(headSeq, head.seenSeq + runMax)
+    if (toSeq <= head.seenSeq) return { events: 0, isBehind: false }
+    await writeRollupHead(trx, workspaceId, await see(trx, workspaceId, head, toSeq))
+    return { events: toSeq - head.seenSeq, isBehind: toSeq < headSeq }
+  })
+}
+
+/**
+ * For whoever removes events from the table, in his transaction and before he does: what is no longer
+ * there is no longer counted. Up to `toSeq`, which must be the next events above those that are gone.
+ */
+export async function forgetRun(
+  trx: Queryable,
+  { workspaceId, toSeq }: { workspaceId: WorkspaceId; toSeq: number },
+): Promise<void> {
+  const head = await takeRollup(trx, workspaceId, lockRollup)
+  if (!head || toSeq <= head.floorSeq) return
+  // What was never counted is counted for the usage, which outlives the events.
+  const seen = toSeq > head.seenSeq ? await see(trx, workspaceId, head, toSeq) : head
+  await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
+  await writeRollupHead(trx, workspaceId, { ...seen, floorSeq: toSeq })
+}
+
+/**
+ * Stops counting what is past its hot time, and counts again what came back to it with a larger plan.
+ * Readers know the exact place by themselves; this keeps short what they must put right. Events that
+ * were removed by somebody who did not say so make the counts wrong: then all is counted again.
+ */
+export async function moveRollupFloor(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  { hotSinceMs, runMax }: { hotSinceMs: number; runMax: number },
+): Promise<'done' | 'more' | 'remade' | 'busy'> {
+  return await db.transaction().execute(async (trx) => {
+    const head = await tryLockRollup(trx, workspaceId)
+    if (!head) return 'busy'
+    const firstSeq = await readFirstSeq(trx, workspaceId)
+    if (firstSeq > head.floorSeq) {
+      await clearRollup(trx, workspaceId)
+      const begin = { ...head, floorSeq: firstSeq, seenSeq: firstSeq }
+      await writeRollupHead(trx, workspaceId, begin)
+      return 'remade'
+    }
+    const { floorSeq: wantedSeq } = await findHotFloor(trx, workspaceId, {
+      hotSinceMs,
+      afterSeq: firstSeq,
+    })
+    if (wantedSeq > head.floorSeq) {
+      const toSeq = Math.min(wantedSeq, head.seenSeq, head.floorSeq + runMax)
+      if (toSeq <= head.floorSeq) return 'done'
+      await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
+      await writeRollupHead(trx, workspaceId, { ...head, floorSeq: toSeq })
+      return toSeq < wantedSeq ? 'more' : 'done'
+    }
+    if (wantedSeq < head.floorSeq) {
+      const afterSeq = Math.max(wantedSeq, head.floorSeq - runMax)
+      await countIn(trx, { workspaceId, ...head, afterSeq, toSeq: head.floorSeq })
+      await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
+      return afterSeq > wantedSeq ? 'more' : 'done'
+    }
+    return 'done'
+  })
+}
+
+async function takeRollup(
+  trx: Queryable,
+  workspaceId: WorkspaceId,
+  lock: typeof lockRollup,
+): Promise<RollupHead | null> {
+  const head = await lock(trx, workspaceId)
+  if (head) return head
+  await ensureRollupHead(trx, workspaceId)
+  return await lock(trx, workspaceId)
+}
+
+async function see(
+  trx: Queryable,
+  workspaceId: WorkspaceId,
+  head: RollupHead,
+  toSeq: number,
+): Promise<RollupHead> {
+  await countIn(trx, { workspaceId, ...head, afterSeq: head.seenSeq, toSeq })
+  return { ...head, seenSeq: toSeq, daySeq: Math.max(head.daySeq, toSeq) }
+}

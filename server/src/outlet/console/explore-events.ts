@@ -1,0 +1,106 @@
+import { ApiError } from '../../errors.ts'
+import type { SealedEvent } from '../../ledger/event.ts'
+import { type EventFilter, filterText } from '../../ledger/event-filter.ts'
+import { listEvents, type PagePlace } from '../../ledger/event-store.ts'
+import type { CursorCodec } from '../../platform/cursor.ts'
+import { parseId, type UserId, type WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import { listUnseenEvents, listValueEvents } from './matching-event-store.ts'
+import { type Hot, readEach, type Scope } from './scope.ts'
+import { planTextSearch } from './search-text.ts'
+import { withTimeLimit } from './time-limit-store.ts'
+
+export type Exploration = Scope & {
+  userId: UserId
+  /** Null: all that the member sees. A cursor belongs to this choice. */
+  workspaceId: WorkspaceId | null
+  filter: EventFilter
+  cursor: string | null
+  limit: number
+}
+
+export type ExplorerPage = { events: SealedEvent[]; nextCursor: string | null }
+
+/** Reading all events of these values and sorting them takes less than looking for them one by one. */
+const EVENTS_BY_VALUE_MAX = 2_000
+
+/** A page of the explorer, newest first by (timestamp, id). */
+export async function exploreEvents(
+  db: Queryable,
+  cursors: CursorCodec,
+  query: Exploration,
+): Promise<ExplorerPage> {
+  const binding = bindingOf(query)
+  const after = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding))
+  // One more than asked for tells whether there is a further page.
+  const page = { filter: query.filter, after, limit: query.limit + 1 }
+  const pages = await readEach(db, query, (workspaceId, hot) =>
+    readPage(db, { workspaceId, hot, hotSinceMs: query.hotSinceMs, ...page }),
+  )
+  const events = newestOf(pages.flat(), query.limit + 1)
+  const hasMore = events.length > query.limit
+  if (hasMore) events.pop()
+  const last = events.at(-1)
+  const nextCursor =
+    hasMore && last ? cursors.encode(`${last.timestampMs}/${last.id}`, binding) : null
+  return { events, nextCursor }
+}
+
+export type PageQuery = {
+  workspaceId: WorkspaceId
+  hot: Hot
+  hotSinceMs: number
+  filter: EventFilter
+  after: PagePlace | null
+  limit: number
+}
+
+async function readPage(db: Queryable, query: PageQuery): Promise<SealedEvent[]> {
+  const { workspaceId, hot, filter } = query
+  const page = { ...query, hotFromId: hot.fromId }
+  const { text } = filter
+  if (text === null) {
+    if (filter.traceId === null) return await listEvents(db, page)
+    return await withTimeLimit(db, (trx) => listEvents(trx, page))
+  }
+  const plan = await planTextSearch(db, {
+    workspaceId,
+    filter: { ...filter, text },
+    eventsMax: EVENTS_BY_VALUE_MAX,
+  })
+  const { matches } = plan
+  if (plan.kind === 'scan' || !matches) {
+    return await withTimeLimit(db, (trx) => listEvents(trx, page))
+  }
+  return await withTimeLimit(db, async (trx) => {
+    const pages = [await listUnseenEvents(trx, query, plan.seenSeq)]
+    for (const [field, found] of Map.groupBy(matches, (match) => match.field)) {
+      const values = found.map(({ value }) => value)
+      pages.push(await listValueEvents(trx, query, { field, values }))
+    }
+    return newestOf(pages.flat(), query.limit)
+  })
+}
+
+/** The newest of several lists as one list; an event that is in two of them is there once. */
+function newestOf(events: readonly SealedEvent[], limit: number): SealedEvent[] {
+  const unique = new Map(events.map((event) => [event.id, event]))
+  return [...unique.values()].toSorted(newestFirst).slice(0, limit)
+}
+
+function newestFirst(a: SealedEvent, b: SealedEvent): number {
+  if (a.timestampMs !== b.timestampMs) return b.timestampMs - a.timestampMs
+  return a.id < b.id ? 1 : -1
+}
+
+/** What a cursor belongs to: the member, his choice, the filters and the order; not the page size. */
+function bindingOf({ userId, workspaceId, filter }: Exploration): string {
+  return `explorer/${userId}/${workspaceId ?? 'all'}/newest/${filterText(filter)}`
+}
+
+function placeOf(text: string | null): PagePlace {
+  const [ms = '', id = ''] = text?.split('/') ?? []
+  const parsedId = parseId(id)
+  if (parsedId === null || !/^-?\d+$/.test(ms)) throw new ApiError('invalid_cursor')
+  return { timestampMs: Number(ms), id: parsedId }
+}

@@ -1,0 +1,68 @@
+const MINUTE_S = 60
+const HOUR_S = 3_600
+const DAY_S = 86_400
+
+/** Lengths of a bar that a person can name. */
+export const STEPS_S = [
+  1,
+  2,
+  5,
+  10,
+  15,
+  30,
+  MINUTE_S,
+  2 * MINUTE_S,
+  5 * MINUTE_S,
+  10 * MINUTE_S,
+  15 * MINUTE_S,
+  30 * MINUTE_S,
+  HOUR_S,
+  2 * HOUR_S,
+  3 * HOUR_S,
+  6 * HOUR_S,
+  12 * HOUR_S,
+  DAY_S,
+  2 * DAY_S,
+  7 * DAY_S,
+  14 * DAY_S,
+  28 * DAY_S,
+  91 * DAY_S,
+  364 * DAY_S,
+] as const
+
+const BARS_MAX = 120
+
+/** The smallest step of the list that makes no more than 120 bars; for ages, whole years' worth. */
+export function chooseStepS({ fromMs, toMs }: { fromMs: number; toMs: number }): number {
+  const spanS = (toMs - fromMs) / 1_000
+  const fitting = STEPS_S.find((stepS) => Math.ceil(spanS / stepS) <= BARS_MAX)
+  if (fitting !== undefined) return fitting
+  const years = 364 * DAY_S
+  return Math.ceil(spanS / BARS_MAX / years) * years
+}
+
+/**
+ * Where a bar begins that holds this instant. Bars lie on the grid of UTC; those of several days on
+ * Mondays, as a calendar has them.
+ */
+export function barStartMs(atMs: number, stepS: number): number {
+  const originMs = originOf(stepS)
+  const stepMs = stepS * 1_000
+  return originMs + Math.floor((atMs - originMs) / stepMs) * stepMs
+}
+
+const FIRST_MONDAY_MS = Date.UTC(1970, 0, 5)
+
+export function originOf(stepS: number): number {
+  return stepS % (7 * DAY_S) === 0 ? FIRST_MONDAY_MS : 0
+}
+
+/** The bars of a range; the first and the last may reach beyond it. */
+export function listBars(
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+  stepS: number,
+): number[] {
+  const bars: number[] = []
+  for (let atMs = barStartMs(fromMs, stepS); atMs < toMs; atMs += stepS * 1_000) bars.push(atMs)
+  return bars
+}

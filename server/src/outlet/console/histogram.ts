@@ -1,0 +1,108 @@
+import type { EventFilter } from '../../ledger/event-filter.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import { addCounts, countEvents, isRolledUp } from './count-events.ts'
+import type { CountBy, EventCount } from './event-count-store.ts'
+import { barStartMs, chooseStepS, listBars } from './histogram-step.ts'
+import type { TimeRange } from './rollup-ranges.ts'
+import type { Scope } from './scope.ts'
+
+/** More colours than these nobody can tell apart; the rest is one series. */
+const SERIES_MAX = 8
+/** Of each workspace: what is rarer than these is in no first eight. */
+const VALUES_READ_MAX = 1_000
+/** Bars times values; what has more is asked for by its first eight. */
+const COUNTS_READ_MAX = 10_000
+
+export type Histogram = {
+  range: TimeRange
+  stepS: number
+  total: number
+  /** Starts of the bars. */
+  bars: number[]
+  /** One count a bar. A value that is null stands for all the others. */
+  series: { value: string | null; total: number; counts: number[] }[]
+}
+
+/** How many events there were in each bar of a range, by value, exactly. */
+export async function readHistogram(
+  db: Queryable,
+  scope: Scope,
+  { range, filter, by }: { range: TimeRange; filter: EventFilter; by: CountBy },
+): Promise<Histogram> {
+  const stepS = chooseStepS(range)
+  const wish = { range, filter, by }
+  const { values, counts } = await readBars(db, scope, { ...wish, stepS })
+  const bars = listBars(range, stepS)
+  const indexOf = new Map(bars.map((barMs, index) => [barMs, index]))
+  const series = [...values, null].map((value) => {
+    const own = counts.filter((count) => count.value === value)
+    const perBar = bars.map(() => 0)
+    for (const { barMs, events } of own) {
+      const index = indexOf.get(barStartMs(barMs ?? 0, stepS))
+      if (index !== undefined) perBar[index] = (perBar[index] ?? 0) + events
+    }
+    return { value, total: own.reduce((sum, { events }) => sum + events, 0), counts: perBar }
+  })
+  return {
+    range,
+    stepS,
+    total: series.reduce((sum, { total }) => sum + total, 0),
+    bars,
+    series: series.filter(({ value, total }) => value !== null || total > 0 || by === 'none'),
+  }
+}
+
+export function emptyHistogram(range: TimeRange): Histogram {
+  const stepS = chooseStepS(range)
+  return { range, stepS, total: 0, bars: listBars(range, stepS), series: [] }
+}
+
+type BarsWish = { range: TimeRange; filter: EventFilter; by: CountBy; stepS: number }
+
+/** The counts of every bar, and the values that are told apart in them. */
+async function readBars(
+  db: Queryable,
+  scope: Scope,
+  wish: BarsWish,
+): Promise<{ values: string[]; counts: EventCount[] }> {
+  if (!isRolledUp(wish.filter)) {
+    // Counting event by event is what takes long, so all values are counted at once.
+    const all = await countEvents(db, scope, { ...wish, values: null, limit: COUNTS_READ_MAX })
+    const isWhole = all.every((counts) => counts.length < COUNTS_READ_MAX)
+    if (isWhole) return foldOthers(addCounts(all.flat()), wish.by)
+  }
+  const values = wish.by === 'none' ? [] : await listTopValues(db, scope, wish)
+  const counts = await countEvents(db, scope, { ...wish, values, limit: COUNTS_READ_MAX })
+  return { values, counts: addCounts(counts.flat()) }
+}
+
+function foldOthers(
+  counts: readonly EventCount[],
+  by: CountBy,
+): { values: string[]; counts: EventCount[] } {
+  const totals = addCounts(counts.map((count) => ({ ...count, barMs: null })))
+  const values = by === 'none' ? [] : firstValues(totals)
+  const isNamed = (value: string | null) => value !== null && values.includes(value)
+  const folded = counts.map((count) => ({
+    ...count,
+    value: isNamed(count.value) ? count.value : null,
+  }))
+  return { values, counts: addCounts(folded) }
+}
+
+async function listTopValues(db: Queryable, scope: Scope, wish: BarsWish): Promise<string[]> {
+  const counts = await countEvents(db, scope, {
+    ...wish,
+    stepS: null,
+    values: null,
+    limit: VALUES_READ_MAX,
+  })
+  return firstValues(addCounts(counts.flat()))
+}
+
+function firstValues(totals: readonly EventCount[]): string[] {
+  return totals
+    .toSorted((a, b) => b.events - a.events)
+    .slice(0, SERIES_MAX)
+    .flatMap(({ value }) => value ?? [])
+}

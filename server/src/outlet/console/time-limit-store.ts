@@ -1,0 +1,28 @@
+import { sql } from 'kysely'
+import { ApiError } from '../../errors.ts'
+import { type Queryable, sqlStateOf } from '../../platform/pg.ts'
+
+/** Nobody waits longer for a page, and no search holds a connection for longer. */
+const READ_MS_MAX = 10_000
+const QUERY_CANCELED = '57014'
+
+/** For a read that may have to look at every event. What takes too long is refused with a way out. */
+export async function withTimeLimit<T>(
+  db: Queryable,
+  read: (trx: Queryable) => Promise<T>,
+  limitMs: number = READ_MS_MAX,
+): Promise<T> {
+  try {
+    return await db.transaction().execute(async (trx) => {
+      await sql`select set_config('statement_timeout', ${String(limitMs)}, true)`.execute(trx)
+      return await read(trx)
+    })
+  } catch (error) {
+    if (sqlStateOf(error) !== QUERY_CANCELED) throw error
+    throw new ApiError('overloaded', {
+      message:
+        'This search takes too long. Choose a shorter time range, or add a filter such as a category or an actor.',
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,199 @@
+import { readFields } from '../../ledger/facets.ts'
+import { type Field, FIELD, type HotRow, PLACE } from '../../ledger/hot-row.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import { csvCell } from './format-csv.ts'
+import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
+
+const COMMA = 0x2c
+const QUOTE = 0x22
+const APOSTROPHE = 0x27
+const BACKSLASH = 0x5c
+const COLON = 0x3a
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+const LINE_END = Buffer.from('\r\n')
+
+const ACTOR_NAMES = [Buffer.from('id'), Buffer.from('email'), Buffer.from('role')]
+const RESOURCE_NAMES = [Buffer.from('type'), Buffer.from('id')]
+
+/** By byte; what is neither is 0. Like the two patterns of `csvCell`. */
+const IS_RISKY_START = bytesOf("=+-@\t\r\n'")
+const NEEDS_QUOTES = bytesOf('",\r\n')
+
+function bytesOf(characters: string): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, byte) =>
+    characters.includes(String.fromCharCode(byte)) ? 1 : 0,
+  )
+}
+
+/** The bytes of `csvRow`. */
+export function writeCsvRow(
+  row: HotRow,
+  workspaceId: WorkspaceId,
+  out: Buffer,
+  at: number,
+): number {
+  let end = putIdsAndTimes(row, workspaceId, out, at)
+  end = putCell(row.bytes, row.startOf(FIELD.category), row.endOf(FIELD.category), out, end)
+  end = putComma(out, end)
+  end = putCell(row.bytes, row.startOf(FIELD.action), row.endOf(FIELD.action), out, end)
+  end = putFields(row, FIELD.actor, ACTOR_NAMES, out, end)
+  end = putFields(row, FIELD.resource, RESOURCE_NAMES, out, end)
+  end = putComma(out, end)
+  if (!row.isNull(FIELD.metadata)) {
+    end = putCell(row.bytes, row.startOf(FIELD.metadata), row.endOf(FIELD.metadata), out, end)
+  }
+  end = putTraceAndHashes(row, out, putComma(out, end))
+  return putBytes(out, end, LINE_END)
+}
+
+function putComma(out: Buffer, at: number): number {
+  out[at] = COMMA
+  return at + 1
+}
+
+function putIdsAndTimes(row: HotRow, workspaceId: WorkspaceId, out: Buffer, at: number): number {
+  const { bytes, start } = row
+  let end = putComma(out, putUuid(out, at, bytes, start + PLACE.id))
+  end = putComma(out, putNumber(out, end, row.seq))
+  end = putComma(out, putTime(out, end, row.timestampMs))
+  end = putComma(out, putTime(out, end, row.receivedAtMs))
+  end = putComma(out, putUuid(out, end, bytes, start + PLACE.companyId))
+  end = putBytes(out, end, tenantOf(workspaceId))
+  if (!row.isNull(FIELD.projectId)) {
+    end = putUuid(out, end, bytes, row.startOf(FIELD.projectId))
+  }
+  return putComma(out, end)
+}
+
+/** The last one, because the rows of a chain come one after the other. */
+let keptTenant = { workspaceId: '', bytes: LINE_END }
+
+function tenantOf(workspaceId: WorkspaceId): Buffer {
+  if (keptTenant.workspaceId !== workspaceId) {
+    keptTenant = { workspaceId, bytes: Buffer.from(`${workspaceId},`) }
+  }
+  return keptTenant.bytes
+}
+
+function putTraceAndHashes(row: HotRow, out: Buffer, at: number): number {
+  const { bytes, start } = row
+  const { traceId } = FIELD
+  let end = at
+  if (!row.isNull(traceId)) {
+    end = putHex(out, end, bytes, row.startOf(traceId), row.endOf(traceId))
+  }
+  end = putComma(out, end)
+  end = putHex(out, end, bytes, start + PLACE.hash, start + PLACE.hash + 32)
+  end = putComma(out, end)
+  return putHex(out, end, bytes, start + PLACE.prevHash, start + PLACE.prevHash + 32)
+}
+
+/** Free text. */
+function putCell(bytes: Buffer, from: number, to: number, out: Buffer, at: number): number {
+  if (from === to) return at
+  const isRisky = IS_RISKY_START[bytes[from] ?? 0] === 1
+  let end = at
+  if (!needsQuotes(bytes, from, to)) {
+    if (isRisky) out[end++] = APOSTROPHE
+    return putBytes(out, end, bytes, from, to)
+  }
+  out[end++] = QUOTE
+  if (isRisky) out[end++] = APOSTROPHE
+  for (let index = from; index < to; index += 1) {
+    const byte = bytes[index] ?? 0
+    if (byte === QUOTE) out[end++] = QUOTE
+    out[end++] = byte
+  }
+  out[end++] = QUOTE
+  return end
+}
+
+function needsQuotes(bytes: Buffer, from: number, to: number): boolean {
+  for (let index = from; index < to; index += 1) {
+    if (NEEDS_QUOTES[bytes[index] ?? 0] === 1) return true
+  }
+  return false
+}
+
+/** A comma and a cell for each of the names, from a part that is a JSON object of texts. */
+function putFields(
+  row: HotRow,
+  field: Field,
+  names: readonly Buffer[],
+  out: Buffer,
+  at: number,
+): number {
+  const places = row.isNull(field) ? ABSENT : findFields(row, field, names)
+  if (places === null) return putParsedFields(row, field, names, out, at)
+  let end = at
+  for (let nth = 0; nth < names.length; nth += 1) {
+    end = putComma(out, end)
+    end = putCell(row.bytes, places[2 * nth] ?? 0, places[2 * nth + 1] ?? 0, out, end)
+  }
+  return end
+}
+
+const ABSENT: readonly number[] = []
+
+/**
+ * Where the text of each name starts and ends. Null when the part is not as plain as most are: with an
+ * escape in it, or not of texts alone.
+ */
+function findFields(row: HotRow, field: Field, names: readonly Buffer[]): number[] | null {
+  const { bytes } = row
+  const end = row.endOf(field) - 1
+  const places: number[] = [0, 0, 0, 0, 0, 0]
+  let at = row.startOf(field)
+  if (bytes[at] !== OPEN_BRACE || bytes[end] !== CLOSE_BRACE) return null
+  if (at + 1 === end) return places
+  while (at < end) {
+    const key = at + 2
+    const keyEnd = findQuote(bytes, key, end)
+    const value = keyEnd + 3
+    const valueEnd = findQuote(bytes, value, end)
+    const isPlain =
+      bytes[key - 1] === QUOTE && bytes[keyEnd + 1] === COLON && bytes[value - 1] === QUOTE
+    if (keyEnd === end || valueEnd === end || !isPlain) return null
+    const nth = findName(names, bytes, key, keyEnd)
+    if (nth !== -1) {
+      places[2 * nth] = value
+      places[2 * nth + 1] = valueEnd
+    }
+    at = valueEnd + 1
+    if (at < end && bytes[at] !== COMMA) return null
+  }
+  return places
+}
+
+/** The end when there is none, or when a backslash comes before it. */
+function findQuote(bytes: Buffer, from: number, end: number): number {
+  for (let index = from; index < end; index += 1) {
+    const byte = bytes[index]
+    if (byte === QUOTE) return index
+    if (byte === BACKSLASH) return end
+  }
+  return end
+}
+
+function findName(names: readonly Buffer[], bytes: Buffer, from: number, to: number): number {
+  for (let nth = 0; nth < names.length; nth += 1) {
+    const name = names[nth] ?? LINE_END
+    let same = name.length === to - from ? 0 : -1
+    while (same >= 0 && same < name.length) same = name[same] === bytes[from + same] ? same + 1 : -1
+    if (same === name.length) return nth
+  }
+  return -1
+}
+
+function putParsedFields(
+  row: HotRow,
+  field: Field,
+  names: readonly Buffer[],
+  out: Buffer,
+  at: number,
+): number {
+  const fields = readFields(row.readText(field))
+  const cells = names.map((name) => `,${csvCell(fields[name.toString()])}`)
+  return at + out.write(cells.join(''), at)
+}

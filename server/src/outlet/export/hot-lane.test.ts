@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import * as fc from 'fast-check'
+import { anyEvent } from '../../../test/harness/any-event.ts'
+import { copyBytes, hotPageOf } from '../../../test/harness/copy-format.ts'
+import type { SealedEvent } from '../../ledger/event.ts'
+import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { type EventPage, HotPage } from '../../ledger/hot-page.ts'
+import { newId, type WorkspaceId } from '../../platform/id.ts'
+import { EXPORT_FORMATS, type ExportFormat } from './export-job.ts'
+import { ExportRun } from './export-run.ts'
+import { CSV_HEADER, csvRow } from './format-csv.ts'
+import { jsonlRow } from './format-jsonl.ts'
+
+const workspaceId: WorkspaceId = newId()
+const event = anyEvent(workspaceId)
+
+function exportOf(format: ExportFormat, pages: readonly EventPage[], rowLimit = 1_000_000) {
+  return new ExportRun({
+    format,
+    filter: NO_FILTER,
+    ranges: [{ workspaceId, fromSeq: 1, toSeq: 1 }],
+    rowLimit,
+    read: async function* () {
+      yield* pages
+    },
+    now: () => 0,
+    signal: new AbortController().signal,
+  })
+}
+
+async function textOf(run: ExportRun): Promise<string> {
+  return Buffer.concat(
+    await Array.fromAsync(run.chunks(), (chunk) => Buffer.from(chunk)),
+  ).toString()
+}
+
+function rowsOf(format: ExportFormat, events: readonly SealedEvent[]): string {
+  return format === 'CSV' ? CSV_HEADER + events.map(csvRow).join('') : events.map(jsonlRow).join('')
+}
+
+test('a hot page reads as the events it was made of', () => {
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 5 }), (events) => {
+      const page = hotPageOf(events, { workspaceId })
+      assert.equal(page.count, events.length)
+      assert.deepEqual(page.events, events)
+    }),
+  )
+})
+
+for (const format of EXPORT_FORMATS) {
+  test(`${format}: any event has the same bytes from the table as from the archive`, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 8 }), async (events) => {
+        const run = exportOf(format, [hotPageOf(events, { workspaceId })])
+        assert.equal(await textOf(run), rowsOf(format, events))
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test(`${format}: hot and cold pages in any order make one export, up to its limit`, async () => {
+    const pages = fc.array(fc.tuple(fc.boolean(), fc.array(event, { maxLength: 4 })))
+    await fc.assert(
+      fc.asyncProperty(pages, fc.integer({ min: 1, max: 40 }), async (parts, rowLimit) => {
+        const all = parts.flatMap(([, events]) => events)
+        const run = exportOf(
+          format,
+          parts.map(([isHot, events]) => (isHot ? hotPageOf(events, { workspaceId }) : events)),
+          rowLimit,
+        )
+        assert.equal(await textOf(run), rowsOf(format, all.slice(0, rowLimit)))
+        assert.equal(run.result.isTruncated, all.length > rowLimit)
+        assert.equal(run.rows, Math.min(all.length, rowLimit))
+      }),
+    )
+  })
+
+  test(`${format}: rows of any size are cut nowhere, however they fill the chunks`, async () => {
+    const [sample] = fc.sample(event, { numRuns: 1, seed: 7 })
+    assert(sample)
+    const sizes = [1, 60_000, 131_072, 3, 400_000, 40_000, 40_000, 40_000, 200_000, 5]
+    const events = sizes.map((size, index) => ({
+      ...sample,
+      seq: index + 1,
+      category: '\u0001'.repeat(Math.min(size, 20_000)),
+      metadata: JSON.stringify({ text: '"'.repeat(size) }),
+    }))
+    const run = exportOf(format, [hotPageOf(events, { workspaceId })])
+    assert.equal(await textOf(run), rowsOf(format, events))
+  })
+}
+
+test('a page says up to where it was looked: its last event when full, else all that was asked', () => {
+  const events = fc.sample(event, 3).map((sample, index) => ({ ...sample, seq: 10 + index }))
+  const looked = (limit: number) =>
+    new HotPage(copyBytes(events), { workspaceId, toSeq: 500, limit }).lookedSeq
+  assert.deepEqual([looked(3), looked(4)], [12, 500])
+  const empty = new HotPage(copyBytes([]), { workspaceId, toSeq: 500, limit: 3 })
+  assert.deepEqual([empty.lookedSeq, empty.count, empty.events], [500, 0, []])
+})
+
+test('a page that is cut, or has something else in it, is refused', () => {
+  const bytes = copyBytes(fc.sample(event, 2))
+  const read = (page: Buffer) => new HotPage(page, { workspaceId, toSeq: 1, limit: 10 })
+  assert.equal(read(bytes).count, 2)
+  for (let length = 0; length < bytes.length; length += 1) {
+    assert.throws(() => read(bytes.subarray(0, length)), `${length} of ${bytes.length}`)
+  }
+  assert.throws(() => read(Buffer.concat([bytes, Buffer.from([0])])))
+  for (const place of [0, 20, 24, 44]) {
+    const broken = Buffer.from(bytes)
+    broken.writeUInt8((broken[place] ?? 0) ^ 1, place)
+    assert.throws(() => read(broken), `byte ${place}`)
+  }
+})

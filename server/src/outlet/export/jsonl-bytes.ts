@@ -1,0 +1,131 @@
+import { canonicalString } from '../../ledger/canonical.ts'
+import { type Field, FIELD, type HotRow, PLACE } from '../../ledger/hot-row.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
+
+/** For values of one size, which are written over it: one long copy costs less than many short ones. */
+const ID = ' '.repeat(36)
+const TIME = ' '.repeat(24)
+const HASH = ' '.repeat(64)
+
+const START = Buffer.from(`{"id":"${ID}","seq":`)
+const ID_AT = '{"id":"'.length
+const TIMESTAMP_AT = ',"timestamp":"'.length
+const RECEIVED_AT = TIMESTAMP_AT + TIME.length + '","receivedAt":"'.length
+const COMPANY_AT = RECEIVED_AT + TIME.length + '","companyId":"'.length
+const CATEGORY = Buffer.from(',"category":')
+const ACTION = Buffer.from(',"action":')
+const ACTOR = Buffer.from(',"actor":')
+const RESOURCE = Buffer.from(',"resource":')
+const METADATA = Buffer.from(',"metadata":')
+const TRACE_ID = Buffer.from(',"traceId":')
+const HASHES = Buffer.from(`,"hash":"${HASH}","prevHash":"${HASH}","sealed":`)
+const HASH_AT = ',"hash":"'.length
+const PREV_HASH_AT = HASH_AT + HASH.length + '","prevHash":"'.length
+const SALTS = Buffer.from(',"salts":')
+const END = Buffer.from('}\n')
+const NULL = Buffer.from('null')
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const SPACE = 0x20
+/** By the byte that they stand for. */
+const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, byte) =>
+  Buffer.from(canonicalString(String.fromCharCode(byte)).slice(1, -1)),
+)
+
+/** The bytes of `jsonlRow`. */
+export function writeJsonlRow(
+  row: HotRow,
+  workspaceId: WorkspaceId,
+  out: Buffer,
+  at: number,
+): number {
+  let end = putBytes(out, at, START)
+  putUuid(out, at + ID_AT, row.bytes, row.start + PLACE.id)
+  end = putNumber(out, end, row.seq)
+  end = putTimesAndTenant(row, workspaceId, out, end)
+  end = putProjectId(row, out, end)
+  end = putString(row, FIELD.category, out, putBytes(out, end, CATEGORY))
+  end = putString(row, FIELD.action, out, putBytes(out, end, ACTION))
+  end = putJson(row, FIELD.actor, out, putBytes(out, end, ACTOR))
+  end = putJson(row, FIELD.resource, out, putBytes(out, end, RESOURCE))
+  end = putJson(row, FIELD.metadata, out, putBytes(out, end, METADATA))
+  end = putTraceId(row, out, putBytes(out, end, TRACE_ID))
+  end = putHashes(row, out, end)
+  end = putJson(row, FIELD.sealed, out, end)
+  end = putJson(row, FIELD.salts, out, putBytes(out, end, SALTS))
+  return putBytes(out, end, END)
+}
+
+function putTimesAndTenant(row: HotRow, workspaceId: WorkspaceId, out: Buffer, at: number): number {
+  const end = putBytes(out, at, frameOf(workspaceId))
+  putTime(out, at + TIMESTAMP_AT, row.timestampMs)
+  putTime(out, at + RECEIVED_AT, row.receivedAtMs)
+  putUuid(out, at + COMPANY_AT, row.bytes, row.start + PLACE.companyId)
+  return end
+}
+
+/** The last one, because the rows of a chain come one after the other. */
+let keptFrame = { workspaceId: '', bytes: NULL }
+
+function frameOf(workspaceId: WorkspaceId): Buffer {
+  if (keptFrame.workspaceId !== workspaceId) {
+    const times = `,"timestamp":"${TIME}","receivedAt":"${TIME}"`
+    const tenant = `,"companyId":"${ID}","workspaceId":"${workspaceId}","projectId":`
+    keptFrame = { workspaceId, bytes: Buffer.from(times + tenant) }
+  }
+  return keptFrame.bytes
+}
+
+function putProjectId(row: HotRow, out: Buffer, at: number): number {
+  if (row.isNull(FIELD.projectId)) return putBytes(out, at, NULL)
+  out[at] = QUOTE
+  const end = putUuid(out, at + 1, row.bytes, row.startOf(FIELD.projectId))
+  out[end] = QUOTE
+  return end + 1
+}
+
+/** In 32 digits, without dashes. */
+function putTraceId(row: HotRow, out: Buffer, at: number): number {
+  const { traceId } = FIELD
+  if (row.isNull(traceId)) return putBytes(out, at, NULL)
+  out[at] = QUOTE
+  const end = putHex(out, at + 1, row.bytes, row.startOf(traceId), row.endOf(traceId))
+  out[end] = QUOTE
+  return end + 1
+}
+
+function putHashes({ bytes, start }: HotRow, out: Buffer, at: number): number {
+  const hash = start + PLACE.hash
+  const prevHash = start + PLACE.prevHash
+  const end = putBytes(out, at, HASHES)
+  putHex(out, at + HASH_AT, bytes, hash, hash + 32)
+  putHex(out, at + PREV_HASH_AT, bytes, prevHash, prevHash + 32)
+  return end
+}
+
+/** It was stored as the JSON it is. */
+function putJson(row: HotRow, field: Field, out: Buffer, at: number): number {
+  if (row.isNull(field)) return putBytes(out, at, NULL)
+  return putBytes(out, at, row.bytes, row.startOf(field), row.endOf(field))
+}
+
+/** As `canonicalString` writes it: only ASCII is ever escaped, and what is stored is UTF-8. */
+function putString(row: HotRow, field: Field, out: Buffer, at: number): number {
+  const { bytes } = row
+  const to = row.endOf(field)
+  out[at] = QUOTE
+  let end = at + 1
+  for (let index = row.startOf(field); index < to; index += 1) {
+    const byte = bytes[index] ?? 0
+    if (byte < SPACE || byte === QUOTE || byte === BACKSLASH) {
+      end = putBytes(out, end, ESCAPES[byte] ?? NULL)
+    } else {
+      out[end] = byte
+      end += 1
+    }
+  }
+  out[end] = QUOTE
+  return end + 1
+}

@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import type { Member } from './dashboard.ts'
+import type { TestApp } from './start-app.ts'
+
+export type Told = { id: string; event: string; data: string; atMs: number }
+
+export type Source = AsyncDisposable & {
+  status: number
+  headers: IncomingMessage['headers']
+  /** Everything so far, by name `open`, `event`, `gap`, `end`. */
+  told: Told[]
+  /** The last id, also of a beat. */
+  lastId: () => string
+  /** True when the server ended it. */
+  isOver: () => boolean
+  body: () => string
+  /** Takes nothing more from the connection until `resume`. */
+  pause: () => void
+  resume: () => void
+}
+
+/** A stream as a browser's EventSource would open it. */
+export async function openSource(
+  app: TestApp,
+  member: Member,
+  { query = '', lastId }: { query?: string; lastId?: string } = {},
+): Promise<Source> {
+  const request = get(`${app.url}/dashboard/events/live${query}`, {
+    agent: false,
+    headers: {
+      cookie: member.cookie,
+      'sec-fetch-site': 'same-origin',
+      ...(lastId !== undefined && { 'last-event-id': lastId }),
+    },
+  })
+  const [response]: IncomingMessage[] = await once(request, 'response')
+  if (!response) throw new Error('no answer')
+  const told: Told[] = []
+  let text = ''
+  let lastSeen = ''
+  let isOver = false
+  let pending = ''
+  response.setEncoding('utf8')
+  response.on('data', (chunk: string) => {
+    text += chunk
+    pending += chunk
+    const blocks = pending.split('\n\n')
+    pending = blocks.pop() ?? ''
+    for (const block of blocks) {
+      const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1]
+      lastSeen = field('id') ?? lastSeen
+      const event = field('event')
+      if (event === undefined) continue
+      told.push({ id: lastSeen, event, data: field('data') ?? '', atMs: performance.now() })
+    }
+  })
+  for (const name of ['end', 'close', 'error']) response.on(name, () => (isOver = true))
+  request.on('error', () => (isOver = true))
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    told,
+    lastId: () => lastSeen,
+    isOver: () => isOver,
+    body: () => text,
+    pause: () => void response.pause(),
+    resume: () => void response.resume(),
+    [Symbol.asyncDispose]: async () => {
+      request.destroy()
+    },
+  }
+}
+
+/** The events that were told of, by their actions. */
+export function actionsOf({ told }: Source): string[] {
+  return told.filter(({ event }) => event === 'event').map(({ data }) => JSON.parse(data).action)
+}

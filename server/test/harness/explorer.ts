@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { sql } from 'kysely'
+import { forgetRun } from '../../src/ledger/rollup.ts'
+import type { WorkspaceId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg.ts'
+import type { Member } from './dashboard.ts'
+import type { Answer, TestApp } from './start-app.ts'
+
+/** Every event that the explorer shows, page by page. */
+export async function walkExplorer(
+  member: Member,
+  parameters: Record<string, string> = {},
+): Promise<Answer['json'][]> {
+  const events: Answer['json'][] = []
+  let cursor: string | null = null
+  do {
+    const { status, json, text } = await explore(member, {
+      limit: '25',
+      ...parameters,
+      ...(cursor !== null && { cursor }),
+    })
+    assert.equal(status, 200, text)
+    events.push(...json.data)
+    cursor = json.nextCursor
+  } while (cursor !== null)
+  return events
+}
+
+export function explore(member: Member, parameters: Record<string, string> = {}): Promise<Answer> {
+  return member.call('GET', `/dashboard/events${search(parameters)}`)
+}
+
+export function readHistogram(
+  member: Member,
+  parameters: Record<string, string> = {},
+): Promise<Answer> {
+  return member.call('GET', `/dashboard/events/metrics/histogram${search(parameters)}`)
+}
+
+export function readOptions(member: Member, parameters: Record<string, string>): Promise<Answer> {
+  return member.call('GET', `/dashboard/events/filter-options${search(parameters)}`)
+}
+
+function search(parameters: Record<string, string>): string {
+  const text = new URLSearchParams(parameters).toString()
+  return text === '' ? '' : `?${text}`
+}
+
+/** Events of a workspace, as its key sends them. */
+export async function sendEvents(
+  app: TestApp,
+  key: string,
+  events: readonly object[],
+): Promise<string[]> {
+  if (events.length === 0) return []
+  const { status, json, text } = await app.call('POST', '/v1/events/batch', {
+    key,
+    body: { events },
+  })
+  assert.equal(status, 200, text)
+  for (const result of json.results) assert.equal(result.status, 201, JSON.stringify(result))
+  return json.results.map(({ id }: { id: string }) => id)
+}
+
+/** Removes the oldest events as the archiver does: nothing is counted that is not there. */
+export async function removeUpTo(
+  app: TestApp,
+  workspaceId: WorkspaceId,
+  toSeq: number,
+): Promise<void> {
+  const { connection } = app.database
+  const logger = createLogger('silent')
+  await using keeper = new Database({
+    connection,
+    role: 'annals_keeper',
+    connectionsMax: 1,
+    logger,
+  })
+  await keeper.db.transaction().execute(async (trx) => {
+    await forgetRun(trx, { workspaceId, toSeq })
+    await sql`delete from event where workspace_id = ${workspaceId} and seq <= ${toSeq}`.execute(
+      trx,
+    )
+  })
+}

@@ -1,0 +1,341 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import * as fc from 'fast-check'
+import { readHead } from '../../src/ledger/event-store.ts'
+import { advanceRollup, moveRollupFloor } from '../../src/ledger/rollup.ts'
+import { newId, type WorkspaceId } from '../../src/platform/id.ts'
+import { createProject } from '../../src/tenancy/workspace-store.ts'
+import { handClock } from '../harness/clock.ts'
+import { type Member, signInAs } from '../harness/dashboard.ts'
+import {
+  readHistogram,
+  readOptions,
+  removeUpTo,
+  sendEvents,
+  walkExplorer,
+} from '../harness/explorer.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const DAY_MS = 86_400_000
+const MINUTE_MS = 60_000
+const { clock, advance } = handClock()
+// Without the worker: the test itself says what is counted when.
+const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+
+const PROJECT = newId<'project'>()
+
+/** Small domains whose values hold each other, with what SQL patterns would take for their own. */
+const DOMAIN = {
+  category: ['billing', 'Auth', 'bill%', 'ÄUTH'],
+  action: ['billing.paid', 'login', 'LOGIN', 'a_b'],
+  actorId: ['ada', 'ADA@x', 'bill', ''],
+  actorEmail: ['ada@example.com', 'Bill@Example.com'],
+  resourceType: ['invoice', 'äuth'],
+  resourceId: ['1', '100%', 'login'],
+} as const
+
+type Facts = { [Name in keyof typeof DOMAIN]?: string } & {
+  minutesAgo: number
+  hasProject: boolean
+  workspace: number
+}
+
+const anyFacts: fc.Arbitrary<Facts> = fc.record(
+  {
+    // Late ones too, on and beside the edges of quarter hours, and a few ahead of time.
+    minutesAgo: fc.oneof(
+      fc.integer({ min: -600, max: 3_000 }),
+      fc.integer({ min: 0, max: 200 }).map((quarters) => quarters * 15),
+      fc.integer({ min: 0, max: 400 * 1_440 }),
+    ),
+    hasProject: fc.boolean(),
+    workspace: fc.integer({ min: 0, max: 1 }),
+    category: fc.constantFrom(...DOMAIN.category),
+    action: fc.constantFrom(...DOMAIN.action),
+    actorId: fc.constantFrom(...DOMAIN.actorId),
+    actorEmail: fc.constantFrom(...DOMAIN.actorEmail),
+    resourceType: fc.constantFrom(...DOMAIN.resourceType),
+    resourceId: fc.constantFrom(...DOMAIN.resourceId),
+  },
+  { requiredKeys: ['minutesAgo', 'hasProject', 'workspace', 'category', 'action'] },
+)
+
+const anyFilter = fc.record(
+  {
+    category: fc.constantFrom(...DOMAIN.category),
+    action: fc.constantFrom(...DOMAIN.action),
+    projectId: fc.constant(PROJECT),
+    actorId: fc.constantFrom(...DOMAIN.actorId),
+    actorEmail: fc.constantFrom(...DOMAIN.actorEmail),
+    resourceType: fc.constantFrom(...DOMAIN.resourceType),
+    resourceId: fc.constantFrom(...DOMAIN.resourceId),
+    text: fc.constantFrom('bill', 'LOGIN', '%', '_', 'Ä', 'ä', 'ada', '.', 'example', 'nowhere'),
+  },
+  { requiredKeys: [] },
+)
+
+/** Few of the filters at a time, so that something is found. */
+const fewFilters = fc
+  .tuple(
+    anyFilter,
+    fc.uniqueArray(
+      fc.constantFrom(
+        'category',
+        'action',
+        'actorId',
+        'text',
+        'projectId',
+        'resourceType',
+        'resourceId',
+        'actorEmail',
+      ),
+      { maxLength: 2 },
+    ),
+  )
+  .map(([filter, names]) =>
+    Object.fromEntries(Object.entries(filter).filter(([name]) => names.some((n) => n === name))),
+  )
+
+const anyRange = fc
+  .tuple(
+    fc.integer({ min: -700, max: 4_000 }),
+    fc.oneof(fc.integer({ min: 1, max: 4_000 }), fc.integer({ min: 1, max: 400 * 1_440 })),
+  )
+  .map(([endMinutesAgo, minutes]) => ({ endMinutesAgo, minutes }))
+
+/** What was done to the counts while events came: counted a little, removed a little, let time pass. */
+const anyStep = fc.oneof(
+  fc.record({ kind: fc.constant('send' as const), facts: fc.array(anyFacts, { maxLength: 12 }) }),
+  fc.record({
+    kind: fc.constant('count' as const),
+    workspace: fc.integer({ min: 0, max: 1 }),
+    runMax: fc.integer({ min: 1, max: 9 }),
+  }),
+  fc.record({
+    kind: fc.constant('remove' as const),
+    workspace: fc.integer({ min: 0, max: 1 }),
+    events: fc.integer({ min: 1, max: 5 }),
+  }),
+  fc.record({
+    kind: fc.constant('age' as const),
+    days: fc.constantFrom(1, 200, 364),
+    movesFloor: fc.boolean(),
+  }),
+)
+
+test('counts are those of the events that the pages show, whatever was counted, removed or came late', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyStep, { minLength: 3, maxLength: 9 }),
+      fc.array(fc.tuple(fewFilters, anyRange, fc.constantFrom('none', 'category', 'action')), {
+        minLength: 4,
+        maxLength: 4,
+      }),
+      async (steps, questions) => {
+        const { member, workspaceIds } = await live(steps)
+        for (const [filter, { endMinutesAgo, minutes }, by] of questions) {
+          const toMs = clock() - endMinutesAgo * MINUTE_MS
+          const range = {
+            from: new Date(toMs - minutes * MINUTE_MS).toISOString(),
+            to: new Date(toMs).toISOString(),
+          }
+          await assertHistogram(member, { ...filter, ...range }, by)
+          await assertHistogram(
+            member,
+            { ...filter, ...range, workspaceId: workspaceIds[0] ?? '' },
+            by,
+          )
+          await assertOptions(member, range)
+        }
+        await assertOptions(member, {})
+      },
+    ),
+    { numRuns: 8 },
+  )
+})
+
+test('an event is not counted from the moment on that it is no longer hot', async () => {
+  const facts = (workspace: number, minutesAgo: number) => ({
+    minutesAgo,
+    workspace,
+    hasProject: minutesAgo % 2 === 0,
+    category: minutesAgo % 3 === 0 ? 'billing' : 'Auth',
+    action: 'login',
+    actorId: `actor ${minutesAgo % 4}`,
+  })
+  const many = (workspace: number) =>
+    Array.from({ length: 15 }, (_, nth) => facts(workspace, nth * 37))
+  const { member, workspaceIds } = await live([
+    { kind: 'send', facts: [...many(0), ...many(1)] },
+    { kind: 'count', workspace: 0, runMax: 100 },
+    { kind: 'count', workspace: 1, runMax: 4 },
+    { kind: 'age', days: 200, movesFloor: false },
+    { kind: 'send', facts: [...many(0), ...many(1)] },
+    { kind: 'count', workspace: 0, runMax: 9 },
+    { kind: 'age', days: 166, movesFloor: false },
+  ])
+  const ask = async () => {
+    for (const days of [170, 365, 500]) {
+      const range = {
+        from: new Date(clock() - days * DAY_MS).toISOString(),
+        to: new Date(clock()).toISOString(),
+      }
+      await assertHistogram(member, range, 'category')
+      await assertHistogram(member, { ...range, category: 'billing' }, 'action')
+      await assertHistogram(member, { ...range, text: 'actor 1' }, 'none')
+      await assertOptions(member, range)
+    }
+    await assertOptions(member, {})
+    assert.equal((await walkExplorer(member)).length, 30)
+  }
+  await ask()
+  for (const workspaceId of workspaceIds) {
+    await moveRollupFloor(db, workspaceId, { hotSinceMs: clock() - 365 * DAY_MS, runMax: 7 })
+  }
+  await ask()
+})
+
+async function live(
+  steps: readonly (typeof anyStep extends fc.Arbitrary<infer Step> ? Step : never)[],
+) {
+  const founded = await annals.found({ workspaces: ['First', 'Second'] })
+  const member = await signInAs(annals, founded, 'OWNER')
+  const workspaceIds = founded.workspaces.map(({ id }) => id)
+  await db.transaction().execute(async (trx) => {
+    const [workspaceId] = workspaceIds
+    assert(workspaceId)
+    await createProject(trx, {
+      id: newId(),
+      companyId: founded.company.id,
+      workspaceId,
+      name: 'Other',
+    })
+    await trx
+      .insertInto('project')
+      .values(workspaceIds.map((id) => ({ id: PROJECT, workspace_id: id, name: 'Shared' })))
+      .execute()
+  })
+  for (const step of steps) {
+    if (step.kind === 'send') {
+      for (const [index, { workspaceKey }] of founded.workspaces.entries()) {
+        const own = step.facts.filter(({ workspace }) => workspace === index)
+        await sendEvents(annals, workspaceKey, own.map(inputOf))
+      }
+    } else if (step.kind === 'count') {
+      const workspaceId = workspaceIds[step.workspace]
+      assert(workspaceId)
+      await advanceRollup(db, workspaceId, { runMax: step.runMax })
+    } else if (step.kind === 'remove') {
+      const workspaceId = workspaceIds[step.workspace]
+      assert(workspaceId)
+      await removeUpTo(annals, workspaceId, await lastOf(workspaceId, step.events))
+    } else {
+      advance(step.days * DAY_MS)
+      const hotSinceMs = clock() - 365 * DAY_MS
+      for (const workspaceId of step.movesFloor ? workspaceIds : []) {
+        await moveRollupFloor(db, workspaceId, { hotSinceMs, runMax: 3 })
+      }
+    }
+  }
+  // Members of a test stay signed in, however much time passes.
+  await db
+    .updateTable('user_session')
+    .set({ seen_at: new Date(clock()), expires_at: new Date(clock() + DAY_MS) })
+    .execute()
+  return { member, workspaceIds }
+}
+
+/** No more is removed than there is. */
+async function lastOf(workspaceId: WorkspaceId, events: number): Promise<number> {
+  const row = await db
+    .selectFrom('rollup_head')
+    .select('floor_seq')
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirst()
+  const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
+  return Math.min(headSeq, (row?.floor_seq ?? 0) + events)
+}
+
+function inputOf({
+  minutesAgo,
+  hasProject,
+  category,
+  action,
+  actorId,
+  actorEmail,
+  resourceType,
+  resourceId,
+}: Facts) {
+  return {
+    category,
+    action,
+    timestamp: new Date(clock() - minutesAgo * MINUTE_MS).toISOString(),
+    ...(hasProject && { projectId: PROJECT }),
+    actor: {
+      ...(actorId !== undefined && { id: actorId }),
+      ...(actorEmail !== undefined && { email: actorEmail }),
+    },
+    resource: {
+      ...(resourceType !== undefined && { type: resourceType }),
+      ...(resourceId !== undefined && { id: resourceId }),
+    },
+  }
+}
+
+async function assertHistogram(
+  member: Member,
+  query: Record<string, string>,
+  by: string,
+): Promise<void> {
+  const events = await walkExplorer(member, query)
+  const { status, json, text } = await readHistogram(member, { ...query, by })
+  assert.equal(status, 200, text)
+  assert.equal(json.total, events.length, JSON.stringify(query))
+  const stepMs = json.stepSeconds * 1_000
+  const seen = new Map<string, number>()
+  const named = new Set(json.series.map(({ value }: { value: string | null }) => value))
+  for (const event of events) {
+    const bar = json.bars.findLast((start: string) => start <= event.timestamp)
+    assert(bar !== undefined && Date.parse(event.timestamp) < Date.parse(bar) + stepMs)
+    const value = by === 'none' || !named.has(event[by]) ? null : event[by]
+    const key = `${bar} ${value}`
+    seen.set(key, (seen.get(key) ?? 0) + 1)
+  }
+  const told = new Map<string, number>()
+  for (const { value, counts } of json.series) {
+    assert.equal(counts.length, json.bars.length)
+    for (const [index, count] of counts.entries()) {
+      if (count > 0) told.set(`${json.bars[index]} ${value}`, count)
+    }
+  }
+  assert.deepEqual(Object.fromEntries(told), Object.fromEntries(seen))
+}
+
+async function assertOptions(member: Member, range: Record<string, string>): Promise<void> {
+  const events = await walkExplorer(member, range)
+  const read: Record<string, (event: Record<string, never>) => string | undefined> = {
+    category: ({ category }) => category,
+    action: ({ action }) => action,
+    ...(Object.keys(range).length === 0 && {
+      actorId: ({ actor }) => actor?.['id'],
+      actorEmail: ({ actor }) => actor?.['email'],
+      resourceType: ({ resource }) => resource?.['type'],
+      resourceId: ({ resource }) => resource?.['id'],
+      projectId: ({ projectId }) => projectId ?? undefined,
+    }),
+  }
+  for (const [field, valueOf] of Object.entries(read)) {
+    const { status, json, text } = await readOptions(member, { field, limit: '50', ...range })
+    assert.equal(status, 200, text)
+    const wanted: Record<string, number> = {}
+    for (const value of events.map(valueOf))
+      if (value !== undefined && value !== null) wanted[value] = (wanted[value] ?? 0) + 1
+    const told = json.values.map(({ value, count }: { value: string; count: number }) => [
+      value,
+      count,
+    ])
+    assert.deepEqual(Object.fromEntries(told), wanted, field)
+  }
+}

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { handClock } from '../harness/clock.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { actionsOf, openSource, type Source } from '../harness/event-source.ts'
+import { eventually } from '../harness/eventually.ts'
+import { sendEvents } from '../harness/explorer.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const { clock, advance } = handClock()
+const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+
+const named =
+  (event: string) =>
+  ({ told }: Source) =>
+    told.some((frame) => frame.event === event)
+const until = (check: () => boolean, timeoutMs = 10_000) =>
+  eventually(() => assert(check()), { timeoutMs })
+const event = (action: string, category = 'c') => ({ category, action })
+
+test('a new event is told of within a second, with all that proves it', async () => {
+  const founded = await annals.found()
+  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  await sendEvents(annals, founded.workspaceKey, [event('before')])
+  await using source = await openSource(annals, member)
+  assert.equal(source.status, 200)
+  assert.equal(source.headers['content-type'], 'text/event-stream; charset=utf-8')
+  assert.equal(source.headers['cache-control'], 'no-store')
+  await until(() => named('open')(source))
+  for (const action of ['one', 'two', 'three']) {
+    const sentAtMs = performance.now()
+    const [id] = await sendEvents(annals, founded.workspaceKey, [event(action)])
+    await until(() => actionsOf(source).includes(action))
+    const told = source.told.at(-1)
+    assert(told && told.atMs - sentAtMs < 1_000)
+    const record = JSON.parse(told.data)
+    assert.equal(record.id, id)
+    assert('sealed' in record && 'salts' in record)
+  }
+  assert.deepEqual(actionsOf(source), ['one', 'two', 'three'])
+})
+
+test('a follower is told of what his filters and his workspaces hold, and of nothing else', async () => {
+  const founded = await annals.found({ workspaces: ['First', 'Second'] })
+  const foreign = await annals.found()
+  const [first, second] = founded.workspaces
+  assert(first && second)
+  const viewer = await signInAs(annals, founded, 'VIEWER', [first.id])
+  const owner = await signInAs(annals, founded, 'OWNER')
+  await using mine = await openSource(annals, viewer, { query: '?text=WANTED' })
+  await using all = await openSource(annals, owner)
+  await sendEvents(annals, foreign.workspaceKey, [event('wanted foreign')])
+  await sendEvents(annals, second.workspaceKey, [event('wanted second')])
+  await sendEvents(annals, first.workspaceKey, [
+    event('other'),
+    event('wanted first'),
+    event('x', 'Wanted'),
+  ])
+  await until(() => actionsOf(mine).length === 2 && actionsOf(all).length === 4)
+  assert.deepEqual(actionsOf(mine), ['wanted first', 'x'])
+  assert.deepEqual(actionsOf(all).toSorted(), ['other', 'wanted first', 'wanted second', 'x'])
+  for (const query of [`?workspaceId=${second.id}`, `?workspaceId=${foreign.workspace.id}`]) {
+    await using refused = await openSource(annals, viewer, { query })
+    assert.equal(refused.status, 404)
+  }
+  await using ranged = await openSource(annals, viewer, { query: '?from=2026-01-01T00:00:00Z' })
+  assert.equal(ranged.status, 400)
+})
+
+test('who comes back goes on where he was, event by event', async () => {
+  const founded = await annals.found({ workspaces: ['First', 'Second'] })
+  const [first, second] = founded.workspaces
+  assert(first && second)
+  const owner = await signInAs(annals, founded, 'OWNER')
+  const ids: string[] = []
+  {
+    await using source = await openSource(annals, owner)
+    await sendEvents(annals, first.workspaceKey, [event('1'), event('2'), event('3')])
+    await sendEvents(annals, second.workspaceKey, [event('4')])
+    await until(() => actionsOf(source).length === 4)
+    ids.push(...source.told.map(({ id }) => id))
+  }
+  await sendEvents(annals, second.workspaceKey, [event('5')])
+  // From every place: whatever came after it comes again, and nothing twice.
+  for (const [index, lastId] of ids.entries()) {
+    await using source = await openSource(annals, owner, { lastId })
+    await until(() => actionsOf(source).length === 5 - index)
+    assert.deepEqual(actionsOf(source).toSorted(), ['1', '2', '3', '4', '5'].slice(index))
+    assert.equal(source.told[0]?.event, 'open')
+  }
+})
+
+test('a place too far back, of somebody else or made up is a gap, not a guess', async () => {
+  const founded = await annals.found()
+  const owner = await signInAs(annals, founded, 'OWNER')
+  const other = await signInAs(annals, founded, 'OWNER')
+  let lastId = ''
+  {
+    await using source = await openSource(annals, owner)
+    await until(() => named('open')(source))
+    lastId = source.lastId()
+  }
+  const tries: [typeof owner, string, string][] = [
+    [other, lastId, ''],
+    [owner, lastId, '?category=c'],
+    [owner, 'made-up', ''],
+    [owner, `${lastId}A`, ''],
+  ]
+  for (const [member, id, query] of tries) {
+    await using source = await openSource(annals, member, { lastId: id, query })
+    assert.equal(source.status, 200)
+    await until(() => named('gap')(source))
+  }
+  const bulk = Array.from({ length: 500 }, (_, nth) => event(`bulk ${nth}`))
+  for (let times = 0; times < 3; times += 1) await sendEvents(annals, founded.workspaceKey, bulk)
+  await using source = await openSource(annals, owner, { lastId })
+  await until(() => named('gap')(source))
+  await sendEvents(annals, founded.workspaceKey, [event('after')])
+  await until(() => actionsOf(source).length > 0)
+  assert.deepEqual(actionsOf(source), ['after'])
+})
+
+test('five streams a member, and one that is closed makes room', async () => {
+  const founded = await annals.found()
+  const owner = await signInAs(annals, founded, 'OWNER')
+  await using stack = new AsyncDisposableStack()
+  const sources: Source[] = []
+  for (let nth = 0; nth < 5; nth += 1) {
+    sources.push(stack.use(await openSource(annals, owner)))
+    assert.equal(sources.at(-1)?.status, 200)
+  }
+  const sixth = stack.use(await openSource(annals, owner))
+  assert.equal(sixth.status, 429)
+  await until(() => sixth.body() !== '')
+  assert.equal(JSON.parse(sixth.body()).code, 'rate_limited')
+  await sources[0]?.[Symbol.asyncDispose]()
+  await eventually(async () => {
+    const again = stack.use(await openSource(annals, owner))
+    assert.equal(again.status, 200)
+  })
+  const colleague = stack.use(await openSource(annals, await signInAs(annals, founded, 'OWNER')))
+  assert.equal(colleague.status, 200)
+})
+
+test('a client that takes too little misses events and is told so when it takes again', async () => {
+  const founded = await annals.found()
+  const owner = await signInAs(annals, founded, 'OWNER')
+  await using slow = await openSource(annals, owner)
+  await until(() => named('open')(slow))
+  slow.pause()
+  const metadata = { text: 'x'.repeat(200_000) }
+  for (let nth = 0; nth < 80; nth += 1) {
+    const body = { ...event(`${nth}`), metadata }
+    const { status } = await annals.call('POST', '/v1/events', { key: founded.workspaceKey, body })
+    assert.equal(status, 201)
+  }
+  slow.resume()
+  await until(() => named('gap')(slow))
+  assert(actionsOf(slow).length < 80)
+  await sendEvents(annals, founded.workspaceKey, [event('after')])
+  await until(() => actionsOf(slow).includes('after'))
+})
+
+test('the stream ends when the session does, or when a workspace is taken away', async () => {
+  const founded = await annals.found({ workspaces: ['First', 'Second'] })
+  const ids = founded.workspaces.map(({ id }) => id)
+  const leaving = await signInAs(annals, founded, 'VIEWER', ids)
+  const restricted = await signInAs(annals, founded, 'VIEWER', ids)
+  const staying = await signInAs(annals, founded, 'VIEWER', ids)
+  await using left = await openSource(annals, leaving)
+  await using less = await openSource(annals, restricted)
+  await using stays = await openSource(annals, staying)
+  await db.deleteFrom('user_session').where('user_id', '=', leaving.userId).execute()
+  await db
+    .deleteFrom('user_workspace')
+    .where('user_id', '=', restricted.userId)
+    .where('workspace_id', '=', ids[1] ?? '')
+    .execute()
+  await until(() => left.isOver() && less.isOver(), 30_000)
+  assert(named('end')(left) && named('end')(less))
+  assert(!stays.isOver())
+  // A stream is no use of a session: it ends when nobody has used it for half an hour.
+  advance(31 * 60_000)
+  await until(() => stays.isOver(), 30_000)
+})
+
+test('a service that stops ends its streams at once', async () => {
+  const app = await startTestApp()
+  const founded = await app.found()
+  const owner = await signInAs(app, founded, 'OWNER')
+  await using source = await openSource(app, owner)
+  await until(() => named('open')(source))
+  const startedAtMs = performance.now()
+  await app[Symbol.asyncDispose]()
+  await until(() => source.isOver())
+  assert(performance.now() - startedAtMs < 5_000)
+})
+
+test('events of another node are told of within a second too', async () => {
+  await using api = await startTestApp({ role: 'api', databaseUrl: annals.database.url })
+  const founded = await annals.found()
+  const owner = await signInAs(annals, founded, 'OWNER')
+  await using source = await openSource({ ...api, database: annals.database }, owner)
+  await until(() => named('open')(source))
+  const sentAtMs = performance.now()
+  await sendEvents(annals, founded.workspaceKey, [event('from elsewhere')])
+  await until(() => actionsOf(source).length === 1)
+  assert((source.told.at(-1)?.atMs ?? Infinity) - sentAtMs < 1_000)
+})

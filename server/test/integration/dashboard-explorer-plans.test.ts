@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { findHotFloor } from '../../src/ledger/hot-floor.ts'
+import { countIn, countOut, listBehind } from '../../src/ledger/rollup-store.ts'
+import { advanceRollup } from '../../src/ledger/rollup.ts'
+import {
+  countByIndex,
+  countByMatches,
+  countByRollup,
+} from '../../src/outlet/console/event-count-store.ts'
+import { listUnseenEvents, listValueEvents } from '../../src/outlet/console/matching-event-store.ts'
+import { findTextMatches, hasEveryValue, listValues } from '../../src/outlet/console/value-store.ts'
+import type { Queryable } from '../../src/platform/pg.ts'
+import { query } from '../harness/engine.ts'
+import { explain, type PlanNode } from '../harness/explain.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ role: 'api' })
+after(() => annals[Symbol.asyncDispose]())
+const { connection } = annals.database
+const { pool, db } = annals.app.database
+const { company, workspace } = await annals.found()
+const workspaceId = workspace.id
+const HOUR_MS = 3_600_000
+const nowMs = Date.now()
+const EVENTS = 20_000
+const SEEN = 19_500
+
+await query(
+  connection,
+  `insert into event (seq, ts, received_at, id, workspace_id, company_id, hash, prev_hash, category,
+                      action, actor_id, actor_email, resource_type, resource_id, sealed, salts)
+   select n, now() - n * interval '7 seconds', now(),
+          overlay(event_id_floor(now())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid,
+          '${workspaceId}', '${company.id}', sha256(n::text::bytea), sha256((n - 1)::text::bytea),
+          'category ' || n % 20, 'action ' || n % 50, 'actor ' || n % 500, 'user' || n % 200 || '@x.y',
+          'type ' || n % 10, 'resource ' || n % 5000, '{}', '{}'
+     from generate_series(1, ${EVENTS}) as n`,
+)
+await query(
+  connection,
+  `update chain_head set seq = ${SEEN}, last_id = '${workspaceId}' where workspace_id = '${workspaceId}'`,
+)
+await advanceRollup(db, workspaceId, { runMax: EVENTS })
+await query(
+  connection,
+  `update chain_head set seq = ${EVENTS} where workspace_id = '${workspaceId}'`,
+)
+await query(connection, 'analyze event')
+await query(connection, 'analyze event_rollup, event_value, event_field, rollup_head')
+
+const floor = await findHotFloor(db, workspaceId, { hotSinceMs: 0, afterSeq: null })
+assert(floor.fromId !== null)
+const hot = { ...floor, fromId: floor.fromId }
+const range = { fromMs: nowMs - 30 * HOUR_MS - 1, toMs: nowMs - 1 }
+const counted = {
+  workspaceId,
+  hot,
+  range,
+  filter: { ...NO_FILTER, ...range },
+  by: 'action' as const,
+  stepS: 900,
+  values: null,
+  limit: 1_000,
+}
+const page = {
+  workspaceId,
+  hot,
+  hotSinceMs: 0,
+  filter: { ...NO_FILTER, text: 'actor 49' },
+  after: { timestampMs: nowMs, id: hot.fromId },
+  limit: 51,
+}
+const matches = [
+  { field: 'actorId' as const, value: 'actor 49', events: 40 },
+  { field: 'resourceType' as const, value: 'type 4', events: 40 },
+]
+
+const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
+  [
+    'where hot events begin',
+    (on) => findHotFloor(on, workspaceId, { hotSinceMs: 0, afterSeq: null }),
+  ],
+  ['counts by the roll-up', (on) => countByRollup(on, counted)],
+  ['the first values by the roll-up', (on) => countByRollup(on, { ...counted, stepS: null })],
+  [
+    'counts of one category',
+    (on) =>
+      countByRollup(on, { ...counted, filter: { ...counted.filter, category: 'category 7' } }),
+  ],
+  [
+    'counts of one actor',
+    (on) => countByIndex(on, { ...counted, filter: { ...counted.filter, actorId: 'actor 7' } }),
+  ],
+  ['counts of a text', (on) => countByMatches(on, counted, { matches, seenSeq: SEEN })],
+  [
+    'values that hold a text',
+    (on) => findTextMatches(on, { workspaceId, text: 'actor 4', limit: 10 }),
+  ],
+  [
+    'suggested values',
+    (on) =>
+      listValues(on, {
+        workspaceId,
+        hot,
+        field: 'resourceId',
+        contains: null,
+        values: null,
+        limit: 20,
+      }),
+  ],
+  ['whether all values are listed', (on) => hasEveryValue(on, { workspaceId, field: 'actorId' })],
+  [
+    'a page of values',
+    (on) => listValueEvents(on, page, { field: 'actorId', values: ['actor 49', 'actor 490'] }),
+  ],
+  ['a page of what is not listed yet', (on) => listUnseenEvents(on, page, SEEN)],
+]
+
+for (const [name, run] of STATEMENTS) {
+  test(`${name}: read by an index, and no more of the chain than is asked for`, async () => {
+    assertByIndex(await explain(pool, run))
+  })
+}
+
+test('counting reads the run it counts', async () => {
+  const run = { workspaceId, afterSeq: SEEN, toSeq: SEEN + 10 }
+  assertByIndex(await explain(pool, (on) => countIn(on, { ...run, floorSeq: 0, daySeq: EVENTS })))
+  assertByIndex(await explain(pool, (on) => countOut(on, run)))
+  const nodes = await explain(pool, (on) =>
+    listBehind(on, { patience: [{ eventsMin: 1, waitMs: 0 }], limit: 10 }),
+  )
+  assert(nodes.every((node) => !node['Relation Name']?.startsWith('event')))
+})
+
+/** By more of an index than the workspace, wherever there is something to read. */
+function assertByIndex(nodes: readonly PlanNode[]): void {
+  const big = nodes.filter((node) =>
+    /^event_2|^event$|^event_(rollup|value)$/.test(node['Relation Name'] ?? ''),
+  )
+  for (const node of big.filter((other) => other['Node Type'] !== 'ModifyTable')) {
+    const shown = JSON.stringify(node)
+    assert.match(node['Node Type'], /^(Index|Bitmap Heap|Index Only)/, shown)
+    if (!node['Node Type'].startsWith('Index') || isEmpty(node)) continue
+    const columns = new Set(
+      node['Index Cond']?.match(
+        /\b(seq|ts|id|bucket|field|value|category|action|actor_id|resource_type)\b/g,
+      ),
+    )
+    assert(columns.size > 0, shown)
+  }
+}
+
+/** Only the partition of this month has rows. */
+function isEmpty(node: PlanNode): boolean {
+  const month = new Date(nowMs).toISOString().slice(0, 7).replace('-', '_')
+  const name = node['Relation Name'] ?? ''
+  return name.startsWith('event_2') && name !== `event_${month}`
+}

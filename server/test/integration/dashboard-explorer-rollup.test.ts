@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { advanceRollup, forgetRun, moveRollupFloor } from '../../src/ledger/rollup.ts'
+import { findHotFloor } from '../../src/ledger/hot-floor.ts'
+import { startRollupWorker } from '../../src/outlet/console/rollup-worker.ts'
+import type { WorkspaceId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { handClock } from '../harness/clock.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
+import { readOptions, removeUpTo, sendEvents } from '../harness/explorer.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const DAY_MS = 86_400_000
+const { clock, advance } = handClock()
+const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+const logger = createLogger('silent')
+
+const events = (count: number, more: (nth: number) => object = () => ({})) =>
+  Array.from({ length: count }, (_, nth) => ({
+    category: 'c',
+    action: `a${nth % 3}`,
+    actor: { id: `actor ${nth % 4}` },
+    ...more(nth),
+  }))
+
+async function readHead(workspaceId: WorkspaceId) {
+  const { rows } = await sql<{ floor: number; seen: number }>`
+    select floor_seq as floor, seen_seq as seen from rollup_head
+     where workspace_id = ${workspaceId}`.execute(db)
+  return rows[0]
+}
+
+/** What the tables hold of a workspace, and the same made from its events. */
+async function assertExact(workspaceId: WorkspaceId): Promise<void> {
+  const { rows: told } = await sql`
+    select grain_s, bucket, category, action, events from event_rollup
+     where workspace_id = ${workspaceId} order by 1, 2, 3, 4`.execute(db)
+  const { rows: real } = await sql`
+    select g.grain_s, date_bin(g.grain_s * interval '1 second', e.ts, 'epoch') as bucket,
+           e.category, e.action, count(*) as events
+      from event e
+      join rollup_head h on h.workspace_id = e.workspace_id and e.seq > h.floor_seq and e.seq <= h.seen_seq
+     cross join (values (900), (21600)) as g (grain_s)
+     where e.workspace_id = ${workspaceId} group by 1, 2, 3, 4 order by 1, 2, 3, 4`.execute(db)
+  assert.deepEqual(told, real)
+  const { rows: values } = await sql`
+    select value, events from event_value
+     where workspace_id = ${workspaceId} and field = 'actorId' order by value`.execute(db)
+  const { rows: actors } = await sql`
+    select e.actor_id as value, count(*) as events
+      from event e
+      join rollup_head h on h.workspace_id = e.workspace_id and e.seq > h.floor_seq and e.seq <= h.seen_seq
+     where e.workspace_id = ${workspaceId} group by 1 order by 1`.execute(db)
+  assert.deepEqual(values, actors)
+  const { rows: counts } = await sql`
+    select f.field from event_field f
+     where f.workspace_id = ${workspaceId} and f.value_count <> (
+       select count(*) from event_value v
+        where v.workspace_id = f.workspace_id and v.field = f.field)`.execute(db)
+  assert.deepEqual(counts, [])
+}
+
+test('nodes that count at the same time count each event once', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await sendEvents(annals, founded.workspaceKey, events(200))
+  const counting = async () => {
+    for (let times = 0; times < 12; times += 1) await advanceRollup(db, id, { runMax: 7 })
+  }
+  await Promise.all([counting(), counting(), counting(), counting()])
+  await assertExact(id)
+  assert((await readHead(id))?.seen ?? 0 > 12 * 7)
+})
+
+test('a worker counts by itself what the chains have gained', async () => {
+  const founded = await annals.found({ workspaces: ['First', 'Second'] })
+  for (const { workspaceKey } of founded.workspaces) {
+    await sendEvents(annals, workspaceKey, events(30))
+  }
+  await using worker = startRollupWorker({ db, clock, logger })
+  await worker.runNow()
+  for (const { id } of founded.workspaces) {
+    assert.deepEqual(await readHead(id), { floor: 0, seen: 30 })
+    await assertExact(id)
+  }
+})
+
+test('what is removed is no longer counted, also when it never was, and its usage stays', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await sendEvents(annals, founded.workspaceKey, events(40))
+  await advanceRollup(db, id, { runMax: 10 })
+  for (const toSeq of [4, 4, 9, 25]) {
+    await removeUpTo(annals, id, toSeq)
+    await assertExact(id)
+  }
+  assert.deepEqual(await readHead(id), { floor: 25, seen: 25 })
+  await advanceRollup(db, id, { runMax: 1_000 })
+  await removeUpTo(annals, id, 40)
+  await assertExact(id)
+  const { rows } = await sql`
+    select events, bytes > 0 as "hasBytes" from event_day where workspace_id = ${id}`.execute(db)
+  assert.deepEqual(rows, [{ events: 40, hasBytes: true }])
+})
+
+test('a removal that is undone leaves the counts as they were', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await sendEvents(annals, founded.workspaceKey, events(10))
+  await advanceRollup(db, id, { runMax: 1_000 })
+  await assert.rejects(
+    db.transaction().execute(async (trx) => {
+      await forgetRun(trx, { workspaceId: id, toSeq: 5 })
+      throw new Error('changed his mind')
+    }),
+    /changed his mind/,
+  )
+  assert.deepEqual(await readHead(id), { floor: 0, seen: 10 })
+  await assertExact(id)
+})
+
+test('what is past its hot time is let go, and comes back with a larger plan', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await sendEvents(annals, founded.workspaceKey, events(20))
+  advance(8 * DAY_MS)
+  await sendEvents(annals, founded.workspaceKey, events(5))
+  await advanceRollup(db, id, { runMax: 1_000 })
+  const move = (days: number) =>
+    moveRollupFloor(db, id, { hotSinceMs: clock() - days * DAY_MS, runMax: 8 })
+  assert.deepEqual([await move(7), await move(7), await move(7)], ['more', 'more', 'done'])
+  assert.deepEqual(await readHead(id), { floor: 20, seen: 25 })
+  await assertExact(id)
+  assert.deepEqual([await move(30), await move(30), await move(30)], ['more', 'more', 'done'])
+  assert.deepEqual(await readHead(id), { floor: 0, seen: 25 })
+  await assertExact(id)
+})
+
+test('counts are made again when events were removed by a program that does not count', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await sendEvents(annals, founded.workspaceKey, events(20))
+  await advanceRollup(db, id, { runMax: 1_000 })
+  await query(
+    annals.database.connection,
+    `delete from event where workspace_id = '${id}' and seq <= 6`,
+  )
+  const wish = { hotSinceMs: clock() - 365 * DAY_MS, runMax: 1_000 }
+  assert.equal(await moveRollupFloor(db, id, wish), 'remade')
+  await advanceRollup(db, id, { runMax: 1_000 })
+  await assertExact(id)
+  const { rows } = await sql`select events from event_day where workspace_id = ${id}`.execute(db)
+  assert.deepEqual(rows, [{ events: 20 }])
+  assert.equal(await moveRollupFloor(db, id, wish), 'done')
+})
+
+test('counting begins with the events that are in the table', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  await sendEvents(annals, founded.workspaceKey, events(20))
+  await query(
+    annals.database.connection,
+    `delete from event where workspace_id = '${id}' and seq <= 6`,
+  )
+  const hotSinceMs = clock() - 365 * DAY_MS
+  assert.equal((await findHotFloor(db, id, { hotSinceMs, afterSeq: null })).floorSeq, 6)
+  assert.deepEqual(await advanceRollup(db, id, { runMax: 100 }), { events: 14, isBehind: false })
+  await assertExact(id)
+  const member = await signInAs(annals, founded, 'OWNER')
+  await db
+    .updateTable('user_session')
+    .set({ seen_at: new Date(clock()), expires_at: new Date(clock() + DAY_MS) })
+    .execute()
+  const { json } = await readOptions(member, { field: 'category' })
+  assert.deepEqual(json.values, [{ value: 'c', count: 14 }])
+})

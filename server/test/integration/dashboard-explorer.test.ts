@@ -1,0 +1,431 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import * as fc from 'fast-check'
+import { sql } from 'kysely'
+import { foldCase } from '../../src/ledger/fold-case.ts'
+import { advanceRollup } from '../../src/ledger/rollup.ts'
+import { newId, type WorkspaceId } from '../../src/platform/id.ts'
+import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
+import { asOwner } from '../harness/console.ts'
+import { type Member, signInAs } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import {
+  explore,
+  readHistogram,
+  readOptions,
+  removeUpTo,
+  sendEvents,
+  walkExplorer,
+} from '../harness/explorer.ts'
+import { idsOf, listPage } from '../harness/ledger.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+
+const countAll = (workspaceId: WorkspaceId) => advanceRollup(db, workspaceId, { runMax: 10_000 })
+
+test('a page shows events newest first with all that proves them, and pages follow each other', async () => {
+  const founded = await annals.found()
+  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const at = (nth: number) => new Date(Date.now() - nth * MINUTE_MS).toISOString()
+  const events = Array.from({ length: 25 }, (_, nth) => ({
+    category: 'c',
+    action: `a${nth}`,
+    timestamp: at((nth * 7) % 25),
+    metadata: { nth },
+  }))
+  await sendEvents(annals, founded.workspaceKey, events)
+  const { status, json, headers } = await explore(member, { limit: '10' })
+  assert.equal(status, 200)
+  assert.equal(headers.get('x-hot-since'), json.hotSince)
+  assert.equal(json.data.length, 10)
+  assert.deepEqual(Object.keys(json.data[0].sealed), Object.keys(json.data[0].salts))
+  const walked = await walkExplorer(member)
+  assert.deepEqual(
+    idsOf(walked),
+    idsOf((await listPage(annals, founded.workspaceKey, { limit: '200' })).json.data),
+  )
+})
+
+test('a member sees the workspaces he is given, and a foreign, unknown or hidden one is the same 404', async () => {
+  const founded = await annals.found({ workspaces: ['First', 'Second'] })
+  const foreign = await annals.found()
+  const [first, second] = founded.workspaces
+  assert(first && second)
+  await sendEvents(annals, first.workspaceKey, [{ category: 'one', action: 'a' }])
+  const [hidden] = await sendEvents(annals, second.workspaceKey, [{ category: 'two', action: 'a' }])
+  const [strange] = await sendEvents(annals, foreign.workspaceKey, [{ category: 'x', action: 'a' }])
+  const system = await getSystemWorkspace(db, founded.company.id)
+  for (const role of ['ANALYST', 'VIEWER'] as const) {
+    const member = await signInAs(annals, founded, role, [first.id])
+    assert.deepEqual(
+      (await walkExplorer(member)).map(({ category }) => category),
+      ['one'],
+    )
+    const { json } = await readOptions(member, { field: 'category' })
+    assert.deepEqual(json.values, [{ value: 'one', count: 1 }])
+    assert.equal((await readHistogram(member)).json.total, 1)
+    const unknown = await explore(member, { workspaceId: newId() })
+    assert.equal(unknown.status, 404)
+    const others: WorkspaceId[] = [second.id, foreign.workspace.id, system]
+    for (const workspaceId of others) {
+      for (const ask of [explore, readHistogram]) {
+        const { status, json: body } = await ask(member, { workspaceId })
+        assert.equal(status, 404)
+        assert.deepEqual({ ...body, traceId: '' }, { ...unknown.json, traceId: '' })
+      }
+      assert.equal((await readOptions(member, { field: 'action', workspaceId })).status, 404)
+    }
+    for (const id of [hidden, strange, newId(), 'no-id', '%00']) {
+      const { status, json: body } = await member.call('GET', `/dashboard/events/${id}`)
+      assert.equal(status, 404, String(id))
+      assert.equal(body.error, 'No such resource.')
+    }
+  }
+  const owner = await signInAs(annals, founded, 'OWNER')
+  const seen = (await walkExplorer(owner)).map(({ category }) => String(category))
+  assert.deepEqual(seen.toSorted(), ['one', 'two'])
+  assert.equal((await explore(owner, { workspaceId: system })).status, 200)
+})
+
+test('one event is shown with its place in the chain', async () => {
+  const founded = await annals.found()
+  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const ids = await sendEvents(
+    annals,
+    founded.workspaceKey,
+    Array.from({ length: 9 }, (_, nth) => ({ category: 'c', action: `a${nth}` })),
+  )
+  for (const [index, id] of ids.entries()) {
+    const { status, json } = await member.call('GET', `/dashboard/events/${id}`)
+    assert.equal(status, 200)
+    assert.equal(json.event.id, id)
+    assert.equal(json.event.seq, index + 1)
+    assert.equal(json.previous?.id ?? null, ids[index - 1] ?? null)
+    assert.equal(json.next?.id ?? null, ids[index + 1] ?? null)
+    if (json.previous) assert.equal(json.previous.hash, json.event.prevHash)
+    if (json.next) assert.equal(json.next.prevHash, json.event.hash)
+  }
+})
+
+const TEXTS = ['b', 'BILL', 'bill', '%', '_', '\\', 'Ä', 'ä', 'é', 'lo', '😀', "'", 'zzz']
+const VALUES = ['billing', 'Bill%', 'a_b', 'ÄUTH', 'äuth', 'LOgin', 'x\\y', '😀 o', "o'neil", 'éa']
+
+const anyEvent = fc.record(
+  {
+    category: fc.constantFrom(...VALUES),
+    action: fc.constantFrom(...VALUES),
+    actor: fc.record(
+      { id: fc.constantFrom(...VALUES, ''), email: fc.constantFrom('Bill@x.y', 'ä@lo.z') },
+      { requiredKeys: [] },
+    ),
+    resource: fc.record(
+      { type: fc.constantFrom(...VALUES), id: fc.constantFrom(...VALUES) },
+      { requiredKeys: [] },
+    ),
+  },
+  { requiredKeys: ['category', 'action'] },
+)
+type AnyEvent = typeof anyEvent extends fc.Arbitrary<infer Event> ? Event : never
+
+/** The meaning of a free text, written down a second time. */
+function holds({ category, action, actor, resource }: AnyEvent, text: string): boolean {
+  const values = [category, action, actor?.id, actor?.email, resource?.type, resource?.id]
+  const lower = (value: string) => value.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
+  return values.some((value) => value !== undefined && lower(value).includes(lower(text)))
+}
+
+test('a free text finds what holds it, whether its values are counted, new, or too many to be listed', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyEvent, { minLength: 6, maxLength: 40 }), async (events) => {
+      const founded = await annals.found()
+      const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+      const ids = await sendEvents(annals, founded.workspaceKey, events)
+      const expected = (text: string) =>
+        ids.filter((_, index) => holds(events[index] ?? { category: '', action: '' }, text))
+      const assertFound = async () => {
+        for (const text of TEXTS) {
+          const found = idsOf(await walkExplorer(member, { text }))
+          assert.deepEqual(found.toSorted(), expected(text).toSorted(), text)
+          const { json } = await readHistogram(member, { text, by: 'action' })
+          assert.equal(json.total, found.length, text)
+        }
+      }
+      await assertFound()
+      await advanceRollup(db, founded.workspace.id, { runMax: 5 })
+      await assertFound()
+      await countAll(founded.workspace.id)
+      await assertFound()
+      await sql`update event_field set dropped_seq = 3 where workspace_id = ${founded.workspace.id}`.execute(
+        db,
+      )
+      await sql`delete from event_value where workspace_id = ${founded.workspace.id} and field = 'action'`.execute(
+        db,
+      )
+      await assertFound()
+    }),
+    { numRuns: 6 },
+  )
+})
+
+test('letters fold alike in the database and in the program', async () => {
+  const texts = fc.array(fc.string({ unit: 'grapheme', maxLength: 20 }), { maxLength: 50 })
+  await fc.assert(
+    fc.asyncProperty(texts, async (all) => {
+      const asked = [...all, 'ÀÉÎ AZ az ß İ K ſ Σς'].filter((text) => !text.includes('\0'))
+      const { rows } = await sql<{ folded: string[] }>`
+        select array_agg(lower(t collate "C") order by n) as folded
+          from unnest(${asked}::text[]) with ordinality as v (t, n)`.execute(db)
+      assert.deepEqual(rows[0]?.folded, asked.map(foldCase))
+    }),
+  )
+})
+
+test('a field with too many values says so, and is whole again when those are gone', async () => {
+  const founded = await annals.found()
+  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const send = (from: number) =>
+    sendEvents(
+      annals,
+      founded.workspaceKey,
+      Array.from({ length: 5 }, (_, nth) => ({
+        category: 'c',
+        action: 'a',
+        actor: { id: `actor ${from + nth}` },
+      })),
+    )
+  await send(0)
+  await countAll(founded.workspace.id)
+  await sql`update event_field set value_count = 100000
+             where workspace_id = ${founded.workspace.id} and field = 'actorId'`.execute(db)
+  await send(3)
+  await countAll(founded.workspace.id)
+  const { json } = await readOptions(member, { field: 'actorId' })
+  assert.equal(json.isComplete, false)
+  const range = { from: '2020-01-01T00:00:00Z', to: '2030-01-01T00:00:00Z' }
+  const ranged = await readOptions(member, { field: 'actorId', ...range })
+  assert.equal(ranged.json.isComplete, false, 'a range is for category and action')
+  assert.deepEqual(
+    json.values.map(({ value, count }: { value: string; count: number }) => `${value}: ${count}`),
+    ['actor 3: 2', 'actor 4: 2', 'actor 0: 1', 'actor 1: 1', 'actor 2: 1'],
+  )
+  assert.equal((await walkExplorer(member, { text: 'ACTOR 7' })).length, 1)
+  assert.equal((await readOptions(member, { field: 'category' })).json.isComplete, true)
+  await sql`update event_field set value_count = 5
+             where workspace_id = ${founded.workspace.id} and field = 'actorId'`.execute(db)
+  await removeUpTo(annals, founded.workspace.id, 10)
+  await send(6)
+  await countAll(founded.workspace.id)
+  const whole = await readOptions(member, { field: 'actorId' })
+  assert.equal(whole.json.isComplete, true)
+  assert.equal(whole.json.values.length, 5)
+})
+
+test('a cursor is for the member, the workspaces and the filters it was made for', async () => {
+  const founded = await annals.found({ workspaces: ['First', 'Second'] })
+  const events = Array.from({ length: 30 }, () => ({ category: 'c', action: 'a' }))
+  await sendEvents(annals, founded.workspaceKey, events)
+  const member = await signInAs(annals, founded, 'OWNER')
+  const other = await signInAs(annals, founded, 'OWNER')
+  const { json } = await explore(member, { limit: '10', text: 'c' })
+  const cursor: string = json.nextCursor
+  assert.equal((await explore(member, { limit: '20', text: 'c', cursor })).status, 200)
+  const wrong: [Member, Record<string, string>][] = [
+    [other, { text: 'c', cursor }],
+    [member, { text: 'C', cursor }],
+    [member, { cursor }],
+    [member, { text: 'c', cursor, workspaceId: founded.workspace.id }],
+    [member, { text: 'c', cursor: `${cursor}A` }],
+    [member, { text: 'c', cursor: 'x' }],
+  ]
+  for (const [caller, parameters] of wrong) {
+    const answer = await explore(caller, parameters)
+    assert.equal(answer.status, 400, JSON.stringify(parameters))
+    assert.equal(answer.json.code, 'invalid_cursor')
+  }
+  const asKey = await listPage(annals, founded.companyKey, { limit: '10' })
+  const taken = await explore(member, { cursor: asKey.json.nextCursor })
+  assert.equal(taken.json.code, 'invalid_cursor')
+})
+
+test('a trace is found within a day, and a longer range is refused with the reason', async () => {
+  const founded = await annals.found()
+  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const traceId = 'ab'.repeat(16)
+  const traced = await annals.call('POST', '/v1/events', {
+    key: founded.workspaceKey,
+    body: { category: 'c', action: 'a' },
+    headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` },
+  })
+  await sendEvents(annals, founded.workspaceKey, [{ category: 'c', action: 'a' }])
+  const now = Date.now()
+  const range = (days: number) => ({
+    from: new Date(now + MINUTE_MS - days * DAY_MS).toISOString(),
+    to: new Date(now + MINUTE_MS).toISOString(),
+  })
+  for (const spelling of [traceId, traceId.toUpperCase()]) {
+    const found = await walkExplorer(member, { traceId: spelling, ...range(1) })
+    assert.deepEqual(idsOf(found), [traced.json.id])
+    assert.equal((await readHistogram(member, { traceId: spelling, ...range(1) })).json.total, 1)
+  }
+  for (const parameters of [
+    { traceId },
+    { traceId, ...range(1.01) },
+    { traceId, to: range(1).to },
+  ]) {
+    for (const ask of [explore, readHistogram]) {
+      const { status, json } = await ask(member, parameters)
+      assert.equal(status, 400)
+      assert.match(json.error, /traceId needs from and to, at most 24 hours apart/)
+    }
+  }
+})
+
+test('what is no filter, no number or no time is refused with 400, and never with 5xx', async () => {
+  const founded = await annals.found()
+  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  await sendEvents(annals, founded.workspaceKey, [{ category: 'c', action: 'a' }])
+  const bad: Record<string, string>[] = [
+    { limit: '9' },
+    { limit: '201' },
+    { limit: 'x' },
+    { text: '' },
+    { text: 'x'.repeat(201) },
+    { text: 'a\0b' },
+    { from: 'yesterday' },
+    { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z' },
+    { traceId: 'zz' },
+    { projectId: 'x' },
+    { workspaceId: 'x' },
+    { unknown: '1' },
+  ]
+  for (const parameters of bad) {
+    const { status, json } = await explore(member, parameters)
+    assert.equal(status, 400, JSON.stringify(parameters))
+    assert.equal(json.code, 'invalid_request')
+  }
+  for (const parameters of [{ by: 'actor' }, { limit: '10' }, { to: '0000-01-01T00:00:01Z' }]) {
+    assert.equal((await readHistogram(member, parameters)).status, 400, JSON.stringify(parameters))
+  }
+  for (const parameters of [
+    { field: 'metadata' },
+    { field: '' },
+    { field: 'action', limit: '51' },
+    { field: 'action', from: '2026-01-01T00:00:00Z' },
+  ]) {
+    assert.equal((await readOptions(member, parameters)).status, 400, JSON.stringify(parameters))
+  }
+  const ages = { from: '0000-01-01T00:00:00Z', to: '9999-12-31T23:59:59.999Z' }
+  const { status, json, text } = await readHistogram(member, ages)
+  assert.equal(status, 200, text)
+  assert.equal(json.total, 1)
+  assert(json.bars.length <= 122)
+  const wide = await readOptions(member, { field: 'action', ...ages })
+  assert.deepEqual(wide.json.values, [{ value: 'a', count: 1 }])
+})
+
+test('script in an event comes out as data', async () => {
+  const founded = await annals.found()
+  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const evil = '<script>alert("x")</script>\u2028"\\'
+  await sendEvents(annals, founded.workspaceKey, [
+    {
+      category: evil,
+      action: evil,
+      actor: { id: evil, role: evil },
+      resource: { type: evil, id: evil },
+      metadata: { [evil]: evil },
+    },
+  ])
+  const page = await explore(member, { text: '<SCRIPT>' })
+  assert.equal(page.headers.get('content-type'), 'application/json; charset=utf-8')
+  assert.equal(page.headers.get('x-content-type-options'), 'nosniff')
+  assert.equal(page.json.data[0].category, evil)
+  assert.deepEqual(page.json.data[0].metadata, { [evil]: evil })
+  for (const field of ['category', 'action', 'actorId', 'resourceType', 'resourceId']) {
+    const { json } = await readOptions(member, { field, contains: 'Script' })
+    assert.deepEqual(json.values, [{ value: evil, count: 1 }])
+  }
+  assert.equal((await readHistogram(member, { by: 'action' })).json.series[0].value, evil)
+})
+
+test('suggestions are the most frequent values, hold what was typed, and name projects', async () => {
+  const founded = await annals.found()
+  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const projectId = founded.project.id
+  await sendEvents(annals, founded.workspaceKey, [
+    { category: 'Billing', action: 'paid', projectId },
+    { category: 'Billing', action: 'paid' },
+    { category: 'auth', action: 'login', timestamp: '2020-01-01T00:10:00Z' },
+  ])
+  for (const isCounted of [false, true]) {
+    if (isCounted) await countAll(founded.workspace.id)
+    const { json } = await readOptions(member, { field: 'category' })
+    assert.deepEqual(json.values, [
+      { value: 'Billing', count: 2 },
+      { value: 'auth', count: 1 },
+    ])
+    const typed = await readOptions(member, { field: 'category', contains: 'BILL' })
+    assert.deepEqual(typed.json.values, [{ value: 'Billing', count: 2 }])
+    const past = { from: '2020-01-01T00:00:00Z', to: '2020-01-02T00:00:00Z' }
+    const old = await readOptions(member, { field: 'action', ...past })
+    assert.deepEqual(old.json.values, [{ value: 'login', count: 1 }])
+    const projects = await readOptions(member, { field: 'projectId' })
+    assert.deepEqual(projects.json.values, [
+      { value: projectId, label: founded.project.name, count: 1 },
+    ])
+  }
+})
+
+test('searches that take long leave connections for calls with keys', async () => {
+  const founded = await annals.found({ workspaces: ['A', 'B', 'C', 'D'] })
+  for (const { workspaceKey } of founded.workspaces) {
+    await sendEvents(annals, workspaceKey, [{ category: 'c', action: 'a' }])
+  }
+  const member = await signInAs(annals, founded, 'OWNER')
+  const other = await annals.found()
+  let searches: Promise<Answer>[] = []
+  await asOwner(annals, (owner) =>
+    owner.transaction().execute(async (trx) => {
+      await sql`lock table event_value in access exclusive mode`.execute(trx)
+      searches = Array.from({ length: 10 }, () => readOptions(member, { field: 'actorId' }))
+      await eventually(async () => {
+        const [row] = await query(
+          annals.database.connection,
+          `select count(*)::int as count from pg_locks
+            where not granted and relation = 'event_value'::regclass`,
+        )
+        assert.equal(row?.['count'], 8)
+      })
+      const event = { category: 'c', action: 'a' }
+      const answer = await annals.call('POST', '/v1/events', {
+        key: other.workspaceKey,
+        body: event,
+      })
+      assert.equal(answer.status, 201, answer.text)
+    }),
+  )
+  for (const { status } of await Promise.all(searches)) assert.equal(status, 200)
+})
+
+test('a list says which table the database does not have yet', async () => {
+  await using older = await startTestApp({ role: 'api' })
+  const founded = await older.found()
+  const member = await signInAs(older, founded, 'OWNER')
+  await query(older.database.connection, 'drop table rollup_head, event_value, event_rollup')
+  const options = await readOptions(member, { field: 'category' })
+  assert.equal(options.status, 200, options.text)
+  assert.equal(options.headers.get('x-service-schema-drift'), 'event_value')
+  assert.deepEqual(options.json.values, [])
+  const page = await explore(member)
+  assert.equal(page.headers.get('x-service-schema-drift'), 'rollup_head')
+  assert.deepEqual(page.json.data, [])
+  const { status, headers } = await readHistogram(member)
+  assert.equal(status, 200)
+  assert.equal(headers.get('x-service-schema-drift'), 'event_rollup')
+})

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import * as fc from 'fast-check'
+import type { SealedEvent } from '../../src/ledger/event.ts'
+import { listChainRun } from '../../src/ledger/event-store.ts'
+import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { eventsOf } from '../../src/ledger/hot-page.ts'
+import { readEvents } from '../../src/ledger/reader.ts'
+import { CSV_HEADER, csvRow } from '../../src/outlet/export/format-csv.ts'
+import { jsonlRow } from '../../src/outlet/export/format-jsonl.ts'
+import type { WorkspaceId } from '../../src/platform/id.ts'
+import { anyText } from '../harness/any-event.ts'
+import { query } from '../harness/engine.ts'
+import { BULK_BYTES, download, makeExport, storeBulk, storeEvents } from '../harness/exports.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+
+const EVENTS = 400
+const TIMES = [
+  '0000-01-01T00:00:00.000Z',
+  '0000-12-31T23:59:59.999Z',
+  '0001-01-01T00:00:00.000Z',
+  '0099-02-28T12:00:00.001Z',
+  '1582-10-10T10:10:10.010Z',
+  '1969-12-31T23:59:59.999Z',
+  '1999-12-31T23:59:59.999Z',
+  '2000-02-29T00:00:00.000Z',
+]
+
+/** Row by row, by a statement of its own. */
+async function storedEvents(workspaceId: WorkspaceId): Promise<SealedEvent[]> {
+  const run = { workspaceId, afterSeq: 0, limit: 10_000 }
+  return (await listChainRun(annals.app.database.db, run)).map(({ event }) => event)
+}
+
+async function assertExportsAre(key: string, events: readonly SealedEvent[]): Promise<void> {
+  const jsonl = await download(annals, key, await makeExport(annals, key))
+  assert.equal(jsonl.text, events.map(jsonlRow).join(''))
+  const csv = await download(annals, key, await makeExport(annals, key, { format: 'CSV' }))
+  assert.equal(csv.text, CSV_HEADER + events.map(csvRow).join(''))
+}
+
+test('whatever is stored, a hot export has the bytes that its events are written with', async () => {
+  const { workspaceKey: key, workspace, project } = await annals.found()
+  const text = anyText.filter((value) => value !== '')
+  const sample = fc.sample(fc.tuple(text, text, anyText, fc.nat()), EVENTS)
+  const events = sample.map(([category, action, value, nth], index) => ({
+    category,
+    action,
+    timestamp: TIMES[index % TIMES.length],
+    ...(nth % 2 === 0 && { projectId: project.id }),
+    ...(nth % 3 !== 0 && { actor: { id: value, ...(nth % 5 !== 0 && { role: action }) } }),
+    ...(nth % 7 !== 0 && { resource: { type: category, id: value } }),
+    ...(nth % 4 !== 0 && { metadata: { [value]: value, list: [nth, 1.5e300, null, { value }] } }),
+  }))
+  await storeEvents(annals, key, events)
+  const erased = `update event set actor = null, actor_id = null, actor_email = null
+                   where workspace_id = '${workspace.id}' and seq % 10 = 0`
+  await query(annals.database.connection, erased)
+  const traced = `update event set trace_id = null where workspace_id = '${workspace.id}' and seq % 3 = 0`
+  await query(annals.database.connection, traced)
+  const stored = await storedEvents(workspace.id)
+  assert.equal(stored.length, EVENTS)
+  for (const name of ['actor', 'metadata', 'projectId', 'resource', 'traceId'] as const) {
+    assert(stored.some((event) => event[name] === null))
+    assert(stored.some((event) => event[name] !== null))
+  }
+  await assertExportsAre(key, stored)
+})
+
+test('a page is good until the next one is asked for, whatever is fetched meanwhile', async () => {
+  const { workspaceKey: key, workspace } = await annals.found()
+  const count = 5_000
+  const events = Array.from({ length: count }, (_, nth) => ({ category: 'c', action: `a ${nth}` }))
+  await storeEvents(annals, key, events)
+  const { database, archive: store } = annals.app
+  const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: count }
+  // Below and above where pages are fetched ahead, in turns, and of about the same size and of others.
+  const limits = [50, 500, 600, 550, 390, 380, 600, 10, 600, 900, 450]
+  let asked = 0
+  const limit = () => limits[Math.floor(asked++ / 3) % limits.length] ?? 1
+  const read: SealedEvent[] = []
+  for await (const page of readEvents({ database, store }, run, NO_FILTER, limit)) {
+    // Long enough for the next one to come in.
+    await storedEvents(workspace.id)
+    read.push(...eventsOf(page))
+  }
+  assert.deepEqual(read, await storedEvents(workspace.id))
+})
+
+test('rows far larger than most are exported whole', async () => {
+  const { workspaceKey: key, workspace } = await annals.found()
+  const count = 400
+  await storeBulk(annals, key, count)
+  const stored = await storedEvents(workspace.id)
+  assert(stored.every(({ metadata }) => (metadata?.length ?? 0) > BULK_BYTES))
+  await assertExportsAre(key, stored)
+})
