@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg.ts'
+import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { advanceRollup } from '../../src/ledger/rollup.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -15,7 +18,7 @@ test('usage has every event of a day, counted already or not, of the member’s 
     const event = { category: 'billing', action: 'paid', metadata: { note: 'ü' } }
     await annals.call('POST', '/v1/events/batch', {
       key,
-      body: { events: Array(count).fill(event) },
+      body: { events: Array.from({ length: count }, () => event) },
     })
   }
   await send(production.workspaceKey, 3)
@@ -53,4 +56,34 @@ test('an installation that limits no rates names none', async () => {
   assert.equal((await owner.call('GET', '/dashboard/usage')).json.eventsPerSecondMax, null)
   const limited = await signInAs(annals, await annals.found({ plan: 'PRO' }), 'OWNER')
   assert.equal((await limited.call('GET', '/dashboard/usage')).json.eventsPerSecondMax, 2_000)
+})
+
+test('what is archived leaves the explorer’s counts and stays in the usage', async () => {
+  const company = await annals.found()
+  const owner = await signInAs(annals, company, 'OWNER')
+  const events = Array.from({ length: 5 }, (_, nth) => ({ category: 'c', action: `a${nth % 2}` }))
+  const batch = { key: company.workspaceKey, body: { events } }
+  await annals.call('POST', '/v1/events/batch', batch)
+  await advanceRollup(annals.app.database.db, company.workspace.id, { runMax: 3 })
+  const { connection } = annals.database
+  const store = annals.app.archive
+  const logger = createLogger('silent')
+  await using database = new Database({
+    connection,
+    role: 'annals_keeper',
+    connectionsMax: 2,
+    logger,
+  })
+  await archiveLedger(
+    { connection, database, store, clock: Date.now, logger },
+    { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } },
+    new AbortController().signal,
+  )
+  await annals.call('POST', '/v1/events/batch', batch)
+  const { json: histogram } = await owner.call('GET', '/dashboard/events/metrics/histogram')
+  const { json: page } = await owner.call('GET', '/dashboard/events?limit=50')
+  assert.equal(page.data.length, 5)
+  assert.equal(histogram.total, 5)
+  const { json: usage } = await owner.call('GET', '/dashboard/usage')
+  assert.equal(usage.days[0].events, 10)
 })

@@ -1,3 +1,4 @@
+import { forgetRun } from '../../ledger/rollup.ts'
 import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
@@ -76,7 +77,7 @@ function startRemoving(...what: Parameters<typeof removeArchived>): Promise<void
   return removing
 }
 
-/** What the catalogue names is no longer needed in the table. In bounded statements. */
+/** What the catalogue names is no longer needed in the table, nor counted as there. Some at a time. */
 async function removeArchived(
   { database }: ArchiveDeps,
   workspaceId: WorkspaceId,
@@ -86,6 +87,9 @@ async function removeArchived(
   if (firstSeq === null) return
   for (let seq = firstSeq; seq <= archivedSeq; seq += ROWS_PER_DELETE) {
     const toSeq = Math.min(archivedSeq, seq + ROWS_PER_DELETE - 1)
-    await deleteArchivedRun(database.db, { workspaceId, fromSeq: seq, toSeq })
+    await database.db.transaction().execute(async (trx) => {
+      await forgetRun(trx, { workspaceId, toSeq })
+      await deleteArchivedRun(trx, { workspaceId, fromSeq: seq, toSeq })
+    })
   }
 }
