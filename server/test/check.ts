@@ -6,6 +6,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const STEPS = [
   ['tsc'],
   ['tsc', '-p', 'dashboard'],
+  ['tsc', '-p', 'dashboard/test'],
   ['oxlint', '--type-aware', '--deny-warnings'],
   ['prettier', '--check', '--log-level', 'warn', '.'],
 ] as const

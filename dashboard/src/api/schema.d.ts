@@ -1101,14 +1101,14 @@ export interface paths {
         post?: never;
         /**
          * Remove a member
-         * @description His sessions and his private views go with him; what he shared stays. Keys belong to the company and work on.
+         * @description His sessions, his private views and the links that he made for others go with him; what he shared stays. Keys belong to the company and work on.
          */
         delete: operations["removeMember"];
         options?: never;
         head?: never;
         /**
          * Change a member
-         * @description It holds from his next request on. Only an OWNER makes or changes an OWNER, and the last one stays.
+         * @description It holds from his next request on. With another role, links to a new password for him end; with a lesser one, also the links that he made for others. Only an OWNER makes or changes an OWNER, and the last one stays.
          */
         patch: operations["updateMember"];
         trace?: never;
@@ -1145,7 +1145,7 @@ export interface paths {
         put?: never;
         /**
          * Invite somebody
-         * @description By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. Only an OWNER invites an OWNER.
+         * @description By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. Only an OWNER invites an OWNER, or replaces the invitation of one.
          */
         post: operations["createInvitation"];
         delete?: never;
@@ -1164,7 +1164,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Withdraw an invitation */
+        /**
+         * Withdraw an invitation
+         * @description Only an OWNER withdraws that of an OWNER.
+         */
         delete: operations["withdrawInvitation"];
         options?: never;
         head?: never;
@@ -3381,7 +3384,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `unavailable`, `overloaded` */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { readBytes } from '../harness/cut-downloads.ts'
@@ -18,6 +19,7 @@ after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 
 const EXPORTS = '/dashboard/exports'
+const TAKEN_AT_ONCE = 16_384
 const refusalOf = ({ status, json }: Answer) => [status, json.code]
 
 async function make(member: Member, wish: object = {}): Promise<string> {
@@ -178,4 +180,33 @@ test('a link on another site begins no download, and a HEAD neither', async () =
   })
   assert(head.status >= 400)
   assert.equal((await admin.call('GET', `${EXPORTS}/${id}`)).json.status, 'PENDING')
+})
+
+test('whoever is removed, or loses the workspace, is cut off from a download that runs', async () => {
+  await using large = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+  const company = await large.found()
+  await storeBulk(large, company.workspaceKey, 400)
+  const owner = await enrol(large, company, 'OWNER')
+  const start = async (member: Member) => {
+    const { response } = await openDashboardDownload(large, member, await make(member))
+    // It takes little at a time: most of it waits in the service.
+    await once(response, 'readable')
+    return response
+  }
+  const removed = await enrol(large, company, 'ANALYST', company.workspace)
+  const demoted = await enrol(large, company, 'ANALYST', company.workspace)
+  const cut = [await start(removed), await start(demoted)]
+  const kept = await start(owner)
+  await owner.call('DELETE', `/dashboard/members/${removed.userId}`)
+  const body = { role: 'VIEWER' }
+  await owner.call('PATCH', `/dashboard/members/${demoted.userId}`, { body })
+  const takeSome = () => {
+    for (const response of cut) response.read(TAKEN_AT_ONCE)
+    assert(cut.every(({ destroyed }) => destroyed))
+  }
+  await eventually(takeSome, { timeoutMs: 60_000 })
+  for (const { complete } of cut) assert.equal(complete, false)
+  kept.resume()
+  await once(kept, 'end')
+  assert(kept.complete)
 })

@@ -120,7 +120,7 @@ const anyStep = fc.oneof(
   }),
   fc.record({
     kind: fc.constant('age' as const),
-    days: fc.constantFrom(1, 200, 364),
+    days: fc.constantFrom<number>(1, 200, 364),
     movesFloor: fc.boolean(),
   }),
 )

@@ -14,9 +14,9 @@ const POLL_MS = 3_000
 export function EventDeliveries({ event: { workspaceId, seq } }: { event: ExplorerEvent }) {
   const { data, error } = useQuery({
     queryKey: ['deliveries', 'event', workspaceId, seq],
-    queryFn: async () => {
-      const query = { workspaceId, eventSeq: seq }
-      return (await unwrap(client.GET('/dashboard/deliveries', { params: { query } }))).deliveries
+    queryFn: async ({ signal }) => {
+      const params = { query: { workspaceId, eventSeq: seq } }
+      return (await unwrap(client.GET('/dashboard/deliveries', { params, signal }))).deliveries
     },
     // As long as one is under way.
     refetchInterval: ({ state }) =>

@@ -1,4 +1,5 @@
-import { ActionIcon, Button, CopyButton, Group, Skeleton, VisuallyHidden } from '@mantine/core'
+import { ActionIcon, Button, Group, Skeleton, VisuallyHidden } from '@mantine/core'
+import { useClipboard } from '@mantine/hooks'
 import { memo, useEffect, useRef } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Icon } from '../../parts/Icon.tsx'
@@ -16,7 +17,7 @@ import type { Change } from './use-explorer.ts'
 
 type PanelProps = {
   eventId: string
-  /** The row that was opened; without one (a link) it is asked for. */
+  /** The row that was opened, shown until the event itself has come. */
   listed: ExplorerEvent | undefined
   workspaceId: string | undefined
   names: Names
@@ -31,25 +32,14 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
   const detail = useEventDetail(eventId, listed?.workspaceId ?? workspaceId)
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus({ preventScroll: true }), [])
-  const event = listed ?? detail.data?.event
+  const event = detail.data?.event ?? listed
   return (
     <aside className={classes.panel} aria-label="Event">
       <header className={classes.top}>
         <h2 className={classes.title} ref={heading} tabIndex={-1}>
           {event?.action ?? 'Event'}
         </h2>
-        <CopyButton value={window.location.href} timeout={1_500}>
-          {({ copied, copy }) => (
-            <Button
-              size="compact-xs"
-              variant="subtle"
-              onClick={copy}
-              leftSection={<Icon name={copied ? 'check' : 'link'} size={12} />}
-            >
-              {copied ? 'Copied' : 'Copy link'}
-            </Button>
-          )}
-        </CopyButton>
+        <CopyLink />
         <ActionIcon variant="subtle" color="gray" aria-label="Close the event" onClick={onClose}>
           <Icon name="close" size={16} />
         </ActionIcon>
@@ -85,6 +75,20 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
     </aside>
   )
 })
+
+function CopyLink() {
+  const { copied, copy } = useClipboard({ timeout: 1_500 })
+  return (
+    <Button
+      size="compact-xs"
+      variant="subtle"
+      onClick={() => copy(window.location.href)}
+      leftSection={<Icon name={copied ? 'check' : 'link'} size={12} />}
+    >
+      {copied ? 'Copied' : 'Copy link'}
+    </Button>
+  )
+}
 
 /** Other events that have one thing in common with this one, and nothing else asked for. */
 function Alike({ event, change }: { event: ExplorerEvent; change: Change }) {

@@ -1,4 +1,4 @@
-import { lazy, Suspense } from 'react'
+import { lazy, Suspense, useEffect, useRef } from 'react'
 import type { Names } from './columns.ts'
 import type { ExplorerSearch } from './explorer-search.ts'
 import type { Chip, Filters } from './filters.ts'
@@ -31,6 +31,7 @@ type DialogProps = {
 
 export function ExplorerDialogs(props: DialogProps) {
   const { name, onClose, search, filters, chips, timeWindow, names, hotSince, change } = props
+  useFocusBack(name !== null)
   const { workspaceId } = filters
   const workspace = workspaceId && { id: workspaceId, name: names.workspace(workspaceId) }
   return (
@@ -56,4 +57,13 @@ export function ExplorerDialogs(props: DialogProps) {
       {name === 'help' && <ShortcutsDialog onClose={onClose} />}
     </Suspense>
   )
+}
+
+/** To where the focus was. A dialog that is gone altogether cannot give it back itself. */
+function useFocusBack(isOpen: boolean): void {
+  const before = useRef<Element | null>(null)
+  useEffect(() => {
+    if (isOpen) before.current = document.activeElement
+    else if (before.current instanceof HTMLElement) before.current.focus({ preventScroll: true })
+  }, [isOpen])
 }

@@ -80,11 +80,11 @@ export type Neighbour = { id: string; seq: number; hash: string; prevHash: strin
 export function useEventDetail(eventId: string, workspaceId: string | undefined) {
   return useQuery({
     queryKey: ['events', 'one', eventId, workspaceId ?? null],
-    queryFn: async () => {
+    queryFn: async ({ signal }) => {
       const query = workspaceId === undefined ? {} : { workspaceId }
       const params = { path: { eventId }, query }
       const detail: EventDetail = await unwrap(
-        client.GET('/dashboard/events/{eventId}', { params }),
+        client.GET('/dashboard/events/{eventId}', { params, signal }),
       )
       return detail
     },

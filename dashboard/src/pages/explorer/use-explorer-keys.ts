@@ -32,11 +32,15 @@ export function useExplorerKeys({
     e: () => may('exports.create') && onDialog('export'),
     s: () => may('views.manage') && onDialog('save'),
     '?': () => onDialog('help'),
+    ArrowDown: (event) => isRow(event.target) && (event.preventDefault(), step(1)),
+    ArrowUp: (event) => isRow(event.target) && (event.preventDefault(), step(-1)),
     Enter: ({ target }) => {
       // A button or a link that has the focus takes it for itself.
-      const isFree =
-        target === document.body || (target instanceof Element && target.role === 'row')
-      if (isFree && activeId !== null) open(activeId)
+      if ((target === document.body || isRow(target)) && activeId !== null) open(activeId)
     },
   })
+}
+
+function isRow(target: EventTarget | null): boolean {
+  return target instanceof Element && target.role === 'row'
 }

@@ -9,12 +9,13 @@ import { useSigned } from '../../shell/session-context.tsx'
 import { KeyVerdict } from './KeyVerdict.tsx'
 import { type Key, useKeys } from './keys.ts'
 import { type Operation, OPERATION_GROUPS, operationWords } from './operations.ts'
+import { useKeysWorkspace } from './use-keys-workspace.ts'
 
 const route = getRouteApi('/shell/app/keys')
 
 /** "May this key…?": asks the gates that a call would meet, without making one. */
 export function KeyCheck() {
-  const { workspace } = useSigned()
+  const workspace = useKeysWorkspace()
   const keys = useKeys(workspace?.id ?? null)
   if (keys.isPending) return <Skeleton height={60} radius="sm" />
   if (keys.error) return <ErrorBox error={keys.error} />

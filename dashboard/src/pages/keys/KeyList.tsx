@@ -7,11 +7,13 @@ import rows from '../../parts/Rows.module.css'
 import { useSigned } from '../../shell/session-context.tsx'
 import { KeyRow } from './KeyRow.tsx'
 import { isWorking, type Key, useKeys } from './keys.ts'
+import { useKeysWorkspace } from './use-keys-workspace.ts'
 
 const route = getRouteApi('/shell/app/keys')
 
 export function KeyList({ onCreate }: { onCreate: () => void }) {
-  const { workspace, may } = useSigned()
+  const { may } = useSigned()
+  const workspace = useKeysWorkspace()
   const { ended: hasEnded = false } = route.useSearch()
   const navigate = route.useNavigate()
   const keys = useKeys(workspace?.id ?? null)
@@ -37,7 +39,7 @@ export function KeyList({ onCreate }: { onCreate: () => void }) {
       <Group justify="space-between" mb="xs" gap="xs">
         <Text size="sm" className="soft numeric" role="status">
           {formatCount(shown.length)} {shown.length === 1 ? 'key' : 'keys'}
-          {workspace && ` of ${workspace.name}`}
+          {workspace && ` of ${workspace.name}, without the company’s`}
           {hiddenCount > 0 && `, ${formatCount(hiddenCount)} that ended not shown`}
         </Text>
         <Switch

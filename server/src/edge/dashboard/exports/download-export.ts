@@ -1,7 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../../errors.ts'
 import type { ExportJob } from '../../../outlet/export/export-job.ts'
+import { findViewer, type SessionToken } from '../../../tenancy/session-store.ts'
+import { refuseRole } from '../../auth/require-session.ts'
 import type { DownloadTerms } from '../../download-desk.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ExportParams } from '../../schema/export.ts'
@@ -11,9 +13,12 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { refuseTooLarge } from './download-guard.ts'
 import { getVisibleExport, resourceOf } from './visible-export.ts'
 
+/** How long somebody who may no longer have it is still sent a file. */
+const CHECK_EVERY_MS = 500_000
+
 type DownloadDeps = Pick<
   DashboardDeps,
-  'db' | 'clock' | 'exports' | 'downloads' | 'downloadBytesMax' | 'signedIn'
+  'db' | 'hasty' | 'clock' | 'cookie' | 'exports' | 'downloads' | 'downloadBytesMax' | 'signedIn'
 >
 
 /** GET /dashboard/exports/{jobId}/download: the run itself, for a browser. */
@@ -50,6 +55,7 @@ export const downloadDashboardExport =
       async (request, reply) => {
         refuseForeignPage(request)
         const job = await getVisibleExport(deps.db, request.viewer, request.params.jobId)
+        using _watch = cutUnlessAllowed(deps, request, reply, job)
         try {
           await deps.downloads.send(request, reply, job, auditedTerms(deps, request, job))
         } catch (error) {
@@ -62,6 +68,40 @@ export const downloadDashboardExport =
 /** A link on another site could begin a run: a browser that follows one says so. */
 function refuseForeignPage({ headers }: FastifyRequest): void {
   if (headers['sec-fetch-site'] === 'cross-site') throw new ApiError('cross_site')
+}
+
+/** A member who is removed, or signed out, or has lost the workspace, has no more of it. */
+function cutUnlessAllowed(
+  deps: DownloadDeps,
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  job: ExportJob,
+): Disposable {
+  const token = deps.cookie.read(headers.cookie) ?? ''
+  const cut = async () => {
+    // With a reset, so that what is on its way does not arrive either.
+    if (!(await mayStillHave(deps, token, job))) reply.raw.socket?.resetAndDestroy()
+  }
+  const check = setInterval(() => void cut(), CHECK_EVERY_MS)
+  check.unref()
+  return { [Symbol.dispose]: () => clearInterval(check) }
+}
+
+async function mayStillHave(
+  { hasty, clock }: DownloadDeps,
+  token: SessionToken,
+  job: ExportJob,
+): Promise<boolean> {
+  try {
+    const viewer = await findViewer(hasty, token, clock())
+    if (!viewer) return false
+    refuseRole(viewer, 'exports.create')
+    await getVisibleExport(hasty, viewer, job.id)
+    return true
+  } catch (error) {
+    // A database that does not answer now is asked again; what it refuses is final.
+    return !(error instanceof ApiError)
+  }
 }
 
 /**

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { type Member, signInAs } from '../../../server/test/harness/dashboard.ts'
+import { eventually } from '../../../server/test/harness/eventually.ts'
+import { openDashboardDownload } from '../../../server/test/harness/console.ts'
+import { storeEvents } from '../../../server/test/harness/exports.ts'
+import type { Receiver } from '../../../server/test/harness/receiver.ts'
+import type { TestApp } from '../../../server/test/harness/start-app.ts'
+import type { FoundedCompany } from '../../../server/src/tenancy/found-company.ts'
+import { demoEvents } from './demo-events.ts'
+
+export type DemoCompany = FoundedCompany & {
+  owner: Member
+  webhookId: string
+  /** One of the events, by id. */
+  eventId: string
+  /** Opens the page of an invitation. */
+  invitationPath: string
+}
+
+/** A company that has a little of everything a page can show. */
+export async function foundDemo(
+  annals: TestApp,
+  receiver: Receiver,
+  { count, endMs }: { count: number; endMs: number },
+): Promise<DemoCompany> {
+  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const owner = await signInAs(annals, company, 'OWNER')
+  const make = async (path: string, body: object) => {
+    const { status, json, text } = await owner.call('POST', `/dashboard/${path}`, { body })
+    assert(status >= 200 && status < 300, `${path}: ${text}`)
+    return json
+  }
+  const workspaceId = company.workspace.id
+  const events = demoEvents({ count, endMs })
+  // The last ones come after the webhook, so that it has deliveries.
+  await storeEvents(annals, company.workspaceKey, events.slice(0, -5))
+  const webhook = await make('webhooks', { workspaceId, url: receiver.url, secretLabel: 'vault' })
+  await storeEvents(
+    annals,
+    company.workspaceKey,
+    events.slice(-5).map((event) => ({ ...event, projectId: company.project.id })),
+  )
+  await receiver.waitFor(5)
+  await make('explorer/views', {
+    name: 'Deleted invoices',
+    visibility: 'WORKSPACE',
+    workspaceId,
+    query: { action: 'invoice.deleted', range: '30d' },
+  })
+  const filters = { workspaceId, category: 'billing', range: '7d' }
+  await make('export-templates', {
+    name: 'Billing of the week',
+    body: { source: 'HOT', format: 'CSV', filters },
+  })
+  await exportOnce(annals, owner, await make('exports', { source: 'HOT', format: 'CSV', filters }))
+  await make('exports', { source: 'HOT', format: 'JSONL', filters: { workspaceId } })
+  const invitation = await make('invitations', {
+    email: `gina-${workspaceId.slice(-6)}@acme.example`,
+    role: 'ANALYST',
+    workspaceIds: [workspaceId],
+  })
+  await verifyOnce(owner, workspaceId)
+  const newest = await owner.call('GET', `/dashboard/events?workspaceId=${workspaceId}&limit=10`)
+  assert.equal(newest.status, 200, newest.text)
+  return {
+    ...company,
+    owner,
+    webhookId: webhook.id,
+    eventId: newest.json.data[0].id,
+    invitationPath: new URL(invitation.link).href.replace(annals.url, ''),
+  }
+}
+
+async function exportOnce(
+  annals: TestApp,
+  owner: Member,
+  job: { id: string },
+): Promise<void> {
+  const opened = await openDashboardDownload(annals, owner, job.id)
+  await opened.rest()
+}
+
+async function verifyOnce(owner: Member, workspaceId: string): Promise<void> {
+  const { json } = await owner.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
+  await eventually(async () => {
+    const run = await owner.call('GET', `/dashboard/integrity/runs/${json.id}`)
+    assert.equal(run.json.status, 'HOLDS')
+  })
+}
