@@ -9,10 +9,11 @@ import { readCompanySearch } from './pages/company/usage-search.ts'
 import { readExplorerSearch } from './pages/explorer/explorer-search.ts'
 import { readExportsSearch } from './pages/exports/exports-search.ts'
 import { readKeysSearch } from './pages/keys/keys-search.ts'
+import { readWebhookSearch } from './pages/webhooks/webhook-search.ts'
 import { Shell } from './shell/Shell.tsx'
-import { NotFound, PageFailure } from './shell/Failure.tsx'
+import { NotFoundPage, PageFailure } from './shell/Failure.tsx'
 
-const root = createRootRoute({ notFoundComponent: NotFound, errorComponent: PageFailure })
+const root = createRootRoute({ notFoundComponent: NotFoundPage, errorComponent: PageFailure })
 
 const home = createRoute({
   getParentRoute: () => root,
@@ -60,6 +61,7 @@ const webhookList = createRoute({
 const webhookDetail = createRoute({
   getParentRoute: () => shell,
   path: '/app/webhooks/$webhookId',
+  validateSearch: readWebhookSearch,
   component: lazyRouteComponent(() => import('./pages/webhooks/WebhookPage.tsx'), 'WebhookPage'),
 })
 

@@ -4,10 +4,13 @@ import { Alert, Button, Code, CopyButton, Group, Stack, Text } from '@mantine/co
 export function SecretBox({
   label,
   secret,
+  keptAs = 'The service keeps a hash only. Whoever loses it makes a new one.',
   children,
 }: {
   label: string
   secret: string
+  /** What becomes of it, and of whoever loses it. */
+  keptAs?: string
   children?: React.ReactNode
 }) {
   return (
@@ -31,7 +34,7 @@ export function SecretBox({
         </Group>
         {children}
         <Text size="xs" className="soft">
-          The service keeps a hash only. Whoever loses it makes a new one.
+          {keptAs}
         </Text>
       </Stack>
     </Alert>

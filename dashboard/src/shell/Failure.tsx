@@ -3,9 +3,18 @@ import type { ErrorComponentProps } from '@tanstack/react-router'
 import { AnchorLink } from '../parts/AnchorLink.tsx'
 import { ErrorBox } from '../parts/ErrorBox.tsx'
 
+/** For an address outside the frame; inside of it there is a main part already. */
+export function NotFoundPage() {
+  return (
+    <main>
+      <NotFound />
+    </main>
+  )
+}
+
 export function NotFound() {
   return (
-    <Center mih="60vh" p="md">
+    <Center mih="60vh" p="md" component="main">
       <Stack align="center" gap="xs">
         <Title order={1}>There is no such page</Title>
         <Text className="soft">The link may be old, or cut off at its end.</Text>
@@ -17,7 +26,7 @@ export function NotFound() {
 
 export function PageFailure({ error, reset }: Pick<ErrorComponentProps, 'error' | 'reset'>) {
   return (
-    <Center mih="60vh" p="md">
+    <Center mih="60vh" p="md" component="main">
       <Stack maw={480}>
         <ErrorBox error={error instanceof Error ? error : new Error(String(error))} />
         <Button variant="default" onClick={reset}>

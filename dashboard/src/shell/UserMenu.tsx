@@ -1,4 +1,4 @@
-import { Button, Menu, Text, useMantineColorScheme } from '@mantine/core'
+import { Button, Menu, Text, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { client, unwrap } from '../api/client.ts'
@@ -10,6 +10,7 @@ import { useSigned } from './session-context.tsx'
 export function UserMenu() {
   const { session, may } = useSigned()
   const { colorScheme, setColorScheme } = useMantineColorScheme()
+  const isDark = useComputedColorScheme('light') === 'dark'
   const signOut = useMutation({
     mutationFn: () => unwrap(client.DELETE('/dashboard/session')),
     onSettled: forgetSession,
@@ -37,11 +38,14 @@ export function UserMenu() {
           Account and sessions
         </Menu.Item>
         <Menu.Item
-          onClick={() => setColorScheme(colorScheme === 'dark' ? 'light' : 'dark')}
-          leftSection={<Icon name={colorScheme === 'dark' ? 'sun' : 'moon'} size={14} />}
+          onClick={() => setColorScheme(isDark ? 'light' : 'dark')}
+          rightSection={<Icon name={isDark ? 'sun' : 'moon'} size={14} />}
         >
-          {colorScheme === 'dark' ? 'Light theme' : 'Dark theme'}
+          {isDark ? 'Light theme' : 'Dark theme'}
         </Menu.Item>
+        {colorScheme !== 'auto' && (
+          <Menu.Item onClick={() => setColorScheme('auto')}>Theme of this device</Menu.Item>
+        )}
         <Menu.Divider hiddenFrom="sm" />
         {company.map(({ to, label }) => (
           <Menu.Item component={Link} to={to} key={to} hiddenFrom="sm">

@@ -71,11 +71,7 @@ export async function foundDemo(
   }
 }
 
-async function exportOnce(
-  annals: TestApp,
-  owner: Member,
-  job: { id: string },
-): Promise<void> {
+async function exportOnce(annals: TestApp, owner: Member, job: { id: string }): Promise<void> {
   const opened = await openDashboardDownload(annals, owner, job.id)
   await opened.rest()
 }

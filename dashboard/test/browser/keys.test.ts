@@ -37,7 +37,7 @@ promise(
     const company = await annals.found()
     const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
     await page.goto('/app/keys')
-      await page.getByRole('button', { name: 'Actions for Production key' }).click()
+    await page.getByRole('button', { name: 'Actions for Production key' }).click()
     await page.getByRole('menuitem', { name: 'Rotate' }).click()
     const dialog = page.getByRole('dialog')
     await expect(dialog).toContainText('works on for 24 hours')

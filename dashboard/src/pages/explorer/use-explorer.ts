@@ -50,17 +50,25 @@ function useChange(): Change {
   )
 }
 
+/** The picker reads what it remembers only after it was drawn; that is nobody's choice of now. */
+const SETTLE_MS = 100
+
 /** The workspace stands in the address and in the picker above; whichever changes last is followed. */
 function useChosenWorkspace(inAddress: string | undefined, change: Change): void {
   const { session, workspace, chooseWorkspace } = useSigned()
   const chosen = workspace?.id ?? ALL_WORKSPACES
+  const picked = useRef(chosen)
   const seen = useRef(chosen)
   const isNamed = useRef(false)
+  const isSettled = useRef(false)
+  useEffect(() => {
+    const timer = setTimeout(() => (isSettled.current = true), SETTLE_MS)
+    return () => clearTimeout(timer)
+  }, [])
   useEffect(() => {
     isNamed.current = inAddress !== undefined
     if (inAddress === undefined) {
-      // The picker reads what it remembers only after it was drawn.
-      const timer = setTimeout(() => change({ workspaceId: seen.current }, { replace: true }))
+      const timer = setTimeout(() => change({ workspaceId: picked.current }, { replace: true }))
       return () => clearTimeout(timer)
     }
     const isOffered =
@@ -72,7 +80,9 @@ function useChosenWorkspace(inAddress: string | undefined, change: Change): void
     return undefined
   }, [inAddress, session, chooseWorkspace, change])
   useEffect(() => {
-    if (seen.current === chosen) return
+    if (picked.current === chosen) return
+    picked.current = chosen
+    if (seen.current === chosen || (isNamed.current && !isSettled.current)) return
     seen.current = chosen
     if (isNamed.current) change({ workspaceId: chosen, ...OF_ONE_WORKSPACE })
   }, [chosen, change])

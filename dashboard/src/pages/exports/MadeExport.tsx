@@ -28,7 +28,12 @@ export function MadeExport({
         <Text size="sm" mt={4}>
           Its rows are fixed now. Download it until <TimeText at={job.expiresAt} style="clock" />;
           it stays in the list under{' '}
-          <AnchorLink to="/app/exports" search={{ job: job.id }} onClick={onClose}>
+          <AnchorLink
+            to="/app/exports"
+            underline="always"
+            search={{ job: job.id }}
+            onClick={onClose}
+          >
             Exports
           </AnchorLink>
           , so you may close this.

@@ -26,7 +26,7 @@ export function ChainCard({ chain }: { chain: Chain }) {
   const isRunning = lastRun?.status === 'RUNNING'
   return (
     <Paper withBorder p="md" component="section" aria-label={name}>
-      <Group justify="space-between" align="flex-start">
+      <Group justify="space-between" align="flex-start" wrap="nowrap">
         <div>
           <Text fw={600}>{name}</Text>
           <Text size="sm" className="soft numeric">
@@ -39,6 +39,8 @@ export function ChainCard({ chain }: { chain: Chain }) {
           {(isDisabled) => (
             <Button
               size="xs"
+              variant="default"
+              flex="none"
               onClick={() => start.mutate()}
               loading={start.isPending}
               disabled={isDisabled || isRunning}
@@ -89,7 +91,9 @@ function RunState({ run, workspaceId }: { run: Run; workspaceId: string }) {
   }
   return (
     <Stack gap={2} mt="sm" role="status">
-      <Verdict run={run} />
+      <Text size="sm" fw={500} component="span">
+        <Verdict run={run} />
+      </Text>
       <Text size="sm">{run.verdict}</Text>
       {run.finishedAt && (
         <Text size="xs" className="soft">

@@ -32,7 +32,10 @@ export function CheckYourself() {
     <>
       <List size="sm" type="ordered" mb="sm" spacing={4}>
         <List.Item>
-          <AnchorLink to="/app/exports">Export</AnchorLink> all events of a workspace as JSONL.
+          <AnchorLink to="/app/exports" underline="always">
+            Export
+          </AnchorLink>{' '}
+          all events of a workspace as JSONL.
         </List.Item>
         <List.Item>Run this on your own machine; it needs Node and nothing of ours.</List.Item>
         <List.Item>Compare the last hash with the head above.</List.Item>

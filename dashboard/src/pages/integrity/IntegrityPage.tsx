@@ -3,13 +3,15 @@ import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { ChainCard } from './ChainCard.tsx'
+import { useSigned } from '../../shell/session-context.tsx'
+import { type Chain, ChainCard } from './ChainCard.tsx'
 import { CheckYourself } from './CheckYourself.tsx'
 
 const POLL_MS = 1_000
 
 /** The head of each chain, and the proof that it holds. */
 export function IntegrityPage() {
+  const { workspace } = useSigned()
   const chains = useQuery({
     queryKey: ['integrity'],
     queryFn: () => unwrap(client.GET('/dashboard/integrity')),
@@ -17,6 +19,7 @@ export function IntegrityPage() {
     refetchInterval: ({ state: { data } }) =>
       data?.chains.some(({ lastRun }) => lastRun?.status === 'RUNNING') ? POLL_MS : false,
   })
+  const shown = chainsOf(chains.data?.chains ?? [], workspace?.id ?? null)
   return (
     <>
       <PageHeader
@@ -25,8 +28,8 @@ export function IntegrityPage() {
       />
       <ErrorBox error={chains.error} />
       <Stack gap="sm">
-        {chains.isPending && <Skeleton height={120} radius="sm" />}
-        {chains.data?.chains.map((chain) => (
+        {chains.isPending && [1, 2].map((card) => <Skeleton height={104} radius="sm" key={card} />)}
+        {shown.map((chain) => (
           <ChainCard chain={chain} key={chain.workspaceId} />
         ))}
       </Stack>
@@ -39,4 +42,10 @@ export function IntegrityPage() {
       <CheckYourself />
     </>
   )
+}
+
+/** The chosen workspace's, or all, with the dashboard's own after those of the company's programs. */
+function chainsOf(chains: readonly Chain[], workspaceId: string | null): Chain[] {
+  const chosen = chains.filter((chain) => workspaceId === null || chain.workspaceId === workspaceId)
+  return chosen.toSorted((a, b) => Number(a.kind === 'SYSTEM') - Number(b.kind === 'SYSTEM'))
 }

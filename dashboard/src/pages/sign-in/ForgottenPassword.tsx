@@ -1,15 +1,17 @@
-import { Alert, Anchor, Button, Stack, Text, TextInput, Title } from '@mantine/core'
+import { Alert, Anchor, Button, Code, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Doorway } from './Doorway.tsx'
+import classes from './ForgottenPassword.module.css'
 
 /** The answer is the same for every address, so that it is no test for accounts. */
 export function ForgottenPassword({ email: known, onBack }: { email: string; onBack: () => void }) {
   const [email, setEmail] = useState(known)
   const ask = useMutation({
-    mutationFn: () => unwrap(client.POST('/dashboard/password-reset', { body: { email } })),
+    mutationFn: (to: string) =>
+      unwrap(client.POST('/dashboard/password-reset', { body: { email: to } })),
   })
   return (
     <Doorway>
@@ -20,12 +22,13 @@ export function ForgottenPassword({ email: known, onBack }: { email: string; onB
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          ask.mutate()
+          ask.mutate(email)
         }}
       >
         <Stack>
           <TextInput
             label="E-mail"
+            withAsterisk={false}
             type="email"
             required
             autoFocus
@@ -40,11 +43,14 @@ export function ForgottenPassword({ email: known, onBack }: { email: string; onB
               title="If there is such an account, a mail is on its way"
             >
               No mail? An owner or admin of your company can make you a link under Company, Members.
-              Whoever runs this service can print one: annals user reset-link --email {email}
+              Whoever runs this service can print one:
+              <Code block mt="xs" className={classes.command}>
+                bin/annals user reset-link --email {ask.variables}
+              </Code>
             </Alert>
           )}
           <Button type="submit" loading={ask.isPending}>
-            Send me a link
+            {ask.isSuccess ? 'Send another' : 'Send me a link'}
           </Button>
           <Anchor component="button" type="button" size="sm" onClick={onBack}>
             Back to the sign-in

@@ -1,4 +1,4 @@
-import { Button, PasswordInput, Stack, Text, Title } from '@mantine/core'
+import { Button, PasswordInput, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useDocumentTitle } from '@mantine/hooks'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
@@ -6,6 +6,7 @@ import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Doorway } from './Doorway.tsx'
 
@@ -34,15 +35,27 @@ export function LinkPage() {
         <Text mt="xs">
           A link works once, and not for long. Ask whoever sent it to you for a new one.
         </Text>
+        <AnchorLink to="/app/explorer" mt="md" display="inline-block">
+          Go to the sign-in
+        </AnchorLink>
       </Doorway>
     )
   }
-  const isInvitation = link.data?.kind === 'INVITATION'
+  if (!link.data) {
+    return (
+      <Doorway>
+        <Skeleton height={28} width={200} mb="xs" />
+        <Skeleton height={140} />
+      </Doorway>
+    )
+  }
+  const { kind, email, companyName } = link.data
+  const isInvitation = kind === 'INVITATION'
   return (
     <Doorway>
-      <Title order={1}>{isInvitation ? `Join ${link.data?.companyName}` : 'A new password'}</Title>
+      <Title order={1}>{isInvitation ? `Join ${companyName}` : 'A new password'}</Title>
       <Text className="soft" size="sm" mb="md">
-        {link.data?.email ?? ' '}
+        {email}
       </Text>
       <form
         onSubmit={(event) => {
@@ -56,12 +69,15 @@ export function LinkPage() {
             description="At least 10 characters."
             autoComplete="new-password"
             required
+            withAsterisk={false}
+            minLength={10}
+            maxLength={200}
             autoFocus
             value={password}
             onChange={(event) => setPassword(event.currentTarget.value)}
           />
           <ErrorBox error={use.error} />
-          <Button type="submit" loading={use.isPending} disabled={!link.data}>
+          <Button type="submit" loading={use.isPending}>
             {isInvitation ? 'Join' : 'Set the password and sign in'}
           </Button>
         </Stack>

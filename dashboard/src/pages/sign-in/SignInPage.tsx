@@ -2,7 +2,7 @@ import { Anchor, Button, Paper, PasswordInput, Stack, Text, TextInput, Title } f
 import { useDocumentTitle } from '@mantine/hooks'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { client, unwrap } from '../../api/client.ts'
+import { ApiError, client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
@@ -19,6 +19,8 @@ export function SignInPage() {
     mutationFn: () => unwrap(client.POST('/dashboard/session', { body: { email, password } })),
     onSuccess: (session) => queryClient.setQueryData(SESSION_KEY, session),
   })
+  // Nobody need quote a number for a wrong password.
+  const isWrong = signIn.error instanceof ApiError && signIn.error.status === 401
   if (hasForgotten) {
     return <ForgottenPassword email={email} onBack={() => setForgotten(false)} />
   }
@@ -38,6 +40,7 @@ export function SignInPage() {
         <Stack>
           <TextInput
             label="E-mail"
+            withAsterisk={false}
             type="email"
             autoComplete="username"
             required
@@ -47,12 +50,15 @@ export function SignInPage() {
           />
           <PasswordInput
             label="Password"
+            withAsterisk={false}
+            error={isWrong ? signIn.error?.message : null}
+            errorProps={{ role: 'alert' }}
             autoComplete="current-password"
             required
             value={password}
             onChange={(event) => setPassword(event.currentTarget.value)}
           />
-          <ErrorBox error={signIn.error} />
+          {!isWrong && <ErrorBox error={signIn.error} />}
           <Button type="submit" loading={signIn.isPending}>
             Sign in
           </Button>

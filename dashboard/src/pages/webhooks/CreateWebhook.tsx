@@ -5,11 +5,19 @@ import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
+import { SECRET_KEPT } from './delivery-words.ts'
 import { useSigned } from '../../shell/session-context.tsx'
 
 export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
-    <Modal opened={isOpen} onClose={onClose} title="New webhook" size="lg" centered>
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title="New webhook"
+      size="lg"
+      centered
+      closeOnClickOutside={false}
+    >
       {isOpen && <CreateForm onClose={onClose} />}
     </Modal>
   )
@@ -51,14 +59,14 @@ function CreateForm({ onClose }: { onClose: () => void }) {
   if (create.data) {
     return (
       <Stack>
-        <SecretBox label="Signing secret" secret={create.data.secret}>
+        <SecretBox label="Signing secret" secret={create.data.secret} keptAs={SECRET_KEPT}>
           <Text size="sm">
             Your receiver computes HMAC-SHA-256 over the raw body with it and compares with
             x-service-signature.
           </Text>
         </SecretBox>
         <Group justify="flex-end">
-          <Button onClick={onClose}>I have kept it</Button>
+          <Button onClick={onClose}>I have copied it</Button>
         </Group>
       </Stack>
     )

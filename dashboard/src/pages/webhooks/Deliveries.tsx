@@ -1,16 +1,19 @@
 import { Button, Group, SegmentedControl, Skeleton, Stack, Text } from '@mantine/core'
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { getRouteApi } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { DeliveryDrawer } from './DeliveryDrawer.tsx'
-import { DeliveryRow } from './DeliveryRow.tsx'
+import { DeliveryHead, DeliveryRow } from './DeliveryRow.tsx'
 import { RedeliverWindow } from './RedeliverWindow.tsx'
-import type { DeliveryStatus, Webhook } from './webhook-types.ts'
+import { DELIVERY_STATUSES } from './webhook-search.ts'
+import type { Webhook } from './webhook-types.ts'
 
+const route = getRouteApi('/shell/app/webhooks/$webhookId')
+const ALL = 'ALL'
 const FILTERS = [
-  { value: 'ALL', label: 'All' },
+  { value: ALL, label: 'All' },
   { value: 'FAILED', label: 'Failed' },
   { value: 'RETRY_SCHEDULED', label: 'Retrying' },
   { value: 'PENDING', label: 'Waiting' },
@@ -19,10 +22,15 @@ const FILTERS = [
 
 /** Newest first, by state. */
 export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: Webhook }) {
-  const [filter, setFilter] = useState('ALL')
-  const [openId, setOpenId] = useState<string | null>(null)
+  const { status: filter, delivery: openId = null } = route.useSearch()
+  const navigate = route.useNavigate()
+  const open = (delivery: string | null) =>
+    void navigate({
+      search: { ...(filter && { status: filter }), ...(delivery !== null && { delivery }) },
+      resetScroll: false,
+    })
   const pages = useInfiniteQuery({
-    queryKey: ['deliveries', webhookId, filter],
+    queryKey: ['deliveries', webhookId, filter ?? ALL],
     queryFn: ({ pageParam }) =>
       unwrap(
         client.GET('/dashboard/webhooks/{webhookId}/deliveries', {
@@ -30,7 +38,7 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
             path: { webhookId },
             query: {
               limit: 50,
-              ...(filter !== 'ALL' && { status: filter as DeliveryStatus }),
+              ...(filter && { status: filter }),
               ...(pageParam !== null && { cursor: pageParam }),
             },
           },
@@ -48,30 +56,30 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
         <SegmentedControl
           size="xs"
           data={FILTERS}
-          value={filter}
-          onChange={setFilter}
+          value={filter ?? ALL}
+          onChange={(value) => {
+            const chosen = DELIVERY_STATUSES.find((name) => name === value)
+            void navigate({ search: chosen ? { status: chosen } : {}, resetScroll: false })
+          }}
           aria-label="State"
         />
         <RedeliverWindow webhookId={webhookId} isDisabled={status === 'DISABLED'} />
       </Group>
       <ErrorBox error={pages.error} />
       {pages.isPending && <Skeleton height={200} radius="sm" />}
-      <Stack gap={0} role="list">
+      {deliveries.length > 0 && <DeliveryHead />}
+      <Stack gap={0} role="list" aria-label="Deliveries, newest first">
         {deliveries.map((delivery) => (
-          <DeliveryRow
-            delivery={delivery}
-            key={delivery.id}
-            onOpen={() => setOpenId(delivery.id)}
-          />
+          <DeliveryRow delivery={delivery} key={delivery.id} onOpen={() => open(delivery.id)} />
         ))}
       </Stack>
       {pages.data && deliveries.length === 0 && (
         <EmptyState
           icon="webhook"
-          title={filter === 'ALL' ? 'Nothing was sent yet' : 'None in this state'}
+          title={filter === undefined ? 'Nothing was sent yet' : 'None in this state'}
         >
           <Text size="sm" className="soft">
-            {filter === 'ALL'
+            {filter === undefined
               ? 'Send an event, or a test, and it appears here.'
               : 'Choose another state.'}
           </Text>
@@ -89,7 +97,7 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
           </Button>
         </Group>
       )}
-      <DeliveryDrawer webhookId={webhookId} deliveryId={openId} onClose={() => setOpenId(null)} />
+      <DeliveryDrawer webhookId={webhookId} deliveryId={openId} onClose={() => open(null)} />
     </>
   )
 }

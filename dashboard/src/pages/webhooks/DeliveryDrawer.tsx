@@ -1,24 +1,13 @@
-import {
-  Button,
-  Code,
-  Drawer,
-  Group,
-  Paper,
-  ScrollArea,
-  SimpleGrid,
-  Skeleton,
-  Stack,
-  Text,
-  Title,
-} from '@mantine/core'
+import { Button, Drawer, Group, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { CopyText } from '../../parts/CopyText.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { formatDuration } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
+import { AttemptBox } from './AttemptBox.tsx'
+import { BodyText } from './BodyText.tsx'
 import { DELIVERY_WORDS } from './delivery-words.ts'
 import type { DeliveryDetail } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
@@ -51,7 +40,6 @@ export function DeliveryDrawer({
       position="right"
       size="xl"
       title="Delivery"
-      closeButtonProps={{ 'aria-label': 'Close' }}
     >
       <ErrorBox error={detail.error} />
       {detail.isPending && <Skeleton height={240} />}
@@ -107,13 +95,14 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
           <Title order={3} size="sm" mb={4}>
             Sent
           </Title>
-          <ScrollArea.Autosize mah={420}>
-            <Code block>
-              {delivery.requestBody === null
+          <BodyText
+            label="Sent"
+            text={
+              delivery.requestBody === null
                 ? 'The event is archived.'
-                : pretty(delivery.requestBody)}
-            </Code>
-          </ScrollArea.Autosize>
+                : pretty(delivery.requestBody)
+            }
+          />
         </div>
         <Stack gap="xs">
           <Title order={3} size="sm">
@@ -125,26 +114,7 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
             </Text>
           )}
           {delivery.attempts.toReversed().map((attempt) => (
-            <Paper withBorder p="xs" key={attempt.attempt}>
-              <Group justify="space-between" gap="xs">
-                <Text size="sm" fw={500}>
-                  Attempt {attempt.attempt}
-                </Text>
-                <StatusText tone={attempt.message === null ? 'good' : 'bad'}>
-                  {String(attempt.responseStatus ?? attempt.errorClass ?? 'no answer')}
-                </StatusText>
-              </Group>
-              <Text size="xs" className="soft">
-                <TimeText at={attempt.startedAt} style="clock" /> ·{' '}
-                {formatDuration(attempt.durationMs)}
-              </Text>
-              {attempt.message && <Text size="sm">{attempt.message}</Text>}
-              {attempt.excerpt && (
-                <ScrollArea.Autosize mah={160} mt={4}>
-                  <Code block>{attempt.excerpt}</Code>
-                </ScrollArea.Autosize>
-              )}
-            </Paper>
+            <AttemptBox attempt={attempt} key={attempt.attempt} />
           ))}
         </Stack>
       </SimpleGrid>

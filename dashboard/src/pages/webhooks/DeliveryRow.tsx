@@ -14,17 +14,27 @@ export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: 
       <button type="button" className={classes.row} onClick={onOpen}>
         <TimeText at={delivery.createdAt} style="clock" />
         <StatusText tone={tone}>{word}</StatusText>
-        <span className={`mono truncate ${classes.wide}`}>
+        <span className={`mono truncate ${classes.event}`}>
           {delivery.isTest ? 'a test' : shorten(delivery.eventId)}
         </span>
-        <span className={`soft ${classes.wide}`}>
+        <span className={`soft ${classes.outcome}`}>
           {outcome === null ? '–' : outcome}
           {delivery.attempt > 1 ? ` · ${delivery.attempt} attempts` : ''}
-        </span>
-        <span className={`soft numeric ${classes.wide}`}>
-          {delivery.durationMs === null ? '' : formatDuration(delivery.durationMs)}
+          {delivery.durationMs !== null && ` · ${formatDuration(delivery.durationMs)}`}
         </span>
       </button>
+    </div>
+  )
+}
+
+/** What the columns are; the rows themselves are read out one by one. */
+export function DeliveryHead() {
+  return (
+    <div className={classes.head} aria-hidden="true">
+      <span>Made</span>
+      <span>State</span>
+      <span>Event</span>
+      <span>Last answer</span>
     </div>
   )
 }

@@ -1,19 +1,14 @@
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Modal, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
+import { toInputTime } from '../../parts/input-time.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
 const HOUR_MS = 3_600_000
-
-/** Local time for an input of the browser, to the minute. */
-function inputTime(ms: number): string {
-  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000
-  return new Date(ms - offsetMs).toISOString().slice(0, 16)
-}
 
 export function RedeliverWindow({
   webhookId,
@@ -50,8 +45,8 @@ export function RedeliverWindow({
 }
 
 function WindowForm({ webhookId }: { webhookId: string }) {
-  const [from, setFrom] = useState(() => inputTime(Date.now() - 24 * HOUR_MS))
-  const [to, setTo] = useState(() => inputTime(Date.now() + 60_000))
+  const [from, setFrom] = useState(() => toInputTime(Date.now() - 24 * HOUR_MS))
+  const [to, setTo] = useState(() => toInputTime(Date.now() + 60_000))
   const send = useMutation({
     mutationFn: () => sendAll(webhookId, { from, to }),
     onSettled: () => refreshWebhook(webhookId),
@@ -69,9 +64,11 @@ function WindowForm({ webhookId }: { webhookId: string }) {
           that came while the webhook was disabled are sent for the first time. What was taken is
           not repeated.
         </Text>
-        <Group grow>
+        <SimpleGrid cols={{ base: 1, xs: 2 }}>
           <TextInput
             type="datetime-local"
+            step={1}
+            withAsterisk={false}
             label="From"
             required
             value={from}
@@ -79,12 +76,14 @@ function WindowForm({ webhookId }: { webhookId: string }) {
           />
           <TextInput
             type="datetime-local"
+            step={1}
+            withAsterisk={false}
             label="To"
             required
             value={to}
             onChange={(event) => setTo(event.currentTarget.value)}
           />
-        </Group>
+        </SimpleGrid>
         <ErrorBox error={send.error} />
         {send.data && (
           <Text size="sm" role="status">

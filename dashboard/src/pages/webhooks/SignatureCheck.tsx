@@ -3,6 +3,7 @@ import {
   Button,
   Group,
   PasswordInput,
+  SimpleGrid,
   Stack,
   Text,
   Textarea,
@@ -66,7 +67,7 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
           value={signature}
           onChange={(event) => setSignature(event.currentTarget.value)}
         />
-        <Group grow align="flex-start">
+        <SimpleGrid cols={{ base: 1, sm: 3 }}>
           <TextInput
             label="webhook-id"
             description="For webhook-signature"
@@ -86,7 +87,7 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
             value={secret}
             onChange={(event) => setSecret(event.currentTarget.value)}
           />
-        </Group>
+        </SimpleGrid>
         <ErrorBox error={check.error} />
         {check.data && (
           <Alert

@@ -1,4 +1,4 @@
-import { Button } from '@mantine/core'
+import { Button, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
@@ -61,6 +61,9 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
           </Button>
         )}
       </Gate>
+      <Text size="xs" className="soft" role="status">
+        {test.isSuccess && 'A test is on its way.'}
+      </Text>
       <ErrorBox error={test.error ?? toggle.error} />
     </>
   )

@@ -1,6 +1,6 @@
 import { Group, Skeleton, Tabs, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
+import { getRouteApi } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
@@ -10,12 +10,17 @@ import { Deliveries } from './Deliveries.tsx'
 import { HealthBars } from './HealthBars.tsx'
 import { SignatureCheck } from './SignatureCheck.tsx'
 import { WebhookActions } from './WebhookActions.tsx'
+import { WEBHOOK_TABS } from './webhook-search.ts'
 import { useHealth, WebhookState } from './WebhookRow.tsx'
 import { WebhookSettings } from './WebhookSettings.tsx'
 
+const route = getRouteApi('/shell/app/webhooks/$webhookId')
+
 /** One webhook: what it sent and what came back. */
 export function WebhookPage() {
-  const { webhookId } = useParams({ from: '/shell/app/webhooks/$webhookId' })
+  const { webhookId } = route.useParams()
+  const { tab } = route.useSearch()
+  const navigate = route.useNavigate()
   const webhook = useQuery({
     queryKey: ['webhook', webhookId],
     queryFn: () =>
@@ -23,8 +28,13 @@ export function WebhookPage() {
     refetchInterval: 5_000,
   })
   const health = useHealth(webhookId)
-  if (webhook.error) return <ErrorBox error={webhook.error} />
-  if (!webhook.data) return <Skeleton height={160} radius="sm" />
+  if (!webhook.data) {
+    return webhook.error ? (
+      <ErrorBox error={webhook.error} />
+    ) : (
+      <Skeleton height={160} radius="sm" />
+    )
+  }
   const { successRate = null, medianMs = null, p95Ms = null, open = 0 } = health.data ?? {}
   return (
     <>
@@ -33,7 +43,9 @@ export function WebhookPage() {
         <WebhookActions webhook={webhook.data} />
       </PageHeader>
       <Group gap="lg" mb="md" mih={34}>
-        <WebhookState webhook={webhook.data} />
+        <Text size="sm" component="span">
+          <WebhookState webhook={webhook.data} />
+        </Text>
         {health.data && <HealthBars hours={health.data.hours} />}
         <Text size="sm" className="soft numeric">
           {successRate !== null && `${Math.floor(successRate * 1_000) / 10} % taken · `}
@@ -49,7 +61,14 @@ export function WebhookPage() {
           again what was missed”.
         </Text>
       )}
-      <Tabs defaultValue="deliveries" keepMounted={false}>
+      <Tabs
+        value={tab ?? 'deliveries'}
+        onChange={(value) => {
+          const chosen = WEBHOOK_TABS.find((name) => name === value)
+          void navigate({ search: chosen ? { tab: chosen } : {}, resetScroll: false })
+        }}
+        keepMounted={false}
+      >
         <Tabs.List>
           <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
           <Tabs.Tab value="signature">Signature check</Tabs.Tab>

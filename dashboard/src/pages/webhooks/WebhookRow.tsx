@@ -36,10 +36,12 @@ export function WebhookRow({ webhook }: { webhook: Webhook }) {
           {webhook.secretLabel ? ` · secret “${webhook.secretLabel}”` : ''}
         </Text>
       </div>
-      <WebhookState webhook={webhook} />
+      <Text size="sm" component="span">
+        <WebhookState webhook={webhook} />
+      </Text>
       <Text size="xs" className="soft numeric">
         {successRate === null
-          ? 'Nothing sent today'
+          ? 'Nothing sent in a day'
           : `${Math.floor(successRate * 1_000) / 10} % taken`}
         <br />
         {p95Ms === null ? ' ' : `95 % within ${formatDuration(p95Ms)}`}

@@ -9,6 +9,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
+import { SECRET_KEPT } from './delivery-words.ts'
 import type { Webhook } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
@@ -41,7 +42,9 @@ function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
         save.mutate()
       }}
     >
-      <Title order={2}>Address</Title>
+      <Title order={2} mb={4}>
+        Address
+      </Title>
       <Stack gap="xs">
         <TextInput
           aria-label="Address"
@@ -89,9 +92,13 @@ function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
   })
   return (
     <section>
-      <Title order={2}>Signing secret</Title>
+      <Title order={2} mb={4}>
+        Signing secret
+      </Title>
       <Stack gap="xs">
-        {rotate.data && <SecretBox label="New signing secret" secret={rotate.data.secret} />}
+        {rotate.data && (
+          <SecretBox label="New signing secret" secret={rotate.data.secret} keptAs={SECRET_KEPT} />
+        )}
         {nextSecretAt ? (
           <Text size="sm">
             A rotation is under way: until <TimeText at={nextSecretAt} style="clock" />{' '}

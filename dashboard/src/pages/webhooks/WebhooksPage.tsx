@@ -1,12 +1,14 @@
-import { Button, Skeleton, Stack, Text } from '@mantine/core'
+import { Alert, Button, Skeleton, Stack, Text, Tooltip } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
+import { Icon } from '../../parts/Icon.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
+import { useCompany } from '../company/company.ts'
 import { CreateWebhook } from './CreateWebhook.tsx'
 import { LocalReceiver } from './LocalReceiver.tsx'
 import { WebhookRow } from './WebhookRow.tsx'
@@ -22,23 +24,25 @@ export function WebhooksPage() {
     refetchInterval: 10_000,
   })
   const webhooks = list.data?.webhooks ?? []
-  const createButton = (
-    <Gate permission="webhooks.manage" what="create webhooks">
-      {(isDisabled) => (
-        <Button size="xs" disabled={isDisabled} onClick={() => setCreating(true)}>
-          New webhook
-        </Button>
-      )}
-    </Gate>
-  )
+  const { data: company } = useCompany()
+  const planReason =
+    company?.plan.hasWebhooks === false
+      ? `The plan ${company.plan.name} has no webhooks; they begin with PRO.`
+      : null
   return (
     <>
       <PageHeader
         title="Webhooks"
         about="Each event is sent to your address within moments of its commit, signed, and retried until it is taken."
       >
-        {createButton}
+        <NewButton planReason={planReason} onClick={() => setCreating(true)} />
       </PageHeader>
+      {planReason !== null && (
+        <Alert color="yellow" variant="light" mb="md" title={planReason}>
+          Whoever runs this service changes the plan. Webhooks that were made before are disabled,
+          and can be enabled again with such a plan.
+        </Alert>
+      )}
       <ErrorBox error={list.error} />
       <Stack gap="xs">
         {list.isPending && <Skeleton height={72} radius="sm" />}
@@ -57,5 +61,26 @@ export function WebhooksPage() {
       )}
       <CreateWebhook isOpen={isCreating} onClose={() => setCreating(false)} />
     </>
+  )
+}
+
+function NewButton({ planReason, onClick }: { planReason: string | null; onClick: () => void }) {
+  return (
+    <Gate permission="webhooks.manage" what="create webhooks">
+      {(isDisabled) => (
+        <Tooltip label={planReason} disabled={planReason === null || isDisabled}>
+          <span>
+            <Button
+              size="xs"
+              leftSection={<Icon name="plus" size={14} />}
+              disabled={isDisabled || planReason !== null}
+              onClick={onClick}
+            >
+              New webhook
+            </Button>
+          </span>
+        </Tooltip>
+      )}
+    </Gate>
   )
 }

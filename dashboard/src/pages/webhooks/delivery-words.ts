@@ -9,3 +9,7 @@ export const DELIVERY_WORDS: Record<DeliveryStatus, { word: string; tone: Tone }
   RETRY_SCHEDULED: { word: 'Will be retried', tone: 'warn' },
   FAILED: { word: 'Failed', tone: 'bad' },
 }
+
+/** Unlike a key it is kept as it is, because every delivery is signed with it. */
+export const SECRET_KEPT =
+  'The service keeps it to sign with, and shows it to nobody. Whoever loses it rotates it.'

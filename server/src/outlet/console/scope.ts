@@ -6,7 +6,7 @@ import { ReadPlaces } from './read-places.ts'
 /** Workspaces are read side by side, but one request must not take the whole pool. */
 const READS_AT_ONCE_MAX = 4
 /** Of the node's 20 connections, which are there for calls with keys too. */
-const places = new ReadPlaces({ readsMax: 800, waitingMax: 400 })
+const places = new ReadPlaces({ readsMax: 8, waitingMax: 400 })
 
 export type Hot = HotFloor & { fromId: string }
 

@@ -14,7 +14,7 @@ import { refuseTooLarge } from './download-guard.ts'
 import { getVisibleExport, resourceOf } from './visible-export.ts'
 
 /** How long somebody who may no longer have it is still sent a file. */
-const CHECK_EVERY_MS = 500_000
+const CHECK_EVERY_MS = 5_000
 
 type DownloadDeps = Pick<
   DashboardDeps,

@@ -1,0 +1,32 @@
+import { Group, Paper, Text } from '@mantine/core'
+import { formatDuration } from '../../parts/format.ts'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import { BodyText } from './BodyText.tsx'
+import type { DeliveryDetail } from './webhook-types.ts'
+
+/** One attempt, and what the receiver said to it. */
+export function AttemptBox({ attempt }: { attempt: DeliveryDetail['attempts'][number] }) {
+  const isTaken = attempt.message === null
+  return (
+    <Paper withBorder p="xs">
+      <Group justify="space-between" gap="xs">
+        <Text size="sm" fw={500}>
+          Attempt {attempt.attempt}
+        </Text>
+        <Text size="sm" component="span">
+          <StatusText tone={isTaken ? 'good' : 'bad'}>
+            {String(attempt.responseStatus ?? attempt.errorClass ?? 'no answer')}
+          </StatusText>
+        </Text>
+      </Group>
+      <Text size="xs" className="soft">
+        <TimeText at={attempt.startedAt} style="clock" /> · {formatDuration(attempt.durationMs)}
+      </Text>
+      {attempt.message && <Text size="sm">{attempt.message}</Text>}
+      {attempt.excerpt && (
+        <BodyText label={`Answer to attempt ${attempt.attempt}`} text={attempt.excerpt} />
+      )}
+    </Paper>
+  )
+}

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import type { Page } from '@playwright/test'
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { sendEvents } from '../../../server/test/harness/explorer.ts'
+import { startReceiver } from '../../../server/test/harness/receiver.ts'
+import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
+import { expect, startDashboard } from './dashboard.ts'
+
+const { annals, open, promise } = await startDashboard({ env: ANY_DESTINATION })
+
+/** Whoever takes it for markup makes an element with this mark, or runs a script that sets it. */
+const MARK = 'data-planted'
+
+function hostile(where: string): string {
+  return `${where}"'><img src=x ${MARK} onerror="document.body.setAttribute('${MARK}','')"><script ${MARK}></script>{{7*7}}`
+}
+
+async function expectNoElement(page: Page): Promise<void> {
+  assert.equal(await page.locator(`[${MARK}]`).count(), 0, page.url())
+}
+
+const EVENT = {
+  category: hostile('category'),
+  action: hostile('action'),
+  actor: { id: hostile('actor'), email: hostile('email'), role: hostile('role') },
+  resource: { type: hostile('type'), id: hostile('resource') },
+  metadata: { [hostile('key')]: [hostile('value'), { [hostile('inner')]: hostile('deep') }] },
+}
+
+promise(
+  'whatever text is in an event is shown as that text, in the list, its drawer and the filters',
+  async () => {
+    const company = await annals.found()
+    const [id] = await sendEvents(annals, company.workspaceKey, [EVENT])
+    const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+    const filters = new URLSearchParams({ action: EVENT.action, actorEmail: EVENT.actor.email })
+    await page.goto(`/app/explorer?columns=time,action,category,actor,resource&${filters}&text=img`)
+    const events = page.getByRole('grid', { name: 'Events' })
+    for (const text of [EVENT.action, EVENT.category, EVENT.actor.email]) {
+      await expect(events.getByRole('gridcell').filter({ hasText: text })).toHaveCount(1)
+      await expect(page.getByText(text, { exact: true }).first()).toBeVisible()
+    }
+    await expectNoElement(page)
+    await page.goto(`/app/explorer?event=${id}`)
+    const event = page.getByRole('complementary', { name: 'Event' })
+    await expect(event.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
+    const texts = [
+      ...[EVENT.category, EVENT.action, ...Object.values(EVENT.actor)],
+      ...Object.values(EVENT.resource),
+      ...['key', 'value', 'inner', 'deep'].map(hostile),
+    ]
+    for (const text of texts) await expect(event).toContainText(text)
+    await page.getByRole('button', { name: 'filter', exact: true }).click()
+    await page.getByRole('option', { name: 'action', exact: true }).click()
+    await expect(page.getByRole('option').filter({ hasText: EVENT.action })).toBeVisible()
+    await expectNoElement(page)
+  },
+)
+
+promise('names and answers from elsewhere are shown as the text they are', async () => {
+  await using receiver = await startReceiver({ status: 400, body: hostile('answer') })
+  const company = await annals.found({
+    company: hostile('company'),
+    workspaces: [hostile('place')],
+  })
+  const member = await signInAs(annals, company, 'OWNER')
+  const workspaceId = company.workspace.id
+  const make = async (path: string, body: object) => {
+    const { status, json, text } = await member.call('POST', `/dashboard/${path}`, { body })
+    assert(status < 300, `${path}: ${text}`)
+    return json
+  }
+  await make('keys', { name: hostile('key'), scope: 'WORKSPACE', workspaceId })
+  await make(`workspaces/${workspaceId}/projects`, { name: hostile('project') })
+  const query = { action: EVENT.action }
+  await make('explorer/views', { name: hostile('view'), visibility: 'WORKSPACE', query })
+  const filters = { action: EVENT.action }
+  await make('exports', { source: 'HOT', format: 'CSV', filters })
+  const webhook = await make('webhooks', { workspaceId, url: receiver.url, secretLabel: 'a' })
+  await sendEvents(annals, company.workspaceKey, [EVENT])
+  await receiver.waitFor(1)
+  const page = await open({ member })
+  const shown = [
+    ['/app/keys', 'key'],
+    ['/app/company/workspaces', 'place'],
+    ['/app/company/activity', 'project'],
+    ['/app/company/usage', 'company'],
+    ['/app/exports', 'action'],
+    ['/app/integrity', 'place'],
+  ] as const
+  for (const [path, where] of shown) {
+    await page.goto(path)
+    await expect(page.locator('body')).toContainText(hostile(where))
+    await expectNoElement(page)
+  }
+  await page.goto(`/app/webhooks/${webhook.id}`)
+  await page.getByRole('listitem').getByRole('button').first().click()
+  await expect(page.getByRole('dialog')).toContainText(hostile('answer'))
+  await expectNoElement(page)
+  await page.goto('/app/explorer')
+  await page.getByRole('button', { name: 'Views' }).click()
+  await expect(page.getByText(hostile('view'))).toBeVisible()
+  await expectNoElement(page)
+})
