@@ -14,7 +14,7 @@ export function NotFoundPage() {
 
 export function NotFound() {
   return (
-    <Center mih="60vh" p="md" component="main">
+    <Center mih="60vh" p="md">
       <Stack align="center" gap="xs">
         <Title order={1}>There is no such page</Title>
         <Text className="soft">The link may be old, or cut off at its end.</Text>

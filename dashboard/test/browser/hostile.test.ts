@@ -19,10 +19,13 @@ async function expectNoElement(page: Page): Promise<void> {
   assert.equal(await page.locator(`[${MARK}]`).count(), 0, page.url())
 }
 
+/** An address has no blanks; this is as much as it takes. */
+const HOSTILE_ADDRESS = `"'><b/${MARK}>@example.com`
+
 const EVENT = {
   category: hostile('category'),
   action: hostile('action'),
-  actor: { id: hostile('actor'), email: hostile('email'), role: hostile('role') },
+  actor: { id: hostile('actor'), email: HOSTILE_ADDRESS, role: hostile('role') },
   resource: { type: hostile('type'), id: hostile('resource') },
   metadata: { [hostile('key')]: [hostile('value'), { [hostile('inner')]: hostile('deep') }] },
 }
@@ -73,7 +76,12 @@ promise('names and answers from elsewhere are shown as the text they are', async
   await make('keys', { name: hostile('key'), scope: 'WORKSPACE', workspaceId })
   await make(`workspaces/${workspaceId}/projects`, { name: hostile('project') })
   const query = { action: EVENT.action }
-  await make('explorer/views', { name: hostile('view'), visibility: 'WORKSPACE', query })
+  await make('explorer/views', {
+    name: hostile('view'),
+    visibility: 'WORKSPACE',
+    workspaceId,
+    query,
+  })
   const filters = { action: EVENT.action }
   await make('exports', { source: 'HOT', format: 'CSV', filters })
   const webhook = await make('webhooks', { workspaceId, url: receiver.url, secretLabel: 'a' })
@@ -84,7 +92,8 @@ promise('names and answers from elsewhere are shown as the text they are', async
     ['/app/keys', 'key'],
     ['/app/company/workspaces', 'place'],
     ['/app/company/activity', 'project'],
-    ['/app/company/usage', 'company'],
+    ['/app/company/usage', 'place'],
+    ['/app/account', 'company'],
     ['/app/exports', 'action'],
     ['/app/integrity', 'place'],
   ] as const

@@ -3,6 +3,7 @@ import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { startReceiver } from '../../../server/test/harness/receiver.ts'
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { expect, startDashboard } from './dashboard.ts'
+import { openEvent } from './event-list.ts'
 
 const { annals, open, promise } = await startDashboard({ env: ANY_DESTINATION })
 
@@ -47,7 +48,7 @@ promise(
     await page.keyboard.press('Escape')
 
     await page.goto('/app/explorer')
-    await page.getByRole('gridcell', { name: 'invoice.paid' }).click()
+    await openEvent(page, 'invoice.paid')
     const deliveries = page.getByRole('region', { name: 'Deliveries' })
     await expect(deliveries).toContainText('Delivered')
     await expect(deliveries.getByRole('link', { name: receiver.url })).toBeVisible()

@@ -226,7 +226,7 @@ async function refuseMember(
   trx: Queryable,
   { companyId, email }: { companyId: CompanyId; email: string },
 ): Promise<void> {
-  // An account in another company shows only when the link is used, by whoever reads that address.
+  // One in another company is refused by the route that invites, which says only that there is one.
   const row = await trx
     .selectFrom('app_user')
     .select('id')

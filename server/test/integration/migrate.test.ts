@@ -162,9 +162,21 @@ test('a database that cannot be reached, entered or found is told in one sentenc
 
 /** Who may see which workspace, and deliveries that ended long ago: nothing that is evidence. */
 const MAY_LOSE_ROWS: ReadonlySet<string> = new Set([
+  'app_user',
   'user_workspace',
+  'user_session',
+  'one_time_link',
+  'explorer_view',
+  'export_template',
+  'export_job',
+  'verify_run',
   'webhook',
   'webhook_delivery',
+  'rollup_head',
+  'event_rollup',
+  'event_value',
+  'event_field',
+  'event_day',
 ])
 
 test('the serving role cannot drop, alter, truncate or make tables', async () => {

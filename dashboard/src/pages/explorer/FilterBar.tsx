@@ -139,7 +139,9 @@ function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
         }}
         onKeyDown={(event) => {
           if (event.key === 'Backspace' && typed === '') onBackspace()
-          if (event.key === 'Escape') event.currentTarget.blur()
+          // On to the list, whose keys are letters.
+          if (event.key === 'Enter') send.flush()
+          if (event.key === 'Enter' || event.key === 'Escape') event.currentTarget.blur()
         }}
       />
       <Kbd size="xs" visibleFrom="sm" aria-hidden="true">

@@ -10,9 +10,12 @@ const MOVE_EVERY_MS = 5_000
 export const HistogramPart = memo(function HistogramPart({
   explorer,
   isLive,
+  isFailed,
 }: {
   explorer: Explorer
   isLive: boolean
+  /** The list has failed and says why; once is enough. */
+  isFailed: boolean
 }) {
   const { search, filters, timeWindow, refreshes, change, isReady } = explorer
   const moves = useMoves(isLive)
@@ -28,7 +31,7 @@ export const HistogramPart = memo(function HistogramPart({
   return (
     <Histogram
       counts={data}
-      error={error}
+      error={isFailed ? null : error}
       isBusy={isPlaceholderData && !isLive}
       timeWindow={shown}
       by={by}

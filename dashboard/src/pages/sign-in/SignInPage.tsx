@@ -52,7 +52,7 @@ export function SignInPage() {
             label="Password"
             withAsterisk={false}
             error={isWrong ? signIn.error?.message : null}
-            errorProps={{ role: 'alert' }}
+            errorProps={{ role: 'alert', fz: 'sm' }}
             autoComplete="current-password"
             required
             value={password}

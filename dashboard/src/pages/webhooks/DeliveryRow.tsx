@@ -2,23 +2,25 @@ import { formatDuration } from '../../parts/format.ts'
 import { shorten } from '../../parts/shorten.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { DELIVERY_WORDS } from './delivery-words.ts'
+import { answerWords, DELIVERY_WORDS } from './delivery-words.ts'
 import classes from './DeliveryRow.module.css'
 import type { Delivery } from './webhook-types.ts'
 
 export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => void }) {
   const { word, tone } = DELIVERY_WORDS[delivery.status]
-  const outcome = delivery.responseStatus ?? delivery.errorClass
+  const answer = answerWords(delivery)
   return (
     <div role="listitem">
       <button type="button" className={classes.row} onClick={onOpen}>
         <TimeText at={delivery.createdAt} style="clock" />
-        <StatusText tone={tone}>{word}</StatusText>
+        <span className={classes.state}>
+          <StatusText tone={tone}>{word}</StatusText>
+        </span>
         <span className={`mono truncate ${classes.event}`}>
           {delivery.isTest ? 'a test' : shorten(delivery.eventId)}
         </span>
         <span className={`soft ${classes.outcome}`}>
-          {outcome === null ? '–' : outcome}
+          {answer ?? '–'}
           {delivery.attempt > 1 ? ` · ${delivery.attempt} attempts` : ''}
           {delivery.durationMs !== null && ` · ${formatDuration(delivery.durationMs)}`}
         </span>

@@ -35,6 +35,9 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
   })
   return (
     <>
+      <Text size="xs" className="soft" role="status">
+        {test.isSuccess && 'A test is on its way.'}
+      </Text>
       <Gate permission="webhooks.manage" what="send tests">
         {(isDisabled) => (
           <Button
@@ -61,9 +64,6 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
           </Button>
         )}
       </Gate>
-      <Text size="xs" className="soft" role="status">
-        {test.isSuccess && 'A test is on its way.'}
-      </Text>
       <ErrorBox error={test.error ?? toggle.error} />
     </>
   )

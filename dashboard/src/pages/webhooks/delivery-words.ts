@@ -1,5 +1,5 @@
 import type { Tone } from '../../parts/StatusText.tsx'
-import type { DeliveryStatus } from './webhook-types.ts'
+import type { Delivery, DeliveryStatus } from './webhook-types.ts'
 
 /** A delivery's state in a word and a colour. */
 export const DELIVERY_WORDS: Record<DeliveryStatus, { word: string; tone: Tone }> = {
@@ -13,3 +13,23 @@ export const DELIVERY_WORDS: Record<DeliveryStatus, { word: string; tone: Tone }
 /** Unlike a key it is kept as it is, because every delivery is signed with it. */
 export const SECRET_KEPT =
   'The service keeps it to sign with, and shows it to nobody. Whoever loses it rotates it.'
+
+const ERROR_WORDS: Record<NonNullable<Delivery['errorClass']>, string> = {
+  dns: 'name not found',
+  connect: 'no connection',
+  tls: 'TLS failed',
+  timeout: 'timed out',
+  reset: 'cut off',
+  redirect: 'redirected',
+  blocked_address: 'address not allowed',
+  http: 'no proper answer',
+}
+
+/** What came back: a status, or why there is none. */
+export function answerWords({
+  responseStatus,
+  errorClass,
+}: Pick<Delivery, 'responseStatus' | 'errorClass'>): string | null {
+  if (responseStatus !== null) return String(responseStatus)
+  return errorClass === null ? null : ERROR_WORDS[errorClass]
+}

@@ -2,7 +2,7 @@ import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { type EventFilter, matchesFilter } from '../../ledger/event-filter.ts'
 import { listChainRun } from '../../ledger/event-store.ts'
-import type { UserId, WorkspaceId } from '../../platform/id.ts'
+import type { CompanyId, UserId, WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -10,6 +10,8 @@ import { listHeadSeqs } from './head-seq-store.ts'
 
 const FOLLOWERS_MAX = 200
 const FOLLOWERS_PER_USER_MAX = 5
+/** A share, so that no company shuts out the others. */
+const FOLLOWERS_PER_COMPANY_MAX = 50
 /** Other nodes' commits are found by looking; those of this node wake it. */
 const POLL_MS = 400
 /** However often it is woken, it looks no more often. */
@@ -24,6 +26,7 @@ const EVENTS_MISSED_MAX = 1_000
 export type Positions = Map<WorkspaceId, number>
 
 export type Follower = {
+  companyId: CompanyId
   userId: UserId
   filter: EventFilter
   positions: Positions
@@ -65,20 +68,22 @@ export class LiveTail implements AsyncDisposable {
 
   /** Until the returned function is called. */
   follow(follower: Follower): () => void {
-    this.#refuseMore(follower.userId)
+    this.#refuseMore(follower)
     this.#followers.add(follower)
     return () => void this.#followers.delete(follower)
   }
 
-  #refuseMore(userId: UserId): void {
-    const own = [...this.#followers].filter((follower) => follower.userId === userId).length
+  #refuseMore({ companyId, userId }: Follower): void {
+    const colleagues = [...this.#followers].filter((other) => other.companyId === companyId)
+    const own = colleagues.filter((other) => other.userId === userId).length
     if (own >= FOLLOWERS_PER_USER_MAX) {
       throw new ApiError('rate_limited', {
         message: `You follow events in ${FOLLOWERS_PER_USER_MAX} places already. Close one of them.`,
         retryAfterSeconds: 30,
       })
     }
-    if (this.#followers.size >= FOLLOWERS_MAX) {
+    const isFull = this.#followers.size >= FOLLOWERS_MAX
+    if (isFull || colleagues.length >= FOLLOWERS_PER_COMPANY_MAX) {
       throw new ApiError('overloaded', {
         message: 'Too many people follow events on this node. Retry after the given delay.',
         retryAfterSeconds: 30,

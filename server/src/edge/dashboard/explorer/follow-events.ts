@@ -85,7 +85,7 @@ async function openStream(
   reply: FastifyReply,
   { viewer, explored, token, lastId, onClose }: Opening,
 ): Promise<EventStream> {
-  const { userId } = viewer
+  const { companyId, userId } = viewer
   const { workspaceIds, filter } = explored
   const binding = `live/${userId}/${workspaceIds.toSorted().join()}/${filterText(filter)}`
   const place = lastId === '' ? null : deps.cursors.decode(lastId, binding)
@@ -95,6 +95,7 @@ async function openStream(
   const idHere = () => deps.cursors.encode(positionText(positions), binding)
   // Refused before the answer begins; told of nothing before it has begun.
   const stop = deps.liveTail.follow({
+    companyId,
     userId,
     filter,
     positions,

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import type { Page } from '@playwright/test'
+import { type Member, signInAs } from '../../../server/test/harness/dashboard.ts'
+import { walkExplorer } from '../../../server/test/harness/explorer.ts'
+import { parseJsonl, storeEvents } from '../../../server/test/harness/exports.ts'
+import { expect, startDashboard } from './dashboard.ts'
+import { demoEvents } from './demo-events.ts'
+
+const { annals, open, promise } = await startDashboard()
+
+const DAY_MS = 86_400_000
+const company = await annals.found()
+const workspaceId = company.workspace.id
+await storeEvents(
+  annals,
+  company.workspaceKey,
+  demoEvents({ count: 400, endMs: Date.now(), spanMs: DAY_MS * 6 }),
+)
+const owner = await signInAs(annals, company, 'OWNER')
+
+async function openExplorer(search: string, member: Member = owner): Promise<Page> {
+  const page = await open({ member })
+  await page.goto(`/app/explorer?${search}`)
+  await settled(page)
+  return page
+}
+
+/** Until the list and the bars are those of the question that is asked. */
+async function settled(page: Page): Promise<void> {
+  await expect(total(page)).toHaveText(/^[\d,]+ events?$/)
+  await expect(page.getByRole('grid', { name: 'Events' })).toHaveAttribute('aria-busy', 'false')
+}
+
+const total = (page: Page) =>
+  page.getByRole('region', { name: 'Events over time' }).getByRole('status')
+const rows = (page: Page) => page.getByRole('grid', { name: 'Events' }).locator('[data-id]')
+const idsOf = (page: Page) => rows(page).evaluateAll((all) => all.map((row) => row.dataset['id']))
+const addressOf = (page: Page) => new URL(page.url()).searchParams
+
+/** What the service itself finds for the page's address, as rows and as a number. */
+async function expectFound(page: Page, parameters: Record<string, string>): Promise<string[]> {
+  const found = await walkExplorer(owner, { workspaceId, ...parameters })
+  await expect(total(page)).toHaveText(`${found.length} ${found.length === 1 ? 'event' : 'events'}`)
+  const ids: string[] = found.map(({ id }) => id)
+  const shown = await idsOf(page)
+  assert.deepEqual(shown, ids.slice(0, shown.length))
+  return ids
+}
+
+promise(
+  'a chip made from a suggestion filters the list, and its cross takes the filter away',
+  async () => {
+    const page = await openExplorer('range=7d')
+    const all = await expectFound(page, {})
+    await page.getByRole('button', { name: 'filter', exact: true }).click()
+    await page.getByRole('option', { name: 'action', exact: true }).click()
+    await page.getByRole('option', { name: /^invoice\.paid/ }).click()
+    await expect.poll(() => addressOf(page).get('action')).toBe('invoice.paid')
+    await settled(page)
+    const paid = await expectFound(page, { action: 'invoice.paid' })
+    assert(paid.length > 0 && paid.length < all.length)
+    await page.getByRole('button', { name: 'Remove the filter action: invoice.paid' }).click()
+    await expect(total(page)).toHaveText(`${all.length} events`)
+  },
+)
+
+promise(
+  'free text finds what it stands in, and an empty result says which filter to take away',
+  async () => {
+    const page = await openExplorer('range=7d')
+    await page.getByRole('searchbox').fill('dana@')
+    await expect.poll(() => addressOf(page).get('text')).toBe('dana@')
+    await settled(page)
+    const found = await expectFound(page, { text: 'dana@' })
+    assert(found.length > 0)
+    await page.getByRole('searchbox').fill('nobody at all')
+    await page.getByRole('button', { name: 'without text: nobody at all' }).click()
+    await expect(total(page)).toHaveText('400 events')
+  },
+)
+
+promise('dragging over the bars zooms into exactly that time', async () => {
+  const page = await openExplorer('range=7d')
+  const canvas = page.getByRole('region', { name: 'Events over time' }).locator('canvas')
+  const box = await canvas.boundingBox()
+  assert(box)
+  const drag = async (from: number, to: number) => {
+    await page.mouse.move(box.x + box.width * from, box.y + 40)
+    await page.mouse.down()
+    await page.mouse.move(box.x + box.width * to, box.y + 40, { steps: 8 })
+    await page.mouse.up()
+  }
+  await drag(0.3, 0.7)
+  await expect.poll(() => addressOf(page).has('from')).toBe(true)
+  await settled(page)
+  const { from, to } = timesOf(page)
+  const spanMs = Date.parse(to) - Date.parse(from)
+  // The axis takes a little of the width.
+  assert(spanMs > 2.5 * DAY_MS && spanMs < 3.2 * DAY_MS, `${spanMs / DAY_MS} days`)
+  const found = await expectFound(page, { from, to })
+  assert(found.length > 0 && found.length < 400)
+  await page.getByRole('button', { name: 'Zoom out' }).click()
+  await expect(total(page)).toHaveText('400 events')
+})
+
+function timesOf(page: Page): { from: string; to: string } {
+  const from = addressOf(page).get('from')
+  const to = addressOf(page).get('to')
+  assert(from && to)
+  return { from, to }
+}
+
+promise('a link is a view: reloaded, or opened by somebody else, it shows the same', async () => {
+  const page = await openExplorer('range=7d')
+  await page.getByRole('searchbox').fill('acme')
+  await page.getByRole('button', { name: /billing \d/ }).click()
+  await page.getByRole('button', { name: 'Columns' }).click()
+  await page.getByRole('checkbox', { name: 'Category' }).check()
+  await page.keyboard.press('Escape')
+  await settled(page)
+  await rows(page).nth(2).click()
+  const event = page.getByRole('complementary', { name: 'Event' })
+  await expect(event.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
+  const before = await sightOf(page)
+  await page.reload()
+  await expect(event.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
+  await settled(page)
+  assert.deepEqual(await sightOf(page), before)
+  const other = await signInAs(annals, company, 'VIEWER', [workspaceId])
+  const theirs = await open({ member: other })
+  await theirs.goto(page.url())
+  await expect(theirs.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
+  await settled(theirs)
+  assert.deepEqual(await sightOf(theirs), before)
+})
+
+/** Everything that somebody would compare. */
+async function sightOf(page: Page) {
+  return {
+    search: [...addressOf(page)].toSorted(),
+    text: await page.getByRole('searchbox').inputValue(),
+    chips: await page.getByRole('button', { name: /^Remove the filter/ }).count(),
+    total: await total(page).innerText(),
+    columns: await page.getByRole('columnheader').allInnerTexts(),
+    event: await page
+      .getByRole('complementary', { name: 'Event' })
+      .getByRole('heading')
+      .first()
+      .innerText(),
+    first: (await idsOf(page)).slice(0, 10),
+  }
+}
+
+promise('a saved view brings its filters back, for everybody it is shared with', async () => {
+  const page = await openExplorer('range=7d&action=user.login')
+  const before = await total(page).innerText()
+  await page.getByRole('button', { name: 'Save view' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('Logins of the week')
+  await dialog.getByLabel(/^Everybody who sees/).check()
+  await dialog.getByRole('button', { name: 'Save', exact: true }).click()
+  await expect(dialog).toHaveCount(0)
+  const colleague = await signInAs(annals, company, 'VIEWER', [workspaceId])
+  const theirs = await openExplorer('range=7d', colleague)
+  await theirs.getByRole('button', { name: 'Views' }).click()
+  await theirs.getByRole('button', { name: /^Logins of the week/ }).click()
+  await expect(
+    theirs.getByRole('button', { name: 'Remove the filter action: user.login' }),
+  ).toBeVisible()
+  await expect(total(theirs)).toHaveText(before)
+})
+
+promise('“export exactly this” gives a file with exactly the rows that are shown', async () => {
+  const page = await openExplorer('range=7d&category=billing&text=bo')
+  const found = await walkExplorer(owner, { workspaceId, category: 'billing', text: 'bo' })
+  await expect(total(page)).toHaveText(`${found.length} events`)
+  await page.getByRole('button', { name: 'Export exactly this' }).click()
+  const dialog = page.getByRole('dialog')
+  await expect(dialog).toContainText(`${found.length} rows`)
+  await dialog.getByRole('button', { name: /^Create/ }).click()
+  const downloading = page.waitForEvent('download')
+  const link = dialog.getByRole('link', { name: 'Download' })
+  const onward = dialog.getByRole('link', { name: /Exports$/ })
+  await expect(link.or(onward).first()).toBeVisible()
+  if (!(await link.isVisible())) await onward.click()
+  await page.getByRole('link', { name: 'Download' }).first().click()
+  const download = await downloading
+  const chunks: Buffer[] = []
+  for await (const chunk of await download.createReadStream()) chunks.push(Buffer.from(chunk))
+  const exported = parseJsonl(Buffer.concat(chunks).toString())
+  const bySeq = found.toSorted((a, b) => a.seq - b.seq)
+  assert(exported.length > 0)
+  assert.deepEqual(
+    exported.map(({ id, hash }) => ({ id, hash })),
+    bySeq.map(({ id, hash }) => ({ id, hash })),
+  )
+  await page.goto('/app/exports')
+  await expect(page.getByRole('row').nth(1)).toContainText(`${found.length} rows`)
+})
