@@ -5,6 +5,7 @@ import { test } from 'node:test'
 
 const SERVER = join(import.meta.dirname, '..')
 const SRC = join(SERVER, 'src')
+const DASHBOARD = join(SERVER, '../dashboard')
 const LINES_MAX = 500
 const FUNCTION_LINES_MAX = 70
 
@@ -23,7 +24,7 @@ const sources = globSync(`${SRC}/**/*.ts`).map((path) => ({
   name: relative(SERVER, path),
   text: readFileSync(path, 'utf8'),
 }))
-const tests = globSync(`${SERVER}/test/**/*.ts`).map((path) => ({
+const tests = globSync([`${SERVER}/test/**/*.ts`, `${DASHBOARD}/test/**/*.ts`]).map((path) => ({
   path,
   name: relative(SERVER, path),
   text: readFileSync(path, 'utf8'),
@@ -110,7 +111,8 @@ test('banned calls and leftover reminders are nowhere in the program', () => {
 })
 
 test('no test sleeps, and none is left out', () => {
-  const sleeping = /setTimeout\(|timers\/promises|\b(test|describe|it)\.(only|skip|todo)\b/
+  const sleeping =
+    /setTimeout\(|waitForTimeout\(|timers\/promises|\b(test|describe|it)\.(only|skip|todo)\b/
   const problems = [...tests, ...sources]
     .filter(({ name }) => name.endsWith('.test.ts') && !name.endsWith('tidy.test.ts'))
     .filter(({ text }) => sleeping.test(text))

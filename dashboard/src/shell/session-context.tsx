@@ -17,6 +17,8 @@ export function SignedProvider({ session, children }: { session: Session; childr
   const [chosen, choose] = useLocalStorage<string | null>({
     key: `annals.workspace.${session.company.id}`,
     defaultValue: null,
+    // Read at once: a choice that comes after the first draw would ask for everything first.
+    getInitialValueInEffect: false,
   })
   const signed = useMemo<Signed>(() => {
     const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')

@@ -137,7 +137,7 @@ promise('a link is a view: reloaded, or opened by somebody else, it shows the sa
 /** Everything that somebody would compare. */
 async function sightOf(page: Page) {
   return {
-    search: [...addressOf(page)].toSorted(),
+    search: Object.fromEntries(addressOf(page)),
     text: await page.getByRole('searchbox').inputValue(),
     chips: await page.getByRole('button', { name: /^Remove the filter/ }).count(),
     total: await total(page).innerText(),

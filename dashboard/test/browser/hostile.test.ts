@@ -48,7 +48,9 @@ promise(
     const event = page.getByRole('complementary', { name: 'Event' })
     await expect(event.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
     const texts = [
-      ...[EVENT.category, EVENT.action, ...Object.values(EVENT.actor)],
+      EVENT.category,
+      EVENT.action,
+      ...Object.values(EVENT.actor),
       ...Object.values(EVENT.resource),
       ...['key', 'value', 'inner', 'deep'].map(hostile),
     ]

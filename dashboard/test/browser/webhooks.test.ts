@@ -28,7 +28,7 @@ promise(
     await dialog.getByLabel('Address').fill(receiver.url)
     await dialog.getByRole('button', { name: 'Create' }).click()
     const secret = await dialog.getByTestId('secret').innerText()
-    await dialog.getByRole('button', { name: 'I have kept it' }).click()
+    await dialog.getByRole('button', { name: 'I have copied it' }).click()
 
     await send(company.workspaceKey, 'invoice.paid')
     const [request] = await receiver.waitFor(1)

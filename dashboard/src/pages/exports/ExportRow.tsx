@@ -6,7 +6,7 @@ import classes from './ExportRow.module.css'
 import { ExportState } from './ExportState.tsx'
 import { filterWords, SOURCE_EVENTS, timeWords } from './export-words.ts'
 import type { Export, ExportBody } from './exports.ts'
-import type { Progress } from './progress.ts'
+import type { Progress } from './pace.ts'
 
 export type RowActions = {
   onNew: (start?: ExportBody) => void
@@ -46,7 +46,7 @@ export function ExportRow({
         <span className={classes.whom}>
           {createdBy.kind === 'KEY' ? 'an API key' : (createdBy.email ?? 'somebody who left')}
         </span>
-        <span className={rows.second}>
+        <span className={`${rows.second} ${classes.when}`}>
           <TimeText at={createdAt} style="clock" />
         </span>
       </td>

@@ -6,7 +6,7 @@ import rows from '../../parts/Rows.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { STATUS_WORDS } from './export-words.ts'
 import { type Export, isOpen } from './exports.ts'
-import type { Progress } from './progress.ts'
+import type { Progress } from './pace.ts'
 
 /** Longer than a busy service or a slow line usually takes between two pages of rows. */
 const STILL_AFTER_MS = 15_000

@@ -59,7 +59,7 @@ export function TemplateRow({
       </td>
       <td className={classes.by}>
         <span className={classes.whom}>{owner?.email ?? 'somebody who left'}</span>
-        <span className={rows.second}>
+        <span className={`${rows.second} ${classes.when}`}>
           <TimeText at={updatedAt} style="clock" />
         </span>
       </td>

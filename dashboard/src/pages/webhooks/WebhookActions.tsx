@@ -4,6 +4,7 @@ import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
+import classes from './WebhookActions.module.css'
 import type { Webhook } from './webhook-types.ts'
 
 export function refreshWebhook(webhookId: string): Promise<unknown> {
@@ -35,7 +36,7 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
   })
   return (
     <>
-      <Text size="xs" className="soft" role="status">
+      <Text size="xs" className={`soft ${classes.said}`} role="status">
         {test.isSuccess && 'A test is on its way.'}
       </Text>
       <Gate permission="webhooks.manage" what="send tests">
