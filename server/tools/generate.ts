@@ -33,7 +33,10 @@ function write(name: string, text: string): void {
 /** The types of the dashboard's client. Their generator needs an older TypeScript, so it lives apart. */
 function clientTypesText(): string {
   const workspace = createRequire(join(ROOT, 'tools/sdkgen/package.json'))
-  const generator = join(dirname(workspace.resolve('openapi-typescript/package.json')), 'bin/cli.js')
+  const generator = join(
+    dirname(workspace.resolve('openapi-typescript/package.json')),
+    'bin/cli.js',
+  )
   const options = [generator, join(ROOT, 'openapi/dashboard.json')]
   return execFileSync(process.execPath, options, { encoding: 'utf8' })
 }
