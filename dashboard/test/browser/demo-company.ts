@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict'
-import { type Member, signInAs } from '../../../server/test/harness/dashboard.ts'
+import type { Member } from '../../../server/test/harness/dashboard.ts'
 import { eventually } from '../../../server/test/harness/eventually.ts'
 import { openDashboardDownload } from '../../../server/test/harness/console.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
+import { enter } from '../../../server/test/harness/login.ts'
 import type { Receiver } from '../../../server/test/harness/receiver.ts'
 import type { TestApp } from '../../../server/test/harness/start-app.ts'
 import type { FoundedCompany } from '../../../server/src/tenancy/found-company.ts'
 import { demoEvents } from './demo-events.ts'
 
+type Owner = Pick<Member, 'email' | 'cookie' | 'call'>
+
 export type DemoCompany = FoundedCompany & {
-  owner: Member
+  owner: Owner
   webhookId: string
   /** One of the events, by id. */
   eventId: string
@@ -17,30 +20,36 @@ export type DemoCompany = FoundedCompany & {
   invitationPath: string
 }
 
+type DemoWish = {
+  count: number
+  endMs: number
+  /** So many, the last ones, are sent to the webhook. */
+  deliveredCount?: number
+  email?: string | null
+}
+
 /** A company that has a little of everything a page can show. */
 export async function foundDemo(
   annals: TestApp,
   receiver: Receiver,
-  { count, endMs }: { count: number; endMs: number },
+  { count, endMs, deliveredCount = 5, email = null }: DemoWish,
 ): Promise<DemoCompany> {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
-  const owner = await signInAs(annals, company, 'OWNER')
+  const company = await annals.found({ workspaces: ['Production', 'Staging'], email })
+  const owner = { email: company.user.email, ...(await enter(annals, company.user)) }
   const make = async (path: string, body: object) => {
     const { status, json, text } = await owner.call('POST', `/dashboard/${path}`, { body })
     assert(status >= 200 && status < 300, `${path}: ${text}`)
     return json
   }
   const workspaceId = company.workspace.id
-  const events = demoEvents({ count, endMs })
-  // The last ones come after the webhook, so that it has deliveries.
-  await storeEvents(annals, company.workspaceKey, events.slice(0, -5))
-  const webhook = await make('webhooks', { workspaceId, url: receiver.url, secretLabel: 'vault' })
-  await storeEvents(
-    annals,
-    company.workspaceKey,
-    events.slice(-5).map((event) => ({ ...event, projectId: company.project.id })),
+  const events = demoEvents({ count, endMs }).map((event) =>
+    event.category === 'billing' ? { ...event, projectId: company.project.id } : event,
   )
-  await receiver.waitFor(5)
+  // The last ones come after the webhook, so that it has deliveries.
+  await storeEvents(annals, company.workspaceKey, events.slice(0, -deliveredCount))
+  const webhook = await make('webhooks', { workspaceId, url: receiver.url, secretLabel: 'vault' })
+  await storeEvents(annals, company.workspaceKey, events.slice(-deliveredCount))
+  await receiver.waitFor(deliveredCount)
   await make('explorer/views', {
     name: 'Deleted invoices',
     visibility: 'WORKSPACE',
@@ -71,12 +80,12 @@ export async function foundDemo(
   }
 }
 
-async function exportOnce(annals: TestApp, owner: Member, job: { id: string }): Promise<void> {
+async function exportOnce(annals: TestApp, owner: Owner, job: { id: string }): Promise<void> {
   const opened = await openDashboardDownload(annals, owner, job.id)
   await opened.rest()
 }
 
-async function verifyOnce(owner: Member, workspaceId: string): Promise<void> {
+async function verifyOnce(owner: Owner, workspaceId: string): Promise<void> {
   const { json } = await owner.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
   await eventually(async () => {
     const run = await owner.call('GET', `/dashboard/integrity/runs/${json.id}`)

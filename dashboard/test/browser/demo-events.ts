@@ -9,6 +9,8 @@ export type DemoEvent = {
 }
 
 const DAY_MS = 86_400_000
+/** A little less than the range that shows them. */
+const SPAN_MS = 29.9 * DAY_MS
 
 const PEOPLE = [
   { id: 'usr_01', email: 'ana@acme.example', role: 'admin' },
@@ -45,7 +47,7 @@ const WEIGHTED: readonly Kind[] = KINDS.flatMap((kind) => Array<Kind>(kind.weigh
 export function demoEvents({
   count,
   endMs,
-  spanMs = 30 * DAY_MS,
+  spanMs = SPAN_MS,
 }: {
   count: number
   endMs: number

@@ -83,7 +83,7 @@ export async function foundTwo(annals: TestApp) {
 
 export async function openDashboardDownload(
   { url }: TestApp,
-  { cookie }: Member,
+  { cookie }: Pick<Member, 'cookie'>,
   jobId: string,
   headers: Record<string, string> = {},
 ): Promise<OpenDownload> {

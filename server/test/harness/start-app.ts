@@ -111,7 +111,7 @@ export async function call(
       ...(payload !== undefined && { 'content-type': 'application/json' }),
       ...headers,
     },
-    ...(payload !== undefined && { body: payload }),
+    ...(payload !== undefined && { body: Buffer.from(payload) }),
   })
   const answer = await response.text()
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true

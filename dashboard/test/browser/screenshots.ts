@@ -1,0 +1,146 @@
+import { mkdirSync, statSync } from 'node:fs'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Page } from '@playwright/test'
+import { sql } from 'kysely'
+import { ensurePages } from '../../../server/src/command/build-pages.ts'
+import { startEngine } from '../../../server/src/platform/embedded-postgres.ts'
+import { createLogger } from '../../../server/src/platform/logger.ts'
+import { migrate } from '../../../server/src/platform/migrate.ts'
+import { asOwner, openDashboardDownload } from '../../../server/test/harness/console.ts'
+import { type Receiver, type Script, startReceiver } from '../../../server/test/harness/receiver.ts'
+import { startTestApp, type TestApp } from '../../../server/test/harness/start-app.ts'
+import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
+import { startBrowser } from './browser.ts'
+import { type DemoCompany, foundDemo } from './demo-company.ts'
+import { openVisit } from './visit.ts'
+
+/**
+ * `bin/node dashboard/test/browser/screenshots.ts`: makes the pictures in docs/images anew, from a
+ * company with some thousand events of the last 30 days.
+ */
+const IMAGES = join(import.meta.dirname, '../../../docs/images')
+const DESK = { width: 1_280, height: 800 }
+const PHONE = { width: 390, height: 844 }
+const DAY_MS = 86_400_000
+const PICTURE_BYTES_MAX = 200_000
+
+const logger = createLogger('warn', 'stderr')
+await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-pictures-'))
+await using engine = await startEngine({ dataDir: join(folder.path, 'data'), exclusive: false })
+await migrate({ connection: engine.connection, logger })
+process.env.TEST_CONNECTION = JSON.stringify(engine.connection)
+const pagesFolder = process.env.TEST_PAGES ?? (await ensurePages(logger))
+if (pagesFolder === null) throw new Error('the pages cannot be built here')
+await using annals = await startTestApp({ pagesFolder, env: ANY_DESTINATION })
+await using receiver = await startReceiver(sometimesBusy())
+await using opened = await startBrowser()
+if (opened === null) throw new Error('there is no browser to take pictures with')
+await takePictures(opened.browser, await prepare(annals, receiver))
+
+/** Now and then a delivery is refused, for good or for now, as happens. */
+function sometimesBusy(): Script {
+  let count = 0
+  return () => {
+    count += 1
+    if (count % 53 === 0) return { status: 400, body: '{"error":"unknown customer"}' }
+    if (count % 39 === 0) return { status: 503, body: 'busy, come back later' }
+    return { afterMs: count % 40 }
+  }
+}
+
+async function prepare(app: TestApp, sink: Receiver): Promise<DemoCompany> {
+  const demo = await foundDemo(app, sink, {
+    count: 4_000,
+    deliveredCount: 160,
+    endMs: Date.now(),
+    email: 'ana@acme.example',
+  })
+  await makeKeys(demo)
+  await makeExports(app, demo)
+  await spreadDeliveries(app, sink)
+  return demo
+}
+
+async function makeKeys({ owner, workspace }: DemoCompany): Promise<void> {
+  const expiresAt = new Date(Date.now() + 90 * DAY_MS).toISOString()
+  const own = { scope: 'WORKSPACE', workspaceId: workspace.id, expiresAt }
+  const bodies = [
+    { name: 'billing service', ...own },
+    { name: 'web application', ...own },
+    { name: 'data warehouse', scope: 'COMPANY', expiresAt },
+  ]
+  for (const body of bodies) await owner.call('POST', '/dashboard/keys', { body })
+}
+
+async function makeExports(app: TestApp, { owner, workspace }: DemoCompany): Promise<void> {
+  const make = async (body: object): Promise<string> => {
+    const filters = { workspaceId: workspace.id, action: 'invoice.deleted', range: '30d' }
+    const wish = { source: 'HOT', format: 'JSONL', filters, ...body }
+    return (await owner.call('POST', '/dashboard/exports', { body: wish })).json.id
+  }
+  const canceled = await make({ filters: { workspaceId: workspace.id } })
+  await owner.call('POST', `/dashboard/exports/${canceled}/cancel`)
+  for (const body of [{ limit: 50 }, { format: 'CSV' }]) {
+    const download = await openDashboardDownload(app, owner, await make(body))
+    await download.rest()
+  }
+  await make({})
+}
+
+/** Over the last day, as if each had been sent when it happened, to a receiver with a name. */
+async function spreadDeliveries(app: TestApp, sink: Receiver): Promise<void> {
+  const address = 'https://hooks.acme.example/annals'
+  await asOwner(app, async (db) => {
+    await sql`update webhook set url = ${address}`.execute(db)
+    await sql`
+      update webhook_delivery d
+         set created_at = d.created_at - (m.last - d.sequence) * interval '8 minutes',
+             updated_at = d.updated_at - (m.last - d.sequence) * interval '8 minutes',
+             -- Nobody is to be sent anything at that address.
+             due_at = d.due_at + interval '1 hour',
+             attempts = replace(d.attempts::text, ${sink.url}, ${address})::jsonb
+        from (select max(sequence) as last from webhook_delivery) m`.execute(db)
+  })
+}
+
+async function takePictures(browser: Browser, demo: DemoCompany): Promise<void> {
+  mkdirSync(IMAGES, { recursive: true })
+  const explorer = `/app/explorer?workspaceId=${demo.workspace.id}&range=30d`
+  const { page } = await openVisit(browser, annals.url, { member: demo.owner })
+  const take = async (name: string, path: string, act?: (page: Page) => Promise<unknown>) => {
+    await page.goto(path, { waitUntil: 'networkidle' })
+    await act?.(page)
+    await page.evaluate(() => document.fonts.ready.then(() => null))
+    await page.mouse.move(0, 0)
+    await picture(page, name)
+  }
+  // Of all workspaces, until the explorer has named one.
+  await take('keys', '/app/keys')
+  await take('integrity', '/app/integrity')
+  await take('exports', '/app/exports')
+  await take('webhook', `/app/webhooks/${demo.webhookId}`)
+  await take('explorer-light', explorer)
+  await take('event', `${explorer}&action=invoice.deleted`, openFirst)
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await take('explorer-dark', explorer)
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize(PHONE)
+  await take('explorer-small', explorer)
+  await page.setViewportSize(DESK)
+}
+
+async function openFirst(page: Page): Promise<void> {
+  await page.locator('[data-id]').nth(1).getByRole('gridcell').first().click()
+  await page.getByText('recomputed').waitFor()
+  await page.getByRole('region', { name: 'Deliveries' }).scrollIntoViewIfNeeded()
+}
+
+async function picture(page: Page, name: string): Promise<void> {
+  const path = join(IMAGES, `${name}.png`)
+  await page.screenshot({ path })
+  const { size } = statSync(path)
+  process.stdout.write(`${name}.png ${size} bytes\n`)
+  if (size > PICTURE_BYTES_MAX) throw new Error(`${name}.png is too large for a README`)
+}
