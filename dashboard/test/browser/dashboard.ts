@@ -26,7 +26,7 @@ export async function startDashboard({
   env = {},
 }: { env?: Record<string, string> } = {}): Promise<Dashboard> {
   const pagesFolder = process.env.TEST_PAGES
-  assert(pagesFolder, 'run tests with: npm test -- <file>')
+  assert(pagesFolder, 'there are no built pages; run tests with: npm test -- <file>')
   const stack = new AsyncDisposableStack()
   after(() => stack.disposeAsync())
   const annals = stack.use(await startTestApp({ env, pagesFolder }))

@@ -32,6 +32,9 @@ export async function openVisit(
   const context = await browser.newContext({
     baseURL: url,
     viewport: DESK,
+    // The same wherever the tests run, and a zone that is not the service's.
+    locale: 'en-GB',
+    timezoneId: 'Europe/Berlin',
     // What slides in is there at once.
     reducedMotion: 'reduce',
     ...wishes,

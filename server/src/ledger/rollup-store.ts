@@ -75,13 +75,17 @@ export async function writeRollupHead(
      where workspace_id = ${workspaceId}`.execute(trx)
 }
 
+/** What an event's texts take, as they were sent. */
+const TEXT_BYTES = sql`
+  octet_length(category) + octet_length(action) + coalesce(octet_length(actor), 0)
+    + coalesce(octet_length(resource), 0) + coalesce(octet_length(metadata), 0)`
+
 /** What a run comes to: by bucket, and by field and value. */
 const runParts = ({ workspaceId, afterSeq, toSeq }: Run) => sql`
   run as materialized (
     select seq, ts, received_at, project_id, category, action, actor_id, actor_email,
            resource_type, resource_id,
-           octet_length(category) + octet_length(action) + coalesce(octet_length(actor), 0)
-             + coalesce(octet_length(resource), 0) + coalesce(octet_length(metadata), 0) as bytes
+           ${TEXT_BYTES} as bytes
       from event
      where workspace_id = ${workspaceId} and seq > ${afterSeq} and seq <= ${toSeq}
   ), quarter as materialized (
@@ -101,6 +105,23 @@ const runParts = ({ workspaceId, afterSeq, toSeq }: Run) => sql`
     union all select 'resourceId', resource_id, count(*) from run where resource_id is not null group by 2
     union all select 'projectId', project_id::text collate "C", count(*) from run where project_id is not null group by 2
   )`
+
+/** Adds a run to the usage alone. */
+export async function countDays(
+  trx: Queryable,
+  { workspaceId, afterSeq, toSeq }: Run,
+): Promise<void> {
+  await sql`
+    insert into event_day (workspace_id, day, events, bytes)
+    select ${workspaceId}, (received_at at time zone 'UTC')::date, count(*), sum(${TEXT_BYTES})
+      from event
+     where workspace_id = ${workspaceId} and seq > ${afterSeq} and seq <= ${toSeq}
+     group by 2
+    on conflict (workspace_id, day) do update
+      set events = event_day.events + excluded.events, bytes = event_day.bytes + excluded.bytes`.execute(
+    trx,
+  )
+}
 
 /** Adds a run. Usage is added for what is above `daySeq`. */
 export async function countIn(

@@ -4,6 +4,7 @@ import { readHead } from './event-store.ts'
 import { findHotFloor } from './hot-floor.ts'
 import {
   clearRollup,
+  countDays,
   countIn,
   countOut,
   ensureRollupHead,
@@ -44,10 +45,17 @@ export async function forgetRun(
 ): Promise<void> {
   const head = await takeRollup(trx, workspaceId, lockRollup)
   if (!head || toSeq <= head.floorSeq) return
-  // What was never counted is counted for the usage, which outlives the events.
-  const seen = toSeq > head.seenSeq ? await see(trx, workspaceId, head, toSeq) : head
-  await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
-  await writeRollupHead(trx, workspaceId, { ...seen, floorSeq: toSeq })
+  const countedSeq = Math.min(toSeq, head.seenSeq)
+  if (countedSeq > head.floorSeq) {
+    await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq: countedSeq })
+  }
+  // What was never counted is counted for the usage alone, which outlives the events.
+  if (toSeq > head.daySeq) await countDays(trx, { workspaceId, afterSeq: head.daySeq, toSeq })
+  await writeRollupHead(trx, workspaceId, {
+    floorSeq: toSeq,
+    seenSeq: Math.max(head.seenSeq, toSeq),
+    daySeq: Math.max(head.daySeq, toSeq),
+  })
 }
 
 /**
