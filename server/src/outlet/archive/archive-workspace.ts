@@ -77,19 +77,20 @@ function startRemoving(...what: Parameters<typeof removeArchived>): Promise<void
   return removing
 }
 
-/** What the catalogue names is no longer needed in the table, nor counted as there. Some at a time. */
+/**
+ * What the catalogue names is no longer needed in the table. First it is no longer counted, nor shown by
+ * the explorer, whose hot events begin above; then it is removed, in bounded statements.
+ */
 async function removeArchived(
-  { database }: ArchiveDeps,
+  { database: { db } }: ArchiveDeps,
   workspaceId: WorkspaceId,
   archivedSeq: number,
 ): Promise<void> {
-  const firstSeq = await readFirstHotSeq(database.db, workspaceId)
-  if (firstSeq === null) return
+  const firstSeq = await readFirstHotSeq(db, workspaceId)
+  if (firstSeq === null || firstSeq > archivedSeq) return
+  await db.transaction().execute((trx) => forgetRun(trx, { workspaceId, toSeq: archivedSeq }))
   for (let seq = firstSeq; seq <= archivedSeq; seq += ROWS_PER_DELETE) {
     const toSeq = Math.min(archivedSeq, seq + ROWS_PER_DELETE - 1)
-    await database.db.transaction().execute(async (trx) => {
-      await forgetRun(trx, { workspaceId, toSeq })
-      await deleteArchivedRun(trx, { workspaceId, fromSeq: seq, toSeq })
-    })
+    await deleteArchivedRun(db, { workspaceId, fromSeq: seq, toSeq })
   }
 }
