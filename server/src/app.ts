@@ -15,6 +15,7 @@ import { Writer } from './intake/writer.ts'
 import { startPartitionWorker } from './ledger/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
 import { LiveTail } from './outlet/console/live-tail.ts'
+import { Searches } from './outlet/console/searches.ts'
 import { startRollupWorker } from './outlet/console/rollup-worker.ts'
 import { startExpireWorker } from './outlet/export/expire-worker.ts'
 import type { DestinationRules } from './outlet/webhook/destination.ts'
@@ -133,6 +134,7 @@ export async function startApp({
           serverDeps({
             ...parts,
             liveTail,
+            searches: new Searches(database.db),
             pagesFolder,
             mailer,
             login,
@@ -214,6 +216,7 @@ type Parts = Pick<
   | 'wakeDispatcher'
   | 'wakeVerifier'
   | 'liveTail'
+  | 'searches'
   | 'downloadBytesMax'
 > & {
   config: Config

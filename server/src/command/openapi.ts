@@ -6,6 +6,7 @@ import { LoginDesk } from '../edge/dashboard/session/login-desk.ts'
 import { buildServer } from '../edge/server.ts'
 import { Writer } from '../intake/writer.ts'
 import { LiveTail } from '../outlet/console/live-tail.ts'
+import { Searches } from '../outlet/console/searches.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Mailer } from '../platform/mailer.ts'
@@ -61,6 +62,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       wakeDispatcher: () => {},
       wakeVerifier: () => {},
       liveTail,
+      searches: new Searches(database.db),
       downloadBytesMax: DOWNLOAD_BYTES_MAX,
       pagesFolder: null,
       archive: openArchive(config),

@@ -5,14 +5,21 @@ import { type Download, openDownload } from '../outlet/export/download.ts'
 import type { ExportFormat, ExportJob } from '../outlet/export/export-job.ts'
 import type { ExportResult } from '../outlet/export/export-job-store.ts'
 import type { ExportDeps } from '../outlet/export/exporter.ts'
-import { ReadTurns } from '../outlet/export/read-turns.ts'
+import { FairTurns } from '../platform/fair-turns.ts'
 import { prefersGzip } from './accept-encoding.ts'
 import { DownloadSlots } from './download-slots.ts'
 import { sendDownload } from './send-download.ts'
 
 const SLOT_LIMITS = { downloadsMax: 200, perCompanyMax: 50, graceMs: 5_000 }
-/** Of the node's connections, which are there for every other call too. */
-const READS_AT_ONCE_MAX = 6
+/**
+ * Of the node's connections, which are there for every other call too. A turn is one fetch: a page of
+ * the table, or a row group of the archive; a client that takes its time has none meanwhile.
+ */
+const TURN_LIMITS = {
+  turnsMax: 6,
+  waitingMax: SLOT_LIMITS.downloadsMax,
+  waitingPerCompanyMax: SLOT_LIMITS.perCompanyMax,
+}
 /** However slow a client is, in this time it takes something. */
 const STALL_MS_MAX = 600_000
 
@@ -44,7 +51,7 @@ const PLAIN: DownloadTerms = {
 export class DownloadDesk {
   readonly #deps: ExportDeps
   readonly #slots = new DownloadSlots(SLOT_LIMITS)
-  readonly #turns = new ReadTurns(READS_AT_ONCE_MAX)
+  readonly #turns = new FairTurns(TURN_LIMITS)
   readonly #cache = new ColdCache()
 
   constructor(deps: ExportDeps) {

@@ -197,6 +197,39 @@ test('an event is not counted from the moment on that it is no longer hot', asyn
   await ask()
 })
 
+test('an event that holds a text in several places is counted once, whoever counts it', async () => {
+  const places = [
+    { category: 'billing', actorId: 'bill', actorEmail: 'Bill@Example.com' },
+    { category: 'Auth', actorId: 'bill', actorEmail: 'Bill@Example.com' },
+    { category: 'Auth', actorEmail: 'Bill@Example.com', resourceId: 'bill' },
+    { category: 'bill%', resourceId: 'login' },
+    { category: 'Auth', actorId: 'ada' },
+  ]
+  const facts = Array.from({ length: 60 }, (_, nth) => ({
+    minutesAgo: nth * 61,
+    workspace: nth % 2,
+    hasProject: false,
+    action: nth % 3 === 0 ? 'billing.paid' : 'login',
+    category: '',
+    ...places[nth % places.length],
+  }))
+  const { member } = await live([
+    { kind: 'send', facts: facts.slice(0, 48) },
+    { kind: 'count', workspace: 0, runMax: 100 },
+    { kind: 'count', workspace: 1, runMax: 15 },
+    { kind: 'send', facts: facts.slice(48) },
+  ])
+  const to = new Date(clock()).toISOString()
+  for (const days of [1, 2, 3, 30]) {
+    const range = { from: new Date(clock() - days * DAY_MS).toISOString(), to }
+    for (const by of ['none', 'category', 'action']) {
+      await assertHistogram(member, { ...range, text: 'BILL' }, by)
+      await assertHistogram(member, { ...range, text: 'bill', action: 'login' }, by)
+      await assertHistogram(member, { ...range, text: 'bill', category: 'Auth' }, by)
+    }
+  }
+})
+
 async function live(
   steps: readonly (typeof anyStep extends fc.Arbitrary<infer Step> ? Step : never)[],
 ) {

@@ -95,6 +95,14 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   ],
   ['counts of a text', (on) => countByMatches(on, counted, { matches, seenSeq: SEEN })],
   [
+    'counts of a text by the roll-up',
+    (on) =>
+      countByRollup(on, { ...counted, filter: { ...counted.filter, text: '4' } }, [
+        { field: 'category', value: 'category 4', events: 40 },
+        ...matches,
+      ]),
+  ],
+  [
     'values that hold a text',
     (on) => findTextMatches(on, { workspaceId, text: 'actor 4', limit: 10 }),
   ],

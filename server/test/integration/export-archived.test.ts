@@ -13,7 +13,7 @@ import { type Download, openDownload } from '../../src/outlet/export/download.ts
 import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
 import { createExport } from '../../src/outlet/export/exporter.ts'
-import { ReadTurns } from '../../src/outlet/export/read-turns.ts'
+import { FairTurns } from '../../src/platform/fair-turns.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -25,6 +25,8 @@ import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { makeExport, storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
+
+const TURN_LIMITS = { waitingMax: 100, waitingPerCompanyMax: 100 }
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
@@ -127,7 +129,7 @@ async function readAgain({ company }: FoundedCompany, id: string): Promise<Expor
 async function open(
   job: ExportJob,
   store: ObjectStore,
-  { turns = new ReadTurns(6), cache = new ColdCache() } = {},
+  { turns = new FairTurns({ ...TURN_LIMITS, turnsMax: 6 }), cache = new ColdCache() } = {},
 ): Promise<Download> {
   const terms = { stop: new AbortController(), turns, cache, bytesMax: Infinity }
   return await openDownload({ database, store, clock, logger }, job, terms)
@@ -271,7 +273,7 @@ test('a client for whom everything has to be read again gets the same bytes', as
 test('a company whose export searches many files for nothing keeps another waiting for one of them', async () => {
   const searching = await foundFiles(12)
   const other = await foundFiles(1)
-  const [turns, cache] = [new ReadTurns(1), new ColdCache()]
+  const [turns, cache] = [new FairTurns({ ...TURN_LIMITS, turnsMax: 1 }), new ColdCache()]
   const otherJob = await jobOf(other)
   const otherDownloads: Promise<string>[] = []
   let isOtherDone = false
@@ -308,7 +310,12 @@ test('a search that nobody waits for any more ends with the next file', async ()
     },
   })
   const job = await jobOf(founded, { filters: { ...TIMES, category: 'none' } })
-  const terms = { stop, turns: new ReadTurns(6), cache: new ColdCache(), bytesMax: Infinity }
+  const terms = {
+    stop,
+    turns: new FairTurns({ ...TURN_LIMITS, turnsMax: 6 }),
+    cache: new ColdCache(),
+    bytesMax: Infinity,
+  }
   await assert.rejects(openDownload({ database, store, clock, logger }, job, terms), /went away/)
   assert(parts.length <= 4, `${parts.length} parts were read`)
 })

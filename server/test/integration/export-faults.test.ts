@@ -7,7 +7,7 @@ import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
 import { createExport, type ExportWish } from '../../src/outlet/export/exporter.ts'
 import { preflightExport } from '../../src/outlet/export/preflight.ts'
-import { ReadTurns } from '../../src/outlet/export/read-turns.ts'
+import { FairTurns } from '../../src/platform/fair-turns.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -16,6 +16,8 @@ import { StorageError } from '../../src/platform/storage-error.ts'
 import { query } from '../harness/engine.ts'
 import { makeExport, readJob, storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
+
+const TURN_LIMITS = { waitingMax: 100, waitingPerCompanyMax: 100 }
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -69,7 +71,7 @@ async function foundArchived() {
 }
 
 async function open(job: ExportJob, store: ObjectStore): Promise<Download> {
-  const node = { turns: new ReadTurns(1), cache: new ColdCache() }
+  const node = { turns: new FairTurns({ ...TURN_LIMITS, turnsMax: 1 }), cache: new ColdCache() }
   const terms = { stop: new AbortController(), bytesMax: Infinity, ...node }
   return await openDownload({ database, store, clock, logger }, job, terms)
 }

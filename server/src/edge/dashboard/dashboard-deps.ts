@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AcceptDeps } from '../../intake/accept-event.ts'
 import type { LiveTail } from '../../outlet/console/live-tail.ts'
+import type { Searches } from '../../outlet/console/searches.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
 import type { DestinationRules } from '../../outlet/webhook/destination.ts'
 import type { Clock } from '../../platform/clock.ts'
@@ -39,6 +40,8 @@ export type DashboardDeps = {
   wakeVerifier: () => void
   exports: ExportDeps
   liveTail: LiveTail
+  /** The explorer's reads on this node. */
+  searches: Searches
   /** The same as those of the API. */
   downloads: DownloadDesk
   /** The most that a download in the dashboard has, uncompressed. */

@@ -7,9 +7,9 @@ import {
   type CountQuery,
   type EventCount,
 } from './event-count-store.ts'
-import { readEach, type Scope } from './scope.ts'
 import { planTextSearch } from './search-text.ts'
-import { withTimeLimit } from './time-limit-store.ts'
+import type { Scope, Searches } from './searches.ts'
+import type { TextMatch } from './value-store.ts'
 
 export type CountWish = Omit<CountQuery, 'workspaceId' | 'hot'>
 
@@ -18,31 +18,41 @@ const EVENTS_BY_VALUE_MAX = 50_000
 
 /** Exact counts of what a walk through the pages would show, of each workspace. */
 export async function countEvents(
-  db: Queryable,
+  searches: Searches,
   scope: Scope,
   wish: CountWish,
 ): Promise<EventCount[][]> {
-  return await readEach(db, scope, (workspaceId, hot) =>
+  return await searches.readEach(scope, (db, workspaceId, hot) =>
     countWorkspace(db, { workspaceId, hot, ...wish }),
   )
 }
 
 async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCount[]> {
   const { filter, workspaceId } = query
-  if (isRolledUp(filter)) return await countByRollup(db, query)
   const { text } = filter
-  if (text === null) return await withTimeLimit(db, (trx) => countByIndex(trx, query))
-  const plan = await planTextSearch(db, {
+  if (text === null) {
+    return isRolledUp(filter) ? await countByRollup(db, query) : await countByIndex(db, query)
+  }
+  const { matches, seenSeq, events } = await planTextSearch(db, {
     workspaceId,
     filter: { ...filter, text },
     eventsMax: EVENTS_BY_VALUE_MAX,
   })
-  const { matches, seenSeq, events } = plan
-  return await withTimeLimit(db, (trx) => {
-    if (!matches) return countByIndex(trx, query)
-    if (events > EVENTS_BY_VALUE_MAX) return countByIndex(trx, query, { matches, seenSeq })
-    return countByMatches(trx, query, { matches, seenSeq })
-  })
+  if (!matches) return await countByIndex(db, query)
+  if (isRolledUp({ ...filter, text: null }) && eventsOf(matches, isFacet) <= EVENTS_BY_VALUE_MAX) {
+    return await countByRollup(db, query, matches)
+  }
+  if (events > EVENTS_BY_VALUE_MAX) return await countByIndex(db, query, { matches, seenSeq })
+  return await countByMatches(db, query, { matches, seenSeq })
+}
+
+/** What the roll-up does not know. */
+function isFacet({ field }: TextMatch): boolean {
+  return field !== 'category' && field !== 'action'
+}
+
+function eventsOf(matches: readonly TextMatch[], isMeant: (match: TextMatch) => boolean): number {
+  return matches.filter(isMeant).reduce((sum, { events }) => sum + events, 0)
 }
 
 /** The roll-up knows time, category and action. */

@@ -1,5 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
-import { type EventFilter, NO_FILTER } from '../../ledger/event-filter.ts'
+import {
+  type EventFilter,
+  NO_FILTER,
+  SEARCHED_FIELDS,
+  type SearchedField,
+} from '../../ledger/event-filter.ts'
 import { filterConditions, hotFromCondition, SEARCHED_COLUMNS } from '../../ledger/event-store.ts'
 import type { HotFloor } from '../../ledger/hot-floor.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
@@ -32,27 +37,42 @@ export type CountQuery = {
 export type EventCount = { barMs: number | null; value: string | null; events: number }
 
 /**
- * Counts by the roll-up, for a filter of category and action at most. In one statement, so in one
- * snapshot: whole buckets from the roll-up, what it has not seen yet by its number, the ragged ends of
- * the range event by event, and less what the roll-up still holds and is no longer hot.
+ * Counts by the roll-up, for a filter of category, action and text at most. In one statement, so in
+ * one snapshot: whole buckets from the roll-up, what it has not seen yet by its number, the ragged ends
+ * of the range event by event, and less what the roll-up still holds and is no longer hot.
+ *
+ * A text comes with the values that hold it. Those of category and action are in the buckets; the
+ * events that hold it elsewhere only are gathered by their values.
  */
-export async function countByRollup(db: Queryable, query: CountQuery): Promise<EventCount[]> {
-  const { workspaceId, hot, filter } = query
+export async function countByRollup(
+  db: Queryable,
+  query: CountQuery,
+  matches: readonly TextMatch[] | null = null,
+): Promise<EventCount[]> {
+  const { workspaceId, hot } = query
   const { cells, live } = splitRange(query.range, query.stepS)
-  const where = sql.join(
-    [sql`true`, ...filterConditions({ ...filter, fromMs: null, toMs: null })],
-    sql` and `,
-  )
+  const filter = { ...query.filter, fromMs: null, toMs: null }
+  const where = sql.join([sql`true`, ...filterConditions(filter)], sql` and `)
+  const asked = sql.join([sql`true`, ...filterConditions({ ...filter, text: null })], sql` and `)
+  const holdsInCell = matches ? isOneOf(matches, ['category', 'action']) : sql`true`
+  const inCell = sql`${asked} and ${holdsInCell}`
+  const columns = matches ? SEARCHED_PARTS : COUNTED_PARTS
   const seenSeq = sql`coalesce((select seen_seq from rollup_head where workspace_id = ${workspaceId}), 0)`
   const floorSeq = sql`coalesce((select floor_seq from rollup_head where workspace_id = ${workspaceId}), 0)`
   const whole = hullOf(cells)
+  const inWhole = sql`ts >= ${new Date(whole.fromMs)} and ts < ${new Date(whole.toMs)}`
+  const elsewhere = holdingElsewhere(
+    matches ?? [],
+    sql`workspace_id = ${workspaceId} and id >= ${hot.fromId}::uuid and seq <= ${seenSeq}
+        and ${inWhole} and ${asked} and not ${holdsInCell}`,
+  )
   const { rows } = await sql<EventCount>`
     ${KEEP_PLAN}
     with tail as materialized (
-      select ts, category, action from event
+      select ${columns} from event
        where workspace_id = ${workspaceId} and seq > greatest(${hot.floorSeq}::bigint, ${seenSeq})
     ), stale as materialized (
-      select ts, category, action from event
+      select ${columns} from event
        where workspace_id = ${workspaceId}
          and seq > ${floorSeq} and seq <= least(${hot.floorSeq}::bigint, ${seenSeq})
     ), counted as (
@@ -62,7 +82,7 @@ export async function countByRollup(db: Queryable, query: CountQuery): Promise<E
        cross join lateral (
          select bucket, category, action, events from event_rollup
           where workspace_id = ${workspaceId} and grain_s = r.grain_s
-            and bucket >= r.begins and bucket < r.ends and ${where}) as c
+            and bucket >= r.begins and bucket < r.ends and ${inCell}) as c
       union all
       select e.ts, e.category, e.action, 1
         from unnest(${timesOf(live, 'fromMs')}::timestamptz[], ${timesOf(live, 'toMs')}::timestamptz[])
@@ -72,14 +92,50 @@ export async function countByRollup(db: Queryable, query: CountQuery): Promise<E
           where workspace_id = ${workspaceId} and ts >= r.begins and ts < r.ends
             and id >= ${hot.fromId}::uuid and ${where}) as e
       union all
-      select ts, category, action, 1 from tail
-       where ts >= ${new Date(whole.fromMs)} and ts < ${new Date(whole.toMs)} and ${where}
+      select ts, category, action, 1 from tail where ${inWhole} and ${where}
       union all
-      select ts, category, action, -1 from stale
-       where ts >= ${new Date(whole.fromMs)} and ts < ${new Date(whole.toMs)} and ${where}
+      select ts, category, action, -1 from stale where ${inWhole} and ${inCell}
+      union all
+      select ts, category, action, 1 from (${elsewhere}) as elsewhere
     )
     ${grouped(query, sql`sum(events)::bigint`)}`.execute(db)
   return rows
+}
+
+const COUNTED_PARTS = sql`ts, category, action`
+const SEARCHED_PARTS = sql`ts, category, action, actor_id, actor_email, resource_type, resource_id`
+
+const FACETS = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const
+
+/** What has one of the values in another place than the roll-up knows; each event once. */
+function holdingElsewhere(
+  matches: readonly TextMatch[],
+  isMeant: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  const arms = FACETS.filter((field) => matches.some((match) => match.field === field)).map(
+    (field) =>
+      sql`select ts, id, category, action from event where ${isMeant} and ${isOneOf(matches, [field])}`,
+  )
+  const none = sql`select now(), null::uuid, '', '' where false`
+  return sql.join(
+    [
+      sql`select ts, id, category, action from (${none}) as none (ts, id, category, action)`,
+      ...arms,
+    ],
+    sql` union `,
+  )
+}
+
+/** Whether an event has one of the values, as far as these fields go. */
+function isOneOf(
+  matches: readonly TextMatch[],
+  fields: readonly SearchedField[],
+): RawBuilder<unknown> {
+  const conditions = fields.map((field) => {
+    const values = matches.filter((match) => match.field === field).map(({ value }) => value)
+    return sql`${SEARCHED_COLUMNS[field]} = any (${values}::text[])`
+  })
+  return sql`(${sql.join(conditions, sql` or `)})`
 }
 
 /** The values that hold the text of a filter, of the events up to `seenSeq`. */
@@ -107,11 +163,7 @@ function knownCondition(
   { text }: EventFilter,
   { matches, seenSeq }: KnownMatches,
 ): RawBuilder<unknown> {
-  const isOneOf = [...Map.groupBy(matches, ({ field }) => field)].map(([field, found]) => {
-    const values = found.map(({ value }) => value)
-    return sql`${SEARCHED_COLUMNS[field]} = any (${values}::text[])`
-  })
-  const isKnown = sql.join([...isOneOf, sql`false`], sql` or `)
+  const isKnown = isOneOf(matches, SEARCHED_FIELDS)
   const holds = sql.join(filterConditions({ ...NO_FILTER, text }), sql` and `)
   return sql`(case when seq <= ${seenSeq} then ${isKnown} else ${holds} end)`
 }

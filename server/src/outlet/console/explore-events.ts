@@ -6,9 +6,8 @@ import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { listUnseenEvents, listValueEvents } from './matching-event-store.ts'
-import { type Hot, readEach, type Scope } from './scope.ts'
 import { planTextSearch } from './search-text.ts'
-import { withTimeLimit } from './time-limit-store.ts'
+import type { Hot, Scope, Searches } from './searches.ts'
 
 export type Exploration = Scope & {
   userId: UserId
@@ -26,7 +25,7 @@ const EVENTS_BY_VALUE_MAX = 2_000
 
 /** A page of the explorer, newest first by (timestamp, id). */
 export async function exploreEvents(
-  db: Queryable,
+  searches: Searches,
   cursors: CursorCodec,
   query: Exploration,
 ): Promise<ExplorerPage> {
@@ -34,7 +33,7 @@ export async function exploreEvents(
   const after = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding))
   // One more than asked for tells whether there is a further page.
   const page = { filter: query.filter, after, limit: query.limit + 1 }
-  const pages = await readEach(db, query, (workspaceId, hot) =>
+  const pages = await searches.readEach(query, (db, workspaceId, hot) =>
     readPage(db, { workspaceId, hot, hotSinceMs: query.hotSinceMs, ...page }),
   )
   const events = newestOf(pages.flat(), query.limit + 1)
@@ -59,27 +58,20 @@ async function readPage(db: Queryable, query: PageQuery): Promise<SealedEvent[]>
   const { workspaceId, hot, filter } = query
   const page = { ...query, hotFromId: hot.fromId }
   const { text } = filter
-  if (text === null) {
-    if (filter.traceId === null) return await listEvents(db, page)
-    return await withTimeLimit(db, (trx) => listEvents(trx, page))
-  }
+  if (text === null) return await listEvents(db, page)
   const plan = await planTextSearch(db, {
     workspaceId,
     filter: { ...filter, text },
     eventsMax: EVENTS_BY_VALUE_MAX,
   })
   const { matches } = plan
-  if (plan.kind === 'scan' || !matches) {
-    return await withTimeLimit(db, (trx) => listEvents(trx, page))
+  if (plan.kind === 'scan' || !matches) return await listEvents(db, page)
+  const pages = [await listUnseenEvents(db, query, plan.seenSeq)]
+  for (const [field, found] of Map.groupBy(matches, (match) => match.field)) {
+    const values = found.map(({ value }) => value)
+    pages.push(await listValueEvents(db, query, { field, values }))
   }
-  return await withTimeLimit(db, async (trx) => {
-    const pages = [await listUnseenEvents(trx, query, plan.seenSeq)]
-    for (const [field, found] of Map.groupBy(matches, (match) => match.field)) {
-      const values = found.map(({ value }) => value)
-      pages.push(await listValueEvents(trx, query, { field, values }))
-    }
-    return newestOf(pages.flat(), query.limit)
-  })
+  return newestOf(pages.flat(), query.limit)
 }
 
 /** The newest of several lists as one list; an event that is in two of them is there once. */

@@ -1,11 +1,9 @@
 import { NO_FILTER } from '../../ledger/event-filter.ts'
 import { foldCase } from '../../ledger/fold-case.ts'
 import type { ValueField } from '../../ledger/rollup-store.ts'
-import type { WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
 import { countEvents } from './count-events.ts'
 import type { TimeRange } from './rollup-ranges.ts'
-import { readEach, type Scope } from './scope.ts'
+import type { Scope, Searches } from './searches.ts'
 import { hasEveryValue, listValues, type ValueCount } from './value-store.ts'
 
 export type OptionsWish = {
@@ -27,15 +25,15 @@ const VALUES_READ_MAX = 1_000
 
 /** The most frequent values of a field, with exact counts. */
 export async function readFilterOptions(
-  db: Queryable,
+  searches: Searches,
   scope: Scope,
   wish: OptionsWish,
 ): Promise<FilterOptions> {
   const isOne = scope.workspaceIds.length === 1
   const limit = isOne ? wish.limit : VALUES_READ_MAX
-  const found = await readValues(db, scope, { ...wish, limit, values: null })
+  const found = await readValues(searches, scope, { ...wish, limit, values: null })
   const first = firstOf(found.flat(), wish.limit)
-  const completeness = await readEach(db, scope, (workspaceId) =>
+  const completeness = await searches.readEach(scope, (db, workspaceId) =>
     hasEveryValue(db, { workspaceId, field: wish.field }),
   )
   const isComplete = isCounted(wish) || completeness.every(Boolean)
@@ -43,19 +41,19 @@ export async function readFilterOptions(
   const isCut = !isOne && found.some((counts) => counts.length >= limit)
   if (!isCut) return { values: first, isComplete }
   const values = first.map(({ value }) => value)
-  const exact = await readValues(db, scope, { ...wish, limit: VALUES_READ_MAX, values })
+  const exact = await readValues(searches, scope, { ...wish, limit: VALUES_READ_MAX, values })
   return { values: firstOf(exact.flat(), wish.limit), isComplete }
 }
 
 async function readValues(
-  db: Queryable,
+  searches: Searches,
   scope: Scope,
   wish: OptionsWish & { values: readonly string[] | null },
 ): Promise<ValueCount[][]> {
   const { contains } = wish
   if (isCounted(wish)) {
     const { field, range } = wish
-    const counts = await countEvents(db, scope, {
+    const counts = await countEvents(searches, scope, {
       range,
       filter: NO_FILTER,
       by: field,
@@ -68,7 +66,7 @@ async function readValues(
       list.flatMap(({ value, events }) => (value === null ? [] : [{ value, events }])),
     )
   }
-  return await readEach(db, scope, (workspaceId: WorkspaceId, hot) =>
+  return await searches.readEach(scope, (db, workspaceId, hot) =>
     listValues(db, { workspaceId, hot, ...wish }),
   )
 }

@@ -1,10 +1,9 @@
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import type { Queryable } from '../../platform/pg.ts'
 import { addCounts, countEvents, isRolledUp } from './count-events.ts'
 import type { CountBy, EventCount } from './event-count-store.ts'
 import { barStartMs, chooseStepS, listBars } from './histogram-step.ts'
 import type { TimeRange } from './rollup-ranges.ts'
-import type { Scope } from './scope.ts'
+import type { Scope, Searches } from './searches.ts'
 
 /** More colours than these nobody can tell apart; the rest is one series. */
 const SERIES_MAX = 8
@@ -25,13 +24,13 @@ export type Histogram = {
 
 /** How many events there were in each bar of a range, by value, exactly. */
 export async function readHistogram(
-  db: Queryable,
+  searches: Searches,
   scope: Scope,
   { range, filter, by }: { range: TimeRange; filter: EventFilter; by: CountBy },
 ): Promise<Histogram> {
   const stepS = chooseStepS(range)
   const wish = { range, filter, by }
-  const { values, counts } = await readBars(db, scope, { ...wish, stepS })
+  const { values, counts } = await readBars(searches, scope, { ...wish, stepS })
   const bars = listBars(range, stepS)
   const indexOf = new Map(bars.map((barMs, index) => [barMs, index]))
   const series = [...values, null].map((value) => {
@@ -61,18 +60,22 @@ type BarsWish = { range: TimeRange; filter: EventFilter; by: CountBy; stepS: num
 
 /** The counts of every bar, and the values that are told apart in them. */
 async function readBars(
-  db: Queryable,
+  searches: Searches,
   scope: Scope,
   wish: BarsWish,
 ): Promise<{ values: string[]; counts: EventCount[] }> {
   if (!isRolledUp(wish.filter)) {
     // Counting event by event is what takes long, so all values are counted at once.
-    const all = await countEvents(db, scope, { ...wish, values: null, limit: COUNTS_READ_MAX })
+    const all = await countEvents(searches, scope, {
+      ...wish,
+      values: null,
+      limit: COUNTS_READ_MAX,
+    })
     const isWhole = all.every((counts) => counts.length < COUNTS_READ_MAX)
     if (isWhole) return foldOthers(addCounts(all.flat()), wish.by)
   }
-  const values = wish.by === 'none' ? [] : await listTopValues(db, scope, wish)
-  const counts = await countEvents(db, scope, { ...wish, values, limit: COUNTS_READ_MAX })
+  const values = wish.by === 'none' ? [] : await listTopValues(searches, scope, wish)
+  const counts = await countEvents(searches, scope, { ...wish, values, limit: COUNTS_READ_MAX })
   return { values, counts: addCounts(counts.flat()) }
 }
 
@@ -90,8 +93,8 @@ function foldOthers(
   return { values, counts: addCounts(folded) }
 }
 
-async function listTopValues(db: Queryable, scope: Scope, wish: BarsWish): Promise<string[]> {
-  const counts = await countEvents(db, scope, {
+async function listTopValues(searches: Searches, scope: Scope, wish: BarsWish): Promise<string[]> {
+  const counts = await countEvents(searches, scope, {
     ...wish,
     stepS: null,
     values: null,

@@ -1,15 +1,14 @@
 import type { EventId } from '../../ledger/event.ts'
 import { findEvent, type FoundEvent } from '../../ledger/find-event.ts'
-import type { Queryable } from '../../platform/pg.ts'
-import { readEach, type Scope } from './scope.ts'
+import type { Scope, Searches } from './searches.ts'
 
 /** The hot event with this id, in whichever of the workspaces it is. */
 export async function lookUpEvent(
-  db: Queryable,
+  searches: Searches,
   scope: Scope,
   id: EventId,
 ): Promise<FoundEvent | null> {
-  const found = await readEach(db, scope, (workspaceId, { floorSeq }) =>
+  const found = await searches.readEach(scope, (db, workspaceId, { floorSeq }) =>
     findEvent(db, workspaceId, { id, floorSeq }),
   )
   return found.find((event) => event !== null) ?? null

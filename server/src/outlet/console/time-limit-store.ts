@@ -6,14 +6,18 @@ import { type Queryable, sqlStateOf } from '../../platform/pg.ts'
 const READ_MS_MAX = 10_000
 const QUERY_CANCELED = '57014'
 
-/** For a read that may have to look at every event. What takes too long is refused with a way out. */
+/**
+ * For reads that may have to look at every event: one state of the database for all statements. What
+ * takes too long is refused with a way out.
+ */
 export async function withTimeLimit<T>(
   db: Queryable,
   read: (trx: Queryable) => Promise<T>,
   limitMs: number = READ_MS_MAX,
 ): Promise<T> {
+  const snapshot = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   try {
-    return await db.transaction().execute(async (trx) => {
+    return await snapshot.execute(async (trx) => {
       await sql`select set_config('statement_timeout', ${String(limitMs)}, true)`.execute(trx)
       return await read(trx)
     })

@@ -3,6 +3,7 @@ import { SegmentColdError } from '../../ledger/cold-reader.ts'
 import type { ColdCache } from '../../ledger/cold-cache.ts'
 import { AHEAD_ROWS_MIN, readEvents } from '../../ledger/reader.ts'
 import type { Segment } from '../../ledger/segment-store.ts'
+import type { FairTurns } from '../../platform/fair-turns.ts'
 import { Loop } from '../../platform/loop.ts'
 import { StorageError } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -22,7 +23,6 @@ import {
 } from './export-job-store.ts'
 import { ExportRun } from './export-run.ts'
 import { askForRestores, type ExportDeps } from './exporter.ts'
-import type { ReadTurns } from './read-turns.ts'
 import { requestRestores, segmentsOf } from './readiness.ts'
 
 /** How often a download says how far it is, and looks whether its job has ended. */
@@ -36,7 +36,7 @@ const RESTORE_RETRY_SECONDS = 300
 /** Whoever has a reason to end the download aborts `stop` with it; turns and cache are the node's. */
 export type DownloadTerms = {
   stop: AbortController
-  turns: ReadTurns
+  turns: FairTurns
   cache: ColdCache
   /** It is cut before it has more, uncompressed. */
   bytesMax: number

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import type { EventFilter } from '../../../ledger/event-filter.ts'
+import type { Scope } from '../../../outlet/console/searches.ts'
 import type { Clock } from '../../../platform/clock.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg.ts'
@@ -73,10 +74,8 @@ export const ExplorerPage = Type.Object(
 export type ExplorerInput = FilterInput & { workspaceId?: string }
 
 /** What a request of the explorer is about: which workspaces, from when on, and which events of them. */
-export type Explored = {
+export type Explored = Scope & {
   workspaceId: WorkspaceId | null
-  workspaceIds: WorkspaceId[]
-  hotSinceMs: number
   filter: EventFilter
 }
 
@@ -88,6 +87,7 @@ export async function readExplored(
   const filter = readFilter(input, { fromPath: 'from' })
   refuseLongTrace(filter)
   return {
+    companyId: viewer.companyId,
     ...(await visibleWorkspaces(db, viewer, workspaceId)),
     hotSinceMs: clock() - PLAN_TERMS[viewer.plan].hotDays * DAY_MS,
     filter,

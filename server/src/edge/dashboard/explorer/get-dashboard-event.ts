@@ -25,7 +25,9 @@ const EventDetail = Type.Object(
 
 /** GET /dashboard/events/{eventId}: one event, with its place in the chain. */
 export const getDashboardEvent =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.get(
       '/dashboard/events/:eventId',
@@ -47,7 +49,7 @@ export const getDashboardEvent =
       async ({ viewer, params, query }, reply) => {
         const id = parseId<'event'>(params.eventId)
         const explored = await readExplored(deps, viewer, query)
-        const found = id && (await lookUpEvent(deps.db, explored, id))
+        const found = id && (await lookUpEvent(deps.searches, explored, id))
         if (!found) throw new ApiError('not_found')
         const { event, previous, next } = found
         return await reply

@@ -48,7 +48,9 @@ const HistogramRecord = Type.Object(
 
 /** GET /dashboard/events/metrics/histogram: how many events there were, over time. */
 export const getEventHistogram =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.get(
       '/dashboard/events/metrics/histogram',
@@ -68,11 +70,12 @@ export const getEventHistogram =
         },
       },
       async ({ viewer, query: { by = 'category', ...input } }, reply) => {
-        const { filter, workspaceIds, hotSinceMs } = await readExplored(deps, viewer, input)
+        const explored = await readExplored(deps, viewer, input)
+        const { filter } = explored
         const range = rangeOf(filter, deps.clock())
         const wish = { range, filter: { ...filter, ...range }, by }
         const [histogram] = await listOrDrift(reply, 'event_rollup', async () => [
-          await readHistogram(deps.db, { workspaceIds, hotSinceMs }, wish),
+          await readHistogram(deps.searches, explored, wish),
         ])
         return toRecord(histogram ?? emptyHistogram(range))
       },

@@ -33,7 +33,9 @@ const ExplorerQuery = Type.Object(
 
 /** GET /dashboard/events: hot events that the member sees, newest first. */
 export const listDashboardEvents =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cursors' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'cursors' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.get(
       '/dashboard/events',
@@ -62,7 +64,7 @@ export const listDashboardEvents =
       async ({ viewer, query: { limit, cursor, ...input } }, reply) => {
         const explored = await readExplored(deps, viewer, input)
         const [page] = await listOrDrift(reply, 'rollup_head', async () => [
-          await exploreEvents(deps.db, deps.cursors, {
+          await exploreEvents(deps.searches, deps.cursors, {
             userId: viewer.userId,
             ...explored,
             cursor: cursor ?? null,

@@ -47,7 +47,9 @@ const FilterOptions = Type.Object(
 
 /** GET /dashboard/events/filter-options: the values of a field and how many hot events have each. */
 export const listFilterOptions =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.get(
       '/dashboard/events/filter-options',
@@ -67,8 +69,8 @@ export const listFilterOptions =
         },
       },
       async ({ viewer, query: { field, contains, limit, ...input } }, reply) => {
-        const { filter, workspaceIds, hotSinceMs } = await readExplored(deps, viewer, input)
-        const { fromMs, toMs } = filter
+        const explored = await readExplored(deps, viewer, input)
+        const { fromMs, toMs } = explored.filter
         if ((fromMs === null) !== (toMs === null)) {
           throw new ApiError('invalid_request', { message: 'Give both from and to, or neither.' })
         }
@@ -79,12 +81,12 @@ export const listFilterOptions =
           limit: limit ?? LIMIT_DEFAULT,
         }
         const [options] = await listOrDrift(reply, 'event_value', async () => [
-          await readFilterOptions(deps.db, { workspaceIds, hotSinceMs }, wish),
+          await readFilterOptions(deps.searches, explored, wish),
         ])
         const { values = [], isComplete = true } = options ?? {}
         const names =
           field === 'projectId'
-            ? await listProjectNames(deps.db, workspaceIds)
+            ? await listProjectNames(deps.db, explored.workspaceIds)
             : new Map<string, string>()
         return {
           field,

@@ -16,7 +16,9 @@ const LIMIT_DEFAULT = 50
 
 /** POST /dashboard/explorer/views/{viewId}/run: a page of what it finds, for whoever runs it. */
 export const runExplorerView =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cursors' | 'signedIn'>): FastifyPluginAsyncTypebox =>
+  (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'cursors' | 'signedIn'>,
+  ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.post(
       '/dashboard/explorer/views/:viewId/run',
@@ -54,7 +56,7 @@ export const runExplorerView =
           body.cursor === undefined ? { ranAtMs: deps.clock(), cursor: null } : placeOf(place)
         const wish = { workspaceId: view.workspaceId, query: query.value }
         const explored = await exploreView(deps, viewer, wish, ranAtMs)
-        const page = await exploreEvents(deps.db, deps.cursors, {
+        const page = await exploreEvents(deps.searches, deps.cursors, {
           userId: viewer.userId,
           ...explored,
           cursor,

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ReadTurns } from './read-turns.ts'
+import { FairTurns, TurnsTaken } from './fair-turns.ts'
 
 const { signal } = new AbortController()
+const LIMITS = { waitingMax: 100, waitingPerCompanyMax: 50 }
 
 /** Asks for a turn, and notes in `order` when it comes. */
-function ask(turns: ReadTurns, companyId: string, order: string[], name = companyId) {
+function ask(turns: FairTurns, companyId: string, order: string[], name = companyId) {
   return turns.take(companyId, signal).then((turn) => (order.push(name), turn))
 }
 
 test('so many have a turn at once, and the others follow in their order', async () => {
-  const turns = new ReadTurns(2)
+  const turns = new FairTurns({ ...LIMITS, turnsMax: 2 })
   const order: string[] = []
   const [first, second] = [await turns.take('a', signal), await turns.take('b', signal)]
   const third = ask(turns, 'c', order)
@@ -28,7 +29,7 @@ test('so many have a turn at once, and the others follow in their order', async 
 })
 
 test('the next turn is the company’s that has the fewest, however long the others wait', async () => {
-  const turns = new ReadTurns(3)
+  const turns = new FairTurns({ ...LIMITS, turnsMax: 3 })
   const order: string[] = []
   const greedy = await Promise.all(Array.from({ length: 3 }, () => turns.take('greedy', signal)))
   const waiting = ['greedy 1', 'greedy 2'].map((name) => ask(turns, 'greedy', order, name))
@@ -43,7 +44,7 @@ test('the next turn is the company’s that has the fewest, however long the oth
 })
 
 test('who comes between the end of a turn and the next one waits like everybody', async () => {
-  const turns = new ReadTurns(1)
+  const turns = new FairTurns({ ...LIMITS, turnsMax: 1 })
   const order: string[] = []
   const turn = await turns.take('a', signal)
   const second = ask(turns, 'b', order)
@@ -57,7 +58,7 @@ test('who comes between the end of a turn and the next one waits like everybody'
 })
 
 test('one that is stopped while it waits gives up its place', async () => {
-  const turns = new ReadTurns(1)
+  const turns = new FairTurns({ ...LIMITS, turnsMax: 1 })
   const turn = await turns.take('a', signal)
   const stop = new AbortController()
   const stopped = turns.take('a', stop.signal)
@@ -67,4 +68,16 @@ test('one that is stopped while it waits gives up its place', async () => {
   await assert.rejects(turns.take('a', stop.signal), /stopped/)
   turn[Symbol.dispose]()
   await patient
+})
+
+test('who comes when too many wait is refused at once, and a crowd of one company refuses only itself', async () => {
+  const turns = new FairTurns({ turnsMax: 1, waitingMax: 3, waitingPerCompanyMax: 2 })
+  const first = await turns.take('greedy')
+  const waiting = [turns.take('greedy'), turns.take('greedy')]
+  await assert.rejects(turns.take('greedy'), TurnsTaken)
+  const modest = turns.take('modest')
+  await assert.rejects(turns.take('other'), TurnsTaken)
+  first[Symbol.dispose]()
+  for (const turn of [...waiting, modest]) (await turn)[Symbol.dispose]()
+  await turns.take('greedy')
 })
