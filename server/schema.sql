@@ -132,6 +132,8 @@ create table event_field (
   field text collate "C" not null,
   value_count bigint not null,
   dropped_seq bigint not null,
+  frequent_from bigint default 1 not null,
+  frequent_seq bigint default '-1'::integer not null,
   constraint event_field_pkey PRIMARY KEY (workspace_id, field)
 ) with (fillfactor=50);
 grant delete, insert, select, update on event_field to annals_keeper;
@@ -155,9 +157,12 @@ create table event_value (
   field text collate "C" not null,
   value text collate "C" not null,
   events bigint not null,
-  constraint event_value_pkey PRIMARY KEY (workspace_id, field, value),
+  is_folded boolean generated always as ((value = lower(value))) stored not null,
+  is_frequent boolean default false not null,
+  constraint event_value_pkey PRIMARY KEY (workspace_id, field, value) INCLUDE (is_folded),
   constraint event_value_events_check CHECK ((events > 0))
 ) with (fillfactor=80);
+CREATE INDEX event_value__frequent ON public.event_value USING btree (workspace_id, field) WHERE is_frequent;
 grant delete, insert, select, update on event_value to annals_keeper;
 grant delete, insert, select, update on event_value to annals_serving;
 

@@ -135,6 +135,8 @@ export async function countIn(
       select field from event_field
        where workspace_id = ${workspaceId}
          and (value_count >= ${VALUES_PER_FIELD_MAX} or dropped_seq > ${floorSeq})
+    ), bound as materialized (
+      select field, frequent_from from event_field where workspace_id = ${workspaceId}
     ), cells as (
       insert into event_rollup (workspace_id, grain_s, bucket, category, action, events)
       select ${workspaceId}, grain_s, bucket, category, action, events from cell
@@ -147,16 +149,20 @@ export async function countIn(
       on conflict (workspace_id, day) do update
         set events = event_day.events + excluded.events, bytes = event_day.bytes + excluded.bytes
     ), added as (
-      insert into event_value (workspace_id, field, value, events)
-      select ${workspaceId}, field, value, events from found
+      insert into event_value (workspace_id, field, value, events, is_frequent)
+      select ${workspaceId}, field, value, events, coalesce(events >= frequent_from, false)
+        from found left join bound using (field)
        where field not in (select field from closed)
       on conflict (workspace_id, field, value)
-        do update set events = event_value.events + excluded.events
+        do update set events = event_value.events + excluded.events,
+          is_frequent = event_value.is_frequent or coalesce(event_value.events + excluded.events >=
+            (select frequent_from from bound where bound.field = excluded.field), false)
       returning field, (xmax = 0) as is_new
     ), raised as (
       update event_value v
-         set events = v.events + f.events
-        from found f
+         set events = v.events + f.events,
+             is_frequent = v.is_frequent or v.events + f.events >= b.frequent_from
+        from found f join bound b using (field)
        where v.workspace_id = ${workspaceId} and v.field = f.field and v.value = f.value
          and f.field in (select field from closed)
       returning v.field

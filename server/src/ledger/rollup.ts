@@ -14,6 +14,7 @@ import {
   tryLockRollup,
   writeRollupHead,
 } from './rollup-store.ts'
+import { settleFrequent } from './value-frequency-store.ts'
 
 /** Counted, or null when another node has the roll-up of this workspace in hand. */
 export type Advance = { events: number; isBehind: boolean }
@@ -47,7 +48,7 @@ export async function forgetRun(
   if (!head || toSeq <= head.floorSeq) return
   const countedSeq = Math.min(toSeq, head.seenSeq)
   if (countedSeq > head.floorSeq) {
-    await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq: countedSeq })
+    await leave(trx, workspaceId, head, countedSeq)
   }
   // What was never counted is counted for the usage alone, which outlives the events.
   if (toSeq > head.daySeq) await countDays(trx, { workspaceId, afterSeq: head.daySeq, toSeq })
@@ -85,13 +86,14 @@ export async function moveRollupFloor(
     if (wantedSeq > head.floorSeq) {
       const toSeq = Math.min(wantedSeq, head.seenSeq, head.floorSeq + runMax)
       if (toSeq <= head.floorSeq) return 'done'
-      await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
+      await leave(trx, workspaceId, head, toSeq)
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: toSeq })
       return toSeq < wantedSeq ? 'more' : 'done'
     }
     if (wantedSeq < head.floorSeq) {
       const afterSeq = Math.max(wantedSeq, head.floorSeq - runMax)
       await countIn(trx, { workspaceId, ...head, afterSeq, toSeq: head.floorSeq })
+      await settleFrequent(trx, { workspaceId, head, seenSeq: head.seenSeq, isLess: false })
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
       return afterSeq > wantedSeq ? 'more' : 'done'
     }
@@ -117,5 +119,16 @@ async function see(
   toSeq: number,
 ): Promise<RollupHead> {
   await countIn(trx, { workspaceId, ...head, afterSeq: head.seenSeq, toSeq })
+  await settleFrequent(trx, { workspaceId, head, seenSeq: toSeq, isLess: false })
   return { ...head, seenSeq: toSeq, daySeq: Math.max(head.daySeq, toSeq) }
+}
+
+async function leave(
+  trx: Queryable,
+  workspaceId: WorkspaceId,
+  head: RollupHead,
+  toSeq: number,
+): Promise<void> {
+  await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
+  await settleFrequent(trx, { workspaceId, head, seenSeq: head.seenSeq, isLess: true })
 }

@@ -10,7 +10,8 @@ import {
   countByRollup,
 } from '../../src/outlet/console/event-count-store.ts'
 import { listUnseenEvents, listValueEvents } from '../../src/outlet/console/matching-event-store.ts'
-import { findTextMatches, hasEveryValue, listValues } from '../../src/outlet/console/value-store.ts'
+import { countValues, listValues } from '../../src/outlet/console/option-store.ts'
+import { findTextMatches, hasEveryValue } from '../../src/outlet/console/value-store.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
 import { query } from '../harness/engine.ts'
 import { explain, type PlanNode } from '../harness/explain.ts'
@@ -108,15 +109,15 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   ],
   [
     'suggested values',
-    (on) =>
-      listValues(on, {
-        workspaceId,
-        hot,
-        field: 'resourceId',
-        contains: null,
-        values: null,
-        limit: 20,
-      }),
+    (on) => listValues(on, { workspaceId, hot, field: 'resourceId', contains: null, limit: 20 }),
+  ],
+  [
+    'suggested values that hold what was typed',
+    (on) => listValues(on, { workspaceId, hot, field: 'resourceId', contains: '4', limit: 20 }),
+  ],
+  [
+    'counts of values',
+    (on) => countValues(on, { workspaceId, hot, field: 'resourceId', values: ['4', '5'] }),
   ],
   ['whether all values are listed', (on) => hasEveryValue(on, { workspaceId, field: 'actorId' })],
   [

@@ -15,6 +15,8 @@ export type CountWish = Omit<CountQuery, 'workspaceId' | 'hot'>
 
 /** Below this it pays to gather the events of the values; above, to look at each of the range. */
 const EVENTS_BY_VALUE_MAX = 50_000
+/** To gather this share of the events by an index takes less than to look at all of them. */
+const GATHERED_SHARE = 0.25
 
 /** Exact counts of what a walk through the pages would show, of each workspace. */
 export async function countEvents(
@@ -39,7 +41,8 @@ async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCo
     eventsMax: EVENTS_BY_VALUE_MAX,
   })
   if (!matches) return await countByIndex(db, query)
-  if (isRolledUp({ ...filter, text: null }) && eventsOf(matches, isFacet) <= EVENTS_BY_VALUE_MAX) {
+  const gatheredMax = Math.max(EVENTS_BY_VALUE_MAX, (seenSeq - query.hot.floorSeq) * GATHERED_SHARE)
+  if (isRolledUp({ ...filter, text: null }) && eventsOf(matches, isFacet) <= gatheredMax) {
     return await countByRollup(db, query, matches)
   }
   if (events > EVENTS_BY_VALUE_MAX) return await countByIndex(db, query, { matches, seenSeq })

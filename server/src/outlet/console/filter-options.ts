@@ -2,9 +2,10 @@ import { NO_FILTER } from '../../ledger/event-filter.ts'
 import { foldCase } from '../../ledger/fold-case.ts'
 import type { ValueField } from '../../ledger/rollup-store.ts'
 import { countEvents } from './count-events.ts'
+import { countValues, listValues, type ValueCount } from './option-store.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { Scope, Searches } from './searches.ts'
-import { hasEveryValue, listValues, type ValueCount } from './value-store.ts'
+import { hasEveryValue } from './value-store.ts'
 
 export type OptionsWish = {
   field: ValueField
@@ -29,53 +30,69 @@ export async function readFilterOptions(
   scope: Scope,
   wish: OptionsWish,
 ): Promise<FilterOptions> {
-  const isOne = scope.workspaceIds.length === 1
-  const limit = isOne ? wish.limit : VALUES_READ_MAX
-  const found = await readValues(searches, scope, { ...wish, limit, values: null })
-  const first = firstOf(found.flat(), wish.limit)
-  const completeness = await searches.readEach(scope, (db, workspaceId) =>
-    hasEveryValue(db, { workspaceId, field: wish.field }),
-  )
-  const isComplete = isCounted(wish) || completeness.every(Boolean)
-  // Where every workspace gave all it has, the sums are whole already.
-  const isCut = !isOne && found.some((counts) => counts.length >= limit)
-  if (!isCut) return { values: first, isComplete }
+  if (isCounted(wish))
+    return { values: await countOptions(searches, scope, wish), isComplete: true }
+  const { field, contains } = wish
+  const limit = limitOf(scope, wish)
+  const lists = await searches.readEach(scope, async (db, workspaceId, hot) => ({
+    counts: await listValues(db, { workspaceId, hot, field, contains, limit }),
+    isComplete: await hasEveryValue(db, { workspaceId, field }),
+  }))
+  const isComplete = lists.every((list) => list.isComplete)
+  const counts = lists.map((list) => list.counts)
+  const first = firstOf(counts.flat(), wish.limit)
+  if (!isCut(scope, { counts, limit })) return { values: first, isComplete }
   const values = first.map(({ value }) => value)
-  const exact = await readValues(searches, scope, { ...wish, limit: VALUES_READ_MAX, values })
+  const exact = await searches.readEach(scope, (db, workspaceId, hot) =>
+    countValues(db, { workspaceId, hot, field, values }),
+  )
   return { values: firstOf(exact.flat(), wish.limit), isComplete }
 }
 
-async function readValues(
+type CountedWish = OptionsWish & { range: TimeRange; field: 'category' | 'action' }
+
+/** The others are read off the list of values, whatever the range. */
+function isCounted(wish: OptionsWish): wish is CountedWish {
+  return wish.range !== null && (wish.field === 'category' || wish.field === 'action')
+}
+
+async function countOptions(
   searches: Searches,
   scope: Scope,
-  wish: OptionsWish & { values: readonly string[] | null },
-): Promise<ValueCount[][]> {
-  const { contains } = wish
-  if (isCounted(wish)) {
-    const { field, range } = wish
-    const counts = await countEvents(searches, scope, {
+  wish: CountedWish,
+): Promise<ValueCount[]> {
+  const { field, contains, range } = wish
+  const limit = limitOf(scope, wish)
+  const count = async (values: readonly string[] | null) => {
+    const lists = await countEvents(searches, scope, {
       range,
       filter: NO_FILTER,
       by: field,
       stepS: null,
-      values: wish.values,
+      values,
       ...(contains !== null && { contains: foldCase(contains) }),
-      limit: wish.limit,
+      limit,
     })
-    return counts.map((list) =>
+    return lists.map((list) =>
       list.flatMap(({ value, events }) => (value === null ? [] : [{ value, events }])),
     )
   }
-  return await searches.readEach(scope, (db, workspaceId, hot) =>
-    listValues(db, { workspaceId, hot, ...wish }),
-  )
+  const counts = await count(null)
+  const first = firstOf(counts.flat(), wish.limit)
+  if (!isCut(scope, { counts, limit })) return first
+  return firstOf((await count(first.map(({ value }) => value))).flat(), wish.limit)
 }
 
-/** The others are read off the list of values, whatever the range. */
-function isCounted<T extends OptionsWish>(
-  wish: T,
-): wish is T & { range: TimeRange; field: 'category' | 'action' } {
-  return wish.range !== null && (wish.field === 'category' || wish.field === 'action')
+function limitOf({ workspaceIds }: Scope, { limit }: OptionsWish): number {
+  return workspaceIds.length === 1 ? limit : VALUES_READ_MAX
+}
+
+/** Where every workspace gave all it has, the sums are whole already. */
+function isCut(
+  { workspaceIds }: Scope,
+  { counts, limit }: { counts: readonly ValueCount[][]; limit: number },
+): boolean {
+  return workspaceIds.length > 1 && counts.some((list) => list.length >= limit)
 }
 
 function firstOf(counts: readonly ValueCount[], limit: number): ValueCount[] {
@@ -83,6 +100,7 @@ function firstOf(counts: readonly ValueCount[], limit: number): ValueCount[] {
   for (const { value, events } of counts) sums.set(value, (sums.get(value) ?? 0) + events)
   return [...sums]
     .map(([value, events]) => ({ value, events }))
+    .filter(({ events }) => events > 0)
     .toSorted((a, b) => b.events - a.events || (a.value < b.value ? -1 : 1))
     .slice(0, limit)
 }

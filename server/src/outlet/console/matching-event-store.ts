@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { SealedEvent } from '../../ledger/event.ts'
-import type { SearchedField } from '../../ledger/event-filter.ts'
+import { NO_FILTER, type SearchedField } from '../../ledger/event-filter.ts'
 import {
   afterCondition,
   EVENT_COLUMNS,
@@ -34,6 +34,31 @@ export async function listValueEvents(
         where ${sql.join(conditions, sql` and `)}
         order by ts desc, id desc
         limit ${limit}) as found
+     order by ts desc, id desc
+     limit ${limit}`.execute(db)
+  return rows.map(toEvent)
+}
+
+/** What holds the text among the newest events, of which so many are looked at. */
+export async function listNewestHolding(
+  db: Queryable,
+  { workspaceId, hot, filter, after, limit }: PageQuery,
+  { eventsMax }: { eventsMax: number },
+): Promise<SealedEvent[]> {
+  const { text } = filter
+  const conditions = [
+    sql`workspace_id = ${workspaceId}`,
+    ...filterConditions({ ...filter, text: null }),
+    ...(after ? [afterCondition(after)] : []),
+    hotFromCondition(filter, hot.fromId),
+  ]
+  const { rows } = await sql<EventRow>`
+    select ${EVENT_COLUMNS}
+      from (select * from event
+             where ${sql.join(conditions, sql` and `)}
+             order by ts desc, id desc
+             limit ${sql.lit(eventsMax)}) as newest
+     where ${sql.join(filterConditions({ ...NO_FILTER, text }), sql` and `)}
      order by ts desc, id desc
      limit ${limit}`.execute(db)
   return rows.map(toEvent)

@@ -1,8 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { SEARCHED_FIELDS, type SearchedField } from '../../ledger/event-filter.ts'
-import { SEARCHED_COLUMNS } from '../../ledger/event-store.ts'
 import { foldCase } from '../../ledger/fold-case.ts'
-import type { HotFloor } from '../../ledger/hot-floor.ts'
 import type { ValueField } from '../../ledger/rollup-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
@@ -48,7 +46,7 @@ export async function findTextMatches(
         select v.field, v.value, v.events
           from (select field, value from event_value
                  where workspace_id = ${workspaceId} and field = any (${SEARCHED_FIELDS}::text[])
-                   and position(${foldCase(text)} in lower(value)) > 0
+                   and ${holds(text)}
                  limit ${limit + 1}) as found
           join event_value v
             on v.workspace_id = ${workspaceId} and v.field = found.field and v.value = found.value
@@ -61,77 +59,6 @@ export async function findTextMatches(
     seenSeq: rows[0]?.seenSeq ?? 0,
     isComplete: rows[0]?.isComplete === true && matches.length <= limit,
   }
-}
-
-export type ValueCount = { value: string; events: number }
-
-/**
- * The most frequent values of a field among the hot events, or the counts of the given ones. The list,
- * with what it has not seen yet, and less what it still holds and is no longer hot.
- */
-export async function listValues(
-  db: Queryable,
-  {
-    workspaceId,
-    hot,
-    field,
-    contains,
-    values,
-    limit,
-  }: {
-    workspaceId: WorkspaceId
-    hot: HotFloor
-    field: ValueField
-    contains: string | null
-    values: readonly string[] | null
-    limit: number
-  },
-): Promise<ValueCount[]> {
-  const column = columnOf(field)
-  const where = valueCondition(sql`value`, { contains, values })
-  const ofListed = valueCondition(sql`v.value`, { contains, values })
-  const seenSeq = sql`coalesce((select seen_seq from rollup_head where workspace_id = ${workspaceId}), 0)`
-  const floorSeq = sql`coalesce((select floor_seq from rollup_head where workspace_id = ${workspaceId}), 0)`
-  const { rows } = await sql<ValueCount>`
-    ${KEEP_PLAN}
-    with tail as materialized (
-      select ${column} as value from event
-       where workspace_id = ${workspaceId} and seq > greatest(${hot.floorSeq}::bigint, ${seenSeq})
-    ), stale as materialized (
-      select ${column} as value from event
-       where workspace_id = ${workspaceId}
-         and seq > ${floorSeq} and seq <= least(${hot.floorSeq}::bigint, ${seenSeq})
-    ), change as materialized (
-      select value, sum(events)::bigint as events
-        from (select value, 1 as events from tail where ${where}
-              union all select value, -1 from stale where ${where}) as c
-       group by value
-    )
-    select v.value, v.events + coalesce(c.events, 0) as events
-      from event_value v left join change c on c.value = v.value
-     where v.workspace_id = ${workspaceId} and v.field = ${field} and ${ofListed}
-       and v.events + coalesce(c.events, 0) > 0
-    union all
-    select c.value, c.events
-      from change c
-     where c.events > 0 and not exists (
-       select from event_value v
-        where v.workspace_id = ${workspaceId} and v.field = ${field} and v.value = c.value)
-     order by events desc, value
-     limit ${limit}`.execute(db)
-  return rows
-}
-
-function valueCondition(
-  value: RawBuilder<unknown>,
-  { contains, values }: { contains: string | null; values: readonly string[] | null },
-): RawBuilder<unknown> {
-  const conditions = [
-    sql`${value} is not null`,
-    ...(contains === null ? [] : [sql`position(${foldCase(contains)} in lower(${value})) > 0`]),
-    ...(values === null ? [] : [sql`${value} = any (${values}::text[])`]),
-  ]
-  return sql.join(conditions, sql` and `)
 }
 
 /** Whether every value of a field is listed. */
@@ -148,6 +75,7 @@ export async function hasEveryValue(
   return rows.length === 0
 }
 
-function columnOf(field: ValueField): RawBuilder<unknown> {
-  return field === 'projectId' ? sql`project_id::text collate "C"` : SEARCHED_COLUMNS[field]
+/** Most values need no folding, which takes as long as looking through the index. */
+export function holds(text: string): RawBuilder<unknown> {
+  return sql`position(${foldCase(text)} in case when is_folded then value else lower(value) end) > 0`
 }

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { advanceRollup } from '../../src/ledger/rollup.ts'
+import type { WorkspaceId } from '../../src/platform/id.ts'
+import { type Member, signInAs } from '../harness/dashboard.ts'
+import { readOptions, removeUpTo, sendEvents } from '../harness/explorer.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+// Without the worker: the test itself says what is counted when.
+const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+
+const BATCH = 500
+/** More than are marked as frequent. */
+const VALUES = 4_400
+
+test('the most frequent of many values are found, however their counts change', async () => {
+  const { member, key, workspaceId } = await founded()
+  // Most have three events, some have more, the last few the most.
+  const events = Array.from({ length: VALUES }, (_, nth) =>
+    Array.from({ length: nth % 40 === 0 ? 4 + (nth % 7) : 3 }, () => nth),
+  ).flat()
+  await sendAll(key, events)
+  await assertFirst(member, workspaceId)
+  await countAll(workspaceId)
+  await assertFirst(member, workspaceId)
+  assert((await frequentFrom(workspaceId)) > 2)
+  // What was not marked comes to the top before it is counted, and after.
+  await sendAll(key, [
+    ...Array.from({ length: 30 }, () => 17),
+    ...Array.from({ length: 9 }, () => VALUES),
+  ])
+  await assertFirst(member, workspaceId)
+  await countAll(workspaceId)
+  await assertFirst(member, workspaceId)
+  // What was at the top is archived.
+  await removeUpTo(annals, workspaceId, 10_000)
+  await assertFirst(member, workspaceId)
+})
+
+test('values that every event has for itself are listed in their order', async () => {
+  const { member, key, workspaceId } = await founded()
+  await sendAll(
+    key,
+    Array.from({ length: VALUES }, (_, nth) => nth),
+  )
+  await countAll(workspaceId)
+  assert.equal(await frequentFrom(workspaceId), 2)
+  await assertFirst(member, workspaceId)
+  await sendAll(key, [4_399, 4, 4, VALUES])
+  await assertFirst(member, workspaceId)
+  await countAll(workspaceId)
+  await assertFirst(member, workspaceId)
+})
+
+test('values are right while a program counts that does not mark them', async () => {
+  const { member, key, workspaceId } = await founded()
+  await sendAll(
+    key,
+    Array.from({ length: VALUES * 2 }, (_, nth) => nth % VALUES),
+  )
+  await sendAll(
+    key,
+    Array.from({ length: 900 }, (_, nth) => nth % 300),
+  )
+  await countAll(workspaceId)
+  const marked = await marks(workspaceId)
+  await sendAll(
+    key,
+    Array.from({ length: 40 }, () => 4_222),
+  )
+  await countAll(workspaceId)
+  // As the older program would have left it.
+  await sql`
+    update event_value set is_frequent = false
+     where workspace_id = ${workspaceId} and value = 'res 4222'`.execute(db)
+  await sql`update event_field set frequent_seq = frequent_seq - 40 where workspace_id = ${workspaceId}`.execute(
+    db,
+  )
+  await assertFirst(member, workspaceId)
+  await sendAll(key, [1])
+  await countAll(workspaceId)
+  assert.equal(await marks(workspaceId), marked + 1)
+  await assertFirst(member, workspaceId)
+})
+
+async function founded() {
+  const { workspace, workspaceKey, ...company } = await annals.found()
+  const member = await signInAs(annals, { workspace, workspaceKey, ...company }, 'OWNER')
+  return { member, key: workspaceKey, workspaceId: workspace.id }
+}
+
+async function sendAll(key: string, values: readonly number[]): Promise<void> {
+  for (let start = 0; start < values.length; start += BATCH) {
+    const events = values.slice(start, start + BATCH).map((nth) => ({
+      category: 'c',
+      action: 'a',
+      resource: { id: nth % 2 === 0 ? `res ${nth}` : `RES ${nth}` },
+    }))
+    await sendEvents(annals, key, events)
+  }
+}
+
+async function countAll(workspaceId: WorkspaceId): Promise<void> {
+  while ((await advanceRollup(db, workspaceId, { runMax: 5_000 }))?.isBehind) continue
+}
+
+/** Compared with what the table says. */
+async function assertFirst(member: Member, workspaceId: WorkspaceId): Promise<void> {
+  for (const contains of ['', 'res 1', 'ES 44', '4222', 'nowhere']) {
+    for (const limit of [5, 50]) {
+      const { status, json, text } = await readOptions(member, {
+        field: 'resourceId',
+        limit: String(limit),
+        ...(contains !== '' && { contains }),
+      })
+      assert.equal(status, 200, text)
+      const { rows } = await sql<{ value: string; count: number }>`
+        select resource_id as value, count(*)::int as count from event
+         where workspace_id = ${workspaceId} and position(lower(${contains}) in lower(resource_id)) > 0
+         group by 1 order by 2 desc, 1 limit ${limit}`.execute(db)
+      assert.deepEqual(json.values, rows, `${contains} ${limit}`)
+    }
+  }
+}
+
+async function frequentFrom(workspaceId: WorkspaceId): Promise<number> {
+  const { rows } = await sql<{ events: number }>`
+    select frequent_from as events from event_field
+     where workspace_id = ${workspaceId} and field = 'resourceId'`.execute(db)
+  return rows[0]?.events ?? 0
+}
+
+async function marks(workspaceId: WorkspaceId): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from event_value
+     where workspace_id = ${workspaceId} and field = 'resourceId' and is_frequent`.execute(db)
+  return rows[0]?.count ?? 0
+}
