@@ -19,70 +19,93 @@ export type OptionQuery = {
   limit: number
 }
 
+/** To read the counts of so many by their values takes less than to look at the whole list. */
+const FOUND_MAX = 2_000
+
 /**
- * The most frequent values of a field among the hot events. They are looked for among those that are
- * marked as frequent, and only where these are too few, among all of them.
+ * The most frequent values of a field among the hot events. They are looked for among the few that
+ * hold what was typed, or among those that are marked as frequent, and else among all.
  */
 export async function listValues(db: Queryable, query: OptionQuery): Promise<ValueCount[]> {
-  return (await listMarkedValues(db, query)) ?? (await listAnyValues(db, query))
+  const { contains } = query
+  const found = contains === null ? null : await listFoundValues(db, { ...query, contains })
+  return found ?? (await listMarkedValues(db, query)) ?? (await listAnyValues(db, query))
 }
 
-type MarkedCount = ValueCount & { frequentFrom: number | null }
+/** Null when too many hold what was typed. It is looked for in the index alone. */
+async function listFoundValues(
+  db: Queryable,
+  query: OptionQuery & { contains: string },
+): Promise<ValueCount[] | null> {
+  const { workspaceId, field, contains, limit } = query
+  const listed = sql`
+    select v.value, v.events
+      from found join event_value v
+        on v.workspace_id = ${workspaceId} and v.field = ${field} and v.value = found.value`
+  const { rows } = await sql<(ValueCount | { value: null }) & { isCut: boolean }>`
+    ${KEEP_PLAN}
+    with ${changeParts(query)}, found as materialized (
+      select value from event_value
+       where workspace_id = ${workspaceId} and field = ${field} and ${holds(contains)}
+       limit ${sql.lit(FOUND_MAX + 1)}
+    )
+    select f."isCut", first.*
+      from (select count(*) > ${sql.lit(FOUND_MAX)} as "isCut" from found) as f
+      left join (${summed(listed, limit)}) as first on true
+     order by first.events desc, first.value`.execute(db)
+  if (rows[0]?.isCut) return null
+  return rows.flatMap((row) =>
+    row.value === null ? [] : [{ value: row.value, events: row.events }],
+  )
+}
 
 /**
- * Null when a value that is not marked may belong there. All that changed since the list was made is
- * looked at; of the others, those that are not marked have fewer events than `frequent_from`, and
- * where that is two, they have one.
+ * Null when a value that was not looked at may belong there. All that changed since the list was made
+ * is looked at. Of the others, those that are not marked have fewer events than `frequent_from`; where
+ * few are marked, many have one less, and the first of these in their order are looked at too.
  */
 async function listMarkedValues(db: Queryable, query: OptionQuery): Promise<ValueCount[] | null> {
   const { workspaceId, field, contains, limit } = query
-  const where = contains === null ? sql`true` : holds(contains)
-  const { rows } = await sql<MarkedCount>`
+  const isAsked = sql`workspace_id = ${workspaceId} and field = ${field}
+    and ${contains === null ? sql`true` : holds(contains)}`
+  const { rows } = await sql<ValueCount & { certainFrom: number | null }>`
     ${KEEP_PLAN}
-    with ${changeParts(query)}, bound as materialized (
-      select f.frequent_from
+    with ${changeParts(query)}, marked as materialized (
+      select value, events from event_value where ${isAsked} and is_frequent
+    ), bound as materialized (
+      select f.frequent_from, (select count(*) from marked) < ${limit} as is_low
         from event_field f
         join rollup_head r on r.workspace_id = f.workspace_id and r.seen_seq = f.frequent_seq
        where f.workspace_id = ${workspaceId} and f.field = ${field}
-    ), candidate as (
+    ), equal as materialized (
       select value, events from event_value
-       where workspace_id = ${workspaceId} and field = ${field} and is_frequent and ${where}
+       where ${isAsked} and not is_frequent and (select is_low from bound)
+         and events = (select frequent_from - 1 from bound)
+       order by value
+       limit ${limit} + (select count(*) from change)
+    ), candidate as (
+      select value, events from marked
+      union select value, events from equal
       union
       select v.value, v.events
         from change c join event_value v
           on v.workspace_id = ${workspaceId} and v.field = ${field} and v.value = c.value
-      union
-      select value, events from (
-        select value, events from event_value
-         where workspace_id = ${workspaceId} and field = ${field} and not is_frequent and ${where}
-           and (select frequent_from from bound) = 2
-         order by value
-         limit ${limit} + (select count(*) from change)) as single
     )
-    select *, (select frequent_from from bound) as "frequentFrom"
+    select *, (select frequent_from - is_low::int from bound) as "certainFrom"
       from (${summed(sql`select value, events from candidate`, limit)}) as first`.execute(db)
   const last = rows.at(-1)
-  if (!last || last.frequentFrom === null) return null
-  const isCertain =
-    last.frequentFrom <= 2 || (rows.length === limit && last.events >= last.frequentFrom)
+  if (!last || last.certainFrom === null) return null
+  const { certainFrom } = last
+  const isCertain = certainFrom <= 1 || (rows.length === limit && last.events >= certainFrom)
   return isCertain ? rows.map(({ value, events }) => ({ value, events })) : null
 }
 
 async function listAnyValues(db: Queryable, query: OptionQuery): Promise<ValueCount[]> {
   const { workspaceId, field, contains, limit } = query
-  const listed =
-    contains === null
-      ? sql`
-        select value, events from event_value
-         where workspace_id = ${workspaceId} and field = ${field}`
-      : // What was typed is looked for in the index alone; the counts are read of what was found.
-        sql`
-        select v.value, v.events
-          from (select value from event_value
-                 where workspace_id = ${workspaceId} and field = ${field} and ${holds(contains)}
-                offset 0) as found
-          join event_value v
-            on v.workspace_id = ${workspaceId} and v.field = ${field} and v.value = found.value`
+  const listed = sql`
+    select value, events from event_value
+     where workspace_id = ${workspaceId} and field = ${field}
+       and ${contains === null ? sql`true` : holds(contains)}`
   const { rows } = await sql<ValueCount>`
     ${KEEP_PLAN}
     with ${changeParts(query)}
