@@ -5,6 +5,7 @@ import { COUNT_BY } from '../../../outlet/console/event-count-store.ts'
 import { emptyHistogram, type Histogram, readHistogram } from '../../../outlet/console/histogram.ts'
 import type { TimeRange } from '../../../outlet/console/rollup-ranges.ts'
 import { formatUtcMs, isUtcMs } from '../../../platform/utc-time.ts'
+import { packAnswer } from '../../pack-answer.ts'
 import { DateTime, errorResponses, Nullable, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
@@ -56,6 +57,7 @@ export const getEventHistogram =
       '/dashboard/events/metrics/histogram',
       {
         ...deps.signedIn('events.read'),
+        onSend: packAnswer,
         schema: {
           operationId: 'getEventHistogram',
           summary: 'Count events over time',

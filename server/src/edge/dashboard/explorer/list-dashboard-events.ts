@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { exploreEvents } from '../../../outlet/console/explore-events.ts'
+import { packAnswer } from '../../pack-answer.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
@@ -41,6 +42,7 @@ export const listDashboardEvents =
       '/dashboard/events',
       {
         ...deps.signedIn('events.read'),
+        onSend: packAnswer,
         schema: {
           operationId: 'listDashboardEvents',
           summary: 'Find events',

@@ -4,6 +4,7 @@ import { ApiError } from '../../../errors.ts'
 import { VALUE_FIELDS } from '../../../ledger/rollup-store.ts'
 import { readFilterOptions } from '../../../outlet/console/filter-options.ts'
 import { listProjectNames } from '../../../tenancy/project-name-store.ts'
+import { packAnswer } from '../../pack-answer.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
@@ -55,6 +56,7 @@ export const listFilterOptions =
       '/dashboard/events/filter-options',
       {
         ...deps.signedIn('events.read'),
+        onSend: packAnswer,
         schema: {
           operationId: 'listFilterOptions',
           summary: 'Suggest values of a filter',

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { signInAs } from '../harness/dashboard.ts'
+import { sendEvents } from '../harness/explorer.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+
+const founded = await annals.found()
+const member = await signInAs(annals, founded, 'OWNER')
+await sendEvents(
+  annals,
+  founded.workspaceKey,
+  Array.from({ length: 60 }, (_, nth) => ({ category: `c${nth}`, action: `long.enough.${nth}` })),
+)
+
+const codingOf = async (path: string, headers: Record<string, string>) => {
+  const { status, headers: told, json } = await member.call('GET', path, { headers })
+  assert.equal(status, 200)
+  return { coding: told.get('content-encoding'), vary: told.get('vary'), json }
+}
+
+const LISTS = [
+  '/dashboard/events?limit=50',
+  '/dashboard/events/metrics/histogram?by=category',
+  '/dashboard/events/filter-options?field=action&limit=50',
+]
+
+for (const path of LISTS) {
+  test(`${path} comes packed to our own pages, and says the same as plain`, async () => {
+    const packed = await codingOf(path, { 'accept-encoding': 'gzip, deflate, br' })
+    assert.equal(packed.coding, 'gzip')
+    const plain = await codingOf(path, { 'accept-encoding': 'identity' })
+    assert.equal(plain.coding, null)
+    const { data, series, values } = plain.json
+    assert((data ?? series ?? values).length > 1)
+    assert.deepEqual(
+      [packed.json.data, packed.json.series, packed.json.values],
+      [data, series, values],
+    )
+    assert.equal(packed.vary, 'accept-encoding, sec-fetch-site')
+  })
+
+  test(`${path} comes plain to another site’s page, which learns nothing from its length`, async () => {
+    for (const site of ['cross-site', 'same-site', 'none']) {
+      const headers = { 'accept-encoding': 'gzip', 'sec-fetch-site': site }
+      assert.equal((await codingOf(path, headers)).coding, null, site)
+    }
+  })
+}
+
+test('what is short, and what may hold a secret, is never packed', async () => {
+  const short = '/dashboard/events?limit=50&text=nothing+has+this'
+  const headers = { 'accept-encoding': 'gzip' }
+  assert.equal((await codingOf(short, headers)).coding, null)
+  for (const path of ['session', 'sessions', 'keys', 'members', 'integrity']) {
+    const answer = await member.call('GET', `/dashboard/${path}`, { headers })
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers.get('content-encoding'), null, path)
+  }
+})
