@@ -1,8 +1,7 @@
-import 'uplot/dist/uPlot.min.css'
-import { Text, useComputedColorScheme } from '@mantine/core'
+import { Text } from '@mantine/core'
 import { useElementSize } from '@mantine/hooks'
-import { useEffect, useRef, useState } from 'react'
-import uPlot from 'uplot'
+import { type PointerEvent, useState } from 'react'
+import { countMarks, DAY_MS, timeMarks } from './chart-axis.ts'
 import classes from './DayBars.module.css'
 import { formatDay } from './utc-day.ts'
 
@@ -12,33 +11,101 @@ export type DayCount = { dayMs: number; count: number }
 export type Measure = { words: (count: number) => string; short: (count: number) => string }
 
 const HEIGHT_PX = 180
+const EDGE_PX = { left: 56, top: 8, right: 8, bottom: 28 } as const
+const PLOT_HEIGHT_PX = HEIGHT_PX - EDGE_PX.top - EDGE_PX.bottom
+const FLOOR_PX = EDGE_PX.top + PLOT_HEIGHT_PX
+const SPACE_PX = { day: 64, count: 34 }
+const BAR = { ofDay: 0.7, pxMax: 48 }
 
 /** One bar a day of UTC. What a bar holds is said below it, and all of them to whoever cannot see it. */
 export function DayBars({ days, measure }: { days: readonly DayCount[]; measure: Measure }) {
-  const { ref: sized, width } = useElementSize()
-  const host = useRef<HTMLDivElement>(null)
+  const { ref, width } = useElementSize()
   const [hovered, setHovered] = useState<number | null>(null)
-  const scheme = useComputedColorScheme('light')
-  useEffect(() => {
-    if (!host.current || width === 0) return undefined
-    const plot = new uPlot(
-      optionsOf(host.current, { width, short: measure.short, onHover: setHovered }),
-      [days.map(({ dayMs }) => dayMs / 1_000), days.map(({ count }) => count)],
-      host.current,
-    )
-    return () => plot.destroy()
-    // The theme's colours are read when it is drawn.
-  }, [days, width, scheme, measure])
   const day = hovered === null ? undefined : days[hovered]
+  const dayPx = Math.max(1, width - EDGE_PX.left - EDGE_PX.right) / Math.max(1, days.length)
+  const hover = ({ clientX, currentTarget }: PointerEvent) => {
+    const px = clientX - currentTarget.getBoundingClientRect().left - EDGE_PX.left
+    setHovered(px < 0 ? null : Math.floor(px / dayPx))
+  }
   return (
-    <figure className={classes.figure} ref={sized}>
-      <div ref={host} className={classes.plot} role="img" aria-label={summaryOf(days, measure)} />
+    <figure className={classes.figure}>
+      <div
+        ref={ref}
+        className={classes.plot}
+        role="img"
+        aria-label={summaryOf(days, measure)}
+        onPointerMove={hover}
+        onPointerLeave={() => setHovered(null)}
+      >
+        {width > 0 && days.length > 0 && (
+          <Bars days={days} measure={measure} dayPx={dayPx} hovered={hovered} />
+        )}
+      </div>
       <Text component="figcaption" size="sm" className="soft numeric">
         {day ? `${formatDay(day.dayMs)}: ${measure.words(day.count)}` : summaryOf(days, measure)}
       </Text>
     </figure>
   )
 }
+
+type BarsProps = {
+  days: readonly DayCount[]
+  measure: Measure
+  dayPx: number
+  hovered: number | null
+}
+
+function Bars({ days, measure, dayPx, hovered }: BarsProps) {
+  const endPx = EDGE_PX.left + days.length * dayPx
+  const most = Math.max(4, ...days.map(({ count }) => count * 1.1))
+  const heightOf = (count: number) => Math.round((count / most) * PLOT_HEIGHT_PX)
+  const middleOf = (index: number) => EDGE_PX.left + (index + 0.5) * dayPx
+  const barPx = Math.max(1, Math.min(BAR.pxMax, Math.round(dayPx * BAR.ofDay)))
+  const firstMs = days[0]?.dayMs ?? 0
+  const range = { fromMs: firstMs, toMs: firstMs + (days.length - 1) * DAY_MS }
+  const { marks } = timeMarks(range, (days.length - 1) * dayPx, {
+    spacePx: Math.max(SPACE_PX.day, dayPx),
+    isUtc: true,
+  })
+  return (
+    <svg className={classes.bars} width={endPx + EDGE_PX.right} height={HEIGHT_PX}>
+      {countMarks(most, PLOT_HEIGHT_PX, SPACE_PX.count).map((count) => (
+        <g key={count}>
+          <path
+            className={classes.grid}
+            d={`M${EDGE_PX.left} ${FLOOR_PX - heightOf(count)}.5H${endPx}`}
+          />
+          <text x={EDGE_PX.left - 6} y={FLOOR_PX - heightOf(count)} dy="0.35em" textAnchor="end">
+            {measure.short(count)}
+          </text>
+        </g>
+      ))}
+      {days.map(({ dayMs, count }, index) => (
+        <rect
+          key={dayMs}
+          className={classes.bar}
+          data-hovered={index === hovered || undefined}
+          x={Math.round(middleOf(index) - barPx / 2)}
+          y={FLOOR_PX - heightOf(count)}
+          width={barPx}
+          height={heightOf(count)}
+        />
+      ))}
+      {marks.map((ms) => (
+        <text
+          key={ms}
+          x={middleOf(Math.round((ms - firstMs) / DAY_MS))}
+          y={HEIGHT_PX - 10}
+          textAnchor="middle"
+        >
+          {AXIS_DAY.format(ms)}
+        </text>
+      ))}
+    </svg>
+  )
+}
+
+const AXIS_DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' })
 
 function summaryOf(days: readonly DayCount[], { words }: Measure): string {
   const total = days.reduce((sum, { count }) => sum + count, 0)
@@ -48,69 +115,4 @@ function summaryOf(days: readonly DayCount[], { words }: Measure): string {
   )
   if (total === 0 || most === null) return `Nothing in ${days.length} days`
   return `${words(total)} in ${days.length} days, most on ${formatDay(most.dayMs)}: ${words(most.count)}`
-}
-
-function optionsOf(
-  host: HTMLElement,
-  {
-    width,
-    short,
-    onHover,
-  }: { width: number; short: Measure['short']; onHover: (index: number | null) => void },
-): uPlot.Options {
-  const axis = {
-    stroke: colorOf(host, 'var(--text-soft)'),
-    font: "12px 'Inter Variable', system-ui, sans-serif",
-    ticks: { show: false },
-  }
-  const grid = { stroke: colorOf(host, 'var(--hairline)'), width: 1 }
-  const bars = uPlot.paths.bars?.({ size: [0.7, 48] })
-  const bar = colorOf(host, 'var(--mantine-primary-color-filled)')
-  return {
-    width,
-    height: HEIGHT_PX,
-    legend: { show: false },
-    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
-    // Half a day of room at both ends, where the first and the last bar stand.
-    scales: {
-      x: { range: (_plot, min, max) => [min - 43_200, max + 43_200] },
-      y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] },
-    },
-    axes: [
-      { ...axis, grid: { show: false }, space: 64, size: 28, values: dayLabels },
-      { ...axis, grid, size: 56, incrs: WHOLE_STEPS, values: (_plot, splits) => splits.map(short) },
-    ],
-    series: [
-      {},
-      {
-        stroke: bar,
-        fill: bar,
-        ...(bars && { paths: bars }),
-        points: { show: false },
-      },
-    ],
-    cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
-    hooks: { setCursor: [({ cursor: { idx } }) => onHover(idx ?? null)] },
-  }
-}
-
-/** There is no half of what is counted. */
-const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
-  [1, 2, 5].map((factor) => factor * 10 ** power),
-).flat()
-
-const AXIS_DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' })
-
-function dayLabels(_plot: uPlot, splits: number[]): (string | null)[] {
-  return splits.map((seconds) => (seconds % 86_400 === 0 ? AXIS_DAY.format(seconds * 1_000) : null))
-}
-
-/** A canvas knows no variables: the browser works them out on an element for us. */
-function colorOf(host: HTMLElement, value: string): string {
-  const probe = document.createElement('span')
-  probe.style.color = value
-  host.append(probe)
-  const { color } = getComputedStyle(probe)
-  probe.remove()
-  return color
 }

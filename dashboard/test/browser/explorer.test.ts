@@ -81,8 +81,8 @@ promise(
 
 promise('dragging over the bars zooms into exactly that time', async () => {
   const page = await openExplorer('range=7d')
-  const canvas = page.getByRole('region', { name: 'Events over time' }).locator('canvas')
-  const box = await canvas.boundingBox()
+  const bars = page.getByRole('region', { name: 'Events over time' }).locator('[data-chart]')
+  const box = await bars.boundingBox()
   assert(box)
   const drag = async (from: number, to: number) => {
     await page.mouse.move(box.x + box.width * from, box.y + 40)

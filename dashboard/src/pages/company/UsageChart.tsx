@@ -1,6 +1,7 @@
 import { Group, Paper, SegmentedControl, Skeleton, Text, Title } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
-import { lazy, Suspense, useMemo } from 'react'
+import { useMemo } from 'react'
+import { DayBars } from '../../parts/DayBars.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { counted } from './counted.ts'
@@ -9,8 +10,6 @@ import { type CompanySearch, type UsageDays, USAGE_DAYS } from './usage-search.t
 import { WorkspaceUsageTable } from './WorkspaceUsageTable.tsx'
 
 const route = getRouteApi('/shell/app/company/$section')
-/** The chart brings a library of its own; whoever does not look at it does not load it. */
-const DayBars = lazy(async () => ({ default: (await import('../../parts/DayBars.tsx')).DayBars }))
 const CHART_PX = 200
 
 /** What came in, day by day. */
@@ -62,9 +61,7 @@ function Bars({ usage, measured, days }: { usage: Usage; measured: Measured; day
   )
   return (
     <>
-      <Suspense fallback={<Skeleton height={CHART_PX} radius="sm" />}>
-        <DayBars days={bars} measure={MEASURES[measured]} />
-      </Suspense>
+      <DayBars days={bars} measure={MEASURES[measured]} />
       <Text size="sm" className="soft numeric">
         Days are of UTC. In the last minute: {counted(usage.eventsLastMinute, 'event')}.
       </Text>

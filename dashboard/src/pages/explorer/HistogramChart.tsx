@@ -1,12 +1,15 @@
-import 'uplot/dist/uPlot.min.css'
 import { useComputedColorScheme } from '@mantine/core'
-import { useEffect, useLayoutEffect, useRef, useState } from 'react'
-import type uPlot from 'uplot'
+import { useElementSize } from '@mantine/hooks'
+import { type PointerEvent, useState } from 'react'
 import type { Histogram } from './event-queries.ts'
-import { createChart, stack } from './histogram-chart.ts'
+import { brushedTime, EDGE_PX, msOf } from './histogram-chart.ts'
 import classes from './Histogram.module.css'
-import { HistogramHover, type Hovered } from './HistogramHover.tsx'
+import { HistogramBars } from './HistogramBars.tsx'
+import { HistogramHover } from './HistogramHover.tsx'
 import type { TimeWindow } from './time-window.ts'
+
+/** Less is a click, and a hand that trembles. */
+const BRUSH_PX_MIN = 4
 
 type ChartProps = {
   histogram: Histogram
@@ -16,71 +19,71 @@ type ChartProps = {
 }
 
 /** The bars. What is brushed is shown at once, wider, and its own counts follow. */
-export function HistogramChart(props: ChartProps) {
-  const { histogram, timeWindow } = props
+export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: ChartProps) {
   const scheme = useComputedColorScheme('light')
-  const place = useRef<HTMLDivElement>(null)
-  const chart = useRef<uPlot | null>(null)
-  const latest = useRef(props)
-  const [hovered, setHovered] = useState<Hovered | null>(null)
-  useLayoutEffect(() => {
-    latest.current = props
-  })
-
-  // The chart itself depends on how many colours there are; counts and range are given to it later.
-  const values = JSON.stringify(histogram.series.map(({ value }) => value))
-  useEffect(() => {
-    if (!place.current) return undefined
-    const made = createChart(place.current, latest.current.histogram, {
-      scheme,
-      events: {
-        range: () => latest.current.timeWindow,
-        onBrush: (fromMs, toMs) => latest.current.onBrush(fromMs, toMs),
-        onZoomOut: () => latest.current.onZoomOut(),
-        onHover: (at) => setHovered((before) => nextHovered(before, at, latest.current.histogram)),
-      },
-    })
-    chart.current = made
-    const observer = new ResizeObserver(([entry]) => {
-      if (entry) made.setSize({ width: Math.max(1, entry.contentRect.width), height: made.height })
-    })
-    observer.observe(place.current)
-    return () => {
-      observer.disconnect()
-      made.destroy()
-      chart.current = null
-    }
-  }, [scheme, values])
-  useEffect(() => {
-    if (chart.current?.series.length === histogram.series.length + 1) {
-      chart.current.setData(stack(histogram))
-    }
-  }, [histogram, timeWindow])
-
+  const { ref, width } = useElementSize()
+  const [atPx, setAtPx] = useState<number | null>(null)
+  const [brush, setBrush] = useState<{ fromPx: number; toPx: number } | null>(null)
+  const placeOf = ({ clientX, currentTarget }: PointerEvent) => {
+    const px = clientX - currentTarget.getBoundingClientRect().left
+    return { px, isInside: px >= EDGE_PX.left && px <= width - EDGE_PX.right }
+  }
+  const insideOf = (px: number) => Math.min(width - EDGE_PX.right, Math.max(EDGE_PX.left, px))
+  const index = atPx === null ? null : barAt(msOf(atPx, timeWindow, width), histogram)
   return (
-    <div className={classes.chart}>
-      <div ref={place} />
-      {hovered && (
+    <div
+      ref={ref}
+      className={classes.chart}
+      data-chart="histogram"
+      onPointerDown={(event) => {
+        const { px, isInside } = placeOf(event)
+        if (event.button !== 0 || !isInside) return
+        event.currentTarget.setPointerCapture(event.pointerId)
+        setBrush({ fromPx: px, toPx: px })
+      }}
+      onPointerMove={(event) => {
+        const { px, isInside } = placeOf(event)
+        setAtPx(isInside ? px : null)
+        if (brush) setBrush({ ...brush, toPx: insideOf(px) })
+      }}
+      onPointerUp={() => {
+        setBrush(null)
+        if (!brush || Math.abs(brush.toPx - brush.fromPx) < BRUSH_PX_MIN) return
+        const { fromMs, toMs } = brushedTime(brush.fromPx, brush.toPx, timeWindow, width)
+        onBrush(fromMs, toMs)
+      }}
+      onPointerCancel={() => setBrush(null)}
+      onPointerLeave={() => setAtPx(null)}
+      onDoubleClick={onZoomOut}
+    >
+      {width > 0 && (
+        <HistogramBars histogram={histogram} range={timeWindow} widthPx={width} scheme={scheme} />
+      )}
+      {brush && (
+        <div
+          className={classes.brush}
+          style={{
+            left: Math.min(brush.fromPx, brush.toPx),
+            width: Math.abs(brush.toPx - brush.fromPx),
+          }}
+        />
+      )}
+      {atPx !== null && <div className={classes.pointer} style={{ left: atPx }} />}
+      {atPx !== null && index !== null && (
         <HistogramHover
-          hovered={hovered}
+          hovered={{ index, leftPx: atPx }}
           histogram={histogram}
           scheme={scheme}
-          isOnLeft={hovered.leftPx * 2 > (place.current?.clientWidth ?? 0)}
+          isOnLeft={atPx * 2 > width}
         />
       )}
     </div>
   )
 }
 
-/** The same object while the pointer is over the same bar, so that nothing is drawn again. */
-function nextHovered(
-  before: Hovered | null,
-  at: { leftPx: number; ms: number } | null,
-  { bars, stepSeconds }: Histogram,
-): Hovered | null {
+function barAt(ms: number, { bars, stepSeconds }: Histogram): number | null {
   const first = bars[0]
-  if (at === null || first === undefined) return null
-  const index = Math.floor((at.ms - Date.parse(first)) / (stepSeconds * 1_000))
-  if (index < 0 || index >= bars.length) return null
-  return before?.index === index ? before : { index, leftPx: at.leftPx }
+  if (first === undefined) return null
+  const index = Math.floor((ms - Date.parse(first)) / (stepSeconds * 1_000))
+  return index >= 0 && index < bars.length ? index : null
 }

@@ -1,11 +1,14 @@
-import uPlot from 'uplot'
+import { countMarks, DAY_MS, timeMarks } from '../../parts/chart-axis.ts'
 import type { Histogram } from './event-queries.ts'
 
-const HEIGHT_PX = 116
-const BRUSH_PX_MIN = 4
-const AXIS_PX = { x: 24, y: 44 }
+export const HEIGHT_PX = 116
+/** What the axes and the tallest bar leave free around the bars. */
+export const EDGE_PX = { left: 44, top: 8, right: 8, bottom: 24 } as const
+const PLOT_HEIGHT_PX = HEIGHT_PX - EDGE_PX.top - EDGE_PX.bottom
+const FLOOR_PX = EDGE_PX.top + PLOT_HEIGHT_PX
+const GAP_PX = 1
+const SPACE_PX = { time: 90, count: 34 }
 const MINUTE_MS = 60_000
-const DAY_MS = 86_400_000
 
 export type Scheme = 'light' | 'dark'
 
@@ -34,119 +37,69 @@ const COLORS: Record<Scheme, readonly string[]> = {
     '#6b7280',
   ],
 }
-const LINES: Record<Scheme, { text: string; grid: string }> = {
-  light: { text: '#5a6272', grid: '#e6e8ee' },
-  dark: { text: '#9aa3b5', grid: '#2b2f38' },
-}
 
 export function colorOf(scheme: Scheme, index: number, value: string | null): string {
   const colors = COLORS[scheme]
   return colors[value === null ? colors.length - 1 : index % colors.length] ?? '#888888'
 }
 
-export type ChartEvents = {
-  /** The range that is shown, also before its counts have come. */
-  range: () => { fromMs: number; toMs: number }
-  onBrush: (fromMs: number, toMs: number) => void
-  onZoomOut: () => void
-  /** Where the pointer is, and at which time. */
-  onHover: (at: { leftPx: number; ms: number } | null) => void
+/** The time that is shown, also before its counts have come. */
+export type Range = { fromMs: number; toMs: number }
+
+export function pxOf(ms: number, { fromMs, toMs }: Range, widthPx: number): number {
+  return EDGE_PX.left + ((ms - fromMs) / (toMs - fromMs)) * plotWidth(widthPx)
 }
 
-export function createChart(
-  place: HTMLElement,
-  histogram: Histogram,
-  { scheme, events }: { scheme: Scheme; events: ChartEvents },
-): uPlot {
-  const { series } = histogram
-  const drawn = series.map(({ value }, index) => ({ fill: colorOf(scheme, index, value) }))
-  const options: uPlot.Options = {
-    width: Math.max(1, place.clientWidth),
-    height: HEIGHT_PX,
-    ms: 1,
-    padding: [8, 8, 0, 0],
-    legend: { show: false },
-    cursor: {
-      y: false,
-      points: { show: false },
-      drag: { x: true, y: false, setScale: false },
-      bind: { dblclick: () => () => (events.onZoomOut(), null) },
-    },
-    scales: {
-      x: { time: true, range: () => [events.range().fromMs, events.range().toMs] },
-      y: { range: (_chart, _least, most) => [0, Math.max(1, most ?? 1)] },
-    },
-    axes: axesOf(scheme),
-    // Sums lie behind each other, the largest first.
-    series: [{}, ...drawn.toReversed().map(barSeries)],
-    hooks: { setSelect: [(chart) => brush(chart, events)], setCursor: [(c) => hover(c, events)] },
+export function msOf(px: number, { fromMs, toMs }: Range, widthPx: number): number {
+  return fromMs + ((px - EDGE_PX.left) / plotWidth(widthPx)) * (toMs - fromMs)
+}
+
+function plotWidth(widthPx: number): number {
+  return Math.max(1, widthPx - EDGE_PX.left - EDGE_PX.right)
+}
+
+/** The bars as one outline for each series, and what stands beside and below them. */
+export function drawHistogram(
+  { bars, stepSeconds, series }: Histogram,
+  range: Range,
+  widthPx: number,
+) {
+  const shown = bars.flatMap((start, index) => {
+    const startMs = Date.parse(start)
+    const left = Math.round(Math.max(EDGE_PX.left, pxOf(startMs, range, widthPx)))
+    const endPx = pxOf(startMs + stepSeconds * 1_000, range, widthPx)
+    const right = Math.round(Math.min(widthPx - EDGE_PX.right, endPx))
+    return right > left ? { index, left, right } : []
+  })
+  const sums = shown.map(({ index }) =>
+    series.reduce((sum, { counts }) => sum + (counts[index] ?? 0), 0),
+  )
+  const most = Math.max(1, ...sums)
+  const heightOf = (count: number) => Math.round((count / most) * PLOT_HEIGHT_PX)
+  const below = shown.map(() => 0)
+  const outlines = series.map(({ counts }) =>
+    shown
+      .map(({ index, left, right }, place) => {
+        const count = counts[index] ?? 0
+        if (count === 0) return ''
+        const bottom = below[place] ?? 0
+        below[place] = bottom + count
+        const topPx = FLOOR_PX - heightOf(bottom + count)
+        const bottomPx = FLOOR_PX - heightOf(bottom)
+        return `M${left} ${topPx}H${Math.max(left + 1, right - GAP_PX)}V${bottomPx}H${left}Z`
+      })
+      .join(''),
+  )
+  const { marks, stepMs } = timeMarks(range, plotWidth(widthPx), { spacePx: SPACE_PX.time })
+  return {
+    outlines,
+    counts: countMarks(most, PLOT_HEIGHT_PX, SPACE_PX.count).map((count) => ({
+      topPx: FLOOR_PX - heightOf(count),
+      words: COMPACT.format(count),
+    })),
+    times: marks.map((ms) => ({ leftPx: pxOf(ms, range, widthPx), words: timeLabel(ms, stepMs) })),
   }
-  return new uPlot(options, stack(histogram), place)
 }
-
-const bars = uPlot.paths.bars?.({ size: [1, Number.POSITIVE_INFINITY], align: 1, gap: 1 })
-
-function barSeries({ fill }: { fill: string }): uPlot.Series {
-  return { fill, width: 0, points: { show: false }, ...(bars && { paths: bars }) }
-}
-
-/** Times, then for each series the sum of it and all before it, the last one first. */
-export function stack({ bars: starts, series }: Histogram): uPlot.AlignedData {
-  const sums: number[][] = []
-  let below: readonly number[] = starts.map(() => 0)
-  for (const { counts } of series) {
-    const sum = below.map((count, index) => count + (counts[index] ?? 0))
-    sums.unshift(sum)
-    below = sum
-  }
-  return [starts.map((start) => Date.parse(start)), ...sums]
-}
-
-function brush(chart: uPlot, { onBrush }: ChartEvents): void {
-  const { left, width } = chart.select
-  if (width < BRUSH_PX_MIN) return
-  const fromMs = chart.posToVal(left, 'x')
-  const toMs = chart.posToVal(left + width, 'x')
-  chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
-  // Nobody aims at a millisecond in an hour.
-  const unitMs = toMs - fromMs > MINUTE_MS ? 1_000 : 1
-  onBrush(Math.floor(fromMs / unitMs) * unitMs, Math.ceil(toMs / unitMs) * unitMs)
-}
-
-function hover(chart: uPlot, { onHover }: ChartEvents): void {
-  const { left = -1 } = chart.cursor
-  onHover(left < 0 ? null : { leftPx: left + AXIS_PX.y, ms: chart.posToVal(left, 'x') })
-}
-
-function axesOf(scheme: Scheme): uPlot.Axis[] {
-  const { text, grid } = LINES[scheme]
-  const font = "11px 'Inter Variable', system-ui, sans-serif"
-  const common = { stroke: text, font, ticks: { show: false } }
-  return [
-    {
-      ...common,
-      size: AXIS_PX.x,
-      space: 90,
-      gap: 4,
-      grid: { show: false },
-      values: (_chart, splits, _axis, _space, stepMs) => splits.map((ms) => timeLabel(ms, stepMs)),
-    },
-    {
-      ...common,
-      size: AXIS_PX.y,
-      space: 34,
-      gap: 6,
-      incrs: WHOLE_STEPS,
-      grid: { stroke: grid, width: 1 },
-      values: (_chart, splits) => splits.map((count) => COMPACT.format(count)),
-    },
-  ]
-}
-
-/** There are no halves of events. */
-const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
-  [1, 2, 5].map((n) => n * 10 ** power),
-).flat()
 
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
 const DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' })
@@ -167,4 +120,15 @@ function timeLabel(ms: number, stepMs: number): string {
   if (stepMs < MINUTE_MS) return SECONDS.format(ms)
   const clock = CLOCK.format(ms)
   return clock === '00:00' ? DAY.format(ms) : clock
+}
+
+/** The time between two places, to the second: nobody aims at a millisecond in an hour. */
+export function brushedTime(fromPx: number, toPx: number, range: Range, widthPx: number): Range {
+  const fromMs = msOf(Math.min(fromPx, toPx), range, widthPx)
+  const toMs = msOf(Math.max(fromPx, toPx), range, widthPx)
+  const unitMs = toMs - fromMs > MINUTE_MS ? 1_000 : 1
+  return {
+    fromMs: Math.floor(fromMs / unitMs) * unitMs,
+    toMs: Math.ceil(toMs / unitMs) * unitMs,
+  }
 }

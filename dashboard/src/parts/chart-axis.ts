@@ -1,0 +1,46 @@
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS
+const YEAR_MS = 365 * DAY_MS
+
+/** There are no halves of what is counted. */
+const COUNT_STEPS = Array.from({ length: 12 }, (_, power) =>
+  [1, 2, 5].map((factor) => factor * 10 ** power),
+).flat()
+
+const TIME_STEPS_MS = [
+  // Up to half a second.
+  ...COUNT_STEPS.slice(0, 9),
+  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * SECOND_MS),
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS),
+  ...[1, 2, 3, 4, 6, 12].map((hours) => hours * HOUR_MS),
+  ...[1, 2, 3, 4, 5, 7, 14, 30, 60, 90, 180].map((days) => days * DAY_MS),
+]
+
+/** The counts that have a line, from 0: as close as `spacePx` lets them. */
+export function countMarks(most: number, heightPx: number, spacePx: number): number[] {
+  const step = COUNT_STEPS.find((count) => (count / most) * heightPx >= spacePx) ?? most
+  return Array.from({ length: Math.floor(most / step) + 1 }, (_, index) => index * step)
+}
+
+export type TimeMarks = { stepMs: number; marks: number[] }
+
+/** The times that have words below them: whole hours or days by the clock on the wall, which may change. */
+export function timeMarks(
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+  widthPx: number,
+  { spacePx, isUtc = false }: { spacePx: number; isUtc?: boolean },
+): TimeMarks {
+  const leastMs = ((toMs - fromMs) / Math.max(1, widthPx)) * spacePx
+  const stepMs = TIME_STEPS_MS.find((ms) => ms >= leastMs) ?? Math.ceil(leastMs / YEAR_MS) * YEAR_MS
+  const offsetOf = (ms: number) => (isUtc ? 0 : new Date(ms).getTimezoneOffset() * MINUTE_MS)
+  const marks: number[] = []
+  let wallMs = Math.ceil((fromMs - offsetOf(fromMs)) / stepMs) * stepMs
+  for (; marks.length <= widthPx / spacePx; wallMs += stepMs) {
+    const ms = wallMs + offsetOf(wallMs + offsetOf(wallMs))
+    if (ms > toMs) break
+    if (ms >= fromMs && ms !== marks.at(-1)) marks.push(ms)
+  }
+  return { stepMs, marks }
+}

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { countMarks, timeMarks } from '../src/parts/chart-axis.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+test('counts have whole steps from 0 that leave room for their words', () => {
+  assert.deepEqual(countMarks(1, 84, 34), [0, 1])
+  assert.deepEqual(countMarks(18, 84, 34), [0, 10])
+  assert.deepEqual(countMarks(1_000, 84, 34), [0, 500, 1_000])
+})
+
+test('times are whole hours or days by the clock on the wall, also when it is changed', () => {
+  const zone = process.env.TZ
+  process.env.TZ = 'Europe/Berlin'
+  try {
+    // The clock goes back on the night to the 25th.
+    const fromMs = Date.parse('2026-10-24T10:00:00Z')
+    const range = { fromMs, toMs: fromMs + 2 * DAY_MS }
+    const { stepMs, marks } = timeMarks(range, 480, { spacePx: 90 })
+    assert.equal(stepMs, 12 * HOUR_MS)
+    assert.deepEqual(
+      marks.map((ms) => new Date(ms).toISOString()),
+      [
+        '2026-10-24T10:00:00.000Z',
+        '2026-10-24T22:00:00.000Z',
+        '2026-10-25T11:00:00.000Z',
+        '2026-10-25T23:00:00.000Z',
+      ],
+    )
+  } finally {
+    if (zone === undefined) delete process.env.TZ
+    else process.env.TZ = zone
+  }
+})
+
+test('however long or short the time is, its marks lie within and leave room for their words', () => {
+  for (const spanMs of [5, 900, HOUR_MS, 36 * HOUR_MS, 90 * DAY_MS, 9_000 * 365 * DAY_MS]) {
+    for (const widthPx of [1, 300, 3_000]) {
+      const range = { fromMs: 1_790_000_123_456, toMs: 1_790_000_123_456 + spanMs }
+      const { marks } = timeMarks(range, widthPx, { spacePx: 90, isUtc: true })
+      assert(marks.length <= widthPx / 90 + 1, `${marks.length} marks on ${widthPx} px`)
+      assert(marks.every((ms) => ms >= range.fromMs && ms <= range.toMs))
+    }
+  }
+})
