@@ -1,5 +1,6 @@
-import './mantine.css'
-import './app.css'
+import '@mantine/core/styles/baseline.css'
+import '@mantine/core/styles/default-css-variables.css'
+import '@mantine/core/styles/global.css'
 import { MantineProvider } from '@mantine/core'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
@@ -8,6 +9,8 @@ import { createRoot } from 'react-dom/client'
 import { queryClient } from './api/query-client.ts'
 import { router } from './router.tsx'
 import { cssVariables, theme } from './theme.ts'
+// After the styles of Mantine's parts, which come with the parts.
+import './app.css'
 
 /** The page's policy lets styles in by a number that is new with every load. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name=style-nonce]')?.content ?? ''

@@ -17,7 +17,7 @@ const STAMP = join(DIST, '.sources')
  */
 export async function ensurePages(logger: Logger): Promise<string | null> {
   const stamp = stampOfSources()
-  const isBuilt = existsSync(join(DIST, 'index.html'))
+  const isBuilt = existsSync(join(DIST, 'explorer.html'))
   const isFresh = isBuilt && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === stamp
   if (isFresh || stamp === null) return isBuilt ? DIST : null
   const vite = findVite()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { prefersGzip } from './accept-encoding.ts'
+import { prefersBrotli, prefersGzip } from './accept-encoding.ts'
 
 const CASES: [header: string | undefined, isGzip: boolean][] = [
   [undefined, false],
@@ -31,5 +31,21 @@ const CASES: [header: string | undefined, isGzip: boolean][] = [
 for (const [header, isGzip] of CASES) {
   test(`Accept-Encoding ${JSON.stringify(header)} gets ${isGzip ? 'gzip' : 'the plain bytes'}`, () => {
     assert.equal(prefersGzip(header), isGzip)
+  })
+}
+
+const BROTLI_CASES: [header: string | undefined, isBrotli: boolean][] = [
+  [undefined, false],
+  ['gzip', false],
+  ['gzip, deflate, br, zstd', true],
+  ['br;q=0.5, gzip', false],
+  ['br;q=0, *', false],
+  ['*', true],
+  ['identity, br;q=0.9', false],
+]
+
+for (const [header, isBrotli] of BROTLI_CASES) {
+  test(`Accept-Encoding ${JSON.stringify(header)} gets ${isBrotli ? 'Brotli' : 'no Brotli'}`, () => {
+    assert.equal(prefersBrotli(header), isBrotli)
   })
 }

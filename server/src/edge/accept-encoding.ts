@@ -3,10 +3,24 @@
  * header, and when nothing we have would please, it gets the plain bytes.
  */
 export function prefersGzip(header: string | undefined): boolean {
+  const { gzip, identity } = readQualities(header)
+  return gzip > 0 && gzip >= identity
+}
+
+/** Whether it would rather have Brotli, which is smaller, than gzip and the plain bytes. */
+export function prefersBrotli(header: string | undefined): boolean {
+  const { brotli, gzip, identity } = readQualities(header)
+  return brotli > 0 && brotli >= gzip && brotli >= identity
+}
+
+function readQualities(header: string | undefined) {
   const qualities = parseQualities(header ?? '')
-  const others = qualities.get('*')
-  const gzip = qualities.get('gzip') ?? qualities.get('x-gzip') ?? others ?? 0
-  return gzip > 0 && gzip >= (qualities.get('identity') ?? 0)
+  const others = qualities.get('*') ?? 0
+  return {
+    brotli: qualities.get('br') ?? others,
+    gzip: qualities.get('gzip') ?? qualities.get('x-gzip') ?? others,
+    identity: qualities.get('identity') ?? 0,
+  }
 }
 
 function parseQualities(header: string): Map<string, number> {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { extname, join, relative, sep } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { prefersGzip } from './accept-encoding.ts'
+import { prefersBrotli, prefersGzip } from './accept-encoding.ts'
 
 const TYPES: Record<string, string> = {
   '.js': 'text/javascript; charset=utf-8',
@@ -14,19 +14,33 @@ const TYPES: Record<string, string> = {
 const PACKED_TYPES: ReadonlySet<string> = new Set(['.js', '.css', '.svg'])
 /** Names hold a digest of the content, so what has a name never changes. */
 const FOREVER = 'public, max-age=31536000, immutable'
+/** One program; where most people begin, its page names the files of the explorer as well. */
+const PAGES: Record<string, string> = {
+  '/': 'explorer.html',
+  '/app/explorer': 'explorer.html',
+  '/app': 'index.html',
+  '/app/*': 'index.html',
+}
 const NONCE_MARK = '%STYLE_NONCE%'
 
-type PageFile = { type: string; plain: Buffer; gzip: Buffer | null; isHashed: boolean }
+type PageFile = {
+  type: string
+  plain: Buffer
+  gzip: Buffer | null
+  /** Made with the pages: it takes seconds, which a start does not have. */
+  brotli: Buffer | null
+  isHashed: boolean
+}
 
 /**
  * The dashboard's pages: `/`, everything under `/app`, and what they are made of. The files are few and
  * small, so they are read once and kept. Without them a page says how to get them.
  */
 export function servePages(app: FastifyInstance, folder: string | null): void {
-  const index = folder === null ? MISSING_PAGE : readFileSync(join(folder, 'index.html'), 'utf8')
   const hidden = { schema: { hide: true } }
-  for (const path of ['/', '/app', '/app/*']) {
-    app.get(path, hidden, (_request, reply) => sendIndex(index, reply))
+  for (const [path, name] of Object.entries(PAGES)) {
+    const page = folder === null ? MISSING_PAGE : readFileSync(join(folder, name), 'utf8')
+    app.get(path, hidden, (_request, reply) => sendPage(page, reply))
   }
   if (folder === null) return
   for (const [path, file] of readFiles(folder)) {
@@ -42,12 +56,13 @@ function readFiles(folder: string): Map<string, PageFile> {
     const plain = readFileSync(path)
     const name = `/${relative(folder, path).split(sep).join('/')}`
     const gzip = PACKED_TYPES.has(extname(path)) ? gzipSync(plain, { level: 9 }) : null
-    files.set(name, { type, plain, gzip, isHashed: name.startsWith('/assets/') })
+    const brotli = existsSync(`${path}.br`) ? readFileSync(`${path}.br`) : null
+    files.set(name, { type, plain, gzip, brotli, isHashed: name.startsWith('/assets/') })
   }
   return files
 }
 
-function sendIndex(index: string, reply: FastifyReply): FastifyReply {
+function sendPage(page: string, reply: FastifyReply): FastifyReply {
   const nonce = randomBytes(16).toString('base64')
   return reply
     .headers({
@@ -57,7 +72,7 @@ function sendIndex(index: string, reply: FastifyReply): FastifyReply {
       'cache-control': 'no-cache',
     })
     .type('text/html; charset=utf-8')
-    .send(index.replaceAll(NONCE_MARK, nonce))
+    .send(page.replaceAll(NONCE_MARK, nonce))
 }
 
 /** Nothing from elsewhere, no script but our files, and no style but our files and what they add. */
@@ -75,20 +90,22 @@ function policyWith(nonce: string): string {
   ].join('; ')
 }
 
-function sendFile(
-  { type, plain, gzip, isHashed }: PageFile,
-  { headers }: FastifyRequest,
-  reply: FastifyReply,
-): FastifyReply {
-  const packed = prefersGzip(headers['accept-encoding']) ? gzip : null
+function sendFile(file: PageFile, { headers }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { coding, bytes } = choose(file, headers['accept-encoding'])
   return reply
     .headers({
-      'cache-control': isHashed ? FOREVER : 'no-cache',
+      'cache-control': file.isHashed ? FOREVER : 'no-cache',
       vary: 'accept-encoding',
-      ...(packed !== null && { 'content-encoding': 'gzip' }),
+      ...(coding !== null && { 'content-encoding': coding }),
     })
-    .type(type)
-    .send(packed ?? plain)
+    .type(file.type)
+    .send(bytes)
+}
+
+function choose({ plain, gzip, brotli }: PageFile, header: string | undefined) {
+  if (brotli !== null && prefersBrotli(header)) return { coding: 'br', bytes: brotli }
+  if (gzip !== null && prefersGzip(header)) return { coding: 'gzip', bytes: gzip }
+  return { coding: null, bytes: plain }
 }
 
 const MISSING_PAGE = `<!doctype html>
