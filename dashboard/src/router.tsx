@@ -5,6 +5,8 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
+import { queryClient } from './api/query-client.ts'
+import { SESSION_QUERY } from './api/session.ts'
 import { readCompanySearch } from './pages/company/usage-search.ts'
 import { readExplorerSearch } from './pages/explorer/explorer-search.ts'
 import { readExportsSearch } from './pages/exports/exports-search.ts'
@@ -30,7 +32,14 @@ const link = createRoute({
 })
 
 /** Everything behind the sign-in. */
-const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell })
+const shell = createRoute({
+  getParentRoute: () => root,
+  id: 'shell',
+  // Asked for while the page's own script is still on its way.
+  loader: () => void queryClient.prefetchQuery(SESSION_QUERY),
+  staleTime: Number.POSITIVE_INFINITY,
+  component: Shell,
+})
 
 const explorer = createRoute({
   getParentRoute: () => shell,

@@ -12,8 +12,10 @@ export type Components = components
 export const SESSION_KEY = ['session'] as const
 
 /** Who is signed in; null: nobody. */
+export const SESSION_QUERY = { queryKey: SESSION_KEY, queryFn: readSession, staleTime: 60_000 }
+
 export function useSessionQuery() {
-  return useQuery({ queryKey: SESSION_KEY, queryFn: readSession, staleTime: 60_000 })
+  return useQuery(SESSION_QUERY)
 }
 
 export async function readSession(): Promise<Session | null> {

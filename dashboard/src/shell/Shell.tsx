@@ -1,28 +1,41 @@
 import { Center, Loader } from '@mantine/core'
 import { Outlet } from '@tanstack/react-router'
+import { lazy, Suspense } from 'react'
 import { useSessionQuery } from '../api/session.ts'
-import { SignInPage } from '../pages/sign-in/SignInPage.tsx'
 import { PageFailure } from './Failure.tsx'
 import { Frame } from './Frame.tsx'
 import { SignedProvider } from './session-context.tsx'
 
+// Whoever is signed in never sees it.
+const SignInPage = lazy(async () => ({
+  default: (await import('../pages/sign-in/SignInPage.tsx')).SignInPage,
+}))
+
 /** The frame around every page, or the sign-in in its place: the address stays what was asked for. */
 export function Shell() {
   const { data: session, error, isPending, refetch } = useSessionQuery()
-  if (isPending) {
+  if (isPending) return <Waiting />
+  if (error) return <PageFailure error={error} reset={() => void refetch()} />
+  if (session === null) {
     return (
-      <Center mih="100vh">
-        <Loader size="sm" aria-label="Loading" />
-      </Center>
+      <Suspense fallback={<Waiting />}>
+        <SignInPage />
+      </Suspense>
     )
   }
-  if (error) return <PageFailure error={error} reset={() => void refetch()} />
-  if (session === null) return <SignInPage />
   return (
     <SignedProvider session={session}>
       <Frame>
         <Outlet />
       </Frame>
     </SignedProvider>
+  )
+}
+
+function Waiting() {
+  return (
+    <Center mih="100vh">
+      <Loader size="sm" aria-label="Loading" />
+    </Center>
   )
 }

@@ -4,42 +4,75 @@ import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
+import { PATIENCE_MS } from './visit.ts'
 
 const { annals, open, promise } = await startDashboard()
 
+const FIRST_BYTES_MAX = 300_000
 const SECOND_PAGES_BYTES_MAX = 10_000
+/** Most browsers take Brotli as well, which is less; the promise is for those that do not. */
+const GZIP_ONLY = { extraHTTPHeaders: { 'accept-encoding': 'gzip' } }
 
-promise('a second look at the explorer loads only the events anew', async () => {
+promise(
+  'a first look at the explorer is at most 300 kB in all, packed with gzip, and a second one loads only the events anew',
+  async () => {
+    const company = await annals.found()
+    await storeEvents(annals, company.workspaceKey, demoEvents({ count: 500, endMs: Date.now() }))
+    const member = await signInAs(annals, company, 'OWNER')
+    const load = await measureLoads(await open({ member, context: GZIP_ONLY }))
+    const first = await load()
+    const second = await load()
+    const said = `${first.pages} bytes of pages and ${first.data} bytes of data`
+    process.stdout.write(`a first look at the explorer: ${said}\n`)
+    assert.deepEqual([...first.codings].toSorted(), ['gzip', 'none'])
+    assert(first.pages > 50_000 && first.data > 1_000, `not all was counted: ${said}`)
+    assert(first.pages + first.data <= FIRST_BYTES_MAX, said)
+    assert(second.pages <= SECOND_PAGES_BYTES_MAX, `${second.pages} bytes the second time`)
+  },
+)
+
+promise('the next events are asked for when somebody scrolls, and not before', async () => {
   const company = await annals.found()
-  await storeEvents(annals, company.workspaceKey, demoEvents({ count: 500, endMs: Date.now() }))
+  await storeEvents(annals, company.workspaceKey, demoEvents({ count: 300, endMs: Date.now() }))
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
-  const load = await measureLoads(page)
-  const first = await load()
-  const second = await load()
-  const said = `${first.pages} bytes of pages and ${first.data} bytes of data`
-  // The aim for both together is 300 kB, which is not reached: told, and not promised.
-  process.stdout.write(`a first look at the explorer: ${said}\n`)
-  assert(first.pages > 50_000 && first.data > 1_000, `not all was counted: ${said}`)
-  assert(second.pages <= SECOND_PAGES_BYTES_MAX, `${second.pages} bytes the second time`)
+  const asked: string[] = []
+  page.on('request', (request) => {
+    const { pathname, searchParams } = new URL(request.url())
+    if (pathname === '/dashboard/events') asked.push(searchParams.has('cursor') ? 'next' : 'first')
+  })
+  await page.goto('/app/explorer?range=30d', { waitUntil: 'networkidle' })
+  await expect(page.getByRole('gridcell').first()).toBeVisible()
+  assert.deepEqual(asked, ['first'])
+  await page.mouse.wheel(0, 100)
+  await expect.poll(() => asked).toEqual(['first', 'next'])
+  // And so on to the oldest; the names of the columns are the first row.
+  await expect(async () => {
+    await page.keyboard.press('End')
+    const last = page.getByRole('row').last()
+    await expect(last).toHaveAttribute('aria-rowindex', '301', { timeout: 500 })
+  }).toPass({ timeout: PATIENCE_MS })
 })
 
-type Load = { pages: number; data: number }
+type Load = { pages: number; data: number; codings: Set<string> }
 
 /** Loads the explorer, until it shows what there is, and counts every byte that came, heads included. */
 async function measureLoads(page: Page): Promise<() => Promise<Load>> {
   const network = await page.context().newCDPSession(page)
   await network.send('Network.enable')
   const paths = new Map<string, string>()
-  let load: Load = { pages: 0, data: 0 }
+  let load: Load = { pages: 0, data: 0, codings: new Set() }
   network.on('Network.requestWillBeSent', ({ requestId, request }) => {
     paths.set(requestId, new URL(request.url).pathname)
+  })
+  network.on('Network.responseReceived', ({ response: { headers } }) => {
+    load.codings.add(headers['content-encoding'] ?? 'none')
   })
   network.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
     const isData = paths.get(requestId)?.startsWith('/dashboard/') === true
     load[isData ? 'data' : 'pages'] += encodedDataLength
   })
   return async () => {
-    load = { pages: 0, data: 0 }
+    load = { pages: 0, data: 0, codings: new Set() }
     await page.goto('/app/explorer?range=30d', { waitUntil: 'networkidle' })
     await expect(page.getByRole('gridcell', { name: 'user.login' }).first()).toBeVisible()
     await expect(page.getByRole('region', { name: 'Events over time' })).toContainText('500 events')

@@ -9,7 +9,7 @@ import type { Change } from './use-explorer.ts'
 import { useRowWindow } from './use-row-window.ts'
 
 export const ROW_PX = { usual: 34, small: 54 } as const
-/** So near to the end the next page is asked for. */
+/** So near to the end somebody who scrolls has the next page asked for. */
 const ASK_ROWS = 60
 
 type ListProps = {
@@ -21,6 +21,8 @@ type ListProps = {
   isBusy: boolean
   activeId: string | null
   openId: string | null
+  /** The pointer or the focus is on a row. */
+  onNear: () => unknown
   onOpen: (id: string) => void
   onFilter: (patch: SearchPatch) => void
   change: Change
@@ -33,8 +35,8 @@ type ListProps = {
 export function EventList(props: ListProps) {
   const { events, columns, isSmall, isBusy, activeId, openId, onMore, bodyRef, change } = props
   const rowPx = isSmall ? ROW_PX.small : ROW_PX.usual
-  const { first, last } = useRowWindow(bodyRef, { count: events.length, rowPx })
-  const isNearEnd = last + ASK_ROWS >= events.length
+  const { first, last, isScrolled } = useRowWindow(bodyRef, { count: events.length, rowPx })
+  const isNearEnd = last + (isScrolled ? ASK_ROWS : 0) >= events.length
   useEffect(() => {
     if (isNearEnd) onMore?.()
   }, [isNearEnd, onMore])
@@ -67,7 +69,11 @@ export function EventList(props: ListProps) {
         role="rowgroup"
         ref={bodyRef}
         className={classes.body}
-        onPointerOver={(event) => setHoveredId(rowIdOf(event))}
+        onFocus={props.onNear}
+        onPointerOver={(event) => {
+          setHoveredId(rowIdOf(event))
+          props.onNear()
+        }}
         onPointerLeave={() => setHoveredId(null)}
         style={{ height: events.length * rowPx }}
       >

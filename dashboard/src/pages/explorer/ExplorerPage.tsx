@@ -20,7 +20,7 @@ import { useOpenEvent } from './use-open-event.ts'
 
 const SMALL = '(max-width: 768px)'
 
-// Not a part of the first sight; it is here long before somebody has chosen a row.
+// Not a part of the first sight; it is fetched when somebody comes near a row.
 const loadPanel = () => import('./EventPanel.tsx')
 const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }))
 
@@ -28,9 +28,9 @@ const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }
 export function ExplorerPage() {
   const { session } = useSigned()
   const explorer = useExplorer()
-  const { search, filters, timeWindow, refreshes, refresh, change, isReady } = explorer
+  const { search, filters, timeWindow, refreshes, refresh, change } = explorer
   const { workspaceId } = filters
-  const isLive = isReady && search.live !== undefined
+  const isLive = search.live !== undefined
   const isSmall = useMediaQuery(SMALL, undefined, { getInitialValueInEffect: false }) ?? false
   const [dialog, setDialog] = useState<DialogName | null>(null)
   const body = useRef<HTMLDivElement>(null)
@@ -53,7 +53,6 @@ export function ExplorerPage() {
   )
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
-  useEffect(() => void loadPanel(), [])
   useTopOnNewQuestion(JSON.stringify([filters, search.range, search.from, search.to]))
 
   const isOffered = session.workspaces.some(
@@ -92,6 +91,7 @@ export function ExplorerPage() {
         activeId={opened.activeId}
         openId={opened.openId}
         bodyRef={body}
+        onNear={loadPanel}
         onOpen={opened.open}
         refresh={refresh}
       />

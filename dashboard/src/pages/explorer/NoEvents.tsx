@@ -1,31 +1,9 @@
 import { Stack, Text } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
-import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { useSigned } from '../../shell/session-context.tsx'
 import { FirstEventCommand, FirstEventWatch } from './FirstEvent.tsx'
-
-export type ChainCount = { events: number; archived: number }
-
-/** How many events there are at all; only asked once a list came out empty. */
-export function useChainCount(workspaceId: string | undefined, isAsked: boolean) {
-  return useQuery({
-    queryKey: ['events', 'at-all', workspaceId ?? null],
-    queryFn: async (): Promise<ChainCount> => {
-      const { chains } = await unwrap(client.GET('/dashboard/integrity'))
-      const own = chains.filter((chain) =>
-        workspaceId === undefined ? chain.kind === 'CUSTOMER' : chain.workspaceId === workspaceId,
-      )
-      return {
-        events: own.reduce((sum, { seq }) => sum + seq, 0),
-        archived: own.reduce((sum, { archivedSeq }) => sum + archivedSeq, 0),
-      }
-    },
-    enabled: isAsked,
-  })
-}
 
 /** A workspace that has never had one: how the first comes to be. */
 export function NoEvents({

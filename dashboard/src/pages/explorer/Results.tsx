@@ -1,21 +1,22 @@
 import { Button, Skeleton } from '@mantine/core'
-import { useCallback, useEffect } from 'react'
+import { lazy, Suspense, useCallback, useEffect } from 'react'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { EmptyResult } from './EmptyResult.tsx'
 import { EventList } from './EventList.tsx'
 import classes from './EventList.module.css'
 import { LOADED_EVENTS_MAX, type useEventPages } from './event-queries.ts'
 import type { ColumnName, Names } from './columns.ts'
 import type { ExplorerEvent } from './explorer-event.ts'
 import type { Chip, Filters } from './filters.ts'
-import { NoEvents, OnlyArchived, useChainCount } from './NoEvents.tsx'
 import { exactPatch, type TimeWindow } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 import type { useLiveEvents } from './use-live-events.ts'
 
 const SKELETON_ROWS = 12
+
+// Most lists have something in them.
+const NoResults = lazy(async () => ({ default: (await import('./NoResults.tsx')).NoResults }))
 
 type ResultsProps = {
   pages: ReturnType<typeof useEventPages>['pages']
@@ -32,6 +33,7 @@ type ResultsProps = {
   activeId: string | null
   openId: string | null
   bodyRef: React.RefObject<HTMLDivElement | null>
+  onNear: () => unknown
   onOpen: (id: string) => void
   refresh: () => void
   change: Change
@@ -43,17 +45,19 @@ export function Results(props: ResultsProps) {
   const { fetchNextPage, hasNextPage, isFetching, isPending, isPlaceholderData, error } = pages
   const more = useCallback(() => void fetchNextPage(), [fetchNextPage])
   const isEmpty = events.length === 0 && !isPending && !isPlaceholderData && error === null
-  const atAll = useChainCount(filters.workspaceId, isEmpty)
   if (isPending && error === null) return <ListSkeleton />
   if (error !== null && events.length === 0) return null
   if (isEmpty) {
-    if (atAll.data?.events === 0) {
-      return <NoEvents workspaceId={filters.workspaceId} onEvent={props.refresh} />
-    }
-    const isAllArchived = atAll.data !== undefined && atAll.data.events === atAll.data.archived
-    if (isAllArchived) return <OnlyArchived count={atAll.data?.archived ?? 0} />
     return (
-      <EmptyResult filters={filters} chips={props.chips} timeWindow={timeWindow} change={change} />
+      <Suspense fallback={<ListSkeleton />}>
+        <NoResults
+          filters={filters}
+          chips={props.chips}
+          timeWindow={timeWindow}
+          change={change}
+          onEvent={props.refresh}
+        />
+      </Suspense>
     )
   }
   return (
@@ -70,6 +74,7 @@ export function Results(props: ResultsProps) {
         isBusy={isPlaceholderData}
         activeId={props.activeId}
         openId={props.openId}
+        onNear={props.onNear}
         onOpen={props.onOpen}
         onFilter={change}
         change={change}

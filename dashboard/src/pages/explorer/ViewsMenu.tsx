@@ -1,18 +1,19 @@
 import { ActionIcon, Button, Popover, ScrollArea, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import { useMutation } from '@tanstack/react-query'
-import { useState } from 'react'
-import { client, unwrap } from '../../api/client.ts'
-import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { lazy, Suspense, useState } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import type { Change } from './use-explorer.ts'
-import { refreshViews, useViews, type View, viewPatch } from './views.ts'
+import { useViews, type View, viewPatch } from './views.ts'
 import classes from './ViewsMenu.module.css'
+
+// Behind the menu, so it is loaded when that is opened.
+const DeleteView = lazy(async () => ({ default: (await import('./DeleteView.tsx')).DeleteView }))
 
 /** Questions that somebody keeps; choosing one puts it into the address. */
 export function ViewsMenu({ viewId, change }: { viewId: string | undefined; change: Change }) {
   const [isOpen, { toggle, close }] = useDisclosure(false)
+  const [wasOpened, setOpened] = useState(false)
   const [doomed, setDoomed] = useState<View | null>(null)
   const views = useViews()
   const current = views.data?.find(({ id }) => id === viewId)
@@ -21,6 +22,7 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
       <Popover
         opened={isOpen}
         onDismiss={close}
+        onOpen={() => setOpened(true)}
         position="bottom-end"
         width={300}
         shadow="md"
@@ -65,11 +67,15 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
           </ScrollArea.Autosize>
         </Popover.Dropdown>
       </Popover>
-      <DeleteView
-        view={doomed}
-        onClose={() => setDoomed(null)}
-        onDeleted={(id) => id === viewId && change({ view: null }, { replace: true })}
-      />
+      {wasOpened && (
+        <Suspense>
+          <DeleteView
+            view={doomed}
+            onClose={() => setDoomed(null)}
+            onDeleted={(id) => id === viewId && change({ view: null }, { replace: true })}
+          />
+        </Suspense>
+      )}
     </>
   )
 }
@@ -106,45 +112,5 @@ function ViewLine({ view, isCurrent, onRun, onDelete }: LineProps) {
         </ActionIcon>
       )}
     </div>
-  )
-}
-
-function DeleteView({
-  view,
-  onClose,
-  onDeleted,
-}: {
-  view: View | null
-  onClose: () => void
-  onDeleted: (id: string) => void
-}) {
-  const remove = useMutation({
-    mutationFn: async ({ id }: View) => {
-      const params = { path: { viewId: id } }
-      await unwrap(client.DELETE('/dashboard/explorer/views/{viewId}', { params }))
-      return id
-    },
-    onSuccess: async (id) => {
-      onDeleted(id)
-      onClose()
-      await refreshViews()
-    },
-  })
-  return (
-    <ConfirmDialog
-      isOpen={view !== null}
-      onClose={onClose}
-      title={`Delete the view ${view?.name ?? ''}?`}
-      consequence={
-        view?.visibility === 'WORKSPACE'
-          ? 'It is gone for everybody who sees it. No event is touched.'
-          : 'It is gone from your list. No event is touched.'
-      }
-      name={null}
-      action="Delete"
-      isBusy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => view && remove.mutate(view)}
-    />
   )
 }

@@ -10,22 +10,27 @@ export type Histogram =
   paths['/dashboard/events/metrics/histogram']['get']['responses'][200]['content']['application/json']
 export type CountBy = 'category' | 'action'
 
-const PAGE_EVENTS = 100
+/** As many as a usual screen has room for, twice; a higher one asks on by itself. */
+const FIRST_PAGE_EVENTS = 50
+const NEXT_PAGE_EVENTS = 100
 /** What a browser holds with ease; whoever wants more narrows the time. */
 export const LOADED_EVENTS_MAX = 50_000
 /** Pages are many and large: those of a former question are soon let go. */
 const KEEP_MS = 60_000
 
-type Question = { filters: Filters; timeWindow: TimeWindow; refreshes: number; isReady: boolean }
+type Question = { filters: Filters; timeWindow: TimeWindow; refreshes: number }
 
 /** The events that are asked for, newest first, page by page. */
-export function useEventPages({ filters, timeWindow, refreshes, isReady }: Question) {
+export function useEventPages({ filters, timeWindow, refreshes }: Question) {
   const times = timesOf(timeWindow)
   const pages = useInfiniteQuery({
     queryKey: ['events', 'pages', filters, times, refreshes],
     queryFn: async ({ pageParam, signal }) => {
-      const cursor = pageParam === null ? {} : { cursor: pageParam }
-      const query = { limit: PAGE_EVENTS, ...times, ...filters, ...cursor }
+      const place =
+        pageParam === null
+          ? { limit: FIRST_PAGE_EVENTS }
+          : { limit: NEXT_PAGE_EVENTS, cursor: pageParam }
+      const query = { ...place, ...times, ...filters }
       const page: EventPage = await unwrap(
         client.GET('/dashboard/events', { params: { query }, signal }),
       )
@@ -33,9 +38,10 @@ export function useEventPages({ filters, timeWindow, refreshes, isReady }: Quest
     },
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }, all) =>
-      all.length * PAGE_EVENTS >= LOADED_EVENTS_MAX ? null : nextCursor,
+      FIRST_PAGE_EVENTS + (all.length - 1) * NEXT_PAGE_EVENTS >= LOADED_EVENTS_MAX
+        ? null
+        : nextCursor,
     placeholderData: keepPreviousData,
-    enabled: isReady,
     // Asking again would ask for every page; a refresh begins anew with the first.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: KEEP_MS,
@@ -45,7 +51,7 @@ export function useEventPages({ filters, timeWindow, refreshes, isReady }: Quest
   return { pages, loaded, hotSince: pages.data?.pages[0]?.hotSince ?? null }
 }
 
-export function useHistogram({ filters, timeWindow, refreshes, isReady }: Question, by: CountBy) {
+export function useHistogram({ filters, timeWindow, refreshes }: Question, by: CountBy) {
   return useQuery({
     queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, refreshes],
     queryFn: ({ signal }) =>
@@ -56,7 +62,6 @@ export function useHistogram({ filters, timeWindow, refreshes, isReady }: Questi
         }),
       ),
     placeholderData: keepPreviousData,
-    enabled: isReady,
     gcTime: KEEP_MS,
   })
 }

@@ -27,12 +27,10 @@ export function useExplorer() {
       ),
     [range, from, to, refreshes],
   )
-  // Until the address names a workspace nothing is asked for, or it would be asked for twice.
-  const isReady = search.workspaceId !== undefined
   const refresh = useCallback(() => setRefreshes((count) => count + 1), [])
   return useMemo(
-    () => ({ search, filters, timeWindow, refreshes, refresh, change, isReady }),
-    [search, filters, timeWindow, refreshes, refresh, change, isReady],
+    () => ({ search, filters, timeWindow, refreshes, refresh, change }),
+    [search, filters, timeWindow, refreshes, refresh, change],
   )
 }
 

@@ -5,18 +5,20 @@ const BEYOND_ROWS = 12
 /** The window moves by so many rows at once, so that most scrolling draws nothing at all. */
 const STEP_ROWS = 8
 
-export type RowWindow = { first: number; last: number }
+/** Whoever has not scrolled may be content with what is on the screen. */
+export type RowWindow = { first: number; last: number; isScrolled: boolean }
 
 /** Which rows of a list of equal ones are near the screen. The page scrolls, not the list. */
 export function useRowWindow(
   body: RefObject<HTMLElement | null>,
   { count, rowPx }: { count: number; rowPx: number },
 ): RowWindow {
-  const [rows, setRows] = useState<RowWindow>({ first: 0, last: 40 })
+  const [seenRows, setRows] = useState<RowWindow>({ first: 0, last: 40, isScrolled: false })
   const look = useCallback(() => {
     if (!body.current) return
     const topPx = body.current.getBoundingClientRect().top
-    const seen = windowAt({ topPx, screenPx: window.innerHeight, rowPx, count })
+    const rows = rowsAt({ topPx, screenPx: window.innerHeight, rowPx, count })
+    const seen = { ...rows, isScrolled: window.scrollY > 0 }
     setRows((before) => (isSame(before, seen) ? before : seen))
   }, [body, rowPx, count])
   useLayoutEffect(look, [look])
@@ -28,12 +30,12 @@ export function useRowWindow(
       window.removeEventListener('resize', look)
     }
   }, [look])
-  return rows
+  return seenRows
 }
 
 type Sight = { topPx: number; screenPx: number; rowPx: number; count: number }
 
-function windowAt({ topPx, screenPx, rowPx, count }: Sight): RowWindow {
+function rowsAt({ topPx, screenPx, rowPx, count }: Sight): Omit<RowWindow, 'isScrolled'> {
   const above = Math.floor(-topPx / rowPx) - BEYOND_ROWS
   const below = Math.ceil((screenPx - topPx) / rowPx) + BEYOND_ROWS
   const first = Math.max(0, Math.floor(above / STEP_ROWS) * STEP_ROWS)
@@ -42,5 +44,5 @@ function windowAt({ topPx, screenPx, rowPx, count }: Sight): RowWindow {
 }
 
 function isSame(a: RowWindow, b: RowWindow): boolean {
-  return a.first === b.first && a.last === b.last
+  return a.first === b.first && a.last === b.last && a.isScrolled === b.isScrolled
 }

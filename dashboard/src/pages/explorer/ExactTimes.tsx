@@ -1,0 +1,66 @@
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { type FormEvent, useState } from 'react'
+import { exactPatch, type TimeWindow } from './time-window.ts'
+import type { Change } from './use-explorer.ts'
+
+type ExactProps = { isOpen: boolean; onClose: () => void; timeWindow: TimeWindow; change: Change }
+
+/** A beginning and an end, to the second. */
+export function ExactTimes({ isOpen, ...props }: ExactProps) {
+  return (
+    <Modal opened={isOpen} onClose={props.onClose} title="Exact times" centered>
+      {isOpen && <ExactForm {...props} />}
+    </Modal>
+  )
+}
+
+function ExactForm({ timeWindow, change, onClose }: Omit<ExactProps, 'isOpen'>) {
+  const [from, setFrom] = useState(localText(timeWindow.fromMs))
+  const [to, setTo] = useState(localText(timeWindow.toMs))
+  const [fromMs, toMs] = [Date.parse(from), Date.parse(to)]
+  const isOrdered = fromMs < toMs
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (!isOrdered) return
+    change(exactPatch(fromMs, toMs))
+    onClose()
+  }
+  const common = { type: 'datetime-local', step: 1, required: true }
+  return (
+    <form onSubmit={submit}>
+      <Stack>
+        <TextInput
+          {...common}
+          label="From"
+          data-autofocus
+          value={from}
+          onChange={(event) => setFrom(event.currentTarget.value)}
+        />
+        <TextInput
+          {...common}
+          label="To, not included"
+          value={to}
+          onChange={(event) => setTo(event.currentTarget.value)}
+          error={from !== '' && to !== '' && !isOrdered && 'This is not after the beginning.'}
+        />
+        <Text size="xs" className="soft">
+          In your own time zone, {Intl.DateTimeFormat().resolvedOptions().timeZone}.
+        </Text>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" disabled={!isOrdered}>
+            Show
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+/** As a field for local time wants it. */
+function localText(ms: number): string {
+  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000
+  return new Date(ms - offsetMs).toISOString().slice(0, 19)
+}
