@@ -38,10 +38,7 @@ async function listFoundValues(
   query: OptionQuery & { contains: string },
 ): Promise<ValueCount[] | null> {
   const { workspaceId, field, contains, limit } = query
-  const listed = sql`
-    select v.value, v.events
-      from found join event_value v
-        on v.workspace_id = ${workspaceId} and v.field = ${field} and v.value = found.value`
+  const listed = lookedUp(query, sql`found`)
   const { rows } = await sql<(ValueCount | { value: null }) & { isCut: boolean }>`
     ${KEEP_PLAN}
     with ${changeParts(query)}, found as materialized (
@@ -86,10 +83,7 @@ async function listMarkedValues(db: Queryable, query: OptionQuery): Promise<Valu
     ), candidate as (
       select value, events from marked
       union select value, events from equal
-      union
-      select v.value, v.events
-        from change c join event_value v
-          on v.workspace_id = ${workspaceId} and v.field = ${field} and v.value = c.value
+      union ${lookedUp(query, sql`change`)}
     )
     select *, (select frequent_from - is_low::int from bound) as "certainFrom"
       from (${summed(sql`select value, events from candidate`, limit)}) as first`.execute(db)
@@ -129,6 +123,23 @@ export async function countValues(
             union all select value, events from change where ${isOne}) as c
      group by value`.execute(db)
   return rows
+}
+
+/**
+ * The counts of these values, one by one. A join could be turned around by a plan that was made when
+ * the list was empty: then every value of the list would be compared with every one of these.
+ */
+function lookedUp(
+  { workspaceId, field }: OptionQuery,
+  values: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  return sql`
+    select v.value, v.events
+      from ${values} as wanted
+     cross join lateral (
+       select value, events from event_value
+        where workspace_id = ${workspaceId} and field = ${field} and value = wanted.value
+       offset 0) as v`
 }
 
 /** What is listed with what changed. Not by a join: of either side there may be many. */

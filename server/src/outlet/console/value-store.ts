@@ -48,8 +48,10 @@ export async function findTextMatches(
                  where workspace_id = ${workspaceId} and field = any (${SEARCHED_FIELDS}::text[])
                    and ${holds(text)}
                  limit ${limit + 1}) as found
-          join event_value v
-            on v.workspace_id = ${workspaceId} and v.field = found.field and v.value = found.value
+         cross join lateral (
+           select field, value, events from event_value
+            where workspace_id = ${workspaceId} and field = found.field and value = found.value
+           offset 0) as v
       ) as m on true`.execute(db)
   const matches = rows.flatMap(({ field, value, events }) =>
     field === null ? [] : [{ field, value, events }],
