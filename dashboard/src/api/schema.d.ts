@@ -193,7 +193,7 @@ export interface paths {
         };
         /**
          * Suggest values of a filter
-         * @description Exact counts. `from` and `to`, which go together, are for category and action; the other fields are counted over all hot events.
+         * @description Exact counts. `from` and `to`, which go together, are for category and action, and so is `not`, which goes with them; the other fields are counted over all hot events.
          */
         get: operations["listFilterOptions"];
         put?: never;
@@ -3053,6 +3053,8 @@ export interface operations {
                 resourceId?: string;
                 /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                 text?: string;
+                /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                not?: string[];
                 /** @description Needs `from` and `to`, at most 24 hours apart. */
                 traceId?: string;
             };
@@ -3423,6 +3425,8 @@ export interface operations {
                 from?: string;
                 /** @description Exclusive. */
                 to?: string;
+                /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                not?: string[];
             };
             header?: never;
             path?: never;
@@ -3592,6 +3596,8 @@ export interface operations {
                 resourceId?: string;
                 /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                 text?: string;
+                /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                not?: string[];
                 /** @description Needs `from` and `to`, at most 24 hours apart. */
                 traceId?: string;
             };
@@ -3764,6 +3770,8 @@ export interface operations {
                 resourceId?: string;
                 /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                 text?: string;
+                /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                not?: string[];
             };
             header?: never;
             path?: never;
@@ -3976,6 +3984,8 @@ export interface operations {
                                 traceId?: string;
                                 /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                                 text?: string;
+                                /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                                not?: string[];
                                 /** @description How the page shows it; the server keeps it as it is. */
                                 columns?: string[];
                                 /**
@@ -4122,6 +4132,8 @@ export interface operations {
                         traceId?: string;
                         /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                         text?: string;
+                        /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                        not?: string[];
                         /** @description How the page shows it; the server keeps it as it is. */
                         columns?: string[];
                         /**
@@ -4174,6 +4186,8 @@ export interface operations {
                             traceId?: string;
                             /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                             text?: string;
+                            /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                            not?: string[];
                             /** @description How the page shows it; the server keeps it as it is. */
                             columns?: string[];
                             /**
@@ -4630,6 +4644,8 @@ export interface operations {
                         traceId?: string;
                         /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                         text?: string;
+                        /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                        not?: string[];
                         /** @description How the page shows it; the server keeps it as it is. */
                         columns?: string[];
                         /**
@@ -4682,6 +4698,8 @@ export interface operations {
                             traceId?: string;
                             /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                             text?: string;
+                            /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                            not?: string[];
                             /** @description How the page shows it; the server keeps it as it is. */
                             columns?: string[];
                             /**
@@ -5198,6 +5216,8 @@ export interface operations {
                                 traceId?: string;
                                 /** @description Of an export made in the dashboard: contained in category, action, actor id, actor e-mail, resource type or resource id. */
                                 text?: string;
+                                /** @description Of an export made in the dashboard: values that were left out, such as `category:billing`. */
+                                not?: string[];
                             };
                             /** @description The smaller of `limit` and what the plan allows. */
                             rowLimit: string;
@@ -5380,6 +5400,8 @@ export interface operations {
                         traceId?: string;
                         /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                         text?: string;
+                        /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                        not?: string[];
                     };
                     /** @description Rows at most; the plan may allow fewer. */
                     limit?: number;
@@ -5438,6 +5460,8 @@ export interface operations {
                             traceId?: string;
                             /** @description Of an export made in the dashboard: contained in category, action, actor id, actor e-mail, resource type or resource id. */
                             text?: string;
+                            /** @description Of an export made in the dashboard: values that were left out, such as `category:billing`. */
+                            not?: string[];
                         };
                         /** @description The smaller of `limit` and what the plan allows. */
                         rowLimit: string;
@@ -5815,6 +5839,8 @@ export interface operations {
                         traceId?: string;
                         /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                         text?: string;
+                        /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                        not?: string[];
                     };
                     /** @description Rows at most; the plan may allow fewer. */
                     limit?: number;
@@ -6101,6 +6127,8 @@ export interface operations {
                             traceId?: string;
                             /** @description Of an export made in the dashboard: contained in category, action, actor id, actor e-mail, resource type or resource id. */
                             text?: string;
+                            /** @description Of an export made in the dashboard: values that were left out, such as `category:billing`. */
+                            not?: string[];
                         };
                         /** @description The smaller of `limit` and what the plan allows. */
                         rowLimit: string;
@@ -6461,6 +6489,8 @@ export interface operations {
                             traceId?: string;
                             /** @description Of an export made in the dashboard: contained in category, action, actor id, actor e-mail, resource type or resource id. */
                             text?: string;
+                            /** @description Of an export made in the dashboard: values that were left out, such as `category:billing`. */
+                            not?: string[];
                         };
                         /** @description The smaller of `limit` and what the plan allows. */
                         rowLimit: string;
@@ -6744,6 +6774,8 @@ export interface operations {
                             traceId?: string;
                             /** @description Of an export made in the dashboard: contained in category, action, actor id, actor e-mail, resource type or resource id. */
                             text?: string;
+                            /** @description Of an export made in the dashboard: values that were left out, such as `category:billing`. */
+                            not?: string[];
                         };
                         /** @description The smaller of `limit` and what the plan allows. */
                         rowLimit: string;
@@ -7034,6 +7066,8 @@ export interface operations {
                                     traceId?: string;
                                     /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                                     text?: string;
+                                    /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                                    not?: string[];
                                 };
                                 /** @description Rows at most; the plan may allow fewer. */
                                 limit?: number;
@@ -7189,6 +7223,8 @@ export interface operations {
                             traceId?: string;
                             /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                             text?: string;
+                            /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                            not?: string[];
                         };
                         /** @description Rows at most; the plan may allow fewer. */
                         limit?: number;
@@ -7256,6 +7292,8 @@ export interface operations {
                                 traceId?: string;
                                 /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                                 text?: string;
+                                /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                                not?: string[];
                             };
                             /** @description Rows at most; the plan may allow fewer. */
                             limit?: number;
@@ -7720,6 +7758,8 @@ export interface operations {
                             traceId?: string;
                             /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                             text?: string;
+                            /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                            not?: string[];
                         };
                         /** @description Rows at most; the plan may allow fewer. */
                         limit?: number;
@@ -7787,6 +7827,8 @@ export interface operations {
                                 traceId?: string;
                                 /** @description Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case. */
                                 text?: string;
+                                /** @description Values to leave out, each as the field’s name, a colon and the value: `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. An event without a value there is not left out. */
+                                not?: string[];
                             };
                             /** @description Rows at most; the plan may allow fewer. */
                             limit?: number;
@@ -8065,6 +8107,8 @@ export interface operations {
                             traceId?: string;
                             /** @description Of an export made in the dashboard: contained in category, action, actor id, actor e-mail, resource type or resource id. */
                             text?: string;
+                            /** @description Of an export made in the dashboard: values that were left out, such as `category:billing`. */
+                            not?: string[];
                         };
                         /** @description The smaller of `limit` and what the plan allows. */
                         rowLimit: string;

@@ -2,6 +2,7 @@ import { ApiError } from '../errors.ts'
 import type { EventFilter } from '../ledger/event-filter.ts'
 import { parseId } from '../platform/id.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
+import { readExclusions } from './exclusion-text.ts'
 
 /** A filter as a caller writes it, in a query or in a body. Its schema was checked. */
 export type FilterInput = {
@@ -16,6 +17,7 @@ export type FilterInput = {
   resourceId?: string
   traceId?: string
   text?: string
+  not?: readonly string[]
 }
 
 /** `fromPath` is where `from` stands: a parameter's name, or a pointer into the body. */
@@ -40,5 +42,6 @@ export function readFilter(input: FilterInput, { fromPath }: { fromPath: string 
     resourceId: input.resourceId ?? null,
     traceId: input.traceId?.toLowerCase() ?? null,
     text: input.text ?? null,
+    excluded: readExclusions(input.not ?? []),
   }
 }

@@ -2,6 +2,7 @@ import type { Static } from 'typebox'
 import { EXPORT_FAILURES, type ExportJob } from '../outlet/export/export-job.ts'
 import type { Preflight } from '../outlet/export/preflight.ts'
 import { formatUtcMs } from '../platform/utc-time.ts'
+import { exclusionText } from './exclusion-text.ts'
 import type { ExportRecord, PreflightAnswer } from './schema/export.ts'
 
 /** A job as it is shown. Counts are decimal text, as in the contract. */
@@ -30,15 +31,15 @@ export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
   }
 }
 
-/** Those that were given, as they can be sent again; `traceId` and `text` in the dashboard alone. */
+/** Those that were given, as they can be sent again; `traceId`, `text` and `not` in the dashboard alone. */
 function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
-  const { fromMs, toMs, ...others } = filter
+  const { fromMs, toMs, excluded, ...others } = filter
   const given: Record<string, string> = {}
   if (fromMs !== null) given['from'] = formatUtcMs(fromMs)
   if (toMs !== null) given['to'] = formatUtcMs(toMs)
   if (filterWorkspaceId !== null) given['workspaceId'] = filterWorkspaceId
   for (const [name, value] of Object.entries(others)) if (value !== null) given[name] = value
-  return given
+  return { ...given, ...(excluded !== null && { not: excluded.map(exclusionText) }) }
 }
 
 export function preflightAnswer(preflight: Preflight): Static<typeof PreflightAnswer> {

@@ -2,6 +2,7 @@ import type { FastifySchemaCompiler } from 'fastify'
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { ApiError, type ErrorDetail } from '../errors.ts'
+import { EXCLUSION_RULE } from './exclusion-text.ts'
 
 const DETAILS_MAX = 20
 
@@ -9,14 +10,18 @@ type Fault = { keyword: string; instancePath: string; params: object; message: s
 
 /**
  * Fastify's validator, by TypeBox: nothing is coerced or dropped in a body. Query strings are text
- * by nature, so a parameter whose schema is an integer is read as one, in plain decimal only.
+ * by nature, so a parameter whose schema is an integer is read as one, in plain decimal only, and one
+ * whose schema is a list may be repeated.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const validator = Compile(schema)
-  const integers = httpPart === 'querystring' ? integerNames(schema) : []
+  const isQuery = httpPart === 'querystring'
+  const integers = isQuery ? namesOfType(schema, 'integer') : []
+  const lists = isQuery ? namesOfType(schema, 'array') : []
+  const isTextOnly = integers.length === 0 && lists.length === 0
   return (input: unknown) => {
-    const value = integers.length > 0 ? readIntegers(input, integers) : input
-    const faulty = httpPart === 'querystring' ? faultyParameters(input) : []
+    const value = isTextOnly ? input : readParameters(input, { integers, lists })
+    const faulty = isQuery ? faultyParameters(input, lists) : []
     if (faulty.length === 0 && validator.Check(value)) return { value }
     const details =
       faulty.length > 0 ? faulty : describe(validator.Errors(value), httpPart ?? 'body')
@@ -42,33 +47,37 @@ function summary([first, ...others]: readonly ErrorDetail[]): string {
   return `The request does not match the schema: ${first.path || 'the body'} ${first.message}${more}.`
 }
 
-function integerNames(schema: object): string[] {
+function namesOfType(schema: object, type: string): string[] {
   if (!('properties' in schema) || typeof schema.properties !== 'object') return []
   return Object.entries(schema.properties ?? {})
-    .filter(([, property]) => property?.type === 'integer')
+    .filter(([, property]) => property?.type === type)
     .map(([name]) => name)
 }
 
-function readIntegers(input: unknown, names: readonly string[]): unknown {
+function readParameters(
+  input: unknown,
+  { integers, lists }: { integers: readonly string[]; lists: readonly string[] },
+): unknown {
   if (typeof input !== 'object' || input === null) return input
-  return Object.fromEntries(
-    Object.entries(input).map(([name, value]) =>
-      names.includes(name) && typeof value === 'string' && /^-?(0|[1-9]\d{0,14})$/.test(value)
-        ? [name, Number(value)]
-        : [name, value],
-    ),
-  )
+  const read = (name: string, value: unknown) => {
+    if (typeof value !== 'string') return value
+    if (lists.includes(name)) return [value]
+    const isInteger = integers.includes(name) && /^-?(0|[1-9]\d{0,14})$/.test(value)
+    return isInteger ? Number(value) : value
+  }
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, read(name, value)]))
 }
 
 /**
  * What no schema says: the query parser makes a list of a repeated parameter, and no text of ours
  * holds U+0000, which the database would refuse with an error of its own.
  */
-function faultyParameters(input: unknown): ErrorDetail[] {
+function faultyParameters(input: unknown, lists: readonly string[]): ErrorDetail[] {
   const details: ErrorDetail[] = []
   for (const [name, value] of Object.entries(input ?? {})) {
-    if (Array.isArray(value)) details.push({ path: name, message: 'must be given once' })
-    else if (typeof value === 'string' && value.includes('\0')) {
+    if (Array.isArray(value) && !lists.includes(name)) {
+      details.push({ path: name, message: 'must be given once' })
+    } else if ([value].flat().some((text) => typeof text === 'string' && text.includes('\0'))) {
       details.push({ path: name, message: 'must not contain the character U+0000' })
     }
   }
@@ -117,6 +126,7 @@ const FORMAT_MESSAGES: Record<string, string> = {
   uuid: 'must be a uuid',
   email: 'must be an e-mail address',
   uri: 'must be an absolute address',
+  exclusion: EXCLUSION_RULE,
   'date-time':
     'must be an RFC 3339 date-time with an offset, such as 2026-03-01T12:00:00Z (in a query write + as %2B)',
 }

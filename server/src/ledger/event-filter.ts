@@ -1,5 +1,6 @@
 import type { ProjectId } from '../platform/id.ts'
 import type { EventFacets, SealedEvent } from './event.ts'
+import type { Exclusion } from './exclusion.ts'
 import { facetsOf } from './facets.ts'
 import { foldCase } from './fold-case.ts'
 
@@ -22,6 +23,8 @@ export type EventFilter = EventFacets & {
    * match either case, and every other character itself.
    */
   text: string | null
+  /** Those that have one of these values are not meant. As `orderExclusions` gives them. */
+  excluded: readonly Exclusion[] | null
 }
 
 export const NO_FILTER: EventFilter = {
@@ -36,6 +39,7 @@ export const NO_FILTER: EventFilter = {
   resourceId: null,
   traceId: null,
   text: null,
+  excluded: null,
 }
 
 /** The fields that are compared for equality, in the order a cursor names them. */
@@ -57,6 +61,8 @@ export function filterText(filter: EventFilter): string {
     filter.toMs,
     ...EQUALITY_FIELDS.map((name) => filter[name]),
     filter.text,
+    // Only where there are some: a cursor of a filter without them stays what it was.
+    ...(filter.excluded ?? []).map(({ field, value }) => [field, value]),
   ])
 }
 
@@ -69,10 +75,11 @@ export function matchesFilter(event: SealedEvent, filter: EventFilter): boolean 
   if (filter.projectId !== null && event.projectId !== filter.projectId) return false
   if (filter.traceId !== null && event.traceId !== filter.traceId) return false
   const wanted = FACET_FIELDS.filter((name) => filter[name] !== null)
-  if (wanted.length === 0 && filter.text === null) return true
-  const facets = facetsOf(event.actor, event.resource)
-  if (!wanted.every((name) => facets[name] === filter[name])) return false
-  return filter.text === null || holdsText({ ...event, ...facets }, filter.text)
+  if (wanted.length === 0 && filter.text === null && filter.excluded === null) return true
+  const values = { ...event, ...facetsOf(event.actor, event.resource) }
+  if (!wanted.every((name) => values[name] === filter[name])) return false
+  if (filter.excluded?.some(({ field, value }) => values[field] === value)) return false
+  return filter.text === null || holdsText(values, filter.text)
 }
 
 /** Where a free text is looked for. */

@@ -9,6 +9,7 @@ import {
   SEARCHED_FIELDS,
   type SearchedField,
 } from './event-filter.ts'
+import { type ExcludedField, type Exclusion, valuesByField } from './exclusion.ts'
 import { foldCase } from './fold-case.ts'
 
 /** A place in the order of a page: newest first by timestamp, then id. */
@@ -115,7 +116,8 @@ export function hotFromCondition(filter: EventFilter, hotFromId: string): RawBui
 function isPlanKept(filter: EventFilter, after: PagePlace | null): boolean {
   const hasTwoEnds = filter.fromMs !== null && (filter.toMs !== null || after !== null)
   const count = EQUALITY_FIELDS.filter((name) => filter[name] !== null).length
-  return count <= 1 && !hasTwoEnds && filter.traceId === null && filter.text === null
+  const isPlain = filter.traceId === null && filter.text === null && filter.excluded === null
+  return count <= 1 && !hasTwoEnds && isPlain
 }
 
 const ROUNDED_LIMITS = [51, 201] as const
@@ -173,7 +175,19 @@ export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
   if (filter.resourceId !== null) conditions.push(sql`resource_id = ${filter.resourceId}`)
   if (filter.traceId !== null) conditions.push(sql`trace_id = ${filter.traceId}::uuid`)
   if (filter.text !== null) conditions.push(textCondition(filter.text))
+  if (filter.excluded !== null) conditions.push(...excludedConditions(filter.excluded))
   return conditions
+}
+
+/**
+ * "Is not true" holds for a row without a value too. The values of a field are one parameter, so that
+ * there are few spellings however many values there are.
+ */
+function excludedConditions(excluded: readonly Exclusion[]): RawBuilder<unknown>[] {
+  return [...valuesByField(excluded)].map(([field, values]) => {
+    const type = field === 'projectId' ? sql`uuid[]` : sql`text[]`
+    return sql`(${EXCLUDED_COLUMNS[field]} = any (${values}::${type})) is not true`
+  })
 }
 
 /** The columns are `collate "C"`, so `lower` folds A to Z alone, as `foldCase` does. */
@@ -193,6 +207,11 @@ export const SEARCHED_COLUMNS: Record<SearchedField, RawBuilder<unknown>> = {
   actorEmail: sql`actor_email`,
   resourceType: sql`resource_type`,
   resourceId: sql`resource_id`,
+}
+
+const EXCLUDED_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
+  ...SEARCHED_COLUMNS,
+  projectId: sql`project_id`,
 }
 
 /** A timestamp is at most a day ahead of its receipt, so `from` says which partitions can hold it. */

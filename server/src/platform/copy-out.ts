@@ -101,5 +101,6 @@ function literal(value: unknown): string {
     return `(timestamptz 'epoch' + ${value.getTime()} * interval '1 millisecond')`
   }
   if (typeof value === 'string') return escapeLiteral(value)
+  if (Array.isArray(value)) return `array[${value.map(literal).join(', ')}]`
   throw new TypeError('a value that has no literal')
 }

@@ -7,10 +7,13 @@ import { Database } from '../../src/platform/pg.ts'
 import type { Member } from './dashboard.ts'
 import type { Answer, TestApp } from './start-app.ts'
 
+/** A list is a parameter that is repeated. */
+export type Parameters = Record<string, string | readonly string[]>
+
 /** Every event that the explorer shows, page by page. */
 export async function walkExplorer(
   member: Member,
-  parameters: Record<string, string> = {},
+  parameters: Parameters = {},
 ): Promise<Answer['json'][]> {
   const events: Answer['json'][] = []
   let cursor: string | null = null
@@ -27,23 +30,23 @@ export async function walkExplorer(
   return events
 }
 
-export function explore(member: Member, parameters: Record<string, string> = {}): Promise<Answer> {
+export function explore(member: Member, parameters: Parameters = {}): Promise<Answer> {
   return member.call('GET', `/dashboard/events${search(parameters)}`)
 }
 
-export function readHistogram(
-  member: Member,
-  parameters: Record<string, string> = {},
-): Promise<Answer> {
+export function readHistogram(member: Member, parameters: Parameters = {}): Promise<Answer> {
   return member.call('GET', `/dashboard/events/metrics/histogram${search(parameters)}`)
 }
 
-export function readOptions(member: Member, parameters: Record<string, string>): Promise<Answer> {
+export function readOptions(member: Member, parameters: Parameters): Promise<Answer> {
   return member.call('GET', `/dashboard/events/filter-options${search(parameters)}`)
 }
 
-function search(parameters: Record<string, string>): string {
-  const text = new URLSearchParams(parameters).toString()
+export function search(parameters: Parameters): string {
+  const pairs = Object.entries(parameters).flatMap(([name, values]) =>
+    [values].flat().map((value): [string, string] => [name, value]),
+  )
+  const text = new URLSearchParams(pairs).toString()
   return text === '' ? '' : `?${text}`
 }
 

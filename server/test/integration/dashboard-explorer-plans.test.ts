@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { listEvents } from '../../src/ledger/event-store.ts'
+import type { Exclusion } from '../../src/ledger/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot-floor.ts'
 import { countIn, countOut, listBehind } from '../../src/ledger/rollup-store.ts'
 import { advanceRollup } from '../../src/ledger/rollup.ts'
@@ -78,6 +80,12 @@ const matches = [
   { field: 'resourceType' as const, value: 'type 4', events: 40 },
 ]
 
+const excluded: Exclusion[] = [
+  { field: 'category', value: 'category 3' },
+  { field: 'category', value: 'category 7' },
+]
+const excludedActor: Exclusion[] = [...excluded, { field: 'actorId', value: 'actor 7' }]
+
 const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   [
     'where hot events begin',
@@ -89,6 +97,24 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
     'counts of one category',
     (on) =>
       countByRollup(on, { ...counted, filter: { ...counted.filter, category: 'category 7' } }),
+  ],
+  [
+    'counts without some categories',
+    (on) => countByRollup(on, { ...counted, filter: { ...counted.filter, excluded } }),
+  ],
+  [
+    'counts without an actor',
+    (on) =>
+      countByIndex(on, { ...counted, filter: { ...counted.filter, excluded: excludedActor } }),
+  ],
+  [
+    'a page without some categories and an actor',
+    (on) =>
+      listEvents(on, {
+        ...page,
+        hotFromId: hot.fromId,
+        filter: { ...NO_FILTER, ...range, excluded: excludedActor },
+      }),
   ],
   [
     'counts of one actor',

@@ -18,8 +18,10 @@ export function createStoredReader<const T extends TSchema>(
   schema: T,
   nothing: Static<T>,
 ): (stored: unknown) => StoredInput<Static<T>> {
-  const parse = createParser(schema)
+  // Not before it is needed: what is compiled while modules load does not know our formats yet.
+  let parse: ReturnType<typeof createParser<T>> | null = null
   return (stored) => {
+    parse ??= createParser(schema)
     let rest = stored
     const unusable = new Set<string>()
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {

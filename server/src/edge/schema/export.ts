@@ -75,6 +75,12 @@ const StoredFilters = Type.Object(
           'Of an export made in the dashboard: contained in category, action, actor id, actor e-mail, resource type or resource id.',
       }),
     ),
+    not: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          'Of an export made in the dashboard: values that were left out, such as `category:billing`.',
+      }),
+    ),
   },
   STRICT,
 )

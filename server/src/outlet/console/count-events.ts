@@ -58,15 +58,17 @@ function eventsOf(matches: readonly TextMatch[], isMeant: (match: TextMatch) => 
   return matches.filter(isMeant).reduce((sum, { events }) => sum + events, 0)
 }
 
-/** The roll-up knows time, category and action. */
+/** The roll-up knows time, category and action, asked for or left out. */
 export function isRolledUp({
   fromMs: _from,
   toMs: _to,
   category: _c,
   action: _a,
+  excluded,
   ...others
 }: EventFilter) {
-  return Object.values(others).every((value) => value === null)
+  const isKnown = (excluded ?? []).every(({ field }) => field === 'category' || field === 'action')
+  return isKnown && Object.values(others).every((value) => value === null)
 }
 
 /** Counts of several workspaces as those of one. */

@@ -1,4 +1,4 @@
-import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { type EventFilter, NO_FILTER } from '../../ledger/event-filter.ts'
 import { foldCase } from '../../ledger/fold-case.ts'
 import type { ValueField } from '../../ledger/rollup-store.ts'
 import { countEvents } from './count-events.ts'
@@ -12,6 +12,8 @@ export type OptionsWish = {
   contains: string | null
   /** For category and action; the other fields are counted over all that is hot. */
   range: TimeRange | null
+  /** Events that are left out of the counts; for what is counted within a range alone. */
+  excluded: EventFilter['excluded']
   limit: number
 }
 
@@ -61,12 +63,12 @@ async function countOptions(
   scope: Scope,
   wish: CountedWish,
 ): Promise<ValueCount[]> {
-  const { field, contains, range } = wish
+  const { field, contains, range, excluded } = wish
   const limit = limitOf(scope, wish)
   const count = async (values: readonly string[] | null) => {
     const lists = await countEvents(searches, scope, {
       range,
-      filter: NO_FILTER,
+      filter: { ...NO_FILTER, excluded },
       by: field,
       stepS: null,
       values,

@@ -31,9 +31,11 @@ export async function planTextSearch(
     limit: MATCHES_MAX,
   })
   if (!isComplete) return { kind: 'scan', matches: null, seenSeq, events: 0 }
-  // Another value of the same field is asked for: no event has both.
+  // Another value of the same field is asked for, or this one is left out: no event has it.
   const possible = matches.filter(
-    ({ field, value }) => filter[field] === null || filter[field] === value,
+    ({ field, value }) =>
+      (filter[field] === null || filter[field] === value) &&
+      !filter.excluded?.some((exclusion) => exclusion.field === field && exclusion.value === value),
   )
   const events = possible.reduce((sum, match) => sum + match.events, 0)
   const isFew = possible.length <= MATCHES_FEW || events <= eventsMax

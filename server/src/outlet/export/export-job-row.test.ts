@@ -19,6 +19,12 @@ test('filters come back from the table as they were written', () => {
     resourceId: 'r',
     traceId: '0'.repeat(32),
     text: 'x',
+    excluded: [
+      { field: 'action' as const, value: 'login' },
+      { field: 'projectId' as const, value: newId<'project'>() },
+      { field: 'actorId' as const, value: '' },
+      { field: 'actorId' as const, value: 'a:b' },
+    ],
   }
   for (const filter of [full, NO_FILTER]) {
     for (const filterWorkspaceId of [workspaceId, null]) {
@@ -32,6 +38,11 @@ test('a filter that was not written is none', () => {
   assert.deepEqual(readFilters({}), { filter: NO_FILTER, filterWorkspaceId: null })
 })
 
+test('a job that leaves nothing out is written as before, for nodes that know no exclusions', () => {
+  const written = writeFilters({ filter: NO_FILTER, filterWorkspaceId: null })
+  assert(!written.includes('excluded'))
+})
+
 test('filters that no program of ours writes are not guessed at', () => {
   const broken = [
     null,
@@ -43,6 +54,11 @@ test('filters that no program of ours writes are not guessed at', () => {
     { projectId: 'p' },
     { workspaceId: 'w' },
     { colour: 'red' },
+    { excluded: {} },
+    { excluded: [{ field: 'colour', value: 'red' }] },
+    { excluded: [{ field: 'action' }] },
+    { excluded: [{ field: 'projectId', value: 'p' }] },
+    { excluded: Array.from({ length: 21 }, (_, nth) => ({ field: 'action', value: `${nth}` })) },
   ]
   for (const json of broken) assert.throws(() => readFilters(json), JSON.stringify(json))
 })

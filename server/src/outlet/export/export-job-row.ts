@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Selectable } from 'kysely'
 import { type EventFilter, NO_FILTER } from '../../ledger/event-filter.ts'
+import { type Exclusion, isExcludedField, orderExclusions } from '../../ledger/exclusion.ts'
 import { assertId, type Id, type WorkspaceId } from '../../platform/id.ts'
 import type { Tables } from '../../platform/tables.ts'
 import {
@@ -49,7 +50,10 @@ type StoredFilters = { filter: EventFilter; filterWorkspaceId: WorkspaceId | nul
 
 /** The filters as JSON, for `filters` of the table. */
 export function writeFilters({ filter, filterWorkspaceId }: StoredFilters): string {
-  return JSON.stringify({ ...filter, workspaceId: filterWorkspaceId })
+  const { excluded, ...others } = filter
+  // Only where there are some: a node of an older version, which does not know them, reads the rest.
+  const stored = { ...others, ...(excluded !== null && { excluded }) }
+  return JSON.stringify({ ...stored, workspaceId: filterWorkspaceId })
 }
 
 const FILTER_NAMES = new Set([...Object.keys(NO_FILTER), 'workspaceId'])
@@ -71,8 +75,21 @@ export function readFilters(json: unknown): StoredFilters {
     resourceId: readText(stored['resourceId']),
     traceId: readText(stored['traceId']),
     text: readText(stored['text']),
+    excluded: readExcluded(stored['excluded']),
   }
   return { filter, filterWorkspaceId: readId(stored['workspaceId']) }
+}
+
+function readExcluded(json: unknown): EventFilter['excluded'] {
+  if (json === null || json === undefined) return null
+  assert(Array.isArray(json), 'what is left out is a list')
+  return orderExclusions(json.map(readExclusion))
+}
+
+function readExclusion(json: unknown): Exclusion {
+  const { field, value } = readObject(json)
+  assert(isExcludedField(field) && typeof value === 'string', 'a value is left out of a field')
+  return { field, value: field === 'projectId' ? assertId(value) : value }
 }
 
 export function readRanges(json: unknown): ExportRange[] {

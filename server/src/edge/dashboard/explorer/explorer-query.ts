@@ -10,6 +10,7 @@ import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { type FilterInput, readFilter } from '../../event-filter-input.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../../schema/common.ts'
 import { EventRecord } from '../../schema/event.ts'
+import { Exclusions } from '../../schema/exclusion.ts'
 
 const DAY_MS = 86_400_000
 const TRACE_RANGE_MS_MAX = DAY_MS
@@ -44,6 +45,7 @@ export const EXPLORED_FILTERS = {
         'Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case.',
     }),
   ),
+  not: Type.Optional(Exclusions),
 }
 
 export const EXPLORED_TRACE = {

@@ -6,11 +6,14 @@ import { readFilterOptions } from '../../../outlet/console/filter-options.ts'
 import { listProjectNames } from '../../../tenancy/project-name-store.ts'
 import { packAnswer } from '../../pack-answer.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
+import { Exclusions } from '../../schema/exclusion.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { EXPLORED_RANGE, EXPLORED_WORKSPACE, readExplored } from './explorer-query.ts'
 
 const LIMIT_DEFAULT = 20
+/** The others are read off a list of values, which does not know what their events have besides. */
+const NOT_RULE = 'is for category and action, with from and to'
 
 const OptionsQuery = Type.Object(
   {
@@ -21,6 +24,7 @@ const OptionsQuery = Type.Object(
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 20 })),
     ...EXPLORED_WORKSPACE,
     ...EXPLORED_RANGE,
+    not: Type.Optional(Exclusions),
   },
   STRICT,
 )
@@ -61,7 +65,7 @@ export const listFilterOptions =
           operationId: 'listFilterOptions',
           summary: 'Suggest values of a filter',
           description:
-            'Exact counts. `from` and `to`, which go together, are for category and action; the other fields are counted over all hot events.',
+            'Exact counts. `from` and `to`, which go together, are for category and action, and so is `not`, which goes with them; the other fields are counted over all hot events.',
           tags: ['Explorer'],
           querystring: OptionsQuery,
           response: {
@@ -72,14 +76,22 @@ export const listFilterOptions =
       },
       async ({ viewer, query: { field, contains, limit, ...input } }, reply) => {
         const explored = await readExplored(deps, viewer, input)
-        const { fromMs, toMs } = explored.filter
+        const { fromMs, toMs, excluded } = explored.filter
         if ((fromMs === null) !== (toMs === null)) {
           throw new ApiError('invalid_request', { message: 'Give both from and to, or neither.' })
+        }
+        const isCounted = field === 'category' || field === 'action'
+        if (excluded !== null && (!isCounted || fromMs === null)) {
+          throw new ApiError('invalid_request', {
+            message: `The request does not match the schema: not ${NOT_RULE}.`,
+            details: [{ path: 'not', message: NOT_RULE }],
+          })
         }
         const wish = {
           field,
           contains: contains ?? null,
           range: fromMs === null || toMs === null ? null : { fromMs, toMs },
+          excluded,
           limit: limit ?? LIMIT_DEFAULT,
         }
         const [options] = await listOrDrift(reply, 'event_value', async () => [

@@ -7,7 +7,7 @@ import { SAVED_FILTERS } from './views.ts'
 
 const Count = Type.String({ pattern: String.raw`^\d+$` })
 
-const { text, traceId } = SAVED_FILTERS
+const { text, traceId, not } = SAVED_FILTERS
 
 export const DashboardExportFilters = Type.Object(
   {
@@ -21,6 +21,7 @@ export const DashboardExportFilters = Type.Object(
     workspaceId: Type.Optional({ ...Uuid, description: 'All that the member sees by default.' }),
     traceId,
     text,
+    not,
   },
   STRICT,
 )

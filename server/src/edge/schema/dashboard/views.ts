@@ -3,6 +3,7 @@ import { VIEW_RANGES } from '../../../outlet/console/relative-range.ts'
 import { VISIBILITIES } from '../../../outlet/console/view.ts'
 import { Name } from '../../dashboard/name-input.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
+import { Exclusions } from '../exclusion.ts'
 
 /** As long as a value of an event can be. */
 const Value = Type.String({ maxLength: 512 })
@@ -25,6 +26,7 @@ export const SAVED_FILTERS = {
         'Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case.',
     }),
   ),
+  not: Type.Optional(Exclusions),
 }
 
 export const ViewQuery = Type.Object(
