@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ExplorerEvent, mergeEvents } from '../src/pages/explorer/explorer-event.ts'
+import { exclusionIn } from '../src/pages/explorer/exclusions.ts'
 import { patchSearch, readExplorerSearch } from '../src/pages/explorer/explorer-search.ts'
+import {
+  chipsOf,
+  clearPatch,
+  filtersOf,
+  labelOf,
+  removePatch,
+  withoutChip,
+} from '../src/pages/explorer/filters.ts'
 import {
   exactPatch,
   shiftPatch,
@@ -83,3 +92,56 @@ function event(second: string, id: string): ExplorerEvent {
   const what = { category: 'c', action: 'a', timestamp, receivedAt: timestamp }
   return { ...place, ...parts, ...what, hash: '', prevHash: '' }
 }
+
+test('an address says what is left out once or several times, and forgets what nobody can leave out', () => {
+  assert.deepEqual(readExplorerSearch({ not: 'category:a:b' }), { not: ['category:a:b'] })
+  const not = ['category:a', 'category:a', 'traceId:x', 'severity:high', 'action', 7, 'action:b']
+  assert.deepEqual(readExplorerSearch({ not }), { not: ['category:a', 'action:b'] })
+  assert.deepEqual(readExplorerSearch({ not: ['x'] }), {})
+})
+
+test('a value is either asked for or left out', () => {
+  const asked = { category: 'billing', range: '7d' }
+  const excluded = patchSearch(asked, { exclude: 'category:billing' })
+  assert.deepEqual(excluded, { range: '7d', not: ['category:billing'] })
+  const more = patchSearch(excluded, { exclude: 'category:auth' })
+  assert.deepEqual(patchSearch(more, { exclude: 'category:auth' }), more)
+  assert.deepEqual(patchSearch(more, { category: 'auth' }), { range: '7d', category: 'auth' })
+  assert.deepEqual(patchSearch(more, { category: null, action: 'a' }), { ...more, action: 'a' })
+  assert.deepEqual(patchSearch(more, { readmit: 'category:billing' }).not, ['category:auth'])
+  assert.deepEqual(patchSearch(more, clearPatch()), { range: '7d' })
+  const view = { category: 'auth', not: ['category:ops'] }
+  assert.deepEqual(patchSearch(more, view), { range: '7d', ...view }, 'a view says all of it')
+})
+
+test('no more is left out than the service takes', () => {
+  const not = Array.from({ length: 20 }, (_, nth) => `category:c${nth}`)
+  assert.deepEqual(patchSearch({ not }, { exclude: 'category:more' }), { not })
+})
+
+test('a chip says in words that it leaves out, and goes alone', () => {
+  const search = { category: 'auth', not: ['action:login', 'projectId:p'] }
+  const filters = filtersOf(search, null)
+  const chips = chipsOf(filters, (id) => `Project ${id}`)
+  assert.deepEqual(
+    chips.map((chip) => `${labelOf(chip)}: ${chip.value}`),
+    ['category: auth', 'not action: login', 'not project: Project p'],
+  )
+  for (const chip of chips) {
+    const left = filtersOf(patchSearch(search, removePatch(chip)), null)
+    assert.deepEqual(left, withoutChip(filters, chip))
+    assert.equal(chipsOf(left, String).length, 2)
+  }
+})
+
+test('of a resource its id is left out, and its type only where it has no id', () => {
+  assert.deepEqual(exclusionIn({ resourceType: 'invoice', resourceId: '7' }), {
+    field: 'resourceId',
+    value: '7',
+  })
+  const typeAlone = exclusionIn({ resourceType: 'invoice', resourceId: null })
+  assert.deepEqual(typeAlone, { field: 'resourceType', value: 'invoice' })
+  for (const patch of [{ workspaceId: 'w' }, { traceId: 't', from: 'x' }, { actorId: '' }]) {
+    assert.equal(exclusionIn(patch), null)
+  }
+})

@@ -12,6 +12,7 @@ const MONTH: ExportBody = {
     workspaceId: '01a1dea1-b98e-774d-9e55-6ad98e1602dd',
     category: 'auth',
     text: 'ana',
+    not: ['action:user.login', 'actorId:a:b'],
   },
   limit: 500,
   savedExplorerViewId: '01a1dea1-b99e-73ab-88c5-d9ba75138368',

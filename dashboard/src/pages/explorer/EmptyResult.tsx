@@ -3,7 +3,7 @@ import { useQueries } from '@tanstack/react-query'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { countEvents, timesOf } from './event-queries.ts'
-import { type Chip, clearPatch, type Filters } from './filters.ts'
+import { type Chip, clearPatch, type Filters, removePatch, withoutChip } from './filters.ts'
 import { rangePatch, type TimeWindow, windowWords } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 
@@ -17,11 +17,11 @@ type EmptyProps = {
 /** Nothing fits: which filter to take away, and what there would be without it. */
 export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) {
   const all: Chip[] = [...chips]
-  if (filters.text !== undefined) all.push({ field: 'text', label: 'text', value: filters.text })
+  const { text } = filters
+  if (text !== undefined) all.push({ field: 'text', excluded: null, label: 'text', value: text })
   const counts = useQueries({
-    queries: all.map(({ field }) => {
-      const others: Filters = { ...filters }
-      delete others[field]
+    queries: all.map((chip) => {
+      const others = withoutChip(filters, chip)
       return {
         queryKey: ['events', 'without', others, timesOf(timeWindow)],
         queryFn: () => countEvents(others, timeWindow),
@@ -41,14 +41,15 @@ export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) 
             : 'Nothing fits all of these. Take one away:'}
       </Text>
       <Stack gap={6} align="center">
-        {all.map(({ field, label, value }, index) => (
+        {all.map((chip, index) => (
           <Button
-            key={field}
+            key={chip.excluded ?? chip.field}
             size="compact-sm"
             variant="default"
-            onClick={() => change({ [field]: null })}
+            onClick={() => change(removePatch(chip))}
           >
-            without {label}: {value.length > 40 ? `${value.slice(0, 40)}…` : value}
+            {chip.excluded === null ? 'without' : 'with'} {chip.label}:{' '}
+            {chip.value.length > 40 ? `${chip.value.slice(0, 40)}…` : chip.value}
             <CountText count={counts[index]?.data} />
           </Button>
         ))}

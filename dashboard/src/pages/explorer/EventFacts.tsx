@@ -5,21 +5,23 @@ import { Icon } from '../../parts/Icon.tsx'
 import { ago, formatLocal, formatUtc } from '../../parts/time.ts'
 import { type Names, tracePatch } from './columns.ts'
 import classes from './EventPanel.module.css'
+import { exclusionIn, exclusionText, FULL_WORDS } from './exclusions.ts'
 import type { ExplorerEvent } from './explorer-event.ts'
 import type { SearchPatch } from './explorer-search.ts'
 
 type FactsProps = {
   event: ExplorerEvent
   names: Names
+  mayExclude: boolean
   onFilter: (patch: SearchPatch) => void
 }
 
 /** When, who, what and where. */
-export function EventFacts({ event, names, onFilter }: FactsProps) {
+export function EventFacts({ event, names, mayExclude, onFilter }: FactsProps) {
   const { actor, resource, category, action, projectId, traceId, workspaceId } = event
   const ms = Date.parse(event.timestamp)
   const receivedMs = Date.parse(event.receivedAt)
-  const common = { onFilter }
+  const common = { mayExclude, onFilter }
   return (
     <>
       <Part title="When">
@@ -116,18 +118,29 @@ function Value({
   label,
   text,
   patch,
+  mayExclude,
   onFilter,
 }: {
   label: string
   text: string | undefined
   patch: SearchPatch | null
+  mayExclude: boolean
   onFilter: (patch: SearchPatch) => void
 }) {
   if (text === undefined) return null
+  const what = label.toLowerCase()
+  const exclusion = patch && exclusionIn(patch)
   return (
     <Fact label={label}>
       <span className={classes.text}>{text}</span>
-      {patch && <FilterButton what={label.toLowerCase()} onClick={() => onFilter(patch)} />}
+      {patch && <FilterButton what={what} onClick={() => onFilter(patch)} />}
+      {exclusion && (
+        <ExcludeButton
+          what={what}
+          isDisabled={!mayExclude}
+          onClick={() => onFilter({ exclude: exclusionText(exclusion) })}
+        />
+      )}
     </Fact>
   )
 }
@@ -144,6 +157,25 @@ function FilterButton({ what, onClick }: { what: string; onClick: () => void }) 
       onClick={onClick}
     >
       <Icon name="filter" size={12} />
+    </ActionIcon>
+  )
+}
+
+type ExcludeProps = { what: string; isDisabled: boolean; onClick: () => void }
+
+function ExcludeButton({ what, isDisabled, onClick }: ExcludeProps) {
+  return (
+    <ActionIcon
+      size="xs"
+      variant="subtle"
+      color="gray"
+      className={classes.filter}
+      aria-label={`Exclude this ${what}`}
+      title={isDisabled ? FULL_WORDS : 'Exclude this'}
+      disabled={isDisabled}
+      onClick={onClick}
+    >
+      <Icon name="exclude" size={12} />
     </ActionIcon>
   )
 }

@@ -23,6 +23,7 @@ type ListProps = {
   openId: string | null
   /** The pointer or the focus is on a row. */
   onNear: () => unknown
+  mayExclude: boolean
   onOpen: (id: string) => void
   onFilter: (patch: SearchPatch) => void
   change: Change
@@ -94,6 +95,7 @@ export function EventList(props: ListProps) {
               isActive={event.id === tabId}
               isHovered={event.id === hoveredId}
               isOpen={event.id === openId}
+              mayExclude={props.mayExclude}
               onOpen={props.onOpen}
               onFilter={props.onFilter}
             />

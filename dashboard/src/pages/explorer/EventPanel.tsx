@@ -21,6 +21,7 @@ type PanelProps = {
   listed: ExplorerEvent | undefined
   workspaceId: string | undefined
   names: Names
+  mayExclude: boolean
   onClose: () => void
   onOpen: (id: string) => void
   change: Change
@@ -28,7 +29,7 @@ type PanelProps = {
 
 /** The whole event beside the list, which stays where it is and can be walked on through. */
 export const EventPanel = memo(function EventPanel(props: PanelProps) {
-  const { eventId, listed, workspaceId, names, onClose, onOpen, change } = props
+  const { eventId, listed, workspaceId, names, mayExclude, onClose, onOpen, change } = props
   const detail = useEventDetail(eventId, listed?.workspaceId ?? workspaceId)
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus({ preventScroll: true }), [])
@@ -58,7 +59,7 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
         {event && (
           <>
             <Alike event={event} change={change} />
-            <EventFacts event={event} names={names} onFilter={change} />
+            <EventFacts event={event} names={names} mayExclude={mayExclude} onFilter={change} />
             <section className={classes.section} aria-label="Metadata">
               <h3 className={classes.heading}>Metadata</h3>
               {event.metadata === null ? (

@@ -3,8 +3,10 @@ import { Icon } from '../../parts/Icon.tsx'
 import { ago, formatLocal, formatUtc } from '../../parts/time.ts'
 import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import classes from './EventList.module.css'
+import { exclusionIn, exclusionText, FULL_WORDS } from './exclusions.ts'
 import { actorText, type ExplorerEvent, resourceText } from './explorer-event.ts'
 import type { SearchPatch } from './explorer-search.ts'
+import { FIELD_WORDS } from './filters.ts'
 
 /** What has come in so short a time slides in. */
 const FRESH_MS = 2_000
@@ -21,6 +23,7 @@ type RowProps = {
   /** Under the pointer: only there, and on the active row, is there something to press. */
   isHovered: boolean
   isOpen: boolean
+  mayExclude: boolean
   onOpen: (id: string) => void
   onFilter: (patch: SearchPatch) => void
 }
@@ -45,7 +48,8 @@ export const EventRow = memo(function EventRow(props: RowProps) {
   )
 })
 
-function Cells({ event, columns, names, isActive, isHovered, onFilter }: RowProps) {
+function Cells(props: RowProps) {
+  const { event, columns, names, isActive, isHovered, onFilter } = props
   const isNear = isActive || isHovered
   return columns.map((name) => {
     const { label, isNumeric, text, filter } = COLUMNS[name]
@@ -74,9 +78,34 @@ function Cells({ event, columns, names, isActive, isHovered, onFilter }: RowProp
             <Icon name="filter" size={12} />
           </button>
         )}
+        {patch && <ExcludeButton {...props} patch={patch} shown={shown} />}
       </div>
     )
   })
+}
+
+type ExcludeProps = RowProps & { patch: SearchPatch; shown: string }
+
+function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: ExcludeProps) {
+  const exclusion = exclusionIn(patch)
+  if (exclusion === null) return null
+  const { field, value } = exclusion
+  return (
+    <button
+      type="button"
+      className={`${classes.filter} ${classes.exclude}`}
+      tabIndex={isActive ? 0 : -1}
+      aria-label={`Exclude ${FIELD_WORDS[field]}: ${field === 'projectId' ? shown : value}`}
+      title={mayExclude ? 'Exclude this' : FULL_WORDS}
+      disabled={!mayExclude}
+      onClick={(click) => {
+        click.stopPropagation()
+        onFilter({ exclude: exclusionText(exclusion) })
+      }}
+    >
+      <Icon name="exclude" size={12} />
+    </button>
+  )
 }
 
 function hintOf({ timestamp, traceId }: ExplorerEvent, name: ColumnName, shown: string): string {

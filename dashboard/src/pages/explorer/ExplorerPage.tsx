@@ -9,7 +9,7 @@ import { type DialogName, ExplorerDialogs } from './ExplorerDialogs.tsx'
 import { ExplorerHeader } from './ExplorerHeader.tsx'
 import classes from './ExplorerPage.module.css'
 import { FilterBar } from './FilterBar.tsx'
-import { chipsOf } from './filters.ts'
+import { chipsOf, mayExclude } from './filters.ts'
 import { HistogramPart } from './HistogramPart.tsx'
 import { Results } from './Results.tsx'
 import { useExplorer } from './use-explorer.ts'
@@ -102,6 +102,7 @@ export function ExplorerPage() {
             listed={opened.listed}
             workspaceId={workspaceId}
             names={names}
+            mayExclude={mayExclude(filters)}
             onClose={opened.close}
             onOpen={opened.open}
             change={change}

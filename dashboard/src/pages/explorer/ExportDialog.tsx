@@ -9,7 +9,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { timesOf } from './event-queries.ts'
-import type { Chip, Filters } from './filters.ts'
+import { type Chip, type Filters, labelOf } from './filters.ts'
 import { type TimeWindow, windowWords } from './time-window.ts'
 
 type Body = paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
@@ -49,7 +49,7 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['exports'] }),
   })
   if (create.data) return <Created onClose={onClose} />
-  const what = chips.map(({ label, value }) => `${label}: ${value}`)
+  const what = chips.map((chip) => `${labelOf(chip)}: ${chip.value}`)
   if (filters.text !== undefined) what.push(`containing “${filters.text}”`)
   return (
     <form

@@ -2,10 +2,10 @@ import { CloseButton, Kbd } from '@mantine/core'
 import { useDebouncedCallback } from '@mantine/hooks'
 import { memo, type RefObject, useEffect, useRef, useState } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
-import type { FilterField } from './explorer-search.ts'
+import { exclusionText } from './exclusions.ts'
 import classes from './FilterBar.module.css'
 import { FilterMenu } from './FilterMenu.tsx'
-import { type Chip, clearPatch, type Filters } from './filters.ts'
+import { type Chip, clearPatch, type Filters, labelOf, removePatch } from './filters.ts'
 import type { TimeWindow } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 
@@ -33,7 +33,7 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
       <SearchField
         text={filters.text ?? ''}
         onText={(text) => change({ text: text === '' ? null : text }, { replace: true })}
-        onBackspace={() => last && change({ [last.field]: null })}
+        onBackspace={() => last && change(removePatch(last))}
         searchRef={searchRef}
       />
       <div className={classes.chips}>
@@ -42,20 +42,23 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
             label="workspace"
             value={otherWorkspace}
             onRemove={() => change({ workspaceId: null, event: null })}
+            onDelete={() => searchRef.current?.focus()}
           />
         )}
-        {chips.map(({ field, label, value }) => (
+        {chips.map((chip) => (
           <ChipButton
-            key={field}
-            label={label}
-            value={value}
-            onRemove={() => change({ [field]: null })}
+            key={chip.excluded ?? chip.field}
+            label={labelOf(chip)}
+            value={chip.value}
+            onRemove={() => change(removePatch(chip))}
+            onDelete={() => searchRef.current?.focus()}
           />
         ))}
         <FilterMenu
-          workspaceId={filters.workspaceId}
+          filters={filters}
           timeWindow={timeWindow}
-          onChoose={(field: FilterField, value: string) => change({ [field]: value })}
+          onChoose={(field, value) => change({ [field]: value })}
+          onExclude={(exclusion) => change({ exclude: exclusionText(exclusion) })}
         />
         {isFiltered && (
           <button
@@ -78,10 +81,13 @@ function ChipButton({
   label,
   value,
   onRemove,
+  onDelete,
 }: {
   label: string
   value: string
   onRemove: () => void
+  /** It went by a key, and whoever pressed it goes on by keys. */
+  onDelete: () => void
 }) {
   return (
     <span className={classes.chip}>
@@ -93,6 +99,11 @@ function ChipButton({
         size={18}
         iconSize={12}
         onClick={onRemove}
+        onKeyDown={({ key }) => {
+          if (key !== 'Backspace' && key !== 'Delete') return
+          onRemove()
+          onDelete()
+        }}
         aria-label={`Remove the filter ${label}: ${value}`}
       />
     </span>

@@ -1,14 +1,15 @@
-import { Combobox, Loader, useCombobox } from '@mantine/core'
+import { Combobox, Loader, SegmentedControl, useCombobox } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useRef, useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { formatCount } from '../../parts/format.ts'
 import { Icon } from '../../parts/Icon.tsx'
 import { timesOf } from './event-queries.ts'
+import { type Exclusion, FULL_WORDS, isExcludable } from './exclusions.ts'
 import { FILTER_FIELDS, type FilterField } from './explorer-search.ts'
 import classes from './FilterBar.module.css'
-import { FIELD_WORDS, TRACE_ID } from './filters.ts'
+import { FIELD_WORDS, type Filters, mayExclude, TRACE_ID } from './filters.ts'
 import type { TimeWindow } from './time-window.ts'
 
 const PAUSE_MS = 150
@@ -16,24 +17,32 @@ const PAUSE_MS = 150
 const VALUES_SHOWN_MAX = 10
 
 type MenuProps = {
-  workspaceId: string | undefined
+  filters: Filters
   timeWindow: TimeWindow
   onChoose: (field: FilterField, value: string) => void
+  onExclude: (exclusion: Exclusion) => void
 }
 
-/** First the field, then one of its values, the most frequent first. */
-export function FilterMenu({ workspaceId, timeWindow, onChoose }: MenuProps) {
+/** First the field, then one of its values, the most frequent first: to ask for, or to leave out. */
+export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuProps) {
   const [field, setField] = useState<FilterField | null>(null)
+  const [isNot, setNot] = useState(false)
+  // Held down with the key that chooses, it says the same for once.
+  const isShift = useRef(false)
   const [typed, setTyped] = useState('')
   const combobox = useCombobox({
     onDropdownOpen: () => combobox.focusSearchInput(),
     onDropdownClose: () => {
       combobox.resetSelectedOption()
       setField(null)
+      setNot(false)
       setTyped('')
     },
   })
+  const isFull = !mayExclude(filters)
   const choose = (option: string) => {
+    const isLeftOut = isNot || isShift.current
+    isShift.current = false
     setTyped('')
     if (field === null) {
       setField(FILTER_FIELDS.find((name) => name === option) ?? null)
@@ -41,7 +50,8 @@ export function FilterMenu({ workspaceId, timeWindow, onChoose }: MenuProps) {
       combobox.focusSearchInput()
       return
     }
-    onChoose(field, option)
+    if (!isLeftOut || !isExcludable(field)) onChoose(field, option)
+    else if (!isFull) onExclude({ field, value: option })
     combobox.closeDropdown()
     combobox.focusTarget()
   }
@@ -71,28 +81,61 @@ export function FilterMenu({ workspaceId, timeWindow, onChoose }: MenuProps) {
           }}
           onKeyDown={(event) => {
             if (event.key === 'Backspace' && typed === '') setField(null)
+            isShift.current = event.key === 'Enter' && event.shiftKey
             // The first one is what whoever goes on typing means.
             if (event.key === 'Enter' && combobox.getSelectedOptionIndex() < 0) {
               combobox.selectFirstOption()
             }
           }}
         />
+        {field !== null && isExcludable(field) && (
+          <IsOrNot
+            isNot={isNot}
+            isFull={isFull}
+            onChange={(next) => {
+              setNot(next)
+              combobox.focusSearchInput()
+            }}
+          />
+        )}
         <Combobox.Options
           aria-label={field === null ? 'Fields' : `Values of ${FIELD_WORDS[field]}`}
         >
           {field === null ? (
             <FieldOptions typed={typed} />
           ) : (
-            <ValueOptions
-              field={field}
-              typed={typed}
-              workspaceId={workspaceId}
-              timeWindow={timeWindow}
-            />
+            <ValueOptions field={field} typed={typed} filters={filters} timeWindow={timeWindow} />
           )}
         </Combobox.Options>
       </Combobox.Dropdown>
     </Combobox>
+  )
+}
+
+function IsOrNot({
+  isNot,
+  isFull,
+  onChange,
+}: {
+  isNot: boolean
+  isFull: boolean
+  onChange: (isNot: boolean) => void
+}) {
+  return (
+    <div className={classes.isOrNot}>
+      <SegmentedControl
+        size="xs"
+        fullWidth
+        aria-label="Show or exclude the value"
+        data={[
+          { value: 'is', label: 'is' },
+          { value: 'not', label: 'is not', disabled: isFull },
+        ]}
+        value={isNot ? 'not' : 'is'}
+        onChange={(value) => onChange(value === 'not')}
+      />
+      {isFull && <span className="soft">{FULL_WORDS}</span>}
+    </div>
   )
 }
 
@@ -106,7 +149,7 @@ function FieldOptions({ typed }: { typed: string }) {
   ))
 }
 
-type ValueProps = Omit<MenuProps, 'onChoose'> & { field: FilterField; typed: string }
+type ValueProps = Pick<MenuProps, 'filters' | 'timeWindow'> & { field: FilterField; typed: string }
 
 function ValueOptions(props: ValueProps) {
   return props.field === 'traceId' ? (
@@ -123,12 +166,14 @@ function TraceOption({ typed }: { typed: string }) {
 
 type KnownProps = ValueProps & { field: Exclude<FilterField, 'traceId'> }
 
-function KnownValues({ field, typed, workspaceId, timeWindow }: KnownProps) {
+function KnownValues({ field, typed, filters, timeWindow }: KnownProps) {
   const [contains] = useDebouncedValue(typed, PAUSE_MS)
-  // Only these two are counted within a time.
-  const times = field === 'category' || field === 'action' ? timesOf(timeWindow) : {}
+  const { workspaceId, not } = filters
+  // Only these two are counted within a time, and without what is left out.
+  const isCounted = field === 'category' || field === 'action'
+  const within = isCounted ? { ...timesOf(timeWindow), ...(not && { not }) } : {}
   const { data, error, isPending } = useQuery({
-    queryKey: ['filter-options', field, contains, workspaceId ?? null, times],
+    queryKey: ['filter-options', field, contains, workspaceId ?? null, within],
     queryFn: () =>
       unwrap(
         client.GET('/dashboard/events/filter-options', {
@@ -138,7 +183,7 @@ function KnownValues({ field, typed, workspaceId, timeWindow }: KnownProps) {
               limit: VALUES_SHOWN_MAX,
               ...(contains !== '' && { contains }),
               ...(workspaceId !== undefined && { workspaceId }),
-              ...times,
+              ...within,
             },
           },
         }),

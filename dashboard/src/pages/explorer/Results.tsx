@@ -8,7 +8,7 @@ import classes from './EventList.module.css'
 import { LOADED_EVENTS_MAX, type useEventPages } from './event-queries.ts'
 import type { ColumnName, Names } from './columns.ts'
 import type { ExplorerEvent } from './explorer-event.ts'
-import type { Chip, Filters } from './filters.ts'
+import { type Chip, type Filters, mayExclude } from './filters.ts'
 import { exactPatch, type TimeWindow } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 import type { useLiveEvents } from './use-live-events.ts'
@@ -75,6 +75,7 @@ export function Results(props: ResultsProps) {
         activeId={props.activeId}
         openId={props.openId}
         onNear={props.onNear}
+        mayExclude={mayExclude(filters)}
         onOpen={props.onOpen}
         onFilter={change}
         change={change}

@@ -10,6 +10,7 @@ const SHORTCUTS: readonly (readonly [keys: readonly string[], does: string])[] =
   [['e'], 'Export exactly this'],
   [['s'], 'Save view'],
   [['Backspace'], 'In the empty search: remove the last filter'],
+  [['Shift', 'Enter'], 'In the filter menu: exclude the value'],
   [['?'], 'Show this'],
 ]
 

@@ -62,6 +62,8 @@ export function followEvents(filters: Filters, follower: Follower): () => void {
   }
 }
 
-function addressOf({ traceId: _traceId, ...filters }: Filters): string {
-  return `/dashboard/events/live?${new URLSearchParams(filters).toString()}`
+function addressOf({ traceId: _traceId, not = [], ...filters }: Filters): string {
+  const parameters = new URLSearchParams(filters)
+  for (const text of not) parameters.append('not', text)
+  return `/dashboard/events/live?${parameters.toString()}`
 }

@@ -1,4 +1,5 @@
 import { shorten } from '../../parts/shorten.ts'
+import { type Exclusion, EXCLUSIONS_MAX, exclusionText, readExclusion } from './exclusions.ts'
 import {
   ALL_WORKSPACES,
   type ExplorerSearch,
@@ -8,7 +9,10 @@ import {
 } from './explorer-search.ts'
 
 /** What is asked for, but for the time. */
-export type Filters = Partial<Record<FilterField | 'text' | 'workspaceId', string>>
+export type Filters = Partial<Record<FilterField | 'text' | 'workspaceId', string>> & {
+  /** Values to leave out, as the service spells them. */
+  not?: string[]
+}
 
 export const FIELD_WORDS: Record<FilterField, string> = {
   category: 'category',
@@ -21,7 +25,13 @@ export const FIELD_WORDS: Record<FilterField, string> = {
   traceId: 'trace id',
 }
 
-export type Chip = { field: FilterField | 'text'; label: string; value: string }
+export type Chip = {
+  field: FilterField | 'text'
+  /** What it leaves out; null for one that asks for its value. */
+  excluded: string | null
+  label: string
+  value: string
+}
 
 export const TRACE_ID = /^[0-9A-Fa-f]{32}$/
 
@@ -31,6 +41,7 @@ export function filtersOf(search: ExplorerSearch, chosenWorkspaceId: string | nu
     const value = search[field]
     if (value !== undefined) filters[field] = value
   }
+  if (search.not !== undefined) filters.not = [...search.not]
   const workspaceId = search.workspaceId ?? chosenWorkspaceId
   if (workspaceId !== null && workspaceId !== ALL_WORKSPACES) filters.workspaceId = workspaceId
   return filters
@@ -38,16 +49,51 @@ export function filtersOf(search: ExplorerSearch, chosenWorkspaceId: string | nu
 
 /** Without the text, which has a field of its own. */
 export function chipsOf(filters: Filters, projectName: (id: string) => string): Chip[] {
-  return FILTER_FIELDS.flatMap((field) => {
+  const shown = (field: FilterField, value: string) =>
+    field === 'projectId' ? projectName(value) : field === 'traceId' ? shorten(value) : value
+  const asked = FILTER_FIELDS.flatMap((field): Chip[] => {
     const value = filters[field]
     if (value === undefined) return []
-    const shown = field === 'projectId' ? projectName(value) : value
-    return { field, label: FIELD_WORDS[field], value: field === 'traceId' ? shorten(shown) : shown }
+    return [{ field, excluded: null, label: FIELD_WORDS[field], value: shown(field, value) }]
   })
+  const excluded = exclusionsOf(filters).map(({ field, value }): Chip => {
+    const text = exclusionText({ field, value })
+    return { field, excluded: text, label: FIELD_WORDS[field], value: shown(field, value) }
+  })
+  return [...asked, ...excluded]
+}
+
+/** An excluded value is told by a word, not by its looks. */
+export function labelOf({ excluded, label }: Chip): string {
+  return excluded === null ? label : `not ${label}`
+}
+
+export function notWords(field: FilterField): string {
+  return `not ${FIELD_WORDS[field]}`
+}
+
+export function exclusionsOf({ not = [] }: Pick<Filters, 'not'>): Exclusion[] {
+  return not.flatMap((text) => readExclusion(text) ?? [])
+}
+
+export function mayExclude({ not = [] }: Pick<Filters, 'not'>): boolean {
+  return not.length < EXCLUSIONS_MAX
+}
+
+/** Takes the chip out of the address. */
+export function removePatch({ field, excluded }: Chip): SearchPatch {
+  return excluded === null ? { [field]: null } : { readmit: excluded }
+}
+
+export function withoutChip({ not = [], ...filters }: Filters, { field, excluded }: Chip): Filters {
+  const others: Filters = filters
+  if (excluded === null) delete others[field]
+  const kept = not.filter((text) => text !== excluded)
+  return kept.length === 0 ? others : { ...others, not: kept }
 }
 
 export function clearPatch(): SearchPatch {
-  const patch: SearchPatch = { text: null, view: null }
+  const patch: SearchPatch = { text: null, not: null, view: null }
   for (const field of FILTER_FIELDS) patch[field] = null
   return patch
 }

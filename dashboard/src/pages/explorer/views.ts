@@ -47,13 +47,14 @@ export function viewQueryOf(
 
 /** The whole address of a view: what it does not say is taken away. */
 export function viewPatch({ id, workspaceId, query }: View): SearchPatch {
-  const { range, from, to, columns, groupBy, text } = query
+  const { range, from, to, columns, groupBy, text, not } = query
   const patch: SearchPatch = {
     workspaceId: workspaceId ?? ALL_WORKSPACES,
     range: range !== undefined && isRange(range) ? range : null,
     from: from ?? null,
     to: to ?? null,
     text: text ?? null,
+    not: not ?? null,
     columns: columns?.join(',') ?? null,
     by: groupBy ?? null,
     live: null,

@@ -11,6 +11,7 @@ import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { formatCount } from '../../parts/format.ts'
 import { useSigned } from '../../shell/session-context.tsx'
+import { readExclusion } from '../explorer/exclusions.ts'
 import type { Draft } from './draft.ts'
 import { FORMAT_WORDS, SOURCE_WORDS } from './export-words.ts'
 import { type ExportBody, useCapabilities } from './exports.ts'
@@ -124,7 +125,8 @@ function WorkspaceField({ draft, onChange }: FieldsProps) {
         const workspaceId = value === ALL ? null : value
         // A project belongs to one workspace.
         const lines = draft.lines.filter(({ field }) => field !== 'projectId')
-        onChange({ ...draft, workspaceId, lines })
+        const not = draft.not.filter((text) => readExclusion(text)?.field !== 'projectId')
+        onChange({ ...draft, workspaceId, lines, not })
       }}
     />
   )

@@ -6,7 +6,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import rows from '../../parts/Rows.module.css'
 import { ExportGate } from './ExportGate.tsx'
 import { ExportRow } from './ExportRow.tsx'
-import { STATUS_WORDS } from './export-words.ts'
+import { namesProject, STATUS_WORDS } from './export-words.ts'
 import { type Export, type ExportBody, useExports } from './exports.ts'
 import { EXPORT_STATUSES } from './exports-search.ts'
 import { POLL_MS, useProgress } from './progress.ts'
@@ -109,7 +109,7 @@ function ExportTable({
 }) {
   const { job: marked } = route.useSearch()
   const progress = useProgress(jobs.some(({ status }) => status === 'RUNNING'))
-  const projectName = useProjectNames(jobs.some(({ filters }) => filters.projectId !== undefined))
+  const projectName = useProjectNames(jobs.some(({ filters }) => namesProject(filters)))
   return (
     <table className={rows.table} aria-label="Exports, newest first">
       <thead>

@@ -1,15 +1,17 @@
 import { ActionIcon, Autocomplete, Button, Group, Input, Select, Stack, Text } from '@mantine/core'
 import { Icon } from '../../parts/Icon.tsx'
-import { FIELD_WORDS } from '../explorer/filters.ts'
+import { readExclusion } from '../explorer/exclusions.ts'
+import { FIELD_WORDS, notWords } from '../explorer/filters.ts'
 import { DRAFT_FIELDS, type Draft, type DraftField, type FilterLine } from './draft.ts'
 import { useCapabilities } from './exports.ts'
 import classes from './FilterLines.module.css'
+import { useProjectNames } from './project-names.ts'
 import { ProjectSelect } from './ProjectSelect.tsx'
 import { useSuggestions } from './use-suggestions.ts'
 
 const WORDS: Record<DraftField, string> = { ...FIELD_WORDS, text: 'contains the text' }
 
-/** Each field once, equal to one value. */
+/** Each field once, equal to one value, and what the explorer has left out. */
 export function FilterLines({
   draft,
   onChange,
@@ -18,7 +20,7 @@ export function FilterLines({
   onChange: (draft: Draft) => void
 }) {
   const { data: capabilities } = useCapabilities()
-  const { lines, workspaceId } = draft
+  const { lines, not, workspaceId } = draft
   const free = DRAFT_FIELDS.filter((field) => lines.every((line) => line.field !== field))
   const [next] = free
   const setLines = (changed: readonly FilterLine[]) => onChange({ ...draft, lines: changed })
@@ -26,7 +28,7 @@ export function FilterLines({
   return (
     <Input.Wrapper label="Filters" labelElement="div">
       <Stack gap={6}>
-        {lines.length === 0 && (
+        {lines.length === 0 && not.length === 0 && (
           <Text size="xs" className="soft">
             None: every event of that time.
           </Text>
@@ -61,6 +63,13 @@ export function FilterLines({
             </ActionIcon>
           </Group>
         ))}
+        {not.map((text) => (
+          <ExcludedLine
+            key={text}
+            text={text}
+            onRemove={() => onChange({ ...draft, not: not.filter((other) => other !== text) })}
+          />
+        ))}
         <Group gap="xs">
           <Button
             size="compact-xs"
@@ -79,6 +88,32 @@ export function FilterLines({
         </Group>
       </Stack>
     </Input.Wrapper>
+  )
+}
+
+function ExcludedLine({ text, onRemove }: { text: string; onRemove: () => void }) {
+  const exclusion = readExclusion(text)
+  const projectName = useProjectNames(exclusion?.field === 'projectId')
+  if (exclusion === null) return null
+  const { field, value } = exclusion
+  const shown = field === 'projectId' ? projectName(value) : value
+  return (
+    <Group gap={6} wrap="nowrap" className={classes.line}>
+      <Text size="sm" className={classes.field}>
+        {notWords(field)}
+      </Text>
+      <Text size="sm" className={classes.value} truncate title={shown}>
+        {shown}
+      </Text>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        aria-label={`Remove the filter ${notWords(field)}: ${shown}`}
+        onClick={onRemove}
+      >
+        <Icon name="close" size={14} />
+      </ActionIcon>
+    </Group>
   )
 }
 

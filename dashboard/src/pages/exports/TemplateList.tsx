@@ -3,6 +3,7 @@ import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import rows from '../../parts/Rows.module.css'
 import { ExportGate } from './ExportGate.tsx'
+import { namesProject } from './export-words.ts'
 import { useProjectNames } from './project-names.ts'
 import { TemplateRow } from './TemplateRow.tsx'
 import { useTemplates } from './templates.ts'
@@ -12,7 +13,7 @@ export function TemplateList({ onNew }: { onNew: () => void }) {
   const { data, error, isPending } = useTemplates()
   const templates = data?.templates ?? []
   const projectName = useProjectNames(
-    templates.some(({ body }) => body.filters?.projectId !== undefined),
+    templates.some(({ body: { filters = {} } }) => namesProject(filters)),
   )
   if (isPending) return <ListSkeleton />
   if (error) return <ErrorBox error={error} />

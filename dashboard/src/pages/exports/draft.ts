@@ -19,6 +19,8 @@ export type Draft = {
   from: string | null
   to: string | null
   lines: readonly FilterLine[]
+  /** Values to leave out, as the service spells them. */
+  not: readonly string[]
   limit: number | null
   viewId: string | null
 }
@@ -34,6 +36,7 @@ export function newDraft(workspaceId: string | null): Draft {
     from: null,
     to: null,
     lines: [],
+    not: [],
     limit: null,
     viewId: null,
   }
@@ -52,6 +55,7 @@ export function draftOf({ source, format, filters = {}, limit, ...rest }: Export
       const value = filters[field]
       return value === undefined ? [] : { field, value }
     }),
+    not: filters.not ?? [],
     limit: limit ?? null,
     viewId: rest.savedExplorerViewId ?? null,
   }
@@ -70,7 +74,7 @@ export function bodyOf(draft: Draft): ExportBody {
 }
 
 function filtersOf(draft: Draft): NonNullable<ExportBody['filters']> {
-  const { workspaceId, lines } = draft
+  const { workspaceId, lines, not } = draft
   const filled = lines.flatMap(({ field, value }) =>
     value.trim() === '' ? [] : [[field, value.trim()] as const],
   )
@@ -78,6 +82,7 @@ function filtersOf(draft: Draft): NonNullable<ExportBody['filters']> {
     ...timesOf(draft),
     ...(workspaceId !== null && { workspaceId }),
     ...Object.fromEntries(filled),
+    ...(not.length > 0 && { not: [...not] }),
   }
 }
 

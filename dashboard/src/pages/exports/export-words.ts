@@ -1,7 +1,7 @@
 import type { IconName } from '../../parts/Icon.tsx'
 import { shorten } from '../../parts/shorten.ts'
 import { formatLocal } from '../../parts/time.ts'
-import { FIELD_WORDS } from '../explorer/filters.ts'
+import { exclusionsOf, FIELD_WORDS, notWords } from '../explorer/filters.ts'
 import { FILTER_FIELDS } from '../explorer/explorer-search.ts'
 import { RANGES } from '../explorer/time-window.ts'
 import type { ExportBody } from './exports.ts'
@@ -55,8 +55,16 @@ export function filterWords(filters: Filters, projectName: (id: string) => strin
     const value = filters[field]
     return value === undefined ? [] : `${FIELD_WORDS[field]} ${shown(field, value, projectName)}`
   })
+  for (const { field, value } of exclusionsOf(filters)) {
+    words.push(`${notWords(field)} ${shown(field, value, projectName)}`)
+  }
   if (filters.text !== undefined) words.push(`containing “${filters.text}”`)
   return words.join(', ')
+}
+
+export function namesProject(filters: Filters): boolean {
+  const isExcluded = exclusionsOf(filters).some(({ field }) => field === 'projectId')
+  return isExcluded || filters.projectId !== undefined
 }
 
 function shown(field: string, value: string, projectName: (id: string) => string): string {

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import type { Page } from '@playwright/test'
+import { type Member, signInAs } from '../../../server/test/harness/dashboard.ts'
+import { walkExplorer } from '../../../server/test/harness/explorer.ts'
+import { parseJsonl, storeEvents } from '../../../server/test/harness/exports.ts'
+import { expect, startDashboard } from './dashboard.ts'
+import { demoEvents } from './demo-events.ts'
+
+const { annals, open, promise } = await startDashboard()
+
+const DAY_MS = 86_400_000
+const company = await annals.found()
+const workspaceId = company.workspace.id
+await storeEvents(
+  annals,
+  company.workspaceKey,
+  demoEvents({ count: 300, endMs: Date.now(), spanMs: DAY_MS * 6 }),
+)
+const owner = await signInAs(annals, company, 'OWNER')
+
+async function openExplorer(search: string, member: Member = owner): Promise<Page> {
+  const page = await open({ member })
+  await page.goto(`/app/explorer?range=7d&${search}`)
+  return page
+}
+
+const total = (page: Page) =>
+  page.getByRole('region', { name: 'Events over time' }).getByRole('status')
+const rows = (page: Page) => page.getByRole('grid', { name: 'Events' }).locator('[data-id]')
+const chip = (page: Page, words: string) =>
+  page.getByRole('button', { name: `Remove the filter ${words}`, exact: true })
+
+/** The page shows what the service finds without these values, and as many. */
+async function expectWithout(page: Page, not: readonly string[]): Promise<string[]> {
+  const found = await walkExplorer(owner, { workspaceId, not })
+  await expect(total(page)).toHaveText(`${found.length} events`)
+  await expect(page.getByRole('grid', { name: 'Events' })).toHaveAttribute('aria-busy', 'false')
+  const ids = found.map(({ id }) => String(id))
+  const shown = await rows(page).evaluateAll((all) => all.map((row) => row.dataset['id']))
+  assert.deepEqual(shown, ids.slice(0, shown.length))
+  return ids
+}
+
+promise('a value is excluded from its cell, stands in the address, and comes back', async () => {
+  const page = await openExplorer('columns=time,action,category,actor')
+  const all = await expectWithout(page, [])
+  const cell = rows(page).first().locator('[data-column=category]')
+  const category = await cell.innerText()
+  await cell.hover()
+  await cell.getByRole('button', { name: `Exclude category: ${category}` }).click()
+  await expect(chip(page, `not category: ${category}`)).toBeVisible()
+  const left = await expectWithout(page, [`category:${category}`])
+  assert(left.length > 0 && left.length < all.length)
+  await page.reload()
+  await expect(chip(page, `not category: ${category}`)).toBeVisible()
+  await expectWithout(page, [`category:${category}`])
+  await chip(page, `not category: ${category}`).click()
+  await expectWithout(page, [])
+})
+
+promise(
+  'a link by hand with several exclusions is taken, and shows the same to others',
+  async () => {
+    const not = ['category:auth', 'action:invoice.paid', 'actorEmail:bo@acme.example']
+    const search = not.map((text) => `not=${encodeURIComponent(text)}`).join('&')
+    const viewer = await signInAs(annals, company, 'VIEWER', [workspaceId])
+    for (const member of [owner, viewer]) {
+      const page = await openExplorer(search, member)
+      await expectWithout(page, not)
+      await expect(chip(page, 'not actor e-mail: bo@acme.example')).toBeVisible()
+      await page.reload()
+      await expectWithout(page, not)
+    }
+  },
+)
+
+promise('an event’s panel excludes what it names, and of its resource the id alone', async () => {
+  const page = await openExplorer('action=invoice.created')
+  await rows(page).first().getByRole('gridcell').first().click()
+  const panel = page.getByRole('complementary', { name: 'Event' })
+  const what = panel.getByRole('region', { name: 'What' })
+  await what.getByRole('button', { name: 'Exclude this resource' }).click()
+  await expect(
+    page.getByRole('button', { name: /^Remove the filter not resource id: / }),
+  ).toHaveCount(1)
+  await what.getByRole('button', { name: 'Exclude this action' }).click()
+  await expect(chip(page, 'not action: invoice.created')).toBeVisible()
+  await expect(chip(page, 'action: invoice.created')).toHaveCount(0)
+  await expect(panel.getByRole('button', { name: 'Exclude this workspace' })).toHaveCount(0)
+  await expect(panel.getByRole('button', { name: 'Exclude this role' })).toHaveCount(0)
+})
+
+promise(
+  'the filter menu excludes by the mouse and by keys, and keys take a chip away',
+  async () => {
+    const page = await openExplorer('')
+    await expectWithout(page, [])
+    await page.getByRole('button', { name: 'filter', exact: true }).click()
+    await page.getByRole('option', { name: 'action', exact: true }).click()
+    await page.getByText('is not', { exact: true }).click()
+    await page.getByRole('option', { name: /^user\.login/ }).click()
+    await expectWithout(page, ['action:user.login'])
+    const { keyboard } = page
+    await page.getByRole('button', { name: 'filter', exact: true }).focus()
+    await keyboard.press('Enter')
+    await keyboard.type('categ')
+    await keyboard.press('Enter')
+    await expect(page.getByRole('option', { name: /^billing/ })).toBeVisible()
+    await keyboard.type('billing')
+    await expect(page.getByRole('listbox').getByRole('option')).toHaveCount(1)
+    await keyboard.press('Shift+Enter')
+    await expectWithout(page, ['action:user.login', 'category:billing'])
+    await chip(page, 'not action: user.login').focus()
+    await keyboard.press('Delete')
+    await expectWithout(page, ['category:billing'])
+    await expect(page.getByRole('searchbox')).toBeFocused()
+    await keyboard.press('Backspace')
+    await expectWithout(page, [])
+  },
+)
+
+promise('an empty result offers to take an exclusion away', async () => {
+  const page = await openExplorer(
+    `category=security&not=${encodeURIComponent('action:api_key.rotated')}`,
+  )
+  await page.getByRole('button', { name: /^with action: api_key\.rotated \d+ events?$/ }).click()
+  await expect(chip(page, 'not action: api_key.rotated')).toHaveCount(0)
+  await expect(rows(page).first()).toBeVisible()
+})
+
+promise('following leaves out what is excluded', async () => {
+  const page = await openExplorer(`live=true&not=${encodeURIComponent('category:noise')}`)
+  await expect(rows(page).first()).toBeVisible()
+  await storeEvents(annals, company.workspaceKey, [
+    { category: 'noise', action: 'left.out' },
+    { category: 'signal', action: 'came.through' },
+  ])
+  await expect(page.getByRole('row', { name: /came\.through/ })).toBeVisible()
+  await expect(page.getByRole('row', { name: /left\.out/ })).toHaveCount(0)
+})
+
+promise('a saved view and “export exactly this” keep what is excluded', async () => {
+  const not = ['category:auth', 'actorId:usr_02']
+  const page = await openExplorer(not.map((text) => `not=${text}`).join('&'))
+  const found = await expectWithout(page, not)
+  await page.getByRole('button', { name: 'Save view' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('Without logins')
+  await dialog.getByRole('button', { name: 'Save', exact: true }).click()
+  await expect(dialog).toHaveCount(0)
+  await page.getByRole('button', { name: 'clear all' }).click()
+  await expectWithout(page, [])
+  await page.getByRole('button', { name: 'Views' }).click()
+  await page
+    .getByRole('dialog', { name: 'Views' })
+    .getByRole('button', { name: /^Without/ })
+    .click()
+  await expect(chip(page, 'not category: auth')).toBeVisible()
+  await expectWithout(page, not)
+  await page.getByRole('button', { name: 'Export exactly this' }).click()
+  await expect(dialog).toContainText('not category: auth, not actor id: usr_02')
+  await expect(dialog).toContainText(`${found.length} rows`)
+  await dialog.getByRole('button', { name: /^Create/ }).click()
+  await dialog.getByRole('link', { name: /Exports$/ }).click()
+  await expect(page.getByRole('row').nth(1)).toContainText('not category auth, not actor id usr_02')
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('link', { name: 'Download' }).first().click()
+  const chunks: Buffer[] = []
+  for await (const chunk of await (await downloading).createReadStream()) {
+    chunks.push(Buffer.from(chunk))
+  }
+  const exported = parseJsonl(Buffer.concat(chunks).toString()).map(({ id }) => String(id))
+  assert.deepEqual(exported.toSorted(), found.toSorted())
+})
