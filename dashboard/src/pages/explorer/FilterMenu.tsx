@@ -1,4 +1,4 @@
-import { Combobox, Loader, SegmentedControl, useCombobox } from '@mantine/core'
+import { Combobox, Loader, useCombobox } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
@@ -123,19 +123,42 @@ function IsOrNot({
 }) {
   return (
     <div className={classes.isOrNot}>
-      <SegmentedControl
-        size="xs"
-        fullWidth
-        aria-label="Show or exclude the value"
-        data={[
-          { value: 'is', label: 'is' },
-          { value: 'not', label: 'is not', disabled: isFull },
-        ]}
-        value={isNot ? 'not' : 'is'}
-        onChange={(value) => onChange(value === 'not')}
-      />
+      <div className={classes.choices} role="radiogroup" aria-label="Show or exclude the value">
+        <Choice label="is" isChosen={!isNot} onChoose={() => onChange(false)} />
+        <Choice
+          label="is not"
+          isChosen={isNot}
+          isDisabled={isFull}
+          onChoose={() => onChange(true)}
+        />
+      </div>
       {isFull && <span className="soft">{FULL_WORDS}</span>}
     </div>
+  )
+}
+
+function Choice({
+  label,
+  isChosen,
+  isDisabled = false,
+  onChoose,
+}: {
+  label: string
+  isChosen: boolean
+  isDisabled?: boolean
+  onChoose: () => void
+}) {
+  return (
+    <label className={classes.choice}>
+      <input
+        type="radio"
+        name="is-or-not"
+        checked={isChosen}
+        disabled={isDisabled}
+        onChange={onChoose}
+      />
+      {label}
+    </label>
   )
 }
 
