@@ -5,6 +5,7 @@ import { walkExplorer } from '../../../server/test/harness/explorer.ts'
 import { parseJsonl, storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
+import { PATIENCE_MS } from './visit.ts'
 
 const { annals, open, promise } = await startDashboard()
 
@@ -36,8 +37,11 @@ async function expectWithout(page: Page, not: readonly string[]): Promise<string
   await expect(total(page)).toHaveText(`${found.length} events`)
   await expect(page.getByRole('grid', { name: 'Events' })).toHaveAttribute('aria-busy', 'false')
   const ids = found.map(({ id }) => String(id))
-  const shown = await rows(page).evaluateAll((all) => all.map((row) => row.dataset['id']))
-  assert.deepEqual(shown, ids.slice(0, shown.length))
+  // The total may come before the rows.
+  await expect(async () => {
+    const shown = await rows(page).evaluateAll((all) => all.map((row) => row.dataset['id']))
+    assert.deepEqual(shown, ids.slice(0, shown.length))
+  }).toPass({ timeout: PATIENCE_MS })
   return ids
 }
 
