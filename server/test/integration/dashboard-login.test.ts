@@ -217,6 +217,26 @@ test('an address cannot try account after account, and an IPv6 network is one ad
   assert(statuses.slice(50).every((status) => status === 429))
 })
 
+test('a login that finds no place at the desk does not use up the attempts of its account', async () => {
+  const { user } = await annals.found()
+  const guess = (email: string, address: string) =>
+    logIn(annals, { email, password: 'wrong horse' }, from(address))
+  const hosts = [...Array(60).keys()]
+  // One is checked and 32 wait; whoever comes while they do is sent away.
+  const others = hosts.map((host) => guess(`other-${host}@example.com`, `198.19.0.${host}`))
+  const own = hosts.slice(0, 30).map((host) => guess(user.email, `198.19.1.${host}`))
+  await Promise.all(others)
+  const answers = await Promise.all(own)
+  const checked = answers.filter(({ status }) => status === 401).length
+  assert.equal(answers.filter(({ status }) => status === 503).length, 30 - checked)
+  assert(checked < 30, 'the desk was full')
+  const statuses: number[] = []
+  for (let host = 0; host < 31 - checked; host += 1) {
+    statuses.push((await guess(user.email, `198.19.2.${host}`)).status)
+  }
+  assert.deepEqual(statuses, [...Array.from({ length: 30 - checked }, () => 401), 429])
+})
+
 test('whoever signs in with the right password is never slowed down', async () => {
   const { user } = await annals.found()
   for (let times = 0; times < 60; times += 1) {

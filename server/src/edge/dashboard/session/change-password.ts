@@ -43,9 +43,9 @@ export const changePassword =
         refuseBadPassword(body.newPassword, { email: viewer.email, path: '/newPassword' })
         if (body.newPassword === body.currentPassword) throw fault('/newPassword', 'is the old one')
         const attempt = { address: request.clientAddress, account: viewer.email }
-        deps.login.throttle.admit('login', attempt)
-        const hashes = await checkAndHash(deps, viewer, body)
-        deps.login.throttle.forgive('login', attempt)
+        const hashes = await deps.login.throttle.run('login', attempt, () =>
+          checkAndHash(deps, viewer, body),
+        )
         const endedSessions = await audited(deps, actorOf(request), async (trx, note) => {
           const { userId, companyId, sessionId } = viewer
           if (!(await holdAccount(trx, { userId, passwordHash: hashes.from }))) throw wrong()

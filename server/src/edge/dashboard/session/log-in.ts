@@ -38,13 +38,12 @@ export const logIn =
       async (request, reply) => {
         const { body, clientAddress: address, id: traceId } = request
         const attempt = { address, account: body.email }
-        deps.login.throttle.admit('login', attempt)
-        const { account, isRight } = await checkPassword(deps, body)
-        if (!account || !isRight) {
-          deps.login.failures.note({ account, address, traceId })
+        const account = await deps.login.throttle.run('login', attempt, async () => {
+          const { account: found, isRight } = await checkPassword(deps, body)
+          if (found && isRight) return found
+          deps.login.failures.note({ account: found, address, traceId })
           throw wrong()
-        }
-        deps.login.throttle.forgive('login', attempt)
+        })
         const actor = { ...account, address, traceId }
         const token = await audited(deps, actor, async (trx, note) => {
           if (!(await holdAccount(trx, account))) throw wrong()

@@ -1,72 +1,128 @@
 import { ApiError } from '../../../errors.ts'
 import type { Clock } from '../../../platform/clock.ts'
 import { parseAddress } from '../../../tenancy/allowlist.ts'
-import { type Rate, TokenBuckets } from '../../auth/token-bucket.ts'
+import { type SlotRate, TokenSlots } from '../../auth/token-slots.ts'
 
-const NAMES_MAX = 20_000
 const MINUTE = 1 / 60
 
 /**
  * How often something may be tried, by whom. An account has a bucket for each address and one for
  * all: a single stranger uses up his own and leaves the owner's alone, and many of them together get
  * no further than the second. An account that does not exist has the same ones.
+ *
+ * Worst case of a login: a token is used up by a password that was really checked, and a node checks
+ * about 30 a second. Whoever has all of these, from as many addresses as he likes, keeps at most 900 of
+ * the 65,536 slots of accounts empty (each gains two tokens a minute): one member in 70 who has nothing
+ * to do with it shares a slot with one of these and has to wait. No account is guessed at any faster
+ * than its bucket allows. A reset costs next to nothing to ask for, so its slots can all be emptied from
+ * some thousand networks; links that an administrator or the operator makes do not pass here.
  */
 export const THROTTLES = {
   login: {
-    address: { perSecond: 30 * MINUTE, capacity: 50, cost: 1 },
-    accountFromAddress: { perSecond: MINUTE, capacity: 10, cost: 1 },
-    account: { perSecond: 2 * MINUTE, capacity: 30, cost: 1 },
+    address: { perSecond: 30 * MINUTE, capacity: 50 },
+    accountFromAddress: { perSecond: MINUTE, capacity: 10 },
+    account: { perSecond: 2 * MINUTE, capacity: 30 },
   },
   // No more in an hour than links that are kept.
   reset: {
-    address: { perSecond: MINUTE, capacity: 20, cost: 1 },
-    accountFromAddress: { perSecond: MINUTE / 30, capacity: 3, cost: 1 },
-    account: { perSecond: MINUTE / 30, capacity: 3, cost: 1 },
+    address: { perSecond: MINUTE, capacity: 20 },
+    accountFromAddress: { perSecond: MINUTE / 30, capacity: 3 },
+    account: { perSecond: MINUTE / 30, capacity: 3 },
   },
-  link: { address: { perSecond: 60 * MINUTE, capacity: 60, cost: 1 } },
-} as const satisfies Record<string, { address: Rate; accountFromAddress?: Rate; account?: Rate }>
+  link: { address: { perSecond: 60 * MINUTE, capacity: 60 } },
+} as const satisfies Record<string, Partial<Record<Counted, SlotRate>>>
 
+type Counted = 'address' | 'accountFromAddress' | 'account'
 type Matter = keyof typeof THROTTLES
 type Attempt = { address: string; account?: string }
+type Bucket = { slots: TokenSlots; name: string }
 
 export class LoginThrottle {
   readonly #isOn: boolean
-  readonly #buckets: TokenBuckets
+  readonly #slots: Record<Matter, ReadonlyMap<Counted, TokenSlots>>
 
   constructor({ clock, hasRateLimits }: { clock: Clock; hasRateLimits: boolean }) {
     this.#isOn = hasRateLimits
-    this.#buckets = new TokenBuckets({ clock, bucketsMax: NAMES_MAX })
-  }
-
-  /** Counts the attempt before anything is looked up, so that a refusal says nothing of an account. */
-  admit(matter: Matter, attempt: Attempt): void {
-    if (!this.#isOn) return
-    for (const [name, rate] of bucketsOf(matter, attempt)) {
-      const { isAllowed, retryAfterSeconds } = this.#buckets.take(name, rate)
-      if (isAllowed) continue
-      throw new ApiError('rate_limited', {
-        message: `Too many attempts. Try again in ${inWords(retryAfterSeconds)}.`,
-        retryAfterSeconds,
-      })
+    this.#slots = {
+      login: slotsOf(clock, THROTTLES.login),
+      reset: slotsOf(clock, THROTTLES.reset),
+      link: slotsOf(clock, THROTTLES.link),
     }
   }
 
-  /** Only failures count. */
+  /**
+   * Counts what its caller got wrong, and nothing else: neither a success nor what we could not do, such
+   * as a login that found no place at the desk.
+   */
+  async run<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+    this.admit(matter, attempt)
+    let isCounted = false
+    try {
+      return await work()
+    } catch (error) {
+      isCounted = error instanceof ApiError && error.status < 500
+      throw error
+    } finally {
+      if (!isCounted) this.forgive(matter, attempt)
+    }
+  }
+
+  /**
+   * Counts the attempt before anything is looked up, so that a refusal says nothing of an account. What
+   * one bucket refuses takes nothing from the others.
+   */
+  admit(matter: Matter, attempt: Attempt): void {
+    if (!this.#isOn) return
+    const taken: Bucket[] = []
+    for (const bucket of this.#bucketsOf(matter, attempt)) {
+      const waitMs = bucket.slots.take(bucket.name)
+      if (waitMs > 0) {
+        giveBack(taken)
+        throw tooMany(Math.ceil(waitMs / 1_000))
+      }
+      taken.push(bucket)
+    }
+  }
+
   forgive(matter: Matter, attempt: Attempt): void {
-    for (const [name, rate] of bucketsOf(matter, attempt)) this.#buckets.giveBack(name, rate)
+    if (this.#isOn) giveBack(this.#bucketsOf(matter, attempt))
+  }
+
+  #bucketsOf(matter: Matter, { address, account }: Attempt): Bucket[] {
+    const network = networkOf(address)
+    const names: [Counted, string][] = [['address', network]]
+    if (account !== undefined) {
+      const name = account.toLowerCase()
+      names.push(['accountFromAddress', `${network} ${name}`], ['account', name])
+    }
+    return names.flatMap(([counted, name]) => {
+      const slots = this.#slots[matter].get(counted)
+      return slots ? [{ slots, name }] : []
+    })
   }
 }
 
-function bucketsOf(matter: Matter, { address, account }: Attempt): [name: string, rate: Rate][] {
-  const rates: { address: Rate; accountFromAddress?: Rate; account?: Rate } = THROTTLES[matter]
-  const network = networkOf(address)
-  const buckets: [string, Rate][] = [[`${matter} ${network}`, rates.address]]
-  if (account !== undefined && rates.accountFromAddress && rates.account) {
-    const name = account.toLowerCase()
-    buckets.push([`${matter} ${network} ${name}`, rates.accountFromAddress])
-    buckets.push([`${matter} * ${name}`, rates.account])
+function slotsOf(
+  clock: Clock,
+  rates: Partial<Record<Counted, SlotRate>>,
+): ReadonlyMap<Counted, TokenSlots> {
+  const slots = new Map<Counted, TokenSlots>()
+  for (const counted of ['address', 'accountFromAddress', 'account'] as const) {
+    const rate = rates[counted]
+    if (rate) slots.set(counted, new TokenSlots(clock, rate))
   }
-  return buckets
+  return slots
+}
+
+function giveBack(buckets: readonly Bucket[]): void {
+  for (const { slots, name } of buckets) slots.giveBack(name)
+}
+
+function tooMany(retryAfterSeconds: number): ApiError {
+  return new ApiError('rate_limited', {
+    message: `Too many attempts. Try again in ${inWords(retryAfterSeconds)}.`,
+    retryAfterSeconds,
+  })
 }
 
 /** Whoever has one IPv6 address has the 2^64 beside it as well. */

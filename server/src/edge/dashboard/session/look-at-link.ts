@@ -42,10 +42,11 @@ export const lookAtLink =
         },
       },
       async ({ body, clientAddress: address }) => {
-        deps.login.throttle.admit('link', { address })
-        const link = await findLink(deps.hasty, body.token, deps.clock())
-        if (!link) throw noSuchLink()
-        deps.login.throttle.forgive('link', { address })
+        const link = await deps.login.throttle.run('link', { address }, async () => {
+          const found = await findLink(deps.hasty, body.token, deps.clock())
+          if (!found) throw noSuchLink()
+          return found
+        })
         const { kind, email, companyName } = link
         return { kind, email, companyName, ...(kind === 'INVITATION' && { role: link.role }) }
       },

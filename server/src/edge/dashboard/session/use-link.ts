@@ -39,9 +39,9 @@ export const useLink =
       },
       async (request, reply) => {
         const attempt = { address: request.clientAddress }
-        deps.login.throttle.admit('link', attempt)
-        const token = await signInByLink(deps, request, request.body)
-        deps.login.throttle.forgive('link', attempt)
+        const token = await deps.login.throttle.run('link', attempt, () =>
+          signInByLink(deps, request, request.body),
+        )
         return await answerSignedIn(deps, request, reply, token)
       },
     )

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { handClock } from '../../../test/harness/clock.ts'
+import { TokenSlots } from './token-slots.ts'
+
+/** Two a minute, as for the logins of an account. */
+const RATE = { perSecond: 1 / 30, capacity: 30 }
+
+function slotsWithClock(rate = RATE) {
+  const time = handClock(1_700_000_000_000)
+  return { ...time, slots: new TokenSlots(time.clock, rate) }
+}
+
+function useUp(slots: TokenSlots, name: string): number {
+  let taken = 0
+  while (slots.take(name) === 0) taken += 1
+  return taken
+}
+
+test('a bucket gives its capacity at once, then one token at a time', () => {
+  const { slots, advance } = slotsWithClock()
+  assert.equal(useUp(slots, 'somebody'), 30)
+  assert.equal(slots.take('somebody'), 30_000)
+  advance(29_999)
+  assert.equal(slots.take('somebody'), 1)
+  advance(1)
+  assert.equal(slots.take('somebody'), 0)
+  assert.equal(slots.take('somebody'), 30_000)
+  advance(86_400_000)
+  assert.equal(useUp(slots, 'somebody'), 30)
+})
+
+test('no number of other names gives a name that is used up a single token', () => {
+  const { slots } = slotsWithClock()
+  useUp(slots, 'victim')
+  for (let other = 0; other < 100_000; other += 1) slots.take(`other ${other}`)
+  assert.equal(slots.take('victim'), 30_000)
+})
+
+test('a name that is used up takes nothing from nearly all others', () => {
+  const { slots } = slotsWithClock()
+  useUp(slots, 'noisy')
+  const refused = Array.from({ length: 1_000 }, (_, index) => slots.take(`quiet ${index}`))
+  // Two of a thousand on one slot would be a chance of one in nine thousand.
+  assert(refused.filter((waitMs) => waitMs > 0).length < 2)
+})
+
+test('a token that is given back can be taken again, and never more than the capacity', () => {
+  const { slots } = slotsWithClock()
+  useUp(slots, 'somebody')
+  slots.giveBack('somebody')
+  assert.equal(useUp(slots, 'somebody'), 1)
+  for (let times = 0; times < 60; times += 1) slots.giveBack('somebody')
+  assert.equal(useUp(slots, 'somebody'), 30)
+})
+
+test('a clock that steps back locks nobody out for longer than an empty bucket does', () => {
+  const { slots, advance } = slotsWithClock()
+  slots.take('somebody')
+  advance(-86_400_000)
+  assert.equal(slots.take('somebody'), 30_000)
+  advance(30_000)
+  assert.equal(slots.take('somebody'), 0)
+  advance(29 * 30_000)
+  assert.equal(useUp(slots, 'somebody'), 29)
+})
+
+test('whatever the calls and pauses, no window lets more through than capacity plus refill', () => {
+  const pauses = fc.array(fc.integer({ min: 0, max: 20_000 }), { maxLength: 200 })
+  fc.assert(
+    fc.property(pauses, (pausesMs) => {
+      const { slots, advance } = slotsWithClock({ perSecond: 0.5, capacity: 5 })
+      let elapsedMs = 0
+      let taken = 0
+      for (const pauseMs of pausesMs) {
+        advance(pauseMs)
+        elapsedMs += pauseMs
+        if (slots.take('somebody') === 0) taken += 1
+      }
+      assert(taken <= 5 + elapsedMs / 2_000)
+    }),
+  )
+})

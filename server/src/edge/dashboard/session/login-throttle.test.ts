@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { handClock } from '../../../../test/harness/clock.ts'
+import { ApiError } from '../../../errors.ts'
+import { LoginThrottle } from './login-throttle.ts'
+
+const ACCOUNT = 'somebody@example.com'
+const WRONG = new ApiError('not_signed_in')
+
+function throttleWithClock() {
+  const time = handClock(1_700_000_000_000)
+  return { ...time, throttle: new LoginThrottle({ clock: time.clock, hasRateLimits: true }) }
+}
+
+async function outcomeOf(run: Promise<unknown>): Promise<string> {
+  try {
+    await run
+    return 'passed'
+  } catch (error) {
+    return error instanceof ApiError ? error.code : 'error'
+  }
+}
+
+async function tryLogin(throttle: LoginThrottle, address: string, end: Error | null) {
+  return await outcomeOf(
+    throttle.run('login', { address, account: ACCOUNT }, async () => {
+      if (end) throw end
+    }),
+  )
+}
+
+const CASES: readonly [what: string, end: Error | null, isCounted: boolean][] = [
+  ['a wrong password', WRONG, true],
+  ['the right password', null, false],
+  ['a desk that has no place', new ApiError('overloaded'), false],
+  ['a database that is away', new ApiError('unavailable'), false],
+  ['a mistake of ours', new Error('oops'), false],
+]
+for (const [what, end, isCounted] of CASES) {
+  test(`${what} ${isCounted ? 'uses up' : 'does not use up'} attempts`, async () => {
+    const { throttle } = throttleWithClock()
+    for (let tries = 0; tries < 100; tries += 1) await tryLogin(throttle, '192.0.2.1', end)
+    const next = await tryLogin(throttle, '192.0.2.1', WRONG)
+    assert.equal(next, isCounted ? 'rate_limited' : 'not_signed_in')
+  })
+}
+
+test('what an account refuses takes nothing from the address it came from', async () => {
+  const { throttle } = throttleWithClock()
+  for (let tries = 0; tries < 200; tries += 1) await tryLogin(throttle, '192.0.2.1', WRONG)
+  const others: string[] = []
+  for (let other = 0; other < 41; other += 1) {
+    const attempt = { address: '192.0.2.1', account: `other-${other}@example.com` }
+    others.push(await outcomeOf(throttle.run('login', attempt, () => Promise.reject(WRONG))))
+  }
+  // Ten of its fifty went to the account that refused the rest.
+  assert.deepEqual(others, [...Array.from({ length: 40 }, () => 'not_signed_in'), 'rate_limited'])
+})
+
+test('twenty thousand other accounts do not let anybody guess at one anew', async () => {
+  const { throttle } = throttleWithClock()
+  for (let host = 0; host < 30; host += 1) await tryLogin(throttle, `198.18.0.${host}`, WRONG)
+  for (let other = 0; other < 20_000; other += 1) {
+    const address = `2001:db8:${(other >> 8).toString(16)}:${(other & 255).toString(16)}::1`
+    const attempt = { address, account: `other-${other}@example.com` }
+    await outcomeOf(throttle.run('login', attempt, () => Promise.reject(WRONG)))
+  }
+  assert.equal(await tryLogin(throttle, '198.18.1.1', WRONG), 'rate_limited')
+})
