@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { startEngine } from '../server/src/platform/embedded-postgres.ts'
 import { asOwner, type EngineConnection, multiNodeEnv, warmUpEngine } from './lib/engine.ts'
 import { percentile, requestBytes, runLoad } from './lib/http-load.ts'
+import { measureLoginFlood } from './lib/login-flood.ts'
 import { cpuUsOf, postgresCpuUs } from './lib/processes.ts'
 import { circumstances, saveResult, table } from './lib/report.ts'
 import { sampleEvent } from './lib/sample-event.ts'
@@ -40,6 +41,7 @@ export async function benchConsole(): Promise<void> {
     const env = multiNodeEnv(connection)
     const postmaster = postmasterPid(dataDir)
     const ingest = await measureIngest({ env, connection, postmaster })
+    const flood = await measureLoginFlood({ env, seconds: INGEST_SECONDS })
     const founded: Founded = JSON.parse(
       annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...named(['A', 'B', 'C', 'D'])),
     )
@@ -52,8 +54,9 @@ export async function benchConsole(): Promise<void> {
     const cookie = await signIn(connection, founded.user.email)
     const rows = await measureAll(service, cookie, founded)
     const verified = annals(env, 'verify').trim()
-    process.stdout.write(`\n${table(rows)}\n\n${table(ingest)}\n\n${verified}\n`)
-    const result = { ...circumstances({}), events: LARGE, rows, ingest, catchUpSeconds, verified }
+    process.stdout.write(`\n${table(rows)}\n\n${table(ingest)}\n\n${table(flood)}\n\n${verified}\n`)
+    const measured = { rows, ingest, flood, catchUpSeconds }
+    const result = { ...circumstances({}), events: LARGE, ...measured, verified }
     process.stdout.write(`saved ${saveResult('console', result)}\n`)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })

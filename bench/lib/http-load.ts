@@ -8,6 +8,8 @@ export type LoadOptions = {
   port: number
   connections: number
   durationMs: number
+  /** A connection sends no sooner than this after its last request; without it, as soon as it can. */
+  everyMs?: number
   /** The next request's bytes for a connection. */
   request: (connection: number, nth: number) => Buffer
   /** Ends the load before its time. */
@@ -58,7 +60,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
 }
 
 function drive(
-  { port, request, isDone }: LoadOptions,
+  { port, request, isDone, everyMs = 0 }: LoadOptions,
   connection: number,
   endsAt: number,
   onAnswer: (status: number, ms: number, body: string) => void,
@@ -91,8 +93,10 @@ function drive(
       const status = Number(pending.slice(9, 12))
       const body = pending.slice(headEnd + 4, headEnd + 4 + length)
       pending = pending.slice(headEnd + 4 + length)
-      onAnswer(status, performance.now() - sentAt, body)
-      send()
+      const tookMs = performance.now() - sentAt
+      onAnswer(status, tookMs, body)
+      if (tookMs >= everyMs) send()
+      else setTimeout(send, everyMs - tookMs)
     })
   })
 }

@@ -2,6 +2,7 @@ import { ApiError } from '../../../errors.ts'
 import type { Clock } from '../../../platform/clock.ts'
 import { parseAddress } from '../../../tenancy/allowlist.ts'
 import { type SlotRate, TokenSlots } from '../../auth/token-slots.ts'
+import { SlowRefusals } from './slow-refusals.ts'
 
 const MINUTE = 1 / 60
 
@@ -40,9 +41,19 @@ type Bucket = { slots: TokenSlots; name: string }
 export class LoginThrottle {
   readonly #isOn: boolean
   readonly #slots: Record<Matter, ReadonlyMap<Counted, TokenSlots>>
+  readonly #refusals: Pick<SlowRefusals, 'hold'>
 
-  constructor({ clock, hasRateLimits }: { clock: Clock; hasRateLimits: boolean }) {
+  constructor({
+    clock,
+    hasRateLimits,
+    refusals = new SlowRefusals(),
+  }: {
+    clock: Clock
+    hasRateLimits: boolean
+    refusals?: Pick<SlowRefusals, 'hold'>
+  }) {
     this.#isOn = hasRateLimits
+    this.#refusals = refusals
     this.#slots = {
       login: slotsOf(clock, THROTTLES.login),
       reset: slotsOf(clock, THROTTLES.reset),
@@ -52,26 +63,23 @@ export class LoginThrottle {
 
   /**
    * Counts what its caller got wrong, and nothing else: neither a success nor what we could not do, such
-   * as a login that found no place at the desk.
+   * as a login that found no place at the desk. Asking for a reset cannot be wrong, so there each counts.
    */
   async run<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
-    this.admit(matter, attempt)
-    let isCounted = false
     try {
-      return await work()
+      this.#admit(matter, attempt)
+      return await this.#count(matter, attempt, work)
     } catch (error) {
-      isCounted = error instanceof ApiError && error.status < 500
+      if (isRefusal(error)) await this.#refusals.hold()
       throw error
-    } finally {
-      if (!isCounted) this.forgive(matter, attempt)
     }
   }
 
   /**
-   * Counts the attempt before anything is looked up, so that a refusal says nothing of an account. What
-   * one bucket refuses takes nothing from the others.
+   * Before anything is looked up, so that a refusal says nothing of an account. What one bucket refuses
+   * takes nothing from the others.
    */
-  admit(matter: Matter, attempt: Attempt): void {
+  #admit(matter: Matter, attempt: Attempt): void {
     if (!this.#isOn) return
     const taken: Bucket[] = []
     for (const bucket of this.#bucketsOf(matter, attempt)) {
@@ -84,8 +92,16 @@ export class LoginThrottle {
     }
   }
 
-  forgive(matter: Matter, attempt: Attempt): void {
-    if (this.#isOn) giveBack(this.#bucketsOf(matter, attempt))
+  async #count<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+    let isCounted = matter === 'reset'
+    try {
+      return await work()
+    } catch (error) {
+      isCounted = error instanceof ApiError && error.status < 500
+      throw error
+    } finally {
+      if (!isCounted && this.#isOn) giveBack(this.#bucketsOf(matter, attempt))
+    }
   }
 
   #bucketsOf(matter: Matter, { address, account }: Attempt): Bucket[] {
@@ -116,6 +132,10 @@ function slotsOf(
 
 function giveBack(buckets: readonly Bucket[]): void {
   for (const { slots, name } of buckets) slots.giveBack(name)
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && (error.code === 'rate_limited' || error.code === 'overloaded')
 }
 
 function tooMany(retryAfterSeconds: number): ApiError {

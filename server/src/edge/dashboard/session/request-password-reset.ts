@@ -35,12 +35,11 @@ export const requestPasswordReset =
       },
       async ({ body: { email }, clientAddress: address, id: traceId, server }, reply) => {
         const attempt = { address, account: email }
-        deps.login.throttle.admit('reset', attempt)
         const linkOf = (token: string) => linkText(deps, server, token)
-        if (!deps.login.resets.push({ email, address, traceId, linkOf })) {
-          deps.login.throttle.forgive('reset', attempt)
-          throw new ApiError('overloaded')
-        }
+        await deps.login.throttle.run('reset', attempt, async () => {
+          const isTaken = deps.login.resets.push({ email, address, traceId, linkOf })
+          if (!isTaken) throw new ApiError('overloaded')
+        })
         return await reply.code(202).send(ANSWER)
       },
     )
