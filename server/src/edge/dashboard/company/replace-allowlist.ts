@@ -5,6 +5,7 @@ import * as companyStore from '../../../tenancy/company-store.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { AllowlistInput, CompanyRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
+import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { companyRecord } from './get-company.ts'
 
@@ -39,11 +40,13 @@ export const replaceAllowlist =
         await audited(deps, actorOf(request), async (trx, note) => {
           await companyStore.lockCompany(trx, companyId)
           const { allowlist: before } = await companyStore.getCompany(trx, companyId)
+          const changed = changedFields(before, after)
+          if (!changed) return
           await companyStore.replaceAllowlist(trx, companyId, after)
           note({
             action: 'ALLOWLIST_CHANGED',
             resource: { type: 'company', id: companyId },
-            metadata: { before, after, leavesOutCaller: lockOut !== null },
+            metadata: { ...changed, leavesOutCaller: lockOut !== null },
           })
         })
         return await companyRecord(deps, viewer, clientAddress)

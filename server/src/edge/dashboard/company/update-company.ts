@@ -3,6 +3,7 @@ import { getCompany, lockCompany, renameCompany } from '../../../tenancy/company
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { CompanyRecord, NameInput } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
+import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { companyRecord } from './get-company.ts'
@@ -31,13 +32,14 @@ export const updateCompany =
         const name = readName(body.name)
         await audited(deps, actorOf(request), async (trx, note) => {
           await lockCompany(trx, companyId)
-          const before = await getCompany(trx, companyId)
-          if (before.name === name) return
+          const { name: present } = await getCompany(trx, companyId)
+          const changed = changedFields({ name: present }, { name })
+          if (!changed) return
           await renameCompany(trx, { companyId, name })
           note({
             action: 'COMPANY_CHANGED',
             resource: { type: 'company', id: companyId },
-            metadata: { before: { name: before.name }, after: { name } },
+            metadata: changed,
           })
         })
         return await companyRecord(deps, viewer, clientAddress)

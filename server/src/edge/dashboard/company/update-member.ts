@@ -9,6 +9,7 @@ import { refuseRole } from '../../auth/require-session.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { MemberChange, MemberParams, MemberRecord } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
+import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { lockMember, memberRecord } from './member-resource.ts'
 
@@ -44,18 +45,20 @@ export const updateMember =
           const isWhole = memberStore.hasWholeCompany(role)
           const workspaceIds = body.workspaceIds ?? (isWhole ? [] : (member.workspaceIds ?? []))
           const grant = await readGrant(trx, self.companyId, { role, workspaceIds })
+          const given = grant.workspaceIds?.toSorted() ?? null
+          const { role: oldRole, workspaceIds: oldWorkspaceIds } = member
+          const changed = changedFields(
+            { role: oldRole, workspaceIds: oldWorkspaceIds },
+            { role, workspaceIds: given },
+          )
+          if (!changed) return memberRecord(member)
           await memberStore.updateMember(trx, member.id, grant)
           if (role !== member.role) await endOldLinks(trx, self.companyId, { member, role })
           note({
             action: 'MEMBER_CHANGED',
             resource: { type: 'user', id: member.id },
-            metadata: {
-              email: member.email,
-              before: { role: member.role, workspaceIds: member.workspaceIds },
-              after: grant,
-            },
+            metadata: { email: member.email, ...changed },
           })
-          const given = grant.workspaceIds && [...grant.workspaceIds]
           return memberRecord({ ...member, role, workspaceIds: given })
         })
       },

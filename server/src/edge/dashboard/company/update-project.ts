@@ -6,6 +6,7 @@ import { lockProject, renameProject } from '../../../tenancy/workspace-store.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { NameInput, ProjectParams, ProjectRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
+import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { projectRecord } from './workspace-record.ts'
@@ -38,12 +39,13 @@ export const updateProject =
         return await audited(deps, actorOf(request), async (trx, note) => {
           const workspaceId = await visibleWorkspace(trx, viewer, params.workspaceId)
           const before = await lockProject(trx, { workspaceId, projectId })
-          if (before.name === name) return projectRecord(before)
+          const changed = changedFields({ name: before.name }, { name })
+          if (!changed) return projectRecord(before)
           await renameProject(trx, { workspaceId, projectId, name })
           note({
             action: 'PROJECT_CHANGED',
             resource: { type: 'project', id: projectId },
-            metadata: { workspaceId, before: { name: before.name }, after: { name } },
+            metadata: { workspaceId, ...changed },
           })
           return projectRecord({ ...before, name })
         })

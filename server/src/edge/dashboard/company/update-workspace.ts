@@ -8,6 +8,7 @@ import {
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { NameInput, WorkspaceParams, WorkspaceRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
+import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { workspaceRecord } from './workspace-record.ts'
@@ -41,12 +42,13 @@ export const updateWorkspace =
           const named = { companyId, named: request.params.workspaceId }
           const before = await getWorkspaceSummary(trx, named, now)
           refuseSystemWorkspace(before)
-          if (before.name === name) return workspaceRecord(before)
+          const changed = changedFields({ name: before.name }, { name })
+          if (!changed) return workspaceRecord(before)
           await renameWorkspace(trx, { workspaceId: before.id, name })
           note({
             action: 'WORKSPACE_CHANGED',
             resource: { type: 'workspace', id: before.id },
-            metadata: { before: { name: before.name }, after: { name } },
+            metadata: changed,
           })
           return workspaceRecord({ ...before, name })
         })

@@ -5,6 +5,7 @@ import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { NameInput } from '../../schema/dashboard/company.ts'
 import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../audit.ts'
+import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { readKeyId } from './key-record.ts'
@@ -36,12 +37,13 @@ export const updateKey =
         return await audited(deps, actorOf(request), async (trx, note) => {
           await lockCompany(trx, place.companyId)
           const before = await getCompanyKey(trx, place)
-          if (before.name !== name) {
+          const changed = changedFields({ name: before.name }, { name })
+          if (changed) {
             await renameKey(trx, place, name)
             note({
               action: 'KEY_CHANGED',
               resource: { type: 'key', id: place.keyId },
-              metadata: { before: { name: before.name }, after: { name } },
+              metadata: changed,
             })
           }
           return await readKeyRecord(trx, deps, place, deps.clock())

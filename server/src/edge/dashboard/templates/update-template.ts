@@ -3,6 +3,7 @@ import { updateTemplate } from '../../../outlet/console/template-store.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { TemplateChange, TemplateParams, TemplateRecord } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../audit.ts'
+import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import {
@@ -40,21 +41,20 @@ export const updateExportTemplate =
         const name = named === undefined ? undefined : readName(named)
         const changed = await audited(deps, actorOf(request), async (trx, note) => {
           const template = await getChangeableTemplate(trx, viewer, params.templateId)
-          const after = {
+          const wish = {
             ...(name !== undefined && { name }),
             ...(body !== undefined && {
               body,
               workspaceId: await tryBody({ ...deps, db: trx }, viewer, body),
             }),
           }
-          await updateTemplate(trx, template, after, new Date(deps.clock()))
-          const before = Object.fromEntries(
-            Object.entries(template).filter(([field]) => field in after),
-          )
+          const changed = changedFields(template, wish)
+          if (!changed) return template
+          await updateTemplate(trx, template, wish, new Date(deps.clock()))
           note({
             action: 'EXPORT_TEMPLATE_CHANGED',
             resource: resourceOf(template),
-            metadata: { before, after },
+            metadata: changed,
           })
           return await getVisibleTemplate(trx, viewer, template.id)
         })

@@ -6,6 +6,7 @@ import { visibleWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { ViewChange, ViewParams, ViewRecord } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../audit.ts'
+import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { tryView } from './view-input.ts'
@@ -42,21 +43,16 @@ export const updateExplorerView =
             const place = workspaceId === undefined ? view.workspaceId : workspaceId
             await tryView({ ...deps, db: trx }, viewer, { workspaceId: place, query })
           }
-          const after = {
+          const wish = {
             ...(name !== undefined && { name }),
             ...(workspaceId !== undefined && { workspaceId }),
             ...(visibility !== undefined && { visibility }),
             ...(query !== undefined && { query }),
           }
-          await updateView(trx, view, after, new Date(deps.clock()))
-          const before = Object.fromEntries(
-            Object.entries(view).filter(([field]) => field in after),
-          )
-          note({
-            action: 'VIEW_CHANGED',
-            resource: resourceOf(view),
-            metadata: { before, after },
-          })
+          const changed = changedFields(view, wish)
+          if (!changed) return view
+          await updateView(trx, view, wish, new Date(deps.clock()))
+          note({ action: 'VIEW_CHANGED', resource: resourceOf(view), metadata: changed })
           return await getVisibleView(trx, viewer, view.id)
         })
         return viewRecord(viewer, change)

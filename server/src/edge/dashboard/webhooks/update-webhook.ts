@@ -1,12 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../../../errors.ts'
+import { lockWebhook } from '../../../outlet/webhook/webhook-store.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardWebhook } from '../../schema/dashboard/webhooks.ts'
 import { WebhookChange, WebhookParams } from '../../schema/webhook.ts'
 import { changeWebhook } from '../../webhook-actions.ts'
 import { readProject, refuseDestination } from '../../webhook-input.ts'
 import { actorOf, audited } from '../audit.ts'
+import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+import { dashboardWebhook, getVisibleWebhook, resourceOf } from './visible-webhook.ts'
 
 /** PATCH /dashboard/webhooks/{webhookId} */
 export const updateDashboardWebhook =
@@ -41,16 +44,13 @@ export const updateDashboardWebhook =
           ...(named !== undefined && { projectId: await readProject(named, workspaceId, deps) }),
         }
         return await audited(deps, actorOf(request), async (trx, note) => {
-          const changed = await changeWebhook(trx, deps, webhook, change)
-          note({
-            action: 'WEBHOOK_CHANGED',
-            resource: resourceOf(webhook),
-            metadata: {
-              before: { url: webhook.url, projectId: webhook.projectId },
-              after: { url: changed.url, projectId: changed.projectId },
-            },
-          })
-          return { ...changed, workspaceId }
+          const present = await lockWebhook(trx, webhook)
+          if (!present) throw new ApiError('not_found')
+          const { url, events, projectId } = present
+          const changed = changedFields({ url, events, projectId }, change)
+          if (!changed) return dashboardWebhook(present, deps.clock())
+          note({ action: 'WEBHOOK_CHANGED', resource: resourceOf(webhook), metadata: changed })
+          return { ...(await changeWebhook(trx, deps, present, changed.after)), workspaceId }
         })
       },
     )

@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { changedFields } from './changed-fields.ts'
+
+const PRESENT = { name: 'Old', query: { text: 'a', range: '24h' }, projectId: null, secret: 's' }
+
+test('a change names the fields that will be others, and no more', () => {
+  assert.deepEqual(changedFields(PRESENT, { name: 'New', projectId: null }), {
+    before: { name: 'Old' },
+    after: { name: 'New' },
+  })
+  assert.deepEqual(changedFields(PRESENT, { query: { text: 'b', range: '24h' } }), {
+    before: { query: { text: 'a', range: '24h' } },
+    after: { query: { text: 'b', range: '24h' } },
+  })
+})
+
+test('a wish for what there is already is no change, in whatever order it is written', () => {
+  assert.equal(changedFields(PRESENT, { query: { range: '24h', text: 'a' }, name: 'Old' }), null)
+  assert.equal(changedFields(PRESENT, {}), null)
+})
