@@ -217,6 +217,7 @@ create table export_job (
 CREATE INDEX export_job__created ON public.export_job USING btree (company_id, created_at, id);
 CREATE INDEX export_job__finished ON public.export_job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX export_job__open ON public.export_job USING btree (expires_at) WHERE (status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text]));
+CREATE INDEX export_job__status ON public.export_job USING btree (company_id, status, created_at, id);
 CREATE INDEX export_job__workspace ON public.export_job USING btree (company_id, workspace_id, created_at, id);
 grant delete, insert, select, update on export_job to annals_serving;
 

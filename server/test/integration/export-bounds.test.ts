@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startExpireWorker } from '../../src/outlet/export/expire-worker.ts'
-import { deleteEndedJobs } from '../../src/outlet/export/export-job-store.ts'
+import { deleteEndedJobs, listExportJobs } from '../../src/outlet/export/export-job-store.ts'
+import { listVisibleJobs } from '../../src/outlet/export/visible-job-store.ts'
+import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
+import type { Queryable } from '../../src/platform/pg.ts'
 import { handClock } from '../harness/clock.ts'
 import { query } from '../harness/engine.ts'
 import { explain } from '../harness/explain.ts'
@@ -125,4 +128,44 @@ test('old exports are found by an index', async () => {
   )
   const indexes = nodes.flatMap((node) => node['Index Name'] ?? [])
   assert.deepEqual(indexes, ['export_job__finished'], JSON.stringify(nodes))
+})
+
+test('of 100,000 exports the few with a status are listed by an index, for a key and for a member', async () => {
+  const { company, workspaceKey: key, user } = await annals.found()
+  const ended = await makeExport(annals, key)
+  await annals.call('POST', `/v1/exports/${ended}/cancel`, { key })
+  await copyJob(annals, ended, { count: 100_000 })
+  const failed = await makeExport(annals, key)
+  await query(
+    connection,
+    `update export_job set status = 'FAILED', error_code = 'expired', finished_at = now()
+      where id = '${failed}'`,
+  )
+  await query(connection, 'analyze export_job')
+  const { pool } = annals.app.database
+  const page = { status: 'FAILED', before: null, limit: 50 } as const
+  const viewer = {
+    companyId: company.id,
+    companyName: company.name,
+    plan: company.plan,
+    userId: newId<'user'>(),
+    sessionId: newId<'session'>(),
+    email: user.email,
+    role: 'OWNER',
+    workspaceIds: null,
+  } as const
+  const lists = [
+    (on: Queryable) => listExportJobs(on, { companyId: company.id, workspaceId: null }, page),
+    (on: Queryable) => listVisibleJobs(on, viewer, page),
+  ]
+  for (const list of lists) {
+    assert.deepEqual(
+      (await list(db)).map(({ id }) => id),
+      [failed],
+    )
+    const nodes = await explain(pool, list)
+    const indexes = nodes.flatMap((node) => node['Index Name'] ?? [])
+    assert.deepEqual(indexes, ['export_job__status'], JSON.stringify(nodes))
+    assert(!nodes.some((node) => node['Node Type'] === 'Sort'))
+  }
 })
