@@ -5,6 +5,7 @@ import { ApiError } from '../errors.ts'
 import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
+import { isDecodable, readableAddress } from './address-text.ts'
 import { collectGates } from './auth/operation-gates.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
@@ -137,6 +138,7 @@ function createApp(logger: FastifyBaseLogger, patience: Patience): FastifyInstan
     // A child logger for each request costs more than parsing it; lines name the trace id instead.
     childLoggerFactory: (parent) => parent,
     requestIdHeader: false,
+    rewriteUrl: ({ url = '/' }) => readableAddress(url),
     genReqId: (request) => traceIdOf(request.headers),
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: patience.requestMs,
@@ -214,18 +216,9 @@ function protocolFault({ httpVersion, headers, url }: IncomingMessage): ApiError
   if (headers.host === undefined && httpVersion === '1.1') {
     return new ApiError('invalid_request', { message: 'The Host header is missing.' })
   }
+  // The query parser would take what it cannot decode as it stands.
   if (url?.includes('%') && !isDecodable(url.slice(url.indexOf('?') + 1))) {
-    return new ApiError('invalid_request', { message: 'The address is not percent-encoded UTF-8.' })
+    return new ApiError('invalid_request', { message: 'The query is not percent-encoded UTF-8.' })
   }
   return undefined
-}
-
-/** The query parser would take what it cannot decode as it stands. */
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { newId } from '../../src/platform/id.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const OPENAPI = join(import.meta.dirname, '../../../openapi')
+const MALFORMED = [
+  'no-id',
+  '%zz',
+  '%',
+  '%ED%A0%80',
+  '%ff',
+  '%00',
+  'x%2Fy',
+  '%C0%AF',
+  '0'.repeat(99),
+]
+
+const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const company = await annals.found()
+const owner = await signInAs(annals, company, 'OWNER')
+
+const CALLERS = {
+  v1: (method: string, path: string) => annals.call(method, path, { key: company.companyKey }),
+  dashboard: (method: string, path: string) => owner.call(method, path),
+}
+
+/** Everything but the trace id, which is every answer's own. */
+const comparable = ({ status, text, headers, json }: Answer) => ({
+  status,
+  body: text.replaceAll(json.traceId, 'trace'),
+  headers: [...headers].filter(([name]) => name !== 'x-trace-id' && name !== 'date'),
+})
+
+for (const [document, call] of Object.entries(CALLERS)) {
+  test(`in ${document} an id that cannot be read answers like one that nobody has, on every route`, async () => {
+    const operations = listOperations(document).filter(({ path }) => path.includes('{'))
+    assert(operations.length > 10)
+    for (const { method, path } of operations) {
+      const ask = (id: string) => call(method, path.replaceAll(/\{\w+\}/g, id))
+      const unknown = comparable(await ask(newId()))
+      if (method === 'GET') assert.equal(unknown.status, 404)
+      for (const id of MALFORMED) {
+        assert.deepEqual(comparable(await ask(id)), unknown, `${method} ${path} with ${id}`)
+      }
+    }
+  })
+}
+
+test('an id that cannot be read tells a stranger no more than any other', async () => {
+  for (const path of ['/v1/exports/', '/dashboard/exports/']) {
+    const known = comparable(await annals.call('GET', `${path}${newId()}`))
+    assert.equal(known.status, 401)
+    assert.deepEqual(comparable(await annals.call('GET', `${path}%ED%A0%80`)), known)
+  }
+})
+
+function listOperations(document: string): { method: string; path: string }[] {
+  const { paths }: { paths: Record<string, object> } = JSON.parse(
+    readFileSync(join(OPENAPI, `${document}.json`), 'utf8'),
+  )
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path })),
+  )
+}
