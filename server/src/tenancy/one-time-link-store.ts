@@ -226,7 +226,7 @@ async function refuseMember(
   trx: Queryable,
   { companyId, email }: { companyId: CompanyId; email: string },
 ): Promise<void> {
-  // One in another company is refused by the route that invites, which says only that there is one.
+  // One in another company is not looked for: whoever invites must not learn of it.
   const row = await trx
     .selectFrom('app_user')
     .select('id')

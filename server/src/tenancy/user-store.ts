@@ -23,7 +23,9 @@ export async function insertUser(
       .execute()
   } catch (error) {
     if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
-    throw new ApiError('conflict', { message: `There is an account for ${user.email} already.` })
+    throw new ApiError('conflict', {
+      message: `There is an account for ${user.email} already, and an address has one. Use another address.`,
+    })
   }
 }
 

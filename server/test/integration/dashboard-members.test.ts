@@ -306,19 +306,36 @@ test('invitations are no way to flood strangers with mail', async () => {
   assert(Number(answer.headers.get('retry-after')) > 0)
 })
 
-test('an invitation of an address that has an account is refused alike, whosever it is', async () => {
+test('whoever invites does not learn whether an address has an account in another company', async () => {
   const world = await founded()
-  const { admin } = world
+  const { admin, company } = world
   const other = await founded()
-  for (const email of [world.owner.email, other.owner.email.toUpperCase()]) {
-    const { status, json } = await admin.call('POST', '/dashboard/invitations', {
-      body: { email, role: 'ADMIN' },
-    })
-    assert.deepEqual(
-      [status, json.error],
-      [409, `There is an account for ${email.toLowerCase()} already.`],
-    )
-  }
+  const invite = async (email: string) =>
+    await admin.call('POST', '/dashboard/invitations', { body: { email, role: 'ADMIN' } })
+  const fresh = await invite(`${newId()}@example.com`)
+  const taken = await invite(other.owner.email.toUpperCase())
+  assert.deepEqual([fresh.status, taken.status], [201, 201])
+  assert.deepEqual(Object.keys(taken.json), Object.keys(fresh.json))
+  const { json } = await admin.call('GET', '/dashboard/invitations')
+  assert.equal(json.invitations.length, 2)
+  assert.deepEqual(await actionsOf(world), ['MEMBER_INVITED', 'MEMBER_INVITED'])
+
+  // Looking at the link does not tell either; only whoever uses it is told, and nothing changes.
+  const token = new URL(taken.json.link).hash.slice(1)
+  const looked = await annals.call('POST', '/dashboard/links/look', { body: { token } })
+  assert.equal(looked.json.companyName, company.company.name)
+  const used = await annals.call('POST', '/dashboard/links/use', {
+    body: { token, password: 'staple battery' },
+  })
+  assert.deepEqual([used.status, used.json.code], [409, 'conflict'])
+  assert.match(used.json.error, /already, and an address has one/)
+  assert.equal(used.headers.get('set-cookie'), null)
+  assert.equal((await other.owner.call('GET', '/dashboard/session')).status, 200)
+  const known = await invite(world.owner.email)
+  assert.deepEqual(
+    [known.status, known.json.error],
+    [409, `${world.owner.email} is a member already.`],
+  )
 })
 
 test('bad invitations are refused in words', async () => {

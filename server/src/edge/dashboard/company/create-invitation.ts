@@ -1,9 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
-import type { Queryable } from '../../../platform/pg.ts'
 import { readGrant } from '../../../tenancy/member-rules.ts'
 import * as linkStore from '../../../tenancy/one-time-link-store.ts'
-import { findAccount } from '../../../tenancy/user-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { TokenBuckets } from '../../auth/token-bucket.ts'
@@ -36,7 +34,7 @@ export const createInvitation =
           operationId: 'createInvitation',
           summary: 'Invite somebody',
           description:
-            'By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. Only an OWNER invites an OWNER, or replaces the invitation of one.',
+            'By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. Whether the address has an account in another company is told to whoever uses the link, and not here. Only an OWNER invites an OWNER, or replaces the invitation of one.',
           tags: ['Company'],
           body: InvitationInput,
           response: {
@@ -57,7 +55,6 @@ export const createInvitation =
             if (body.role === 'OWNER') refuseRole(self, 'owners.manage')
             const wish = { role: body.role, workspaceIds: body.workspaceIds ?? [] }
             const grant = await readGrant(trx, self.companyId, wish)
-            await refuseAccount(trx, email)
             const created = await linkStore.createInvitation(trx, {
               companyId: self.companyId,
               email,
@@ -92,12 +89,6 @@ function refuseFlood(buckets: TokenBuckets, { companyId }: Viewer): void {
     message: 'Too many invitations of this company.',
     retryAfterSeconds,
   })
-}
-
-/** One account an address; which company has it is nobody's business. */
-async function refuseAccount(db: Queryable, email: string): Promise<void> {
-  if (!(await findAccount(db, email))) return
-  throw new ApiError('conflict', { message: `There is an account for ${email} already.` })
 }
 
 function invitationMail(to: string, { email, companyName }: Viewer, link: string) {
