@@ -1,11 +1,10 @@
 import type { Selectable } from 'kysely'
-import { ApiError } from '../../errors.ts'
 import { assertId, type CompanyId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { Tables } from '../../platform/tables.ts'
-import { lockCompany } from '../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
+import { refuseTooManyKept } from './kept-bound-store.ts'
 import { type ExportTemplate, seesTemplate, type TemplateId } from './template.ts'
 
 /** What its owner decides. */
@@ -24,17 +23,11 @@ type NewTemplate = TemplateContent & {
 
 /** Call it inside a transaction: templates are counted under a lock of their company. */
 export async function insertTemplate(db: Queryable, template: NewTemplate): Promise<void> {
-  await lockCompany(db, template.companyId)
-  const { count } = await db
-    .selectFrom('export_template')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('company_id', '=', template.companyId)
-    .executeTakeFirstOrThrow()
-  if (count >= COMPANY_BOUNDS.exportTemplatesMax) {
-    throw new ApiError('conflict', {
-      message: `A company may have ${COMPANY_BOUNDS.exportTemplatesMax} export templates; this one has them all. Delete one that nobody needs.`,
-    })
-  }
+  await refuseTooManyKept(db, 'export_template', {
+    companyId: template.companyId,
+    max: COMPANY_BOUNDS.exportTemplatesMax,
+    called: 'export templates',
+  })
   await db
     .insertInto('export_template')
     .values({

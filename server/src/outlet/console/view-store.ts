@@ -1,11 +1,10 @@
 import type { Selectable } from 'kysely'
-import { ApiError } from '../../errors.ts'
 import { assertId, type CompanyId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { Tables } from '../../platform/tables.ts'
-import { lockCompany } from '../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
+import { refuseTooManyKept } from './kept-bound-store.ts'
 import { type ExplorerView, seesView, type ViewId, VISIBILITIES, type Visibility } from './view.ts'
 
 /** What its owner decides. */
@@ -20,17 +19,11 @@ type NewView = ViewContent & { id: ViewId; companyId: CompanyId; ownerId: UserId
 
 /** Call it inside a transaction: views are counted under a lock of their company. */
 export async function insertView(db: Queryable, view: NewView): Promise<void> {
-  await lockCompany(db, view.companyId)
-  const { count } = await db
-    .selectFrom('explorer_view')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('company_id', '=', view.companyId)
-    .executeTakeFirstOrThrow()
-  if (count >= COMPANY_BOUNDS.viewsMax) {
-    throw new ApiError('conflict', {
-      message: `A company may have ${COMPANY_BOUNDS.viewsMax} saved views; this one has them all. Delete one that nobody needs.`,
-    })
-  }
+  await refuseTooManyKept(db, 'explorer_view', {
+    companyId: view.companyId,
+    max: COMPANY_BOUNDS.viewsMax,
+    called: 'saved views',
+  })
   await db
     .insertInto('explorer_view')
     .values({

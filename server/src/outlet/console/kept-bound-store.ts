@@ -1,0 +1,23 @@
+import { sql } from 'kysely'
+import { ApiError } from '../../errors.ts'
+import type { CompanyId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import { lockCompany } from '../../tenancy/company-store.ts'
+
+/**
+ * The bound of what members keep. Call it inside the transaction that adds one: they are counted under
+ * a lock of their company.
+ */
+export async function refuseTooManyKept(
+  trx: Queryable,
+  table: 'explorer_view' | 'export_template',
+  { companyId, max, called }: { companyId: CompanyId; max: number; called: string },
+): Promise<void> {
+  await lockCompany(trx, companyId)
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count from ${sql.table(table)} where company_id = ${companyId}`.execute(trx)
+  if ((rows[0]?.count ?? 0) < max) return
+  throw new ApiError('conflict', {
+    message: `A company may have ${max} ${called}; this one has them all. Delete one that nobody needs.`,
+  })
+}
