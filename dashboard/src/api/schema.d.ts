@@ -1283,6 +1283,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `not_signed_in` */
             401: {
                 headers: {
@@ -1777,6 +1801,30 @@ export interface operations {
                             userAgent: string;
                             /** @description The one that asks. */
                             isCurrent: boolean;
+                        }[];
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
                         }[];
                     };
                 };
@@ -4013,6 +4061,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `not_signed_in` */
             401: {
                 headers: {
@@ -5715,6 +5787,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `not_signed_in` */
             401: {
                 headers: {
@@ -6161,6 +6257,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `not_signed_in` */
             401: {
                 headers: {
@@ -6284,6 +6404,30 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
                 };
             };
             /** @description `not_signed_in` */
@@ -7092,6 +7236,30 @@ export interface operations {
                             createdAt: string;
                             /** Format: date-time */
                             updatedAt: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
                         }[];
                     };
                 };
@@ -8791,6 +8959,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `not_signed_in` */
             401: {
                 headers: {
@@ -9360,6 +9552,30 @@ export interface operations {
                         open: number;
                         /** @description There were more deliveries than were looked at. */
                         isCut: boolean;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
                     };
                 };
             };
@@ -11139,6 +11355,30 @@ export interface operations {
                             excerpt: string | null;
                         }[];
                         requestBody: string | null;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
                     };
                 };
             };
@@ -13130,6 +13370,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `not_signed_in` */
             401: {
                 headers: {
@@ -13636,6 +13900,30 @@ export interface operations {
                         /** Format: date-time */
                         createdAt: string;
                         finishedAt: string | null;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
                     };
                 };
             };
@@ -14191,6 +14479,30 @@ export interface operations {
                         /** @description Where this request came from. */
                         address: string;
                         isAddressOnAllowlist: boolean;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
                     };
                 };
             };
@@ -14778,6 +15090,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `not_signed_in` */
             401: {
                 headers: {
@@ -15324,6 +15660,30 @@ export interface operations {
                             name: string;
                             /** Format: date-time */
                             createdAt: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
                         }[];
                     };
                 };
@@ -15905,6 +16265,30 @@ export interface operations {
                             /** Format: date-time */
                             createdAt: string;
                             lastSeenAt: string | null;
+                        }[];
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
                         }[];
                     };
                 };
@@ -16674,6 +17058,30 @@ export interface operations {
                             createdAt: string;
                             /** Format: date-time */
                             expiresAt: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
                         }[];
                     };
                 };

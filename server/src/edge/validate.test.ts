@@ -153,3 +153,9 @@ test('an unknown parameter is refused', () => {
 test('a pointer escapes what has a meaning in it', () => {
   assert.equal(escapePointer('a/b~c~1'), 'a~1b~0c~01')
 })
+
+test('a parameter without a name is told as one', () => {
+  const { details, message } = validate(Query, 'querystring', { '': '1' })
+  assert.deepEqual(details, [{ path: '(no name)', message: 'is not a known parameter' }])
+  assert.match(message, /: \(no name\) is not a known parameter\.$/)
+})

@@ -84,6 +84,9 @@ function faultyParameters(input: unknown, lists: readonly string[]): ErrorDetail
   return details.slice(0, DETAILS_MAX)
 }
 
+/** Of a parameter, as in `?=1`. */
+const NAMELESS = '(no name)'
+
 /** What is wrong and where, in words that do not presume the reader knows JSON Schema. */
 function describe(faults: readonly Fault[], part: string): ErrorDetail[] {
   const details = faults.flatMap((fault) => detailsOf(fault, part))
@@ -94,7 +97,7 @@ function describe(faults: readonly Fault[], part: string): ErrorDetail[] {
 function detailsOf({ keyword, instancePath, params, message }: Fault, part: string): ErrorDetail[] {
   const at = (name = '') => {
     const pointer = name === '' ? instancePath : `${instancePath}/${escapePointer(name)}`
-    return part === 'body' ? pointer : pointer.slice(1)
+    return part === 'body' ? pointer : pointer.slice(1) || NAMELESS
   }
   const unknown = part === 'body' ? 'is not a known field' : 'is not a known parameter'
   // TypeBox stops at a few faults, so the one that sums up the unknown fields may be missing.

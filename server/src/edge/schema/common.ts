@@ -43,6 +43,8 @@ export const KEY_ERRORS = [
 export const SESSION_ERRORS = [
   'not_signed_in',
   'insufficient_role',
+  // At least for a parameter that it does not have.
+  'invalid_request',
   'unavailable',
 ] as const satisfies readonly ErrorCode[]
 
@@ -50,7 +52,6 @@ export const SESSION_ERRORS = [
 export const CHANGE_ERRORS = [
   ...SESSION_ERRORS,
   'cross_site',
-  'invalid_request',
   'invalid_json',
   'payload_too_large',
   'unsupported_media_type',

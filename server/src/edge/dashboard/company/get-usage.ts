@@ -27,7 +27,7 @@ export const getUsage =
           querystring: UsageQuery,
           response: {
             200: UsageRecord,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found'),
+            ...errorResponses(...SESSION_ERRORS, 'not_found'),
           },
         },
       },

@@ -42,7 +42,7 @@ export const getDashboardEvent =
           querystring: Type.Object({ ...EXPLORED_WORKSPACE }, STRICT),
           response: {
             200: Type.Unsafe<string>(EventDetail),
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found', 'overloaded'),
+            ...errorResponses(...SESSION_ERRORS, 'not_found', 'overloaded'),
           },
         },
       },

@@ -67,7 +67,7 @@ export const getEventHistogram =
           querystring: HistogramQuery,
           response: {
             200: HistogramRecord,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found', 'overloaded'),
+            ...errorResponses(...SESSION_ERRORS, 'not_found', 'overloaded'),
           },
         },
       },

@@ -53,13 +53,7 @@ export const listDashboardEvents =
           response: {
             // Sent as the text it is made of.
             200: Type.Unsafe<string>(ExplorerPage),
-            ...errorResponses(
-              ...SESSION_ERRORS,
-              'invalid_request',
-              'invalid_cursor',
-              'not_found',
-              'overloaded',
-            ),
+            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor', 'not_found', 'overloaded'),
           },
         },
       },

@@ -70,7 +70,7 @@ export const listFilterOptions =
           querystring: OptionsQuery,
           response: {
             200: FilterOptions,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found', 'overloaded'),
+            ...errorResponses(...SESSION_ERRORS, 'not_found', 'overloaded'),
           },
         },
       },

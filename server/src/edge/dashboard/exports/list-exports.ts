@@ -25,7 +25,7 @@ export const listDashboardExports =
           querystring: ExportQuery,
           response: {
             200: DashboardExportPage,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'invalid_cursor'),
+            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor'),
           },
         },
       },

@@ -25,7 +25,7 @@ export const listVerifyRuns =
           querystring: VerifyRunQuery,
           response: {
             200: VerifyRunList,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found'),
+            ...errorResponses(...SESSION_ERRORS, 'not_found'),
           },
         },
       },

@@ -31,7 +31,7 @@ export const listKeys =
           querystring: KeyQuery,
           response: {
             200: KeyPage,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'invalid_cursor', 'not_found'),
+            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor', 'not_found'),
           },
         },
       },

@@ -22,7 +22,7 @@ export const listDashboardDeliveries =
           querystring: DeliveryQuery,
           response: {
             200: DeliveryPage,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'invalid_cursor', 'not_found'),
+            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor', 'not_found'),
           },
         },
       },

@@ -23,7 +23,7 @@ export const listEventDeliveriesRoute =
           querystring: EventDeliveryQuery,
           response: {
             200: EventDeliveryList,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found'),
+            ...errorResponses(...SESSION_ERRORS, 'not_found'),
           },
         },
       },

@@ -22,7 +22,7 @@ export const listDashboardWebhooks =
           querystring: DashboardWebhookQuery,
           response: {
             200: DashboardWebhookList,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_request', 'not_found'),
+            ...errorResponses(...SESSION_ERRORS, 'not_found'),
           },
         },
       },
