@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
+import { scrypt as scryptWithCallback, type BinaryLike, type ScryptOptions } from 'node:crypto'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { HashingQueue } from './hashing-queue.ts'
+
+const scrypt = promisify<BinaryLike, BinaryLike, number, ScryptOptions, Buffer>(scryptWithCallback)
 
 test('so many run, so many wait in their order, and the rest is refused at once', async () => {
   const queue = new HashingQueue({ runningMax: 2, waitingMax: 3 })
@@ -28,4 +32,21 @@ test('work that fails makes place for the next', async () => {
   await assert.rejects(failed, /no/)
   assert.equal(await next, 'yes')
   assert.equal(await queue.run(async () => 'again'), 'again')
+})
+
+test('while some wait, as much time passes between two hashes as the last one took', async () => {
+  const queue = new HashingQueue({ runningMax: 1, waitingMax: 2 })
+  const spans: { beganMs: number; endedMs: number }[] = []
+  const work = async () => {
+    const beganMs = performance.now()
+    await scrypt('password', 'salt', 64, { N: 32_768, maxmem: 2 ** 26 })
+    spans.push({ beganMs, endedMs: performance.now() })
+  }
+  await Promise.all([queue.run(work), queue.run(work), queue.run(work)])
+  for (const [index, { beganMs }] of spans.entries()) {
+    const before = spans[index - 1]
+    // Timers round down to a millisecond.
+    if (before) assert(beganMs - before.endedMs >= before.endedMs - before.beganMs - 1)
+  }
+  assert.equal(spans.length, 3)
 })

@@ -1,8 +1,9 @@
 import { ApiError } from '../errors.ts'
 
 /**
- * So many hashes of passwords at once, so many more that wait, and the rest is refused. Each takes a
- * processor for 32 ms and 19 MiB, so a flood of logins is held here and never reaches the events.
+ * So many hashes of passwords at once, so many more that wait, and the others are refused. Each takes a
+ * processor for 32 ms and 19 MiB, so a flood of logins is held here and never reaches the events. While
+ * some wait there is a rest after each, as long as it took: a flood has half of a processor at most.
  */
 export class HashingQueue {
   readonly #runningMax: number
@@ -17,10 +18,11 @@ export class HashingQueue {
 
   async run<T>(work: () => Promise<T>): Promise<T> {
     await this.#enter()
+    const startedAtMs = performance.now()
     try {
       return await work()
     } finally {
-      this.#leave()
+      this.#leave(performance.now() - startedAtMs)
     }
   }
 
@@ -33,8 +35,13 @@ export class HashingQueue {
     await new Promise<void>((resolve) => this.#waiting.push(resolve))
   }
 
-  /** The place is handed on, so that nobody overtakes those that wait. */
-  #leave(): void {
+  #leave(workedMs: number): void {
+    if (this.#waiting.length === 0) this.#running -= 1
+    else setTimeout(() => this.#handOn(), workedMs)
+  }
+
+  /** Nobody overtakes those that wait. */
+  #handOn(): void {
     const next = this.#waiting.shift()
     if (next) next()
     else this.#running -= 1
