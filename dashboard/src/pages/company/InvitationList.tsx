@@ -53,17 +53,14 @@ export function InvitationList() {
               </td>
               <td className={rows.actions}>
                 <Gate permission="members.manage" what="withdraw invitations">
-                  {(isDisabled) => (
-                    <Button
-                      size="compact-xs"
-                      variant="default"
-                      disabled={isDisabled}
-                      aria-label={`Withdraw the invitation of ${invitation.email}`}
-                      onClick={() => setWithdrawn(invitation)}
-                    >
-                      Withdraw
-                    </Button>
-                  )}
+                  <Button
+                    size="compact-xs"
+                    variant="default"
+                    aria-label={`Withdraw the invitation of ${invitation.email}`}
+                    onClick={() => setWithdrawn(invitation)}
+                  >
+                    Withdraw
+                  </Button>
                 </Gate>
               </td>
             </tr>

@@ -1,15 +1,18 @@
-import { ActionIcon, Menu, Text } from '@mantine/core'
+import { ActionIcon, Menu } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { useRefusal } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
+import { MenuChoice } from '../../parts/MenuChoice.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { ChangeMember } from './ChangeMember.tsx'
 import { type Member, refreshMembers } from './members.ts'
 import { ResetLink } from './ResetLink.tsx'
 
+const LAST_OWNER = 'The last owner stays one: make somebody else an owner first.'
 type Dialog = 'change' | 'reset' | 'remove'
 
 /** What can be done about a member; of what cannot, the menu says why. */
@@ -20,8 +23,9 @@ export function MemberActions({ member, isLastOwner }: { member: Member; isLastO
   const own = session.workspaces.find(({ kind }) => kind === 'SYSTEM')
   const isSelf = member.id === session.user.id
   const isBeyond = member.role === 'OWNER' && !may('owners.manage')
-  const mayManage = may('members.manage') && !isBeyond
-  const reason = reasonOf({ isSelf, isBeyond, isLastOwner })
+  const roleRefusal = useRefusal('members.manage', 'change members')
+  const refusal = roleRefusal ?? (isBeyond ? 'Only an owner changes or removes an owner.' : null)
+  const lastOwner = isLastOwner ? LAST_OWNER : null
   const close = () => setDialog(null)
   return (
     <>
@@ -44,24 +48,22 @@ export function MemberActions({ member, isLastOwner }: { member: Member; isLastO
               Show activity
             </Menu.Item>
           )}
-          <Menu.Item onClick={() => setDialog('change')} disabled={!mayManage || isLastOwner}>
+          <MenuChoice reason={refusal ?? lastOwner} onClick={() => setDialog('change')}>
             Change role and workspaces
-          </Menu.Item>
-          <Menu.Item onClick={() => setDialog('reset')} disabled={!mayManage || isSelf}>
+          </MenuChoice>
+          <MenuChoice
+            reason={refusal ?? (isSelf ? 'Your own password is under Account.' : null)}
+            onClick={() => setDialog('reset')}
+          >
             Make a password link
-          </Menu.Item>
-          <Menu.Item
-            color="red"
+          </MenuChoice>
+          <MenuChoice
+            reason={refusal ?? lastOwner ?? (isSelf ? 'Nobody removes himself.' : null)}
+            isDanger
             onClick={() => setDialog('remove')}
-            disabled={!mayManage || isSelf || isLastOwner}
           >
             Remove
-          </Menu.Item>
-          {reason !== null && (
-            <Text size="xs" className="soft" p="xs">
-              {reason}
-            </Text>
-          )}
+          </MenuChoice>
         </Menu.Dropdown>
       </Menu>
       <ChangeMember member={member} isOpen={dialog === 'change'} onClose={close} />
@@ -69,19 +71,6 @@ export function MemberActions({ member, isLastOwner }: { member: Member; isLastO
       <RemoveMember member={member} isOpen={dialog === 'remove'} onClose={close} />
     </>
   )
-}
-
-function reasonOf(about: {
-  isSelf: boolean
-  isBeyond: boolean
-  isLastOwner: boolean
-}): string | null {
-  if (about.isBeyond) return 'Only an owner changes or removes an owner.'
-  const reasons = [
-    about.isLastOwner && 'The last owner stays one: make somebody else an owner first.',
-    about.isSelf && 'Nobody removes himself; your own password is under Account.',
-  ].filter((reason) => reason !== false)
-  return reasons.length === 0 ? null : reasons.join(' ')
 }
 
 function RemoveMember({

@@ -33,16 +33,9 @@ function Members() {
         about={`Who may use the dashboard of ${session.company.name}, and for what. A change holds from the member’s next click on.`}
       >
         <Gate permission="members.manage" what="invite people">
-          {(isDisabled) => (
-            <Button
-              size="xs"
-              leftSection={<Icon name="plus" size={14} />}
-              onClick={inviting.open}
-              disabled={isDisabled}
-            >
-              Invite somebody
-            </Button>
-          )}
+          <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={inviting.open}>
+            Invite somebody
+          </Button>
         </Gate>
       </PageHeader>
       <ErrorBox error={members.error} />

@@ -39,18 +39,15 @@ export function ProjectList({ workspace: { id, name } }: { workspace: WorkspaceS
         />
       )}
       <Gate permission="company.manage" what="create projects">
-        {(isDisabled) => (
-          <Button
-            size="xs"
-            variant="default"
-            mt="sm"
-            onClick={() => setCreating(true)}
-            disabled={isDisabled}
-            leftSection={<Icon name="plus" size={14} />}
-          >
-            Create a project
-          </Button>
-        )}
+        <Button
+          size="xs"
+          variant="default"
+          mt="sm"
+          onClick={() => setCreating(true)}
+          leftSection={<Icon name="plus" size={14} />}
+        >
+          Create a project
+        </Button>
       </Gate>
       <NameDialog
         isOpen={isCreating}
@@ -110,17 +107,14 @@ function ProjectTable({
             </td>
             <td className={rows.actions}>
               <Gate permission="company.manage" what="rename projects">
-                {(isDisabled) => (
-                  <ActionIcon
-                    variant="subtle"
-                    color="gray"
-                    disabled={isDisabled}
-                    aria-label={`Rename ${project.name}`}
-                    onClick={() => onRename(project)}
-                  >
-                    <Icon name="edit" size={14} />
-                  </ActionIcon>
-                )}
+                <ActionIcon
+                  variant="subtle"
+                  color="gray"
+                  aria-label={`Rename ${project.name}`}
+                  onClick={() => onRename(project)}
+                >
+                  <Icon name="edit" size={14} />
+                </ActionIcon>
               </Gate>
             </td>
           </tr>

@@ -40,17 +40,14 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
             {counted(projects, 'project')}
           </Button>
           <Gate permission="company.manage" what="rename workspaces">
-            {(isDisabled) => (
-              <Button
-                size="xs"
-                variant="default"
-                onClick={renaming.open}
-                disabled={isDisabled}
-                aria-label={`Rename ${name}`}
-              >
-                Rename
-              </Button>
-            )}
+            <Button
+              size="xs"
+              variant="default"
+              onClick={renaming.open}
+              aria-label={`Rename ${name}`}
+            >
+              Rename
+            </Button>
           </Gate>
         </Group>
       </Group>

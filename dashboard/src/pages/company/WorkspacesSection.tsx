@@ -25,28 +25,18 @@ export function WorkspacesSection() {
         about={`Where ${session.company.name} keeps its events. Each workspace has a chain, keys and webhooks of its own, and projects to sort its events by.`}
       >
         <Gate permission="company.manage" what="rename the company">
-          {(isDisabled) => (
-            <Button
-              size="xs"
-              variant="default"
-              onClick={() => setDialog('company')}
-              disabled={isDisabled}
-            >
-              Rename the company
-            </Button>
-          )}
+          <Button size="xs" variant="default" onClick={() => setDialog('company')}>
+            Rename the company
+          </Button>
         </Gate>
         <Gate permission="company.manage" what="create workspaces">
-          {(isDisabled) => (
-            <Button
-              size="xs"
-              leftSection={<Icon name="plus" size={14} />}
-              onClick={() => setDialog('create')}
-              disabled={isDisabled}
-            >
-              Create a workspace
-            </Button>
-          )}
+          <Button
+            size="xs"
+            leftSection={<Icon name="plus" size={14} />}
+            onClick={() => setDialog('create')}
+          >
+            Create a workspace
+          </Button>
         </Gate>
       </PageHeader>
       <ErrorBox error={workspaces.error} />

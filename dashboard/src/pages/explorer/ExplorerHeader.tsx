@@ -41,28 +41,14 @@ export const ExplorerHeader = memo(function ExplorerHeader(props: HeaderProps) {
       />
       <ViewsMenu viewId={search.view} change={change} />
       <Gate permission="views.manage" what="save views">
-        {(isDisabled) => (
-          <Button
-            size="xs"
-            variant="default"
-            disabled={isDisabled}
-            onClick={() => onDialog('save')}
-          >
-            Save view
-          </Button>
-        )}
+        <Button size="xs" variant="default" onClick={() => onDialog('save')}>
+          Save view
+        </Button>
       </Gate>
       <Gate permission="exports.create" what="make exports">
-        {(isDisabled) => (
-          <Button
-            size="xs"
-            variant="default"
-            disabled={isDisabled}
-            onClick={() => onDialog('export')}
-          >
-            Export exactly this
-          </Button>
-        )}
+        <Button size="xs" variant="default" onClick={() => onDialog('export')}>
+          Export exactly this
+        </Button>
       </Gate>
       <Tooltip label="Keyboard">
         <ActionIcon

@@ -2,8 +2,9 @@ import { Button, type ButtonProps } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
+import { Refused } from '../../parts/Refused.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
-import { ExportGate } from './ExportGate.tsx'
+import { useExportRefusal } from './ExportGate.tsx'
 import { bodyOfJob, downloadPath, type Export, readPreflight } from './exports.ts'
 
 /**
@@ -15,6 +16,7 @@ export function DownloadLink({
   onBegin,
   ...look
 }: { job: Export; onBegin: () => void } & Pick<ButtonProps, 'size' | 'variant'>) {
+  const refusal = useExportRefusal('download exports')
   const [isExplained, setExplained] = useState(false)
   const check = useMutation({
     mutationFn: () => readPreflight(bodyOfJob(job)),
@@ -23,31 +25,29 @@ export function DownloadLink({
   const { fitsDownload = true, needsRestore = false } = check.data ?? {}
   return (
     <>
-      <ExportGate what="download exports">
-        {(isDisabled) =>
-          isDisabled ? (
-            <Button size="xs" variant="default" disabled {...look}>
-              Download
-            </Button>
-          ) : (
-            <Button
-              component="a"
-              href={downloadPath(job)}
-              download
-              size="xs"
-              variant="default"
-              leftSection={<Icon name="export" size={13} />}
-              onClick={() => {
-                onBegin()
-                check.mutate()
-              }}
-              {...look}
-            >
-              {job.status === 'RUNNING' ? 'Download again' : 'Download'}
-            </Button>
-          )
-        }
-      </ExportGate>
+      {refusal === null ? (
+        <Button
+          component="a"
+          href={downloadPath(job)}
+          download
+          size="xs"
+          variant="default"
+          leftSection={<Icon name="export" size={13} />}
+          onClick={() => {
+            onBegin()
+            check.mutate()
+          }}
+          {...look}
+        >
+          {job.status === 'RUNNING' ? 'Download again' : 'Download'}
+        </Button>
+      ) : (
+        <Refused reason={refusal}>
+          <Button size="xs" variant="default" {...look}>
+            Download
+          </Button>
+        </Refused>
+      )}
       <ApiDownload
         job={job}
         isOpen={isExplained}

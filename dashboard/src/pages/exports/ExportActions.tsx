@@ -4,11 +4,12 @@ import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { useRefusal } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { MenuChoice } from '../../parts/MenuChoice.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
 import { DownloadLink } from './DownloadLink.tsx'
-import { ExportGate } from './ExportGate.tsx'
+import { ExportGate, useExportRefusal } from './ExportGate.tsx'
 import type { RowActions } from './ExportRow.tsx'
 import { bodyOfJob, type Export, isOpen, refreshExports } from './exports.ts'
 
@@ -23,9 +24,9 @@ export function ExportActions({
 }: RowActions & {
   job: Export
 }) {
-  const { may } = useSigned()
   const [dialog, setDialog] = useState<Dialog | null>(null)
-  const mayMake = may('exports.create')
+  const refusal = useExportRefusal('make exports')
+  const cancelRefusal = useRefusal('exports.create', 'cancel exports')
   return (
     <Group gap={4} wrap="nowrap" justify="flex-end">
       {isOpen(job) ? (
@@ -44,17 +45,17 @@ export function ExportActions({
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item onClick={() => onNew(bodyOfJob(job))} disabled={!mayMake}>
+          <MenuChoice reason={refusal} onClick={() => onNew(bodyOfJob(job))}>
             New export like this…
-          </Menu.Item>
+          </MenuChoice>
           <Menu.Item onClick={() => setDialog('api')}>Download by the API…</Menu.Item>
-          <Menu.Item
-            color="red"
+          <MenuChoice
+            reason={cancelRefusal ?? (isOpen(job) ? null : 'It has come to its end already.')}
+            isDanger
             onClick={() => setDialog('cancel')}
-            disabled={!mayMake || !isOpen(job)}
           >
             Cancel it…
-          </Menu.Item>
+          </MenuChoice>
         </Menu.Dropdown>
       </Menu>
       <ApiDownload job={job} isOpen={dialog === 'api'} onClose={() => setDialog(null)} />
@@ -83,17 +84,14 @@ function Rerun({ job, onSay }: Pick<RowActions, 'onSay'> & { job: Export }) {
     <>
       <ErrorBox error={rerun.error} />
       <ExportGate what="rerun exports">
-        {(isDisabled) => (
-          <Button
-            size="xs"
-            variant="default"
-            disabled={isDisabled}
-            loading={rerun.isPending}
-            onClick={() => rerun.mutate(undefined, { onSuccess: say })}
-          >
-            Rerun
-          </Button>
-        )}
+        <Button
+          size="xs"
+          variant="default"
+          loading={rerun.isPending}
+          onClick={() => rerun.mutate(undefined, { onSuccess: say })}
+        >
+          Rerun
+        </Button>
       </ExportGate>
     </>
   )

@@ -1,6 +1,6 @@
-import { Tooltip } from '@mantine/core'
-import type { ReactElement } from 'react'
-import { Gate } from '../../parts/Gate.tsx'
+import type { ComponentProps } from 'react'
+import { useRefusal } from '../../parts/Gate.tsx'
+import { Refused } from '../../parts/Refused.tsx'
 import { useCapabilities } from './exports.ts'
 
 /** What makes or sends rows: disabled with the reason where the role or the plan has none of it. */
@@ -10,19 +10,14 @@ export function ExportGate({
 }: {
   /** "make exports": what is not allowed. */
   what: string
-  children: (isDisabled: boolean) => ReactElement
+  children: ComponentProps<typeof Refused>['children']
 }) {
+  return <Refused reason={useExportRefusal(what)}>{children}</Refused>
+}
+
+/** Null for whoever may. */
+export function useExportRefusal(what: string): string | null {
   const { data: capabilities } = useCapabilities()
-  return (
-    <Gate permission="exports.create" what={what}>
-      {(isRefused) => {
-        if (isRefused || capabilities?.rowLimit !== null) return children(isRefused)
-        return (
-          <Tooltip label={capabilities.reason} multiline maw={280}>
-            <span>{children(true)}</span>
-          </Tooltip>
-        )
-      }}
-    </Gate>
-  )
+  const refusal = useRefusal('exports.create', what)
+  return refusal ?? (capabilities?.rowLimit === null ? capabilities.reason : null)
 }

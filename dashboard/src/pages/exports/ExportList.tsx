@@ -146,11 +146,9 @@ function NoExports({ onNew }: { onNew: () => void }) {
         JSONL or CSV. Every row has its hash, so that whoever gets the file can check it without us.
       </Text>
       <ExportGate what="make exports">
-        {(isDisabled) => (
-          <Button size="xs" mt="xs" onClick={() => onNew()} disabled={isDisabled}>
-            New export
-          </Button>
-        )}
+        <Button size="xs" mt="xs" onClick={() => onNew()}>
+          New export
+        </Button>
       </ExportGate>
     </EmptyState>
   )

@@ -27,16 +27,9 @@ export function ExportsPage() {
         about="Events as a file, fixed at the moment you ask. It is made while it downloads, and its SHA-256 is kept, so anybody can check the file later."
       >
         <ExportGate what="make exports">
-          {(isDisabled) => (
-            <Button
-              size="xs"
-              leftSection={<Icon name="plus" size={14} />}
-              disabled={isDisabled}
-              onClick={() => openForm()}
-            >
-              New export
-            </Button>
-          )}
+          <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={() => openForm()}>
+            New export
+          </Button>
         </ExportGate>
       </PageHeader>
       {capabilities?.reason && (

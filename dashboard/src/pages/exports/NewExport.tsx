@@ -83,16 +83,9 @@ function NewForm({ start, onClose, onMade, onDownload }: NewExportProps) {
           </Text>
           <Group justify="space-between" gap="xs">
             <Gate permission="templates.manage" what="save templates">
-              {(isDisabled) => (
-                <Button
-                  variant="subtle"
-                  px="xs"
-                  disabled={isDisabled || missing !== null}
-                  onClick={naming.open}
-                >
-                  Save as template…
-                </Button>
-              )}
+              <Button variant="subtle" px="xs" disabled={missing !== null} onClick={naming.open}>
+                Save as template…
+              </Button>
             </Gate>
             <Group gap="xs">
               <Button variant="default" onClick={onClose}>

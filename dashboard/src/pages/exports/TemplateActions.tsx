@@ -3,6 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { Icon } from '../../parts/Icon.tsx'
+import { MenuChoice } from '../../parts/MenuChoice.tsx'
 import { EditTemplate } from './EditTemplate.tsx'
 import { deleteTemplate, type Template } from './templates.ts'
 
@@ -15,6 +16,7 @@ export function TemplateActions({ template }: { template: Template }) {
     onSuccess: close,
   })
   const { name, mayChange } = template
+  const reason = mayChange ? null : 'Whoever saved it, owners and admins change it.'
   return (
     <>
       <Menu position="bottom-end" width={220}>
@@ -24,13 +26,12 @@ export function TemplateActions({ template }: { template: Template }) {
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          {!mayChange && <Menu.Label>Its owner and admins change it.</Menu.Label>}
-          <Menu.Item onClick={() => setDialog('edit')} disabled={!mayChange}>
+          <MenuChoice reason={reason} onClick={() => setDialog('edit')}>
             Edit…
-          </Menu.Item>
-          <Menu.Item color="red" onClick={() => setDialog('delete')} disabled={!mayChange}>
+          </MenuChoice>
+          <MenuChoice reason={reason} isDanger onClick={() => setDialog('delete')}>
             Delete…
-          </Menu.Item>
+          </MenuChoice>
         </Menu.Dropdown>
       </Menu>
       <EditTemplate template={template} isOpen={dialog === 'edit'} onClose={close} />

@@ -26,11 +26,9 @@ export function TemplateList({ onNew }: { onNew: () => void }) {
           click.
         </Text>
         <ExportGate what="make exports">
-          {(isDisabled) => (
-            <Button size="xs" mt="xs" onClick={onNew} disabled={isDisabled}>
-              New export
-            </Button>
-          )}
+          <Button size="xs" mt="xs" onClick={onNew}>
+            New export
+          </Button>
         </ExportGate>
       </EmptyState>
     )

@@ -66,17 +66,15 @@ export function TemplateRow({
       <td className={`${rows.actions} ${classes.actions}`}>
         <Group gap={4} wrap="nowrap" justify="flex-end">
           <ExportGate what="run templates">
-            {(isDisabled) => (
-              <Button
-                size="xs"
-                variant="default"
-                disabled={isDisabled || !isUsable}
-                loading={run.isPending}
-                onClick={() => run.mutate(undefined, { onSuccess: show })}
-              >
-                Run
-              </Button>
-            )}
+            <Button
+              size="xs"
+              variant="default"
+              disabled={!isUsable}
+              loading={run.isPending}
+              onClick={() => run.mutate(undefined, { onSuccess: show })}
+            >
+              Run
+            </Button>
           </ExportGate>
           <TemplateActions template={template} />
         </Group>

@@ -36,18 +36,16 @@ export function ChainCard({ chain }: { chain: Chain }) {
           </Text>
         </div>
         <Gate permission="integrity.verify" what="verify chains">
-          {(isDisabled) => (
-            <Button
-              size="xs"
-              variant="default"
-              flex="none"
-              onClick={() => start.mutate()}
-              loading={start.isPending}
-              disabled={isDisabled || isRunning}
-            >
-              {isRunning ? 'Verifying…' : 'Verify now'}
-            </Button>
-          )}
+          <Button
+            size="xs"
+            variant="default"
+            flex="none"
+            onClick={() => start.mutate()}
+            loading={start.isPending}
+            disabled={isRunning}
+          >
+            {isRunning ? 'Verifying…' : 'Verify now'}
+          </Button>
         </Gate>
       </Group>
       <Group gap={6} mt="xs">

@@ -89,16 +89,14 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
       )}
       <Group gap="sm">
         <Gate permission="company.manage" what="change the allowlist">
-          {(isDisabled) => (
-            <Button
-              size="xs"
-              onClick={() => save.mutate(false)}
-              loading={save.isPending}
-              disabled={isDisabled || !isChanged || isLeftOut}
-            >
-              Save the list
-            </Button>
-          )}
+          <Button
+            size="xs"
+            onClick={() => save.mutate(false)}
+            loading={save.isPending}
+            disabled={!isChanged || isLeftOut}
+          >
+            Save the list
+          </Button>
         </Gate>
         <div role="status">
           {isSaved && !isChanged && (

@@ -4,9 +4,10 @@ import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { useRefusal } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
+import { MenuChoice } from '../../parts/MenuChoice.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
 import { isWorking, type Key, refreshKeys } from './keys.ts'
 import { RotateKey } from './RotateKey.tsx'
 
@@ -15,11 +16,9 @@ type Dialog = 'rename' | 'rotate' | 'revoke'
 
 /** What can be done with one key. A key that ended can only be asked about, or renamed. */
 export function KeyActions({ apiKey }: { apiKey: Key }) {
-  const { may } = useSigned()
   const navigate = route.useNavigate()
   const [dialog, setDialog] = useState<Dialog | null>(null)
-  const mayManage = may('keys.manage')
-  const { status } = apiKey
+  const refusal = useRefusal('keys.manage', 'change keys')
   const close = () => setDialog(null)
   return (
     <>
@@ -33,22 +32,22 @@ export function KeyActions({ apiKey }: { apiKey: Key }) {
           <Menu.Item onClick={() => void navigate({ search: { tab: 'check', key: apiKey.id } })}>
             May this key…?
           </Menu.Item>
-          <Menu.Item onClick={() => setDialog('rename')} disabled={!mayManage}>
+          <MenuChoice reason={refusal} onClick={() => setDialog('rename')}>
             Rename
-          </Menu.Item>
-          <Menu.Item
+          </MenuChoice>
+          <MenuChoice
+            reason={refusal ?? rotationRefusal(apiKey)}
             onClick={() => setDialog('rotate')}
-            disabled={!mayManage || status === 'ROTATING' || status === 'REVOKED'}
           >
             Rotate
-          </Menu.Item>
-          <Menu.Item
-            color="red"
+          </MenuChoice>
+          <MenuChoice
+            reason={refusal ?? (isWorking(apiKey) ? null : 'It has ended already.')}
+            isDanger
             onClick={() => setDialog('revoke')}
-            disabled={!mayManage || !isWorking(apiKey)}
           >
             Revoke
-          </Menu.Item>
+          </MenuChoice>
         </Menu.Dropdown>
       </Menu>
       <RenameKey apiKey={apiKey} isOpen={dialog === 'rename'} onClose={close} />
@@ -56,6 +55,11 @@ export function KeyActions({ apiKey }: { apiKey: Key }) {
       <RevokeKey apiKey={apiKey} isOpen={dialog === 'revoke'} onClose={close} />
     </>
   )
+}
+
+function rotationRefusal({ status }: Key): string | null {
+  if (status === 'ROTATING') return 'It is being replaced already.'
+  return status === 'REVOKED' ? 'It is revoked: create a new one.' : null
 }
 
 type DialogProps = { apiKey: Key; isOpen: boolean; onClose: () => void }

@@ -3,8 +3,8 @@ import { getRouteApi } from '@tanstack/react-router'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
+import { Gate } from '../../parts/Gate.tsx'
 import rows from '../../parts/Rows.module.css'
-import { useSigned } from '../../shell/session-context.tsx'
 import { KeyRow } from './KeyRow.tsx'
 import { isWorking, type Key, useKeys } from './keys.ts'
 import { useKeysWorkspace } from './use-keys-workspace.ts'
@@ -12,7 +12,6 @@ import { useKeysWorkspace } from './use-keys-workspace.ts'
 const route = getRouteApi('/shell/app/keys')
 
 export function KeyList({ onCreate }: { onCreate: () => void }) {
-  const { may } = useSigned()
   const workspace = useKeysWorkspace()
   const { ended: hasEnded = false } = route.useSearch()
   const navigate = route.useNavigate()
@@ -28,9 +27,11 @@ export function KeyList({ onCreate }: { onCreate: () => void }) {
         <Text size="sm" className="soft" ta="center" maw={420}>
           A key lets a program of yours send events. It is shown once, with a command to try it.
         </Text>
-        <Button size="xs" mt="xs" onClick={onCreate} disabled={!may('keys.manage')}>
-          Create a key
-        </Button>
+        <Gate permission="keys.manage" what="create keys">
+          <Button size="xs" mt="xs" onClick={onCreate}>
+            Create a key
+          </Button>
+        </Gate>
       </EmptyState>
     )
   }

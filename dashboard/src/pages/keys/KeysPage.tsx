@@ -35,16 +35,9 @@ export function KeysPage() {
         about="Programs send and read events with a key. A workspace key writes to and reads its workspace; a company key reads all of them and manages webhooks."
       >
         <Gate permission="keys.manage" what="create keys">
-          {(isDisabled) => (
-            <Button
-              size="xs"
-              leftSection={<Icon name="plus" size={14} />}
-              onClick={creating.open}
-              disabled={isDisabled}
-            >
-              Create a key
-            </Button>
-          )}
+          <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={creating.open}>
+            Create a key
+          </Button>
         </Gate>
       </PageHeader>
       <Tabs

@@ -72,16 +72,9 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
           )}
         </Stack>
         <Gate permission="webhooks.manage" what="send deliveries again">
-          {(isDisabled) => (
-            <Button
-              size="xs"
-              disabled={isDisabled}
-              loading={again.isPending}
-              onClick={() => again.mutate()}
-            >
-              Send again
-            </Button>
-          )}
+          <Button size="xs" loading={again.isPending} onClick={() => again.mutate()}>
+            Send again
+          </Button>
         </Gate>
       </Group>
       <ErrorBox error={again.error} />

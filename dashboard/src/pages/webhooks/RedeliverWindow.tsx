@@ -6,31 +6,30 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
 import { toInputTime } from '../../parts/input-time.ts'
+import { ENABLE_FIRST } from './delivery-words.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
 const HOUR_MS = 3_600_000
 
 export function RedeliverWindow({
   webhookId,
-  isDisabled: isOff,
+  isDisabled,
 }: {
   webhookId: string
+  /** The webhook is. */
   isDisabled: boolean
 }) {
   const [isOpen, setOpen] = useState(false)
   return (
     <>
-      <Gate permission="webhooks.manage" what="send deliveries again">
-        {(isDisabled) => (
-          <Button
-            size="xs"
-            variant="default"
-            disabled={isDisabled || isOff}
-            onClick={() => setOpen(true)}
-          >
-            Send again what was missed
-          </Button>
-        )}
+      <Gate
+        permission="webhooks.manage"
+        what="send deliveries again"
+        otherwise={isDisabled ? ENABLE_FIRST : null}
+      >
+        <Button size="xs" variant="default" onClick={() => setOpen(true)}>
+          Send again what was missed
+        </Button>
       </Gate>
       <Modal
         opened={isOpen}

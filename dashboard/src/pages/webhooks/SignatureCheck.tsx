@@ -101,11 +101,9 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
         )}
         <Group>
           <Gate permission="webhooks.manage" what="check signatures">
-            {(isDisabled) => (
-              <Button type="submit" disabled={isDisabled} loading={check.isPending}>
-                Check
-              </Button>
-            )}
+            <Button type="submit" loading={check.isPending}>
+              Check
+            </Button>
           </Gate>
         </Group>
       </Stack>

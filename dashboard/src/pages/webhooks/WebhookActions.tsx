@@ -4,6 +4,7 @@ import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
+import { ENABLE_FIRST } from './delivery-words.ts'
 import classes from './WebhookActions.module.css'
 import type { Webhook } from './webhook-types.ts'
 
@@ -39,31 +40,24 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
       <Text size="xs" className={`soft ${classes.said}`} role="status">
         {test.isSuccess && 'A test is on its way.'}
       </Text>
-      <Gate permission="webhooks.manage" what="send tests">
-        {(isDisabled) => (
-          <Button
-            size="xs"
-            variant="default"
-            disabled={isDisabled || status === 'DISABLED'}
-            loading={test.isPending}
-            onClick={() => test.mutate()}
-          >
-            Send a test
-          </Button>
-        )}
+      <Gate
+        permission="webhooks.manage"
+        what="send tests"
+        otherwise={status === 'DISABLED' ? ENABLE_FIRST : null}
+      >
+        <Button size="xs" variant="default" loading={test.isPending} onClick={() => test.mutate()}>
+          Send a test
+        </Button>
       </Gate>
       <Gate permission="webhooks.manage" what="enable or disable webhooks">
-        {(isDisabled) => (
-          <Button
-            size="xs"
-            variant="default"
-            disabled={isDisabled}
-            loading={toggle.isPending}
-            onClick={() => toggle.mutate()}
-          >
-            {status === 'ENABLED' ? 'Disable' : 'Enable'}
-          </Button>
-        )}
+        <Button
+          size="xs"
+          variant="default"
+          loading={toggle.isPending}
+          onClick={() => toggle.mutate()}
+        >
+          {status === 'ENABLED' ? 'Disable' : 'Enable'}
+        </Button>
       </Gate>
       <ErrorBox error={test.error ?? toggle.error} />
     </>

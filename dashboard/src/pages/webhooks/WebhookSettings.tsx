@@ -55,16 +55,9 @@ function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
         <ErrorBox error={save.error} />
         <Group>
           <Gate permission="webhooks.manage" what="change webhooks">
-            {(isDisabled) => (
-              <Button
-                type="submit"
-                size="xs"
-                disabled={isDisabled || value === url}
-                loading={save.isPending}
-              >
-                Save
-              </Button>
-            )}
+            <Button type="submit" size="xs" disabled={value === url} loading={save.isPending}>
+              Save
+            </Button>
           </Gate>
         </Group>
       </Stack>
@@ -117,27 +110,15 @@ function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
         <ErrorBox error={rotate.error ?? finish.error} />
         <Group>
           <Gate permission="webhooks.manage" what="rotate secrets">
-            {(isDisabled) =>
-              nextSecretAt ? (
-                <Button
-                  size="xs"
-                  disabled={isDisabled}
-                  loading={finish.isPending}
-                  onClick={() => finish.mutate()}
-                >
-                  My receiver knows the new one
-                </Button>
-              ) : (
-                <Button
-                  size="xs"
-                  disabled={isDisabled}
-                  loading={rotate.isPending}
-                  onClick={() => rotate.mutate()}
-                >
-                  Rotate
-                </Button>
-              )
-            }
+            {nextSecretAt ? (
+              <Button size="xs" loading={finish.isPending} onClick={() => finish.mutate()}>
+                My receiver knows the new one
+              </Button>
+            ) : (
+              <Button size="xs" loading={rotate.isPending} onClick={() => rotate.mutate()}>
+                Rotate
+              </Button>
+            )}
           </Gate>
         </Group>
       </Stack>
@@ -166,17 +147,9 @@ function Deletion({ webhook: { id, url } }: { webhook: Webhook }) {
         To stop it for a while, disable it instead.
       </Text>
       <Gate permission="webhooks.manage" what="delete webhooks">
-        {(isDisabled) => (
-          <Button
-            size="xs"
-            color="red"
-            variant="outline"
-            disabled={isDisabled}
-            onClick={() => setOpen(true)}
-          >
-            Delete this webhook
-          </Button>
-        )}
+        <Button size="xs" color="red" variant="outline" onClick={() => setOpen(true)}>
+          Delete this webhook
+        </Button>
       </Gate>
       <ConfirmDialog
         isOpen={isOpen}

@@ -1,4 +1,4 @@
-import { Alert, Button, Skeleton, Stack, Text, Tooltip } from '@mantine/core'
+import { Alert, Button, Skeleton, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
@@ -66,21 +66,10 @@ export function WebhooksPage() {
 
 function NewButton({ planReason, onClick }: { planReason: string | null; onClick: () => void }) {
   return (
-    <Gate permission="webhooks.manage" what="create webhooks">
-      {(isDisabled) => (
-        <Tooltip label={planReason} disabled={planReason === null || isDisabled}>
-          <span>
-            <Button
-              size="xs"
-              leftSection={<Icon name="plus" size={14} />}
-              disabled={isDisabled || planReason !== null}
-              onClick={onClick}
-            >
-              New webhook
-            </Button>
-          </span>
-        </Tooltip>
-      )}
+    <Gate permission="webhooks.manage" what="create webhooks" otherwise={planReason}>
+      <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={onClick}>
+        New webhook
+      </Button>
     </Gate>
   )
 }

@@ -33,3 +33,6 @@ export function answerWords({
   if (responseStatus !== null) return String(responseStatus)
   return errorClass === null ? null : ERROR_WORDS[errorClass]
 }
+
+/** Why nothing can be sent to a webhook that is off. */
+export const ENABLE_FIRST = 'This webhook is disabled. Enable it first.'

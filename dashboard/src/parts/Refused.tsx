@@ -1,0 +1,51 @@
+import { Tooltip } from '@mantine/core'
+import { cloneElement, type MouseEvent, type ReactElement, useId } from 'react'
+
+/** A button, or what is pressed like one. */
+type Pressable = {
+  disabled?: boolean
+  'data-disabled'?: boolean
+  'aria-disabled'?: boolean
+  'aria-describedby'?: string
+  onClick?: (event: MouseEvent) => void
+}
+
+/**
+ * A button that does nothing as long as there is a reason. The browser's own "disabled" would take it out
+ * of the order of the Tab key, and the reason with it: so it keeps the focus, looks disabled, says why
+ * below the pointer, under the focus and to a screen reader, and ignores being pressed.
+ */
+export function Refused({
+  reason,
+  children,
+}: {
+  /** Null: go ahead. */
+  reason: string | null
+  children: ReactElement<Pressable>
+}) {
+  const id = useId()
+  if (reason === null) return children
+  return (
+    <>
+      <Tooltip label={reason} multiline maw={300} events={EVENTS}>
+        {cloneElement(children, {
+          disabled: false,
+          'data-disabled': true,
+          'aria-disabled': true,
+          'aria-describedby': id,
+          onClick: ignore,
+        })}
+      </Tooltip>
+      <span id={id} hidden>
+        {reason}
+      </span>
+    </>
+  )
+}
+
+const EVENTS = { hover: true, focus: true, touch: true }
+
+/** Of a form's button as well: Enter in a field presses that one. */
+function ignore(event: MouseEvent): void {
+  event.preventDefault()
+}
