@@ -12,6 +12,7 @@ import { readExplorerSearch } from './pages/explorer/explorer-search.ts'
 import { readExportsSearch } from './pages/exports/exports-search.ts'
 import { readKeysSearch } from './pages/keys/keys-search.ts'
 import { readWebhookSearch } from './pages/webhooks/webhook-search.ts'
+import { readSearchText, writeSearchText } from './search-text.ts'
 import { Shell } from './shell/Shell.tsx'
 import { NotFoundPage, PageFailure } from './shell/Failure.tsx'
 
@@ -20,6 +21,15 @@ const root = createRootRoute({ notFoundComponent: NotFoundPage, errorComponent: 
 const home = createRoute({
   getParentRoute: () => root,
   path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/app/explorer' })
+  },
+})
+
+/** What people type, or cut a longer address down to. */
+const app = createRoute({
+  getParentRoute: () => root,
+  path: '/app',
   beforeLoad: () => {
     throw redirect({ to: '/app/explorer' })
   },
@@ -106,6 +116,7 @@ const account = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     home,
+    app,
     link,
     shell.addChildren([
       explorer,
@@ -120,6 +131,8 @@ export const router = createRouter({
     ]),
   ]),
   defaultPreload: 'intent',
+  parseSearch: readSearchText,
+  stringifySearch: writeSearchText,
   scrollRestoration: true,
 })
 

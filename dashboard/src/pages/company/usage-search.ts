@@ -5,6 +5,6 @@ export type UsageDays = (typeof USAGE_DAYS)[number]
 export type CompanySearch = { days?: UsageDays; of?: 'bytes' }
 
 export function readCompanySearch(search: Record<string, unknown>): CompanySearch {
-  const days = USAGE_DAYS.find((count) => count === search.days)
+  const days = USAGE_DAYS.find((count) => String(count) === String(search.days))
   return { ...(days !== undefined && { days }), ...(search.of === 'bytes' && { of: search.of }) }
 }

@@ -1,12 +1,14 @@
 import { useComputedColorScheme } from '@mantine/core'
 import { useElementSize } from '@mantine/hooks'
-import { type PointerEvent, useState } from 'react'
+import { type PointerEvent, useId, useState } from 'react'
+import { type BarCursor, barTimes } from './bar-cursor.ts'
 import type { Histogram } from './event-queries.ts'
-import { brushedTime, EDGE_PX, msOf } from './histogram-chart.ts'
+import { brushedTime, EDGE_PX, msOf, pxOf } from './histogram-chart.ts'
 import classes from './Histogram.module.css'
 import { HistogramBars } from './HistogramBars.tsx'
 import { HistogramHover } from './HistogramHover.tsx'
 import type { TimeWindow } from './time-window.ts'
+import { useBarCursor } from './use-bar-cursor.ts'
 
 /** Less is a click, and a hand that trembles. */
 const BRUSH_PX_MIN = 4
@@ -29,15 +31,27 @@ export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: Ch
     return { px, isInside: px >= EDGE_PX.left && px <= width - EDGE_PX.right }
   }
   const insideOf = (px: number) => Math.min(width - EDGE_PX.right, Math.max(EDGE_PX.left, px))
-  const index = atPx === null ? null : barAt(msOf(atPx, timeWindow, width), histogram)
+  const keyboard = useBarCursor({ histogram, timeWindow, onZoom: onBrush })
+  const hintId = useId()
+  const pxOfBars = (cursor: BarCursor) => {
+    const { fromMs, toMs } = barTimes(histogram, cursor, timeWindow)
+    return { fromPx: pxOf(fromMs, timeWindow, width), toPx: pxOf(toMs, timeWindow, width) }
+  }
+  const { cursor } = keyboard
+  const chosen = cursor && cursor.anchor !== cursor.at ? pxOfBars(cursor) : brush
+  const linePx = cursor ? middleOf(pxOfBars({ anchor: cursor.at, at: cursor.at })) : atPx
+  const index = linePx === null ? null : barAt(msOf(linePx, timeWindow, width), histogram)
   return (
     <div
       ref={ref}
       className={classes.chart}
       data-chart="histogram"
+      {...keyboard.props}
+      aria-describedby={hintId}
       onPointerDown={(event) => {
         const { px, isInside } = placeOf(event)
         if (event.button !== 0 || !isInside) return
+        keyboard.release()
         event.currentTarget.setPointerCapture(event.pointerId)
         setBrush({ fromPx: px, toPx: px })
       }}
@@ -56,29 +70,39 @@ export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: Ch
       onPointerLeave={() => setAtPx(null)}
       onDoubleClick={onZoomOut}
     >
+      <span id={hintId} hidden>
+        {KEYS}
+      </span>
       {width > 0 && (
         <HistogramBars histogram={histogram} range={timeWindow} widthPx={width} scheme={scheme} />
       )}
-      {brush && (
+      {chosen && (
         <div
           className={classes.brush}
           style={{
-            left: Math.min(brush.fromPx, brush.toPx),
-            width: Math.abs(brush.toPx - brush.fromPx),
+            left: Math.min(chosen.fromPx, chosen.toPx),
+            width: Math.abs(chosen.toPx - chosen.fromPx),
           }}
         />
       )}
-      {atPx !== null && <div className={classes.pointer} style={{ left: atPx }} />}
-      {atPx !== null && index !== null && (
+      {linePx !== null && <div className={classes.pointer} style={{ left: linePx }} />}
+      {linePx !== null && index !== null && (
         <HistogramHover
-          hovered={{ index, leftPx: atPx }}
+          hovered={{ index, leftPx: linePx }}
           histogram={histogram}
           scheme={scheme}
-          isOnLeft={atPx * 2 > width}
+          isOnLeft={linePx * 2 > width}
         />
       )}
     </div>
   )
+}
+
+const KEYS =
+  'Left and right go over the bars, with Shift they choose several. Enter zooms in, Escape lets go.'
+
+function middleOf({ fromPx, toPx }: { fromPx: number; toPx: number }): number {
+  return (fromPx + toPx) / 2
 }
 
 function barAt(ms: number, { bars, stepSeconds }: Histogram): number | null {

@@ -9,6 +9,8 @@ const SHORTCUTS: readonly (readonly [keys: readonly string[], does: string])[] =
   [['[', ']'], 'Earlier and later time'],
   [['e'], 'Export exactly this'],
   [['s'], 'Save view'],
+  [['←', '→'], 'In the bars: over them; with Shift choose several'],
+  [['Enter'], 'In the bars: zoom into what is chosen'],
   [['Backspace'], 'In the empty search: remove the last filter'],
   [['Shift', 'Enter'], 'In the filter menu: exclude the value'],
   [['?'], 'Show this'],

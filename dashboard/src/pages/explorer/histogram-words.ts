@@ -4,14 +4,16 @@ import type { Histogram } from './event-queries.ts'
 export const OTHERS = 'all others'
 
 /** "Nov 15, 09:45:00 – 09:50:00" */
-export function barWords({ bars, stepSeconds }: Histogram, index: number): string {
-  const startMs = Date.parse(bars[index] ?? '')
-  const first = formatLocal(startMs, 'clock')
-  const last = formatLocal(startMs + stepSeconds * 1_000, 'clock')
-  const at = last.lastIndexOf(' ')
-  return first.startsWith(last.slice(0, at))
-    ? `${first} – ${last.slice(at + 1)}`
-    : `${first} – ${last}`
+export function barWords(histogram: Histogram, index: number): string {
+  return spanWords(histogram, index, index)
+}
+
+/** From where the first bar begins to where the last one ends. */
+export function spanWords({ bars, stepSeconds }: Histogram, first: number, last: number): string {
+  const from = formatLocal(Date.parse(bars[first] ?? ''), 'clock')
+  const to = formatLocal(Date.parse(bars[last] ?? '') + stepSeconds * 1_000, 'clock')
+  const at = to.lastIndexOf(' ')
+  return from.startsWith(to.slice(0, at)) ? `${from} – ${to.slice(at + 1)}` : `${from} – ${to}`
 }
 
 export function countsAt({ series }: Histogram, index: number) {

@@ -6,5 +6,6 @@ export type KeysSearch = { tab?: (typeof KEYS_TABS)[number]; key?: string; ended
 export function readKeysSearch(search: Record<string, unknown>): KeysSearch {
   const tab = KEYS_TABS.find((name) => name === search.tab)
   const key = typeof search.key === 'string' ? search.key : undefined
-  return { ...(tab && { tab }), ...(key && { key }), ...(search.ended === true && { ended: true }) }
+  const isEnded = String(search.ended) === 'true'
+  return { ...(tab && { tab }), ...(key && { key }), ...(isEnded && { ended: true }) }
 }

@@ -1,0 +1,62 @@
+import { formatCount } from '../../parts/format.ts'
+import type { Histogram } from './event-queries.ts'
+import { barWords, countsAt, spanWords } from './histogram-words.ts'
+import type { TimeWindow } from './time-window.ts'
+
+/** The bars that the keyboard has chosen: from `anchor` to `at`, both included, whichever comes first. */
+export type BarCursor = { anchor: number; at: number }
+
+/** A page key goes over so much of the whole. */
+const PAGE_SHARE = 10
+
+/** Where a key leads to; null for a key that moves nothing. */
+export function moveBar(
+  { anchor, at }: BarCursor,
+  key: string,
+  { count, isExtending }: { count: number; isExtending: boolean },
+): BarCursor | null {
+  const page = Math.max(1, Math.round(count / PAGE_SHARE))
+  const to = {
+    ArrowLeft: at - 1,
+    ArrowRight: at + 1,
+    PageUp: at - page,
+    PageDown: at + page,
+    Home: 0,
+    End: count - 1,
+  }[key]
+  if (to === undefined || count === 0) return null
+  const next = Math.min(count - 1, Math.max(0, to))
+  return { anchor: isExtending ? Math.min(count - 1, anchor) : next, at: next }
+}
+
+/** The time of the chosen bars, as far as it is shown: the first and the last bar may reach beyond. */
+export function barTimes(
+  { bars, stepSeconds }: Histogram,
+  cursor: BarCursor,
+  shown: TimeWindow,
+): { fromMs: number; toMs: number } {
+  const [first, last] = endsOf(cursor)
+  const fromMs = Date.parse(bars[first] ?? '')
+  const toMs = Date.parse(bars[last] ?? '') + stepSeconds * 1_000
+  return { fromMs: Math.max(shown.fromMs, fromMs), toMs: Math.min(shown.toMs, toMs) }
+}
+
+/** "Nov 15, 09:45:00 – 09:50:00: 12 events, auth 10, billing 2" */
+export function cursorWords(histogram: Histogram, cursor: BarCursor): string {
+  const [first, last] = endsOf(cursor)
+  const sums = histogram.series.map(({ counts }) =>
+    counts.slice(first, last + 1).reduce((sum, count) => sum + count, 0),
+  )
+  const total = sums.reduce((sum, count) => sum + count, 0)
+  const events = `${formatCount(total)} ${total === 1 ? 'event' : 'events'}`
+  if (first !== last) {
+    return `${last - first + 1} bars, ${spanWords(histogram, first, last)}: ${events}`
+  }
+  const parts = countsAt(histogram, first).filter(({ count }) => count > 0)
+  const named = parts.map(({ name, count }) => `${name} ${formatCount(count)}`)
+  return [`${barWords(histogram, first)}: ${events}`, ...named].join(', ')
+}
+
+function endsOf({ anchor, at }: BarCursor): [first: number, last: number] {
+  return [Math.min(anchor, at), Math.max(anchor, at)]
+}

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import type { CDPSession, Page } from '@playwright/test'
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { storeEvents } from '../../../server/test/harness/exports.ts'
+import { expect, startDashboard } from './dashboard.ts'
+import { demoEvents } from './demo-events.ts'
+import { type Visitor } from './visit.ts'
+
+const { annals, open, promise } = await startDashboard()
+
+const DAY_MS = 86_400_000
+const company = await annals.found()
+await storeEvents(
+  annals,
+  company.workspaceKey,
+  demoEvents({ count: 400, endMs: Date.now(), spanMs: DAY_MS * 6 }),
+)
+const member = await signInAs(annals, company, 'OWNER')
+
+async function openBars(context: Visitor['context'] = {}): Promise<Page> {
+  const page = await open({ member, context })
+  await page.goto('/app/explorer?range=7d')
+  await expect(total(page)).toHaveText('400 events')
+  return page
+}
+
+const region = (page: Page) => page.getByRole('region', { name: 'Events over time' })
+const total = (page: Page) => region(page).getByRole('status')
+const bars = (page: Page) => region(page).getByRole('slider', { name: 'Events by time' })
+const spoken = async (page: Page) => (await bars(page).getAttribute('aria-valuetext')) ?? ''
+const timesOf = (page: Page) => {
+  const parameters = new URL(page.url()).searchParams
+  return { from: parameters.get('from'), to: parameters.get('to') }
+}
+
+promise('the bars are walked, chosen and zoomed into with nothing but the keyboard', async () => {
+  const page = await openBars()
+  const { keyboard } = page
+  await page.getByRole('combobox', { name: 'Stacked by' }).focus()
+  await keyboard.press('Tab')
+  await expect(bars(page)).toBeFocused()
+  await expect(bars(page)).toHaveAccessibleDescription(/Enter zooms in/)
+  const count = Number(await bars(page).getAttribute('aria-valuemax'))
+  await expect(bars(page)).toHaveAttribute('aria-valuenow', String(count))
+
+  await keyboard.press('Home')
+  await expect(bars(page)).toHaveAttribute('aria-valuenow', '1')
+  await keyboard.press('End')
+  const newest = await spoken(page)
+  await keyboard.press('ArrowLeft')
+  await expect(bars(page)).toHaveAttribute('aria-valuenow', String(count - 1))
+  assert.notEqual(await spoken(page), newest)
+  assert.match(await spoken(page), /^\w+ \d+, [\d:]+ – .+: [\d,]+ events?/)
+
+  for (let step = 0; step < 9; step += 1) await keyboard.press('Shift+ArrowLeft')
+  assert.match(await spoken(page), /^10 bars, /)
+  await keyboard.press('Escape')
+  assert.doesNotMatch(await spoken(page), / bars, /)
+  await keyboard.press('Shift+Home')
+  const chosen = /: ([\d,]+ events?)$/.exec(await spoken(page))?.[1]
+  assert(chosen)
+  await keyboard.press('Enter')
+  await expect.poll(() => timesOf(page).from).not.toBeNull()
+  await expect(total(page)).toHaveText(chosen)
+  await expect(bars(page)).toBeFocused()
+})
+
+promise(
+  'a key on the bars is for nothing else: Escape there does not close the event',
+  async () => {
+    const page = await openBars()
+    await page.getByRole('grid', { name: 'Events' }).locator('[data-id]').first().click()
+    const event = page.getByRole('complementary', { name: 'Event' })
+    await expect(event).toBeVisible()
+    await page.getByRole('combobox', { name: 'Stacked by' }).focus()
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Shift+ArrowLeft')
+    await page.keyboard.press('Escape')
+    await expect(event).toBeVisible()
+    await page.keyboard.press('Escape')
+    await expect(event).toHaveCount(0)
+  },
+)
+
+const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
+
+promise('on a phone a finger that goes sideways over the bars zooms into that time', async () => {
+  const page = await openBars(PHONE)
+  const fingers = await page.context().newCDPSession(page)
+  await drag(page, fingers, { x: 0.5, y: 0 })
+  await expect.poll(() => timesOf(page).from).not.toBeNull()
+  const { from, to } = timesOf(page)
+  const days = (Date.parse(to ?? '') - Date.parse(from ?? '')) / DAY_MS
+  assert(days > 3 && days < 4.5, `${days} days`)
+  assert.equal(await page.evaluate(() => window.scrollY), 0)
+})
+
+promise('on a phone a finger that goes up over the bars scrolls the page', async () => {
+  const page = await openBars(PHONE)
+  const fingers = await page.context().newCDPSession(page)
+  await drag(page, fingers, { x: 0.05, y: -2 })
+  await expect.poll(() => page.evaluate(() => window.scrollY)).toBeGreaterThan(50)
+  assert.equal(timesOf(page).from, null)
+})
+
+async function boxOf(page: Page) {
+  const box = await bars(page).boundingBox()
+  assert(box)
+  return box
+}
+
+/** From a point in the bars on, by shares of their width and height. */
+async function drag(page: Page, fingers: CDPSession, by: { x: number; y: number }): Promise<void> {
+  const box = await boxOf(page)
+  const touch = (type: 'touchStart' | 'touchMove', share: number) =>
+    fingers.send('Input.dispatchTouchEvent', {
+      type,
+      touchPoints: [
+        { x: box.x + box.width * (0.25 + by.x * share), y: box.y + 40 + box.height * by.y * share },
+      ],
+    })
+  await touch('touchStart', 0)
+  for (let step = 1; step <= 10; step += 1) await touch('touchMove', step / 10)
+  await fingers.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] })
+}
+
+promise('a language that the browser’s formats do not know is no reason for no chart', async () => {
+  const page = await open({ member })
+  await page.addInitScript(() =>
+    Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' }),
+  )
+  await page.goto('/app/explorer?range=7d')
+  await expect(total(page)).toHaveText('400 events')
+  await expect(bars(page)).toBeVisible()
+  await page.goto('/app/company/usage')
+  await expect(page.getByRole('img', { name: /in 30 days/ })).toBeVisible()
+})
+
+promise(
+  'an address says what it means without quotes, and one with quotes still works',
+  async () => {
+    const page = await openBars()
+    await page.getByRole('switch', { name: 'Live' }).check({ force: true })
+    await expect.poll(() => new URL(page.url()).search).toContain('live=1')
+    await page.goto('/app/explorer?range=7d&live=%221%22')
+    await expect(page.getByRole('switch', { name: /Live|Connecting/ })).toBeChecked()
+    await page.goto('/app')
+    await expect.poll(() => new URL(page.url()).pathname).toBe('/app/explorer')
+  },
+)

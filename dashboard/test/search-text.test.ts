@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readSearchText, writeSearchText } from '../src/search-text.ts'
+
+test('texts stand in an address as they are, without quotes', () => {
+  assert.equal(
+    writeSearchText({ live: '1', text: 'a b', range: '24h' }),
+    '?live=1&text=a+b&range=24h',
+  )
+  assert.equal(
+    writeSearchText({ ended: true, days: 30, gone: undefined, none: null }),
+    '?ended=true&days=30',
+  )
+  assert.equal(writeSearchText({}), '')
+})
+
+test('whatever is written is read back as it was', () => {
+  const texts = [
+    '1',
+    'true',
+    'null',
+    '"quoted"',
+    '"',
+    '["a","b"]',
+    '[',
+    '{"a":1}',
+    'a&b=c#d?e',
+    'ü 🙂 +',
+    '\\"',
+  ]
+  for (const text of texts) {
+    assert.deepEqual(readSearchText(writeSearchText({ text })), { text }, text)
+  }
+  const lists = { not: ['category:billing', '"1"', 'action:x'] }
+  assert.deepEqual(readSearchText(writeSearchText(lists)), lists)
+})
+
+test('an address from the time of quotes still leads to the same', () => {
+  assert.deepEqual(readSearchText('?live=%221%22&text=%22true%22&range=7d&days=30'), {
+    live: '1',
+    text: 'true',
+    range: '7d',
+    days: '30',
+  })
+  assert.deepEqual(readSearchText('?not=%5B%22category%3Abilling%22%2C%22action%3Ax%22%5D'), {
+    not: ['category:billing', 'action:x'],
+  })
+})
+
+test('names that an object has of its own are names like any other', () => {
+  assert.deepEqual(Object.keys(readSearchText('?constructor=x&toString=y')), [
+    'constructor',
+    'toString',
+  ])
+})
