@@ -318,7 +318,7 @@ export interface paths {
         };
         /**
          * List exports
-         * @description Newest first, those of keys included. An ANALYST or VIEWER sees his own and those made for one of his workspaces. A cursor belongs to its member and `status`.
+         * @description Newest first, those of keys included. An ANALYST or VIEWER sees his own and those made for one of his workspaces. A cursor belongs to its member, `workspaceId` and `status`.
          */
         get: operations["listDashboardExports"];
         put?: never;
@@ -5234,6 +5234,8 @@ export interface operations {
                 cursor?: string;
                 /** @description Those in this state only. */
                 status?: "PENDING" | "RUNNING" | "SUCCEEDED" | "FAILED" | "CANCELED";
+                /** @description Those made for this workspace, or with rows of it among others. */
+                workspaceId?: string;
             };
             header?: never;
             path?: never;
@@ -5374,6 +5376,30 @@ export interface operations {
             };
             /** @description `insufficient_role` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `not_found` */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -66,10 +66,34 @@ promise('what a viewer may not do is there, disabled, with the reason', async ()
     await page.goto(path)
     const button = page.getByRole('button', { name }).first()
     await expect(button).toBeDisabled()
-    // A disabled button hears no pointer; what is around it does.
-    await button.locator('..').hover()
+    await expect(button).toHaveAccessibleDescription(`Your role, viewer, ${reason}.`)
+    await button.hover()
     await expect(page.getByRole('tooltip')).toHaveText(`Your role, viewer, ${reason}.`)
   }
+})
+
+promise('what is refused is reached by the Tab key, says why, and does nothing', async () => {
+  const company = await annals.found()
+  const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
+  const page = await open({ member })
+  const changes: string[] = []
+  page.on('request', (request) => request.method() !== 'GET' && changes.push(request.url()))
+  await page.goto('/app/integrity')
+  const verify = page.getByRole('button', { name: 'Verify now' })
+  await expect(verify).toBeVisible()
+  await page.getByRole('combobox', { name: 'Workspace' }).focus()
+  for (let tabs = 0; tabs < 4; tabs += 1) {
+    if (await verify.evaluate((element) => element === document.activeElement)) break
+    await page.keyboard.press('Tab')
+  }
+  await expect(verify).toBeFocused()
+  await expect(page.getByRole('tooltip')).toHaveText('Your role, viewer, may not verify chains.')
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Space')
+  await page.goto('/app/exports')
+  await page.getByRole('button', { name: 'New export' }).first().click({ force: true })
+  await expect(page.getByRole('dialog')).toHaveCount(0)
+  expect(changes).toEqual([])
 })
 
 promise(

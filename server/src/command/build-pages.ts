@@ -7,51 +7,67 @@ import { once } from 'node:events'
 import type { Logger } from '../platform/logger.ts'
 
 const DASHBOARD = join(import.meta.dirname, '../../../dashboard')
-const DIST = join(DASHBOARD, 'dist')
-/** What the built pages were made of. */
-const STAMP = join(DIST, '.sources')
+/** The last of what a failed build said: its cause, and not every file before it. */
+const OUTPUT_LENGTH_MAX = 4_000
+
+export type Pages = {
+  /** Null: there are none. */
+  folder: string | null
+  /** What whoever starts the service is to be told: they are old, or there are none, and what to do. */
+  trouble: string | null
+}
 
 /**
- * The folder with the dashboard's pages, or null when there is none. They are built when they are missing
- * or older than their sources, where Vite is installed; a release has them built and no Vite.
+ * The dashboard's pages. They are built when they are missing or older than their sources, where Vite is
+ * installed; a release has them built and no Vite. Old pages are better than none, but never a secret.
  */
-export async function ensurePages(logger: Logger): Promise<string | null> {
-  const stamp = stampOfSources()
-  const isBuilt = existsSync(join(DIST, 'explorer.html'))
-  const isFresh = isBuilt && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === stamp
-  if (isFresh || stamp === null) return isBuilt ? DIST : null
-  const vite = findVite()
-  if (vite === null) return isBuilt ? DIST : null
-  const startedAt = performance.now()
-  const output = await runVite(vite)
-  if (output !== null) {
-    logger.error({ event: 'pages.failed', output })
-    return isBuilt ? DIST : null
+export async function ensurePages(logger: Logger, dashboard = DASHBOARD): Promise<Pages> {
+  const dist = join(dashboard, 'dist')
+  const stampFile = join(dist, '.sources')
+  const stamp = stampOfSources(dashboard)
+  const folder = existsSync(join(dist, 'explorer.html')) ? dist : null
+  const isFresh = existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp
+  if (folder !== null && (isFresh || stamp === null)) return { folder, trouble: null }
+  const vite = findVite(dashboard)
+  if (stamp === null || vite === null) {
+    const trouble = troubleOf(folder, 'Vite is not installed: run npm install, then start again.')
+    logger.error({ event: 'pages.outdated', isOldServed: folder !== null, trouble })
+    return { folder, trouble }
   }
-  writeFileSync(STAMP, stamp)
+  const startedAt = performance.now()
+  const output = await runVite(vite, dashboard)
+  if (output !== null) {
+    const trouble = troubleOf(folder, 'Building them failed; npm run build -w dashboard shows why.')
+    logger.error({ event: 'pages.failed', isOldServed: folder !== null, trouble, output })
+    return { folder, trouble }
+  }
+  writeFileSync(stampFile, stamp)
   logger.info({ event: 'pages.built', durationMs: Math.round(performance.now() - startedAt) })
-  return DIST
+  return { folder: dist, trouble: null }
+}
+
+function troubleOf(folder: string | null, reason: string): string {
+  const what = folder === null ? 'are missing' : 'are OLDER than their sources'
+  return `The dashboard’s pages ${what}. ${reason}`
 }
 
 /** A digest of every source; null where there are none, as in a release. */
-function stampOfSources(): string | null {
+function stampOfSources(dashboard: string): string | null {
   const paths = globSync(
     ['index.html', 'vite.config.ts', 'package.json', 'src/**/*.*', 'public/**/*.*'],
-    {
-      cwd: DASHBOARD,
-    },
+    { cwd: dashboard },
   ).toSorted()
   if (!paths.some((path) => path.startsWith('src'))) return null
   const digest = createHash('sha256')
   for (const path of paths) {
-    digest.update(`${relative('.', path)}\0`).update(readFileSync(join(DASHBOARD, path)))
+    digest.update(`${relative('.', path)}\0`).update(readFileSync(join(dashboard, path)))
   }
   return digest.digest('hex')
 }
 
-function findVite(): string | null {
+function findVite(dashboard: string): string | null {
   try {
-    const manifest = createRequire(join(DASHBOARD, 'package.json')).resolve('vite/package.json')
+    const manifest = createRequire(join(dashboard, 'package.json')).resolve('vite/package.json')
     return join(dirname(manifest), 'bin/vite.js')
   } catch {
     return null
@@ -59,14 +75,16 @@ function findVite(): string | null {
 }
 
 /** Null when it went well, else what it said. */
-async function runVite(vite: string): Promise<string | null> {
+async function runVite(vite: string, dashboard: string): Promise<string | null> {
   const child = spawn(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
-    cwd: DASHBOARD,
+    cwd: dashboard,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-OUTPUT_LENGTH_MAX)
+    })
   }
   const [code] = await once(child, 'close')
   return code === 0 ? null : output

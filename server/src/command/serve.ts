@@ -15,10 +15,12 @@ const STOP_MS_MAX = 40_000
 export async function serve(config: Config, { role }: { role: ServeRole }): Promise<void> {
   const logger = createLogger(config.logLevel)
   const stopped = nextStopSignal()
-  const pagesFolder = role === 'worker' ? null : await ensurePages(logger)
+  const pages = role === 'worker' ? null : await ensurePages(logger)
+  const pagesFolder = pages?.folder ?? null
   await using app = await startApp({ config, logger, role, pagesFolder })
   logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
   if (app.url !== null) await welcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
+  if (pages?.trouble) process.stdout.write(`WARNING: ${pages.trouble}\n\n`)
 
   logger.info({ event: 'service.stopping', signal: await stopped })
   const impatience = setTimeout(() => {

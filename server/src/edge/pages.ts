@@ -114,6 +114,7 @@ const MISSING_PAGE = `<!doctype html>
   <title>Annals</title>
   <h1>The dashboard’s pages are not built</h1>
   <p>The API works: see <a href="/docs">the reference</a>. For the pages, run <code>npm install</code> in the
-  project and start it again; a release has them built.</p>
+  project and start it again: they are built at the start. If they are still missing then,
+  <code>npm run build -w dashboard</code> shows why. A release has them built.</p>
 </html>
 `

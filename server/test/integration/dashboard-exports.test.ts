@@ -299,6 +299,39 @@ test('a viewer looks at exports and makes none', async () => {
   assert.equal((await analyst.call('GET', `${EXPORTS}/${id}`)).json.status, 'PENDING')
 })
 
+test('exports of one workspace are those made for it, and those with rows of it among others', async () => {
+  const { company, production, staging } = await foundTwo(annals)
+  const admin = await enrol(annals, company, 'ADMIN')
+  const analyst = await enrol(annals, company, 'ANALYST', staging)
+  const ofProduction = await make(admin, { filters: { workspaceId: production.id } })
+  advance(1)
+  const ofStaging = await make(admin, { filters: { workspaceId: staging.id } })
+  advance(1)
+  const ofBoth = await make(admin)
+  const list = (member: Member, id: string, more = '') =>
+    member.call('GET', `${EXPORTS}?workspaceId=${id}${more}`)
+  assert.deepEqual(idsIn(await list(admin, production.id)), [ofBoth.id, ofProduction.id])
+  assert.deepEqual(idsIn(await list(admin, staging.id)), [ofBoth.id, ofStaging.id])
+  assert.deepEqual(idsIn(await list(analyst, staging.id)), [ofStaging.id])
+  assert.deepEqual(refusalOf(await list(analyst, production.id)), [404, 'not_found'])
+  assert.deepEqual(refusalOf(await list(admin, UNKNOWN)), [404, 'not_found'])
+  const empty = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const owner = await enrol(annals, empty, 'OWNER')
+  const ofNothing = await make(owner)
+  for (const { id } of empty.workspaces) {
+    assert.deepEqual(idsIn(await list(owner, id)), [ofNothing.id])
+  }
+  const first = await list(admin, production.id, '&limit=1')
+  const cursor = `&cursor=${first.json.nextCursor}`
+  assert.deepEqual(idsIn(await list(admin, production.id, `&limit=1${cursor}`)), [ofProduction.id])
+  for (const answer of [
+    await list(admin, staging.id, cursor),
+    await admin.call('GET', `${EXPORTS}?${cursor.slice(1)}`),
+  ]) {
+    assert.deepEqual(refusalOf(answer), [400, 'invalid_cursor'])
+  }
+})
+
 test('pages of exports follow each other, and a cursor belongs to its member and status', async () => {
   const company = await annals.found()
   const admin = await enrol(annals, company, 'ADMIN')

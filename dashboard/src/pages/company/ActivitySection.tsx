@@ -1,11 +1,12 @@
-import { Button, Skeleton, Stack, Text } from '@mantine/core'
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { Skeleton, Stack, Text } from '@mantine/core'
 import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { MoreButton } from '../../parts/MoreButton.tsx'
 import { NoAccess } from '../../parts/NoAccess.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
+import { usePages } from '../../parts/use-pages.ts'
 import { useSigned } from '../../shell/session-context.tsx'
 import { ActivityTable } from './ActivityTable.tsx'
 
@@ -39,24 +40,11 @@ export function ActivitySection() {
 }
 
 function ActivityPages({ workspaceId }: { workspaceId: string }) {
-  const activity = useInfiniteQuery({
-    queryKey: ['activity', workspaceId],
-    queryFn: ({ pageParam }) =>
-      unwrap(
-        client.GET('/dashboard/events', {
-          params: {
-            query: {
-              workspaceId,
-              limit: PAGE_EVENTS,
-              ...(pageParam !== null && { cursor: pageParam }),
-            },
-          },
-        }),
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+  const { pages, items: events } = usePages(['activity', workspaceId], (onward) => {
+    const query = { workspaceId, limit: PAGE_EVENTS, ...onward }
+    return unwrap(client.GET('/dashboard/events', { params: { query } }))
   })
-  if (activity.isPending) {
+  if (pages.isPending) {
     return (
       <Stack gap={6} role="status" aria-label="Loading the activity">
         {Array.from({ length: 8 }, (_, line) => (
@@ -65,8 +53,7 @@ function ActivityPages({ workspaceId }: { workspaceId: string }) {
       </Stack>
     )
   }
-  if (activity.error) return <ErrorBox error={activity.error} />
-  const events = activity.data.pages.flatMap(({ data }) => data)
+  if (pages.error) return <ErrorBox error={pages.error} />
   if (events.length === 0) {
     return (
       <EmptyState icon="activity" title="Nothing in the time that your plan shows">
@@ -79,17 +66,7 @@ function ActivityPages({ workspaceId }: { workspaceId: string }) {
   return (
     <>
       <ActivityTable events={events} />
-      {activity.hasNextPage && (
-        <Button
-          mt="sm"
-          size="xs"
-          variant="default"
-          loading={activity.isFetchingNextPage}
-          onClick={() => void activity.fetchNextPage()}
-        >
-          Show older activity
-        </Button>
-      )}
+      <MoreButton pages={pages}>Show older activity</MoreButton>
     </>
   )
 }

@@ -1,5 +1,6 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
+import { toInputTime } from '../../parts/input-time.ts'
 import { exactPatch, type TimeWindow } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 
@@ -15,8 +16,8 @@ export function ExactTimes({ isOpen, ...props }: ExactProps) {
 }
 
 function ExactForm({ timeWindow, change, onClose }: Omit<ExactProps, 'isOpen'>) {
-  const [from, setFrom] = useState(localText(timeWindow.fromMs))
-  const [to, setTo] = useState(localText(timeWindow.toMs))
+  const [from, setFrom] = useState(toInputTime(timeWindow.fromMs))
+  const [to, setTo] = useState(toInputTime(timeWindow.toMs))
   const [fromMs, toMs] = [Date.parse(from), Date.parse(to)]
   const isOrdered = fromMs < toMs
   const submit = (event: FormEvent) => {
@@ -57,10 +58,4 @@ function ExactForm({ timeWindow, change, onClose }: Omit<ExactProps, 'isOpen'>) 
       </Stack>
     </form>
   )
-}
-
-/** As a field for local time wants it. */
-function localText(ms: number): string {
-  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000
-  return new Date(ms - offsetMs).toISOString().slice(0, 19)
 }

@@ -3,7 +3,9 @@ import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { MoreButton } from '../../parts/MoreButton.tsx'
 import rows from '../../parts/Rows.module.css'
+import { useSigned } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import { ExportRow } from './ExportRow.tsx'
 import { namesProject, STATUS_WORDS } from './export-words.ts'
@@ -11,6 +13,7 @@ import { type Export, type ExportBody, useExports } from './exports.ts'
 import { EXPORT_STATUSES } from './exports-search.ts'
 import { POLL_MS, useProgress } from './progress.ts'
 import { useProjectNames } from './project-names.ts'
+import { useShowExport } from './use-show-export.ts'
 
 const route = getRouteApi('/shell/app/exports')
 const ALL = 'ALL'
@@ -32,15 +35,22 @@ export function ExportList({
   const { status } = route.useSearch()
   const navigate = route.useNavigate()
   const [notice, setNotice] = useState<string | null>(null)
-  const pages = useExports(status, isHurried, POLL_MS)
-  const jobs = pages.data?.pages.flatMap(({ data }) => data) ?? []
+  const { workspace } = useSigned()
+  const show = useShowExport()
+  const { pages, items: jobs } = useExports({
+    status,
+    workspaceId: workspace?.id ?? null,
+    isHurried,
+    hurriedMs: POLL_MS,
+  })
   if (pages.isPending) return <ListSkeleton />
   if (pages.error && jobs.length === 0) return <ErrorBox error={pages.error} />
-  if (jobs.length === 0 && status === undefined) return <NoExports onNew={onNew} />
+  if (jobs.length === 0 && status === undefined)
+    return <NoExports onNew={onNew} of={workspace?.name ?? null} />
   const say = (sentence: string, job?: Export) => {
     setNotice(sentence)
     // A new one is on top of the list of all.
-    if (job) void navigate({ search: { job: job.id } })
+    if (job) show(job)
   }
   return (
     <>
@@ -58,7 +68,8 @@ export function ExportList({
           }}
         />
         <Text size="xs" className="soft">
-          Of all workspaces that you see, newest first
+          {workspace ? `With events of ${workspace.name}` : 'Of all workspaces that you see'},
+          newest first
         </Text>
       </Group>
       <div role="status">
@@ -83,17 +94,7 @@ export function ExportList({
       ) : (
         <ExportTable jobs={jobs} onNew={onNew} onSay={say} onDownload={onDownload} />
       )}
-      {pages.hasNextPage && (
-        <Button
-          mt="sm"
-          size="xs"
-          variant="default"
-          loading={pages.isFetchingNextPage}
-          onClick={() => void pages.fetchNextPage()}
-        >
-          Show older exports
-        </Button>
-      )}
+      <MoreButton pages={pages}>Show older exports</MoreButton>
     </>
   )
 }
@@ -138,9 +139,9 @@ function ExportTable({
   )
 }
 
-function NoExports({ onNew }: { onNew: () => void }) {
+function NoExports({ onNew, of }: { onNew: () => void; of: string | null }) {
   return (
-    <EmptyState icon="export" title="No exports yet">
+    <EmptyState icon="export" title={of === null ? 'No exports yet' : `No exports of ${of} yet`}>
       <Text size="sm" className="soft" ta="center" maw={480}>
         Choose which events, see how many rows and megabytes they come to, and download them as
         JSONL or CSV. Every row has its hash, so that whoever gets the file can check it without us.

@@ -9,6 +9,7 @@ import { type ExportBody, useCapabilities } from './exports.ts'
 import { NewExport } from './NewExport.tsx'
 import { TemplateList } from './TemplateList.tsx'
 import { useHurry } from './use-hurry.ts'
+import { useShowExport } from './use-show-export.ts'
 
 const route = getRouteApi('/shell/app/exports')
 
@@ -17,6 +18,7 @@ export function ExportsPage() {
   const { tab } = route.useSearch()
   const navigate = route.useNavigate()
   const [form, setForm] = useState<{ start: ExportBody | null } | null>(null)
+  const show = useShowExport()
   const [isHurried, hurry] = useHurry()
   const { data: capabilities } = useCapabilities()
   const openForm = (start: ExportBody | null = null) => setForm({ start })
@@ -61,7 +63,7 @@ export function ExportsPage() {
         start={form?.start ?? null}
         onClose={() => setForm(null)}
         onDownload={hurry}
-        onMade={({ id }) => void navigate({ search: { job: id } })}
+        onMade={show}
       />
     </>
   )

@@ -2,6 +2,7 @@ import { Button, Skeleton, Stack, Text } from '@mantine/core'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import rows from '../../parts/Rows.module.css'
+import { useSigned } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import { namesProject } from './export-words.ts'
 import { useProjectNames } from './project-names.ts'
@@ -11,7 +12,11 @@ import { useTemplates } from './templates.ts'
 /** What is exported again and again, ready to run. */
 export function TemplateList({ onNew }: { onNew: () => void }) {
   const { data, error, isPending } = useTemplates()
-  const templates = data?.templates ?? []
+  const { workspace } = useSigned()
+  // One without a workspace is of all that whoever runs it sees.
+  const templates = (data?.templates ?? []).filter(
+    ({ workspaceId }) => workspace === null || workspaceId === null || workspaceId === workspace.id,
+  )
   const projectName = useProjectNames(
     templates.some(({ body: { filters = {} } }) => namesProject(filters)),
   )
@@ -19,7 +24,10 @@ export function TemplateList({ onNew }: { onNew: () => void }) {
   if (error) return <ErrorBox error={error} />
   if (templates.length === 0) {
     return (
-      <EmptyState icon="star" title="No templates yet">
+      <EmptyState
+        icon="star"
+        title={workspace ? `No templates of ${workspace.name} yet` : 'No templates yet'}
+      >
         <Text size="sm" className="soft" ta="center" maw={460}>
           A template is an export under a name, such as “Logins of the previous month”. Fill in a
           new export and choose “Save as template”; whoever sees its workspace can run it with a

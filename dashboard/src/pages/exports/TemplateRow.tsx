@@ -1,6 +1,5 @@
 import { Button, Group } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { getRouteApi } from '@tanstack/react-router'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import rows from '../../parts/Rows.module.css'
 import { StatusText } from '../../parts/StatusText.tsx'
@@ -9,11 +8,10 @@ import { useSigned } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import classes from './ExportRow.module.css'
 import { filterWords, SOURCE_EVENTS, timeWords } from './export-words.ts'
-import { type Export, refreshExports } from './exports.ts'
+import { refreshExports } from './exports.ts'
 import { runTemplate, type Template } from './templates.ts'
 import { TemplateActions } from './TemplateActions.tsx'
-
-const route = getRouteApi('/shell/app/exports')
+import { useShowExport } from './use-show-export.ts'
 
 export function TemplateRow({
   template,
@@ -23,13 +21,11 @@ export function TemplateRow({
   projectName: (id: string) => string
 }) {
   const { session } = useSigned()
-  const navigate = route.useNavigate()
   const run = useMutation({
     mutationFn: () => runTemplate(template.id),
     onSuccess: refreshExports,
   })
-  // Called only while this is still looked at.
-  const show = ({ id }: Export) => void navigate({ search: { job: id } })
+  const show = useShowExport()
   const { name, workspaceId, body, owner, updatedAt, isUsable, unusableFields } = template
   const { source, format, filters = {} } = body
   const workspace = session.workspaces.find(({ id }) => id === workspaceId)

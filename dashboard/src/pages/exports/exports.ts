@@ -1,7 +1,8 @@
-import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
+import { usePages } from '../../parts/use-pages.ts'
 import type { ExportStatus } from './exports-search.ts'
 
 export type Export =
@@ -17,31 +18,25 @@ const PAGE_EXPORTS = 30
 /** Others make exports too, and one that waits expires. */
 const REFRESH_MS = 15_000
 
-/** Newest first. `isHurried`: something is about to change, and somebody watches for it. */
-export function useExports(
-  status: ExportStatus | undefined,
-  isHurried: boolean,
-  hurriedMs: number,
-) {
-  return useInfiniteQuery({
-    queryKey: ['exports', 'list', status ?? 'all'],
-    queryFn: ({ pageParam }) =>
-      unwrap(
-        client.GET('/dashboard/exports', {
-          params: {
-            query: {
-              limit: PAGE_EXPORTS,
-              ...(status && { status }),
-              ...(pageParam !== null && { cursor: pageParam }),
-            },
-          },
-        }),
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
-    placeholderData: keepPreviousData,
-    refetchInterval: isHurried ? hurriedMs : REFRESH_MS,
-  })
+type ExportsAsked = {
+  status: ExportStatus | undefined
+  workspaceId: string | null
+  /** Something is about to change, and somebody watches for it. */
+  isHurried: boolean
+  hurriedMs: number
+}
+
+/** Newest first. */
+export function useExports({ status, workspaceId, isHurried, hurriedMs }: ExportsAsked) {
+  const asked = { ...(status && { status }), ...(workspaceId !== null && { workspaceId }) }
+  return usePages(
+    ['exports', 'list', asked],
+    (onward) => {
+      const query = { limit: PAGE_EXPORTS, ...asked, ...onward }
+      return unwrap(client.GET('/dashboard/exports', { params: { query } }))
+    },
+    { refetchMs: isHurried ? hurriedMs : REFRESH_MS },
+  )
 }
 
 export function refreshExports(): Promise<void> {

@@ -16,12 +16,11 @@ const route = getRouteApi('/shell/app/keys')
 /** "May this key…?": asks the gates that a call would meet, without making one. */
 export function KeyCheck() {
   const workspace = useKeysWorkspace()
-  const keys = useKeys(workspace?.id ?? null)
-  if (keys.isPending) return <Skeleton height={60} radius="sm" />
-  if (keys.error) return <ErrorBox error={keys.error} />
-  const all = keys.data.pages.flatMap(({ data }) => data)
-  if (all.length === 0) return <EmptyState icon="key" title="There is no key to ask about yet" />
-  return <CheckForm keys={all} />
+  const { pages, items: keys } = useKeys(workspace?.id ?? null)
+  if (pages.isPending) return <Skeleton height={60} radius="sm" />
+  if (pages.error) return <ErrorBox error={pages.error} />
+  if (keys.length === 0) return <EmptyState icon="key" title="There is no key to ask about yet" />
+  return <CheckForm keys={keys} />
 }
 
 function CheckForm({ keys }: { keys: readonly Key[] }) {

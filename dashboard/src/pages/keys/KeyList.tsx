@@ -4,6 +4,7 @@ import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
+import { MoreButton } from '../../parts/MoreButton.tsx'
 import rows from '../../parts/Rows.module.css'
 import { KeyRow } from './KeyRow.tsx'
 import { isWorking, type Key, useKeys } from './keys.ts'
@@ -15,12 +16,11 @@ export function KeyList({ onCreate }: { onCreate: () => void }) {
   const workspace = useKeysWorkspace()
   const { ended: hasEnded = false } = route.useSearch()
   const navigate = route.useNavigate()
-  const keys = useKeys(workspace?.id ?? null)
-  const all = keys.data?.pages.flatMap(({ data }) => data) ?? []
+  const { pages, items: all } = useKeys(workspace?.id ?? null)
   const shown = hasEnded ? all : all.filter(isWorking)
   const hiddenCount = all.length - shown.length
-  if (keys.isPending) return <KeySkeleton />
-  if (keys.error) return <ErrorBox error={keys.error} />
+  if (pages.isPending) return <KeySkeleton />
+  if (pages.error) return <ErrorBox error={pages.error} />
   if (all.length === 0) {
     return (
       <EmptyState icon="key" title={workspace ? `${workspace.name} has no keys` : 'No keys yet'}>
@@ -53,17 +53,7 @@ export function KeyList({ onCreate }: { onCreate: () => void }) {
         />
       </Group>
       <KeyTable keys={shown} />
-      {keys.hasNextPage && (
-        <Button
-          mt="sm"
-          variant="default"
-          size="xs"
-          loading={keys.isFetchingNextPage}
-          onClick={() => void keys.fetchNextPage()}
-        >
-          Show older keys
-        </Button>
-      )}
+      <MoreButton pages={pages}>Show older keys</MoreButton>
     </>
   )
 }

@@ -1,7 +1,7 @@
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
+import { usePages } from '../../parts/use-pages.ts'
 
 export type Key =
   paths['/dashboard/keys']['get']['responses'][200]['content']['application/json']['data'][number]
@@ -13,23 +13,9 @@ const PAGE_KEYS = 100
 
 /** Newest first, those that have ended included. */
 export function useKeys(workspaceId: string | null) {
-  return useInfiniteQuery({
-    queryKey: ['keys', workspaceId],
-    queryFn: ({ pageParam }) =>
-      unwrap(
-        client.GET('/dashboard/keys', {
-          params: {
-            query: {
-              limit: PAGE_KEYS,
-              ...(workspaceId !== null && { workspaceId }),
-              ...(pageParam !== null && { cursor: pageParam }),
-            },
-          },
-        }),
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
-    placeholderData: keepPreviousData,
+  return usePages(['keys', workspaceId], (onward) => {
+    const query = { limit: PAGE_KEYS, ...(workspaceId !== null && { workspaceId }), ...onward }
+    return unwrap(client.GET('/dashboard/keys', { params: { query } }))
   })
 }
 

@@ -1,9 +1,10 @@
-import { Button, Group, SegmentedControl, Skeleton, Stack, Text } from '@mantine/core'
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import { Group, SegmentedControl, Skeleton, Stack, Text } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { MoreButton } from '../../parts/MoreButton.tsx'
+import { usePages } from '../../parts/use-pages.ts'
 import { DeliveryDrawer } from './DeliveryDrawer.tsx'
 import { DeliveryHead, DeliveryRow } from './DeliveryRow.tsx'
 import { RedeliverWindow } from './RedeliverWindow.tsx'
@@ -12,6 +13,8 @@ import type { Webhook } from './webhook-types.ts'
 
 const route = getRouteApi('/shell/app/webhooks/$webhookId')
 const ALL = 'ALL'
+const PAGE_DELIVERIES = 50
+const REFRESH_MS = 5_000
 const FILTERS = [
   { value: ALL, label: 'All' },
   { value: 'FAILED', label: 'Failed' },
@@ -29,27 +32,15 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
       search: { ...(filter && { status: filter }), ...(delivery !== null && { delivery }) },
       resetScroll: false,
     })
-  const pages = useInfiniteQuery({
-    queryKey: ['deliveries', webhookId, filter ?? ALL],
-    queryFn: ({ pageParam }) =>
-      unwrap(
-        client.GET('/dashboard/webhooks/{webhookId}/deliveries', {
-          params: {
-            path: { webhookId },
-            query: {
-              limit: 50,
-              ...(filter && { status: filter }),
-              ...(pageParam !== null && { cursor: pageParam }),
-            },
-          },
-        }),
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
-    placeholderData: keepPreviousData,
-    refetchInterval: 5_000,
-  })
-  const deliveries = pages.data?.pages.flatMap(({ data }) => data) ?? []
+  const { pages, items: deliveries } = usePages(
+    ['deliveries', webhookId, filter ?? ALL],
+    (onward) => {
+      const query = { limit: PAGE_DELIVERIES, ...(filter && { status: filter }), ...onward }
+      const params = { path: { webhookId }, query }
+      return unwrap(client.GET('/dashboard/webhooks/{webhookId}/deliveries', { params }))
+    },
+    { refetchMs: REFRESH_MS },
+  )
   return (
     <>
       <Group justify="space-between" mb="sm">
@@ -85,18 +76,7 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
           </Text>
         </EmptyState>
       )}
-      {pages.hasNextPage && (
-        <Group justify="center" mt="sm">
-          <Button
-            variant="subtle"
-            size="xs"
-            loading={pages.isFetchingNextPage}
-            onClick={() => void pages.fetchNextPage()}
-          >
-            Older deliveries
-          </Button>
-        </Group>
-      )}
+      <MoreButton pages={pages}>Show older deliveries</MoreButton>
       <DeliveryDrawer webhookId={webhookId} deliveryId={openId} onClose={() => open(null)} />
     </>
   )

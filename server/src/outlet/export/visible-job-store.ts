@@ -1,4 +1,5 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
+import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 import type { ExportJob, ExportJobId } from './export-job.ts'
@@ -10,15 +11,25 @@ export async function listVisibleJobs(
   db: Queryable,
   viewer: Viewer,
   { status, before, limit }: JobPage,
+  workspaceId: WorkspaceId | null = null,
 ): Promise<ExportJob[]> {
   const rows = await jobsOf(db, viewer)
     .$if(status !== null, (query) => query.where('status', '=', status))
+    .$if(workspaceId !== null, (query) => query.where(isAbout(workspaceId)))
     .$if(before !== null, (query) => query.where(beforePlace(before)))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit)
     .execute()
   return rows.map(toJob)
+}
+
+/** Made for the workspace, or with rows of it among others; one of nothing is of no other workspace either. */
+function isAbout(workspaceId: WorkspaceId | null): RawBuilder<boolean> {
+  return sql<boolean>`
+    (workspace_id = ${workspaceId} or filters ->> 'workspaceId' = ${workspaceId}::text
+      or ranges @> jsonb_build_array(jsonb_build_object('workspaceId', ${workspaceId}::text))
+      or (workspace_id is null and filters ->> 'workspaceId' is null and ranges = '[]'))`
 }
 
 /** Null for one that the member does not see as for one that does not exist. */

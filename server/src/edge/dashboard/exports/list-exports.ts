@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listVisibleJobs } from '../../../outlet/export/visible-job-store.ts'
+import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { readExportPage } from '../../export-page.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
-import { DashboardExportPage } from '../../schema/dashboard/exports.ts'
-import { ExportQuery } from '../../schema/export.ts'
+import { DashboardExportPage, DashboardExportQuery } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { dashboardExports } from './visible-export.ts'
@@ -20,19 +20,25 @@ export const listDashboardExports =
           operationId: 'listDashboardExports',
           summary: 'List exports',
           description:
-            'Newest first, those of keys included. An ANALYST or VIEWER sees his own and those made for one of his workspaces. A cursor belongs to its member and `status`.',
+            'Newest first, those of keys included. An ANALYST or VIEWER sees his own and those made for one of his workspaces. A cursor belongs to its member, `workspaceId` and `status`.',
           tags: ['Exports'],
-          querystring: ExportQuery,
+          querystring: DashboardExportQuery,
           response: {
             200: DashboardExportPage,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor'),
+            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor', 'not_found'),
           },
         },
       },
       async ({ viewer, query }, reply) => {
-        const whose = `dashboard/${viewer.userId}`
+        const workspaceId =
+          query.workspaceId === undefined
+            ? null
+            : await visibleWorkspace(deps.db, viewer, query.workspaceId)
+        const whose = `dashboard/${viewer.userId}/${workspaceId ?? 'all'}`
         const { jobs, nextCursor } = await readExportPage(deps.cursors, whose, query, (page) =>
-          listOrDrift(reply, 'export_job', () => listVisibleJobs(deps.db, viewer, page)),
+          listOrDrift(reply, 'export_job', () =>
+            listVisibleJobs(deps.db, viewer, page, workspaceId),
+          ),
         )
         return { data: await dashboardExports(deps.db, viewer, jobs), nextCursor }
       },

@@ -2,7 +2,13 @@ import { Type } from 'typebox'
 import { EXPORT_RANGES } from '../../../outlet/console/relative-range.ts'
 import { EXPORT_FORMATS, EXPORT_SOURCES } from '../../../outlet/export/export-job.ts'
 import { Nullable, STRICT, Uuid } from '../common.ts'
-import { ExportFilters, ExportInput, ExportRecord, PreflightAnswer } from '../export.ts'
+import {
+  ExportFilters,
+  ExportInput,
+  ExportQuery,
+  ExportRecord,
+  PreflightAnswer,
+} from '../export.ts'
 import { SAVED_FILTERS } from './views.ts'
 
 const Count = Type.String({ pattern: String.raw`^\d+$` })
@@ -22,6 +28,17 @@ export const DashboardExportFilters = Type.Object(
     traceId,
     text,
     not,
+  },
+  STRICT,
+)
+
+export const DashboardExportQuery = Type.Object(
+  {
+    ...ExportQuery.properties,
+    workspaceId: Type.Optional({
+      ...Uuid,
+      description: 'Those made for this workspace, or with rows of it among others.',
+    }),
   },
   STRICT,
 )

@@ -1,0 +1,24 @@
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+
+export type Page<T> = { data: T[]; nextCursor: string | null }
+/** As a part of a query: where to go on. */
+export type Onward = { cursor?: string }
+
+/** A list that comes page by page. What was shown stays until what was asked for is there. */
+export function usePages<T>(
+  queryKey: readonly unknown[],
+  read: (onward: Onward) => Promise<Page<T>>,
+  { refetchMs = false }: { refetchMs?: number | false } = {},
+) {
+  const pages = useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam }) => read(pageParam === null ? {} : { cursor: pageParam }),
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+    placeholderData: keepPreviousData,
+    refetchInterval: refetchMs,
+  })
+  return { pages, items: pages.data?.pages.flatMap(({ data }) => data) ?? [] }
+}
+
+export type Pages = ReturnType<typeof usePages>['pages']

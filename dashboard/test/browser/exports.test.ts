@@ -1,0 +1,45 @@
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { expect, startDashboard } from './dashboard.ts'
+
+const { annals, open, promise } = await startDashboard()
+
+promise('the list of exports follows the chosen workspace', async () => {
+  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const member = await signInAs(annals, company, 'ADMIN')
+  for (const { id } of company.workspaces) {
+    const body = { source: 'HOT', format: 'JSONL', filters: { workspaceId: id } }
+    expect((await member.call('POST', '/dashboard/exports', { body })).status).toBe(201)
+  }
+  const page = await open({ member })
+  await page.goto('/app/exports')
+  const jobs = page.getByRole('table', { name: 'Exports, newest first' }).locator('tbody tr')
+  await expect(jobs).toHaveCount(2)
+  await page.getByRole('combobox', { name: 'Workspace' }).click()
+  await page.getByRole('option', { name: 'Staging' }).click()
+  await expect(jobs).toHaveCount(1)
+  await expect(jobs).toContainText('of Staging')
+})
+
+promise(
+  'an item of a menu that cannot be chosen is passed by the arrows and says why',
+  async () => {
+    const company = await annals.found()
+    const member = await signInAs(annals, company, 'ADMIN')
+    const body = { source: 'HOT', format: 'JSONL' }
+    const { json } = await member.call('POST', '/dashboard/exports', { body })
+    await member.call('POST', `/dashboard/exports/${json.id}/cancel`)
+    const page = await open({ member })
+    await page.goto('/app/exports')
+    await page.getByRole('button', { name: /^More about this export/ }).focus()
+    await page.keyboard.press('Enter')
+    const cancel = page.getByRole('menuitem', { name: 'Cancel it…' })
+    await expect(cancel).toBeVisible()
+    await page.keyboard.press('ArrowUp')
+    await page.keyboard.press('End')
+    await expect(cancel).toBeFocused()
+    await expect(cancel).toHaveAccessibleDescription('It has come to its end already.')
+    await page.keyboard.press('Enter')
+    await expect(page.getByRole('dialog')).toHaveCount(0)
+    await expect(cancel).toBeVisible()
+  },
+)

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { pino } from 'pino'
+import { ensurePages } from '../../src/command/build-pages.ts'
+
+/** A dashboard of one source, and a builder that copies it or, when told so, fails. */
+function makeDashboard({ hasBuilder = true }: { hasBuilder?: boolean } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'annals-pages-'))
+  const write = (path: string, text: string) => {
+    mkdirSync(join(folder, path, '..'), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  write('package.json', '{ "type": "module" }')
+  write('src/main.ts', 'first')
+  if (hasBuilder) {
+    write('node_modules/vite/package.json', '{ "name": "vite", "type": "module" }')
+    write(
+      'node_modules/vite/bin/vite.js',
+      `import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+       const source = readFileSync('src/main.ts', 'utf8')
+       if (source === 'broken') throw new Error('x'.repeat(9_000) + ' no such thing as broken')
+       mkdirSync('dist', { recursive: true })
+       writeFileSync('dist/explorer.html', source)`,
+    )
+  }
+  const lines: Record<string, unknown>[] = []
+  const logger = pino({}, { write: (line) => void lines.push(JSON.parse(line)) })
+  return {
+    write,
+    lines,
+    ensure: () => ensurePages(logger, folder),
+    built: () => readFileSync(join(folder, 'dist/explorer.html'), 'utf8'),
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+test('pages are built when their sources have changed, and only then', async () => {
+  using dashboard = makeDashboard()
+  assert.equal((await dashboard.ensure()).trouble, null)
+  await dashboard.ensure()
+  dashboard.write('src/main.ts', 'second')
+  const { folder, trouble } = await dashboard.ensure()
+  assert.equal(trouble, null)
+  assert(folder)
+  assert.equal(dashboard.built(), 'second')
+  assert.deepEqual(
+    dashboard.lines.map(({ event }) => event),
+    ['pages.built', 'pages.built'],
+  )
+})
+
+test('old pages are served when a build fails, and both the log and the start say so', async () => {
+  using dashboard = makeDashboard()
+  await dashboard.ensure()
+  dashboard.write('src/main.ts', 'broken')
+  const { folder, trouble } = await dashboard.ensure()
+  assert(folder)
+  assert.equal(dashboard.built(), 'first')
+  assert.match(trouble ?? '', /OLDER than their sources.*npm run build -w dashboard/)
+  const [, failed] = dashboard.lines
+  assert.equal(failed?.event, 'pages.failed')
+  assert.equal(failed?.level, 50)
+  assert.equal(failed?.isOldServed, true)
+  const output = String(failed?.output)
+  assert.match(output, /no such thing as broken/)
+  assert(output.length <= 4_000)
+  // Until it is mended, every start says so again.
+  assert.notEqual((await dashboard.ensure()).trouble, null)
+  dashboard.write('src/main.ts', 'mended')
+  assert.equal((await dashboard.ensure()).trouble, null)
+})
+
+test('without pages, and with nothing to build them, the start says what to do', async () => {
+  using dashboard = makeDashboard({ hasBuilder: false })
+  const { folder, trouble } = await dashboard.ensure()
+  assert.equal(folder, null)
+  assert.match(trouble ?? '', /are missing.*npm install/)
+})
+
+test('changed sources without a builder are told of as well', async () => {
+  using dashboard = makeDashboard({ hasBuilder: false })
+  dashboard.write('dist/explorer.html', 'old')
+  const { folder, trouble } = await dashboard.ensure()
+  assert(folder)
+  assert.match(trouble ?? '', /OLDER than their sources.*npm install/)
+})
