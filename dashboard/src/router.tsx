@@ -14,22 +14,13 @@ import { readKeysSearch } from './pages/keys/keys-search.ts'
 import { readWebhookSearch } from './pages/webhooks/webhook-search.ts'
 import { readSearchText, writeSearchText } from './search-text.ts'
 import { Shell } from './shell/Shell.tsx'
-import { NotFoundPage, PageFailure } from './shell/Failure.tsx'
+import { NotFound, NotFoundPage, PageFailure } from './shell/Failure.tsx'
 
 const root = createRootRoute({ notFoundComponent: NotFoundPage, errorComponent: PageFailure })
 
 const home = createRoute({
   getParentRoute: () => root,
   path: '/',
-  beforeLoad: () => {
-    throw redirect({ to: '/app/explorer' })
-  },
-})
-
-/** What people type, or cut a longer address down to. */
-const app = createRoute({
-  getParentRoute: () => root,
-  path: '/app',
   beforeLoad: () => {
     throw redirect({ to: '/app/explorer' })
   },
@@ -113,10 +104,19 @@ const account = createRoute({
   component: lazyRouteComponent(() => import('./pages/company/AccountPage.tsx'), 'AccountPage'),
 })
 
+/** Within the frame, so that every way on is there. `/app` itself is what people type. */
+const unknown = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/$',
+  beforeLoad: ({ params: { _splat: rest } }) => {
+    if (!rest) throw redirect({ to: '/app/explorer' })
+  },
+  component: NotFound,
+})
+
 export const router = createRouter({
   routeTree: root.addChildren([
     home,
-    app,
     link,
     shell.addChildren([
       explorer,
@@ -128,6 +128,7 @@ export const router = createRouter({
       integrity,
       company,
       account,
+      unknown,
     ]),
   ]),
   defaultPreload: 'intent',

@@ -1,9 +1,16 @@
-import { Alert, Group, Text } from '@mantine/core'
+import { Alert, Button, Group, Text } from '@mantine/core'
 import { ApiError } from '../api/client.ts'
 import { CopyText } from './CopyText.tsx'
 
 /** A failure in the service's own words, which say what to do, with the number to quote. */
-export function ErrorBox({ error }: { error: Error | null }) {
+export function ErrorBox({
+  error,
+  onRetry,
+}: {
+  error: Error | null
+  /** For what was read and not done: nothing is lost by asking again. */
+  onRetry?: () => unknown
+}) {
   if (!error) return null
   const traceId = error instanceof ApiError ? error.traceId : null
   const details = error instanceof ApiError ? error.details : []
@@ -19,6 +26,11 @@ export function ErrorBox({ error }: { error: Error | null }) {
           <Text size="xs">Trace id</Text>
           <CopyText text={traceId} />
         </Group>
+      )}
+      {onRetry && (
+        <Button size="compact-xs" variant="default" mt="xs" onClick={() => void onRetry()}>
+          Try again
+        </Button>
       )}
     </Alert>
   )

@@ -1,6 +1,7 @@
 import { Group } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { leaveMenu } from '../parts/focus-opener.ts'
 import { Icon } from '../parts/Icon.tsx'
 import classes from './Frame.module.css'
 import { COMPANY_NAVIGATION, MAIN_NAVIGATION, type NavigationItem } from './navigation.ts'
@@ -14,7 +15,7 @@ export function Frame({ children }: { children: ReactNode }) {
   const main = MAIN_NAVIGATION.filter(({ permission }) => may(permission))
   const company = COMPANY_NAVIGATION.filter(({ permission }) => may(permission))
   return (
-    <div className={classes.frame}>
+    <div className={classes.frame} onClickCapture={leaveMenu}>
       <a className={classes.skip} href="#content">
         Skip to the content
       </a>

@@ -1,3 +1,5 @@
+import type { Locator, Page } from '@playwright/test'
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
@@ -72,3 +74,69 @@ promise('every key is named behind the question mark, and opens what it says', a
     await expect(dialog).toHaveCount(0)
   }
 })
+
+promise('pages of time are turned with the brackets, and back to where one was', async () => {
+  const company = await annals.found()
+  await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.goto('/app/explorer?range=1h')
+  await expect(page.getByRole('gridcell', { name: 'user.login' })).toBeVisible()
+  await page.keyboard.press('[')
+  await expect.poll(() => new URL(page.url()).searchParams.has('to')).toBe(true)
+  await expect(page.getByRole('gridcell', { name: 'user.login' })).toHaveCount(0)
+  await page.keyboard.press(']')
+  await expect.poll(() => new URL(page.url()).searchParams.has('to')).toBe(false)
+  await expect(page.getByRole('gridcell', { name: 'user.login' })).toBeVisible()
+})
+
+promise('whatever is closed gives the focus back to where it was', async () => {
+  const company = await annals.found()
+  await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.goto('/app/explorer')
+  const row = page.getByRole('grid', { name: 'Events' }).locator('[data-id]')
+  await row.focus()
+  for (const key of ['e', 's', '?']) {
+    await page.keyboard.press(key)
+    await closeAndExpect(page, row)
+  }
+  await chooseByKeyboard(page, page.getByRole('button', { name: /^Time:/ }), 'Exact times…')
+  await closeAndExpect(page, page.getByRole('button', { name: /^Time:/ }))
+
+  await page.keyboard.press('s')
+  await page.getByLabel('Name').fill('Logins')
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('dialog')).toHaveCount(0)
+  const views = page.getByRole('button', { name: 'Logins', exact: true })
+  await views.focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Delete the view Logins' }).focus()
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('dialog').getByRole('button', { name: 'Delete' })).toBeDisabled()
+  await closeAndExpect(page, views)
+
+  await page.goto('/app/keys')
+  const actions = page.getByRole('button', { name: 'Actions for Production key' })
+  for (const item of ['Rename', 'Rotate', 'Revoke']) {
+    await chooseByKeyboard(page, actions, item)
+    await closeAndExpect(page, actions)
+  }
+  const create = page.getByRole('button', { name: 'Create a key' })
+  await create.focus()
+  await page.keyboard.press('Enter')
+  await closeAndExpect(page, create)
+})
+
+async function chooseByKeyboard(page: Page, target: Locator, item: string): Promise<void> {
+  await target.focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('menuitem', { name: item }).focus()
+  await page.keyboard.press('Enter')
+}
+
+async function closeAndExpect(page: Page, focused: Locator): Promise<void> {
+  await expect(page.getByRole('dialog')).toBeVisible()
+  await page.keyboard.press('Escape')
+  await expect(page.getByRole('dialog')).toHaveCount(0)
+  await expect(focused).toBeFocused()
+}

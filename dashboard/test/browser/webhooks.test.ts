@@ -46,6 +46,10 @@ promise(
     await expect(delivery).toContainText('invoice.paid')
     await expect(delivery).toContainText('Attempt 1')
     await page.keyboard.press('Escape')
+    await expect(delivery).toHaveCount(0)
+    await expect(
+      page.getByRole('listitem').getByRole('button', { name: /Delivered/ }),
+    ).toBeFocused()
 
     await page.goto('/app/explorer')
     await openEvent(page, 'invoice.paid')
@@ -78,5 +82,29 @@ promise(
     await delivery.getByRole('button', { name: 'Send again' }).click()
     await receiver.waitFor(2)
     await expect(delivery).toContainText('Delivered')
+  },
+)
+
+promise(
+  'a webhook is disabled after its consequence was read, and says why it sends nothing',
+  async () => {
+    await using receiver = await startReceiver()
+    const company = await annals.found()
+    const admin = await signInAs(annals, company, 'ADMIN')
+    const made = await admin.call('POST', '/dashboard/webhooks', {
+      body: { workspaceId: company.workspace.id, url: receiver.url },
+    })
+    const page = await open({ member: admin })
+    await page.goto(`/app/webhooks/${made.json.id}`)
+    await page.getByRole('button', { name: 'Disable' }).click()
+    const dialog = page.getByRole('dialog')
+    await expect(dialog).toContainText('deliveries that wait end as failed')
+    await dialog.getByRole('button', { name: 'Disable it' }).click()
+    await expect(dialog).toHaveCount(0)
+    const test = page.getByRole('button', { name: 'Send a test' })
+    await expect(test).toBeDisabled()
+    await expect(test).toHaveAccessibleDescription('This webhook is disabled. Enable it first.')
+    await page.getByRole('button', { name: 'Enable' }).click()
+    await expect(test).toBeEnabled()
   },
 )

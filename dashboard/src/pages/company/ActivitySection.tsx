@@ -53,12 +53,13 @@ function ActivityPages({ workspaceId }: { workspaceId: string }) {
       </Stack>
     )
   }
-  if (pages.error) return <ErrorBox error={pages.error} />
+  if (pages.error) return <ErrorBox error={pages.error} onRetry={pages.refetch} />
   if (events.length === 0) {
     return (
-      <EmptyState icon="activity" title="Nothing in the time that your plan shows">
-        <Text size="sm" className="soft">
-          Older activity is in the archive; an export finds it.
+      <EmptyState icon="activity" title="Nothing yet, or nothing of late">
+        <Text size="sm" className="soft" ta="center" maw={440}>
+          Whatever somebody makes, changes or downloads here is written down at once. What is older
+          than your plan shows is in the archive; an export finds it.
         </Text>
       </EmptyState>
     )

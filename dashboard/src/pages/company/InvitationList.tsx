@@ -16,7 +16,7 @@ export function InvitationList() {
   const [withdrawn, setWithdrawn] = useState<Invitation | null>(null)
   const open = invitations.data?.invitations ?? []
   if (invitations.isPending) return <Skeleton height={44} radius="sm" />
-  if (invitations.error) return <ErrorBox error={invitations.error} />
+  if (invitations.error) return <ErrorBox error={invitations.error} onRetry={invitations.refetch} />
   if (open.length === 0) {
     return (
       <Text size="sm" className="soft">

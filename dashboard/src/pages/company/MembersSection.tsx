@@ -38,7 +38,7 @@ function Members() {
           </Button>
         </Gate>
       </PageHeader>
-      <ErrorBox error={members.error} />
+      <ErrorBox error={members.error} onRetry={members.refetch} />
       {members.isPending && (
         <Stack gap={6} role="status" aria-label="Loading members">
           {[1, 2, 3].map((line) => (

@@ -47,7 +47,7 @@ export function UsageChart() {
           />
         </Group>
       </Group>
-      <ErrorBox error={usage.error} />
+      <ErrorBox error={usage.error} onRetry={usage.refetch} />
       {usage.isPending && <Skeleton height={CHART_PX} radius="sm" />}
       {usage.data && <Bars usage={usage.data} measured={measured} days={days} />}
     </Paper>

@@ -1,4 +1,4 @@
-import { SimpleGrid, Skeleton } from '@mantine/core'
+import { SimpleGrid, Skeleton, Stack } from '@mantine/core'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { BoundList } from './BoundList.tsx'
@@ -15,8 +15,10 @@ export function UsageSection() {
         title="Plan and usage"
         about="What came in, what your plan includes, and how much of the bounds is used."
       />
-      <ErrorBox error={company.error} />
-      <UsageChart />
+      <Stack gap="md">
+        <ErrorBox error={company.error} onRetry={company.refetch} />
+        <UsageChart />
+      </Stack>
       {company.isPending && <Skeleton height={220} radius="sm" mt="md" />}
       {company.data && (
         <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md" mt="md">

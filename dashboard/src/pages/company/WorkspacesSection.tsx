@@ -39,7 +39,7 @@ export function WorkspacesSection() {
           </Button>
         </Gate>
       </PageHeader>
-      <ErrorBox error={workspaces.error} />
+      <ErrorBox error={workspaces.error} onRetry={workspaces.refetch} />
       <Stack gap="sm">
         {workspaces.isPending &&
           [1, 2].map((card) => <Skeleton height={78} radius="sm" key={card} />)}

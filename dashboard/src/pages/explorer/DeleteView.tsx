@@ -35,7 +35,7 @@ export function DeleteView({
           ? 'It is gone for everybody who sees it. No event is touched.'
           : 'It is gone from your list. No event is touched.'
       }
-      name={null}
+      name={view?.name ?? null}
       action="Delete"
       isBusy={remove.isPending}
       error={remove.error}

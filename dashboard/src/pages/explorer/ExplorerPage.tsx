@@ -77,7 +77,7 @@ export function ExplorerPage() {
         searchRef={searchField}
       />
       <HistogramPart explorer={explorer} isLive={isLive} isFailed={pages.error !== null} />
-      <ErrorBox error={pages.error} />
+      <ErrorBox error={pages.error} onRetry={refresh} />
       <Results
         {...asked}
         pages={pages}

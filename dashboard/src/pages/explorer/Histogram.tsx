@@ -19,6 +19,8 @@ import type { Change } from './use-explorer.ts'
 type HistogramProps = {
   counts: Counts | undefined
   error: Error | null
+  /** Another part of the page has failed and says why; once is enough. */
+  isTold: boolean
   /** The counts are those of the question before. */
   isBusy: boolean
   timeWindow: TimeWindow
@@ -29,7 +31,7 @@ type HistogramProps = {
 
 /** How many events there were over time, and by what. */
 export const Histogram = memo(function Histogram(props: HistogramProps) {
-  const { counts, error, isBusy, timeWindow, by, change, zoomOut } = props
+  const { counts, error, isTold, isBusy, timeWindow, by, change, zoomOut } = props
   return (
     <section className={classes.part} aria-label="Events over time">
       <div className={classes.line}>
@@ -39,7 +41,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
               {formatCount(counts.total)} {counts.total === 1 ? 'event' : 'events'}
             </strong>
           ) : (
-            <span className="soft">Counting…</span>
+            <span className="soft">{error || isTold ? 'Not counted' : 'Counting…'}</span>
           )}
         </span>
         <span className={`${classes.hint} soft`}>
@@ -62,7 +64,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
           />
         </span>
       </div>
-      <ErrorBox error={error} />
+      <ErrorBox error={isTold ? null : error} />
       {counts ? (
         <>
           <HistogramChart
@@ -75,7 +77,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
           <CountTable counts={counts} timeWindow={timeWindow} />
         </>
       ) : (
-        !error && <Skeleton height={144} radius="sm" />
+        !error && !isTold && <Skeleton height={144} radius="sm" />
       )}
     </section>
   )

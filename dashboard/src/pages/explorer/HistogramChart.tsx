@@ -1,7 +1,7 @@
 import { useComputedColorScheme } from '@mantine/core'
 import { useElementSize } from '@mantine/hooks'
 import { type PointerEvent, useId, useState } from 'react'
-import { type BarCursor, barTimes } from './bar-cursor.ts'
+import { type BarCursor, barTimes, endsOf } from './bar-cursor.ts'
 import type { Histogram } from './event-queries.ts'
 import { brushedTime, EDGE_PX, msOf, pxOf } from './histogram-chart.ts'
 import classes from './Histogram.module.css'
@@ -88,7 +88,8 @@ export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: Ch
       {linePx !== null && <div className={classes.pointer} style={{ left: linePx }} />}
       {linePx !== null && index !== null && (
         <HistogramHover
-          hovered={{ index, leftPx: linePx }}
+          leftPx={linePx}
+          ends={cursor ? endsOf(cursor) : [index, index]}
           histogram={histogram}
           scheme={scheme}
           isOnLeft={linePx * 2 > width}

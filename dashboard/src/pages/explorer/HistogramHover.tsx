@@ -2,24 +2,25 @@ import { formatCount } from '../../parts/format.ts'
 import type { Histogram } from './event-queries.ts'
 import classes from './Histogram.module.css'
 import { colorOf, type Scheme } from './histogram-chart.ts'
-import { barWords, countsAt } from './histogram-words.ts'
+import { countsAt, spanWords } from './histogram-words.ts'
 
-export type Hovered = { index: number; leftPx: number }
-
-/** What one bar stands for. A screen reader has the table instead. */
+/** What a bar stands for. A screen reader has the table instead. */
 export function HistogramHover({
-  hovered: { index, leftPx },
+  leftPx,
+  ends: [first, last],
   histogram,
   scheme,
   isOnLeft,
 }: {
-  hovered: Hovered
+  leftPx: number
+  /** The first bar and the last: the same one below the pointer, several chosen by the keyboard. */
+  ends: readonly [number, number]
   histogram: Histogram
   scheme: Scheme
   /** Of the bar, where there is more room. */
   isOnLeft: boolean
 }) {
-  const counts = countsAt(histogram, index)
+  const counts = countsAt(histogram, first, last)
   const total = counts.reduce((sum, { count }) => sum + count, 0)
   return (
     <div
@@ -28,7 +29,7 @@ export function HistogramHover({
       style={{ left: leftPx }}
       aria-hidden="true"
     >
-      <div className="numeric">{barWords(histogram, index)}</div>
+      <div className="numeric">{spanWords(histogram, first, last)}</div>
       <strong className="numeric">
         {formatCount(total)} {total === 1 ? 'event' : 'events'}
       </strong>

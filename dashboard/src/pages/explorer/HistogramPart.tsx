@@ -14,7 +14,7 @@ export const HistogramPart = memo(function HistogramPart({
 }: {
   explorer: Explorer
   isLive: boolean
-  /** The list has failed and says why; once is enough. */
+  /** The list has failed. */
   isFailed: boolean
 }) {
   const { search, filters, timeWindow, refreshes, change } = explorer
@@ -31,7 +31,8 @@ export const HistogramPart = memo(function HistogramPart({
   return (
     <Histogram
       counts={data}
-      error={isFailed ? null : error}
+      error={error}
+      isTold={isFailed}
       isBusy={isPlaceholderData && !isLive}
       timeWindow={shown}
       by={by}

@@ -2,6 +2,7 @@ import { ActionIcon, Button, Popover, ScrollArea, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense, useState } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { focusOpener } from '../../parts/focus-opener.ts'
 import { Icon } from '../../parts/Icon.tsx'
 import type { Change } from './use-explorer.ts'
 import { useViews, type View, viewPatch } from './views.ts'
@@ -106,7 +107,10 @@ function ViewLine({ view, isCurrent, onRun, onDelete }: LineProps) {
           color="gray"
           size="sm"
           aria-label={`Delete the view ${name}`}
-          onClick={onDelete}
+          onClick={({ currentTarget }) => {
+            focusOpener(currentTarget)
+            onDelete()
+          }}
         >
           <Icon name="trash" size={13} />
         </ActionIcon>

@@ -16,12 +16,13 @@ export function spanWords({ bars, stepSeconds }: Histogram, first: number, last:
   return from.startsWith(to.slice(0, at)) ? `${from} – ${to.slice(at + 1)}` : `${from} – ${to}`
 }
 
-export function countsAt({ series }: Histogram, index: number) {
+/** What the bars from the first to the last hold together. */
+export function countsAt({ series }: Histogram, first: number, last = first) {
   return series.map(({ value, counts }, position) => ({
     position,
     value,
     name: value ?? OTHERS,
-    count: counts[index] ?? 0,
+    count: counts.slice(first, last + 1).reduce((sum, count) => sum + count, 0),
   }))
 }
 

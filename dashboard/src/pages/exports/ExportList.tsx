@@ -44,7 +44,8 @@ export function ExportList({
     hurriedMs: POLL_MS,
   })
   if (pages.isPending) return <ListSkeleton />
-  if (pages.error && jobs.length === 0) return <ErrorBox error={pages.error} />
+  if (pages.error && jobs.length === 0)
+    return <ErrorBox error={pages.error} onRetry={pages.refetch} />
   if (jobs.length === 0 && status === undefined)
     return <NoExports onNew={onNew} of={workspace?.name ?? null} />
   const say = (sentence: string, job?: Export) => {

@@ -63,11 +63,11 @@ function Notes({ answer }: { answer: PreflightAnswer }) {
   const isPlanCut = isCut && rowLimit === capabilities?.rowLimit
   const most = capabilities ? limitWords(capabilities.downloadBytesMax) : 'a browser takes'
   return (
-    <Text size="sm" component="div">
+    <Stack gap={6} fz="sm">
       {rows === '0' && 'No event fits at this moment: the file would be empty.'}
       {isCut && (
         <div>
-          <StatusText tone="warn">{`Cut: ${formatCount(Number(rows))} rows fit`}</StatusText>{' '}
+          <StatusText tone="warn">{`Cut: ${formatCount(Number(rows))} rows fit.`}</StatusText>{' '}
           {isPlanCut
             ? `The plan ${session.company.plan} exports ${formatCount(Number(rowLimit))} rows at most: the first ones of each chain come first. Narrow the time to have all.`
             : 'Your limit leaves the rest out.'}
@@ -75,16 +75,16 @@ function Notes({ answer }: { answer: PreflightAnswer }) {
       )}
       {needsRestore && (
         <div>
-          <StatusText tone="warn">Archived data is brought back first</StatusText> That takes
+          <StatusText tone="warn">Archived data is brought back first.</StatusText> That takes
           minutes to hours; the download answers 503 until then.
         </div>
       )}
       {!fitsDownload && (
         <div>
-          <StatusText tone="warn">{`Larger than ${most}`}</StatusText> The dashboard sends no more
+          <StatusText tone="warn">{`Larger than ${most}.`}</StatusText> The dashboard sends no more
           than that. You get a command that downloads it by the API, or narrow the time.
         </div>
       )}
-    </Text>
+    </Stack>
   )
 }

@@ -11,7 +11,7 @@ import { useTemplates } from './templates.ts'
 
 /** What is exported again and again, ready to run. */
 export function TemplateList({ onNew }: { onNew: () => void }) {
-  const { data, error, isPending } = useTemplates()
+  const { data, error, isPending, refetch } = useTemplates()
   const { workspace } = useSigned()
   // One without a workspace is of all that whoever runs it sees.
   const templates = (data?.templates ?? []).filter(
@@ -21,7 +21,7 @@ export function TemplateList({ onNew }: { onNew: () => void }) {
     templates.some(({ body: { filters = {} } }) => namesProject(filters)),
   )
   if (isPending) return <ListSkeleton />
-  if (error) return <ErrorBox error={error} />
+  if (error) return <ErrorBox error={error} onRetry={refetch} />
   if (templates.length === 0) {
     return (
       <EmptyState

@@ -25,7 +25,13 @@ export function ChainCard({ chain }: { chain: Chain }) {
   })
   const isRunning = lastRun?.status === 'RUNNING'
   return (
-    <Paper withBorder p="md" component="section" aria-label={name}>
+    <Paper
+      withBorder
+      p="md"
+      component="section"
+      aria-label={name}
+      {...(lastRun?.status === 'BROKEN' && { bd: '1px solid var(--bad)', bg: 'var(--bad-soft)' })}
+    >
       <Group justify="space-between" align="flex-start" wrap="nowrap">
         <div>
           <Text fw={600}>{name}</Text>
@@ -75,14 +81,22 @@ function RunState({ run, workspaceId }: { run: Run; workspaceId: string }) {
     return (
       <Stack gap={4} mt="sm">
         <Progress value={share} aria-label="Verified so far" />
-        <Group justify="space-between">
+        <Group justify="space-between" align="flex-start" wrap="nowrap">
           <Text size="xs" className="soft numeric" role="status">
             {formatCount(run.checked)} of {formatCount(run.total)} events hold so far. You may leave
             this page.
           </Text>
-          <Button size="compact-xs" variant="subtle" onClick={() => cancel.mutate()}>
-            Cancel
-          </Button>
+          <Gate permission="integrity.verify" what="cancel a verification">
+            <Button
+              size="compact-xs"
+              variant="subtle"
+              flex="none"
+              loading={cancel.isPending}
+              onClick={() => cancel.mutate()}
+            >
+              Cancel
+            </Button>
+          </Gate>
         </Group>
       </Stack>
     )

@@ -26,7 +26,7 @@ export function IntegrityPage() {
         title="Integrity"
         about="Every event holds the hash of the one before it. Whoever changes, removes or adds one breaks the chain from there on, and a look through it names the place."
       />
-      <ErrorBox error={chains.error} />
+      <ErrorBox error={chains.error} onRetry={chains.refetch} />
       <Stack gap="sm">
         {chains.isPending && [1, 2].map((card) => <Skeleton height={104} radius="sm" key={card} />)}
         {shown.map((chain) => (

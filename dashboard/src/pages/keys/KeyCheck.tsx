@@ -18,7 +18,7 @@ export function KeyCheck() {
   const workspace = useKeysWorkspace()
   const { pages, items: keys } = useKeys(workspace?.id ?? null)
   if (pages.isPending) return <Skeleton height={60} radius="sm" />
-  if (pages.error) return <ErrorBox error={pages.error} />
+  if (pages.error) return <ErrorBox error={pages.error} onRetry={pages.refetch} />
   if (keys.length === 0) return <EmptyState icon="key" title="There is no key to ask about yet" />
   return <CheckForm keys={keys} />
 }

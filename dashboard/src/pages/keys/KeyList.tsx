@@ -20,7 +20,7 @@ export function KeyList({ onCreate }: { onCreate: () => void }) {
   const shown = hasEnded ? all : all.filter(isWorking)
   const hiddenCount = all.length - shown.length
   if (pages.isPending) return <KeySkeleton />
-  if (pages.error) return <ErrorBox error={pages.error} />
+  if (pages.error) return <ErrorBox error={pages.error} onRetry={pages.refetch} />
   if (all.length === 0) {
     return (
       <EmptyState icon="key" title={workspace ? `${workspace.name} has no keys` : 'No keys yet'}>

@@ -56,7 +56,7 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
         />
         <RedeliverWindow webhookId={webhookId} isDisabled={status === 'DISABLED'} />
       </Group>
-      <ErrorBox error={pages.error} />
+      <ErrorBox error={pages.error} onRetry={pages.refetch} />
       {pages.isPending && <Skeleton height={200} radius="sm" />}
       {deliveries.length > 0 && <DeliveryHead />}
       <Stack gap={0} role="list" aria-label="Deliveries, newest first">

@@ -1,7 +1,9 @@
 import { Button, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { ENABLE_FIRST } from './delivery-words.ts'
@@ -21,6 +23,7 @@ export function refreshWebhook(webhookId: string): Promise<unknown> {
 
 /** What can be done at once: a test, and the switch. */
 export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }) {
+  const [isDisabling, setDisabling] = useState(false)
   const path = { params: { path: { webhookId: id } } }
   const test = useMutation({
     mutationFn: () => unwrap(client.POST('/dashboard/webhooks/{webhookId}/test', path)),
@@ -54,12 +57,23 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
           size="xs"
           variant="default"
           loading={toggle.isPending}
-          onClick={() => toggle.mutate()}
+          onClick={() => (status === 'ENABLED' ? setDisabling(true) : toggle.mutate())}
         >
           {status === 'ENABLED' ? 'Disable' : 'Enable'}
         </Button>
       </Gate>
-      <ErrorBox error={test.error ?? toggle.error} />
+      <ErrorBox error={test.error ?? (isDisabling ? null : toggle.error)} />
+      <ConfirmDialog
+        isOpen={isDisabling}
+        onClose={() => setDisabling(false)}
+        title="Disable this webhook"
+        consequence="From now on nothing is sent to it, and deliveries that wait end as failed. Once it is enabled again, “Send again what was missed” makes up for both."
+        name={null}
+        action="Disable it"
+        isBusy={toggle.isPending}
+        error={toggle.error}
+        onConfirm={() => toggle.mutate(undefined, { onSuccess: () => setDisabling(false) })}
+      />
     </>
   )
 }

@@ -30,7 +30,7 @@ export function WebhookPage() {
   const health = useHealth(webhookId)
   if (!webhook.data) {
     return webhook.error ? (
-      <ErrorBox error={webhook.error} />
+      <ErrorBox error={webhook.error} onRetry={webhook.refetch} />
     ) : (
       <Skeleton height={160} radius="sm" />
     )

@@ -43,7 +43,7 @@ export function WebhooksPage() {
           and can be enabled again with such a plan.
         </Alert>
       )}
-      <ErrorBox error={list.error} />
+      <ErrorBox error={list.error} onRetry={list.refetch} />
       <Stack gap="xs">
         {list.isPending && <Skeleton height={72} radius="sm" />}
         {webhooks.map((webhook) => (
@@ -56,6 +56,7 @@ export function WebhooksPage() {
             A webhook is an address of yours that gets a POST for every event. To try it without a
             server of your own, run this receiver and give its address.
           </Text>
+          <NewButton planReason={planReason} onClick={() => setCreating(true)} />
           <LocalReceiver />
         </EmptyState>
       )}
