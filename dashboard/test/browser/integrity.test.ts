@@ -3,6 +3,7 @@ import { asOwner } from '../../../server/test/harness/console.ts'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { sendEvents } from '../../../server/test/harness/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
+import { barriersOf } from './sight.ts'
 
 const { annals, open, promise } = await startDashboard()
 
@@ -29,6 +30,10 @@ promise(
     await chain.getByRole('button', { name: 'Verify now' }).click()
     await expect(chain.getByRole('status')).toContainText('The chain is broken')
     await expect(chain.getByRole('status')).toContainText('does not hold at event 3')
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      expect(await barriersOf(page)).toEqual([])
+    }
     await chain.getByRole('link', { name: 'Show that event' }).click()
     const event = page.getByRole('complementary', { name: 'Event' })
     await expect(event.getByRole('heading', { name: 'nothing happened' })).toBeVisible()
