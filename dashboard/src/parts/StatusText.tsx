@@ -19,7 +19,15 @@ const ICONS: Record<Tone, IconName> = {
 /** A state in a word and a colour, never in the colour alone. */
 export function StatusText({ tone, children }: { tone: Tone; children: string }) {
   return (
-    <Group gap={4} wrap="nowrap" component="span" display="inline-flex" c={COLORS[tone]}>
+    <Group
+      gap={4}
+      wrap="nowrap"
+      component="span"
+      display="inline-flex"
+      c={COLORS[tone]}
+      // Within a sentence its words stand on the line of the others, and not the icon.
+      style={{ verticalAlign: 'bottom' }}
+    >
       <Icon name={ICONS[tone]} size={13} />
       <span>{children}</span>
     </Group>

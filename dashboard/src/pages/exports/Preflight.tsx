@@ -47,7 +47,7 @@ function Sizes({ answer }: { answer: PreflightAnswer }) {
   return (
     <Stack gap={4}>
       <Text size="sm" fw={600} className="numeric">
-        {isEstimate && 'about '}
+        {isEstimate && 'About '}
         {formatCount(exported)} {exported === 1 ? 'row' : 'rows'}
         {exported > 0 && `, about ${formatBytes(Number(estimatedBytes))}`}
       </Text>
