@@ -15,6 +15,13 @@ const FIRST_FONT = 'inter-latin-wght-normal'
 /** Less than so much of source is no file of its own: its head and the way there weigh as much. */
 const SHARED_BYTES_MIN = 6_000
 
+/**
+ * What no page shows at first sight, or the explorer never. By itself the bundler puts what is small and
+ * shared into one file with it, and the explorer would load 12 kB of dialogs for the sake of a hook.
+ */
+const BEHIND_A_CLICK =
+  /[\\/](Modal|ModalBase|Tabs|TextInput|react-remove-scroll(-bar)?|use-sidecar|use-callback-ref|react-style-singleton)[\\/]|[\\/]parts[\\/](NameDialog|ConfirmDialog|SecretBox|NoAccess|MenuChoice)\./
+
 // oxlint-disable-next-line import/no-default-export -- Vite asks for it
 export default defineConfig({
   plugins: [react(), bringStyles(), askEarly(), packFiles()],
@@ -35,7 +42,13 @@ export default defineConfig({
         assetFileNames: ({ names: [name = 'file'] }) => `assets/${shortName(name)}-[hash][extname]`,
         codeSplitting: {
           groups: [
-            { name: 'index', tags: ['$initial'], priority: 2 },
+            { name: 'index', tags: ['$initial'], priority: 3 },
+            {
+              name: 'dialogs',
+              test: BEHIND_A_CLICK,
+              priority: 2,
+              includeDependenciesRecursively: false,
+            },
             {
               name: 'parts',
               priority: 1,

@@ -1,4 +1,5 @@
-import { lazy, Suspense, useEffect, useRef } from 'react'
+import { lazy, Suspense } from 'react'
+import { useFocusBack } from '../../parts/use-focus-back.ts'
 import type { Names } from './columns.ts'
 import type { ExplorerSearch } from './explorer-search.ts'
 import type { Chip, Filters } from './filters.ts'
@@ -57,13 +58,4 @@ export function ExplorerDialogs(props: DialogProps) {
       {name === 'help' && <ShortcutsDialog onClose={onClose} />}
     </Suspense>
   )
-}
-
-/** To where the focus was. A dialog that is gone altogether cannot give it back itself. */
-function useFocusBack(isOpen: boolean): void {
-  const before = useRef<Element | null>(null)
-  useEffect(() => {
-    if (isOpen) before.current = document.activeElement
-    else if (before.current instanceof HTMLElement) before.current.focus({ preventScroll: true })
-  }, [isOpen])
 }

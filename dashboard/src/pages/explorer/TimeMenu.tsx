@@ -2,6 +2,7 @@ import { Button, Menu } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense, useState } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
+import { useFocusBack } from '../../parts/use-focus-back.ts'
 import {
   RANGE_NAMES,
   rangePatch,
@@ -21,6 +22,7 @@ type TimeProps = { timeWindow: TimeWindow; isTraced: boolean; change: Change }
 export function TimeMenu({ timeWindow, isTraced, change }: TimeProps) {
   const [isExact, exact] = useDisclosure(false)
   const [wasOpened, setOpened] = useState(false)
+  useFocusBack(isExact)
   return (
     <>
       <Menu position="bottom-end" width={200} onOpen={() => setOpened(true)}>

@@ -4,6 +4,7 @@ import { lazy, Suspense, useState } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { focusOpener } from '../../parts/focus-opener.ts'
 import { Icon } from '../../parts/Icon.tsx'
+import { useFocusBack } from '../../parts/use-focus-back.ts'
 import type { Change } from './use-explorer.ts'
 import { useViews, type View, viewPatch } from './views.ts'
 import classes from './ViewsMenu.module.css'
@@ -16,6 +17,7 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
   const [isOpen, { toggle, close }] = useDisclosure(false)
   const [wasOpened, setOpened] = useState(false)
   const [doomed, setDoomed] = useState<View | null>(null)
+  useFocusBack(doomed !== null)
   const views = useViews()
   const current = views.data?.find(({ id }) => id === viewId)
   return (
