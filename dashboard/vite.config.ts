@@ -13,7 +13,7 @@ const SERVICE = 'http://127.0.0.1:8080'
 const FIRST_FONT = 'inter-latin-wght-normal'
 
 /** Less than so much of source is no file of its own: its head and the way there weigh as much. */
-const SHARED_BYTES_MIN = 6_000
+const SHARED_BYTES_MIN = 10_000
 
 /**
  * What no page shows at first sight, or the explorer never. By itself the bundler puts what is small and
