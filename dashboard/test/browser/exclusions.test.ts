@@ -107,6 +107,7 @@ promise(
     const { keyboard } = page
     await page.getByRole('button', { name: 'filter', exact: true }).focus()
     await keyboard.press('Enter')
+    await expect(page.getByLabel('Filter by which field')).toBeFocused()
     await keyboard.type('categ')
     await keyboard.press('Enter')
     await expect(page.getByRole('option', { name: /^billing/ })).toBeVisible()
