@@ -10,6 +10,7 @@ import { foundCompany } from '../tenancy/found-company.ts'
 
 /** Longer than the longest request may take. */
 const STOP_MS_MAX = 40_000
+const SAME_MOMENT_MS = 2_000
 
 /** `annals serve`: runs until it is told to stop, then stops cleanly. */
 export async function serve(config: Config, { role }: { role: ServeRole }): Promise<void> {
@@ -35,14 +36,17 @@ function tolerateOutage(error: unknown): void {
   if (!isOutage(error)) throw error
 }
 
-/** The first signal stops, a second one while stopping ends the process at once. */
+/**
+ * The first signal stops, another one while stopping ends the process at once. Those of the same moment
+ * are one: a key in a terminal reaches the service itself, and again through npm, which passes it on.
+ */
 function nextStopSignal(): Promise<string> {
   return new Promise((resolve) => {
-    let isStopping = false
+    let firstAtMs: number | null = null
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, () => {
-        if (isStopping) process.exit(1)
-        isStopping = true
+        if (firstAtMs !== null && performance.now() - firstAtMs > SAME_MOMENT_MS) process.exit(1)
+        firstAtMs ??= performance.now()
         resolve(signal)
       })
     }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,31 +9,41 @@ import { eventually } from '../harness/eventually.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 
-test('stopping npm stops the service and its engine, and leaves nothing running', async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'annals-npm-'))
-  const npm = spawn('npm', ['start'], {
-    cwd: ROOT,
-    env: { ...process.env, ANNALS_DATA_DIR: dataDir, ANNALS_PORT: '0' },
-    stdio: ['ignore', 'pipe', 'inherit'],
+const STOPS: [name: string, stop: (npm: ChildProcess) => void][] = [
+  ['stopping npm', (npm) => npm.kill('SIGTERM')],
+  // A terminal tells all of them, and npm passes on what it is told: the service hears it twice.
+  ['Ctrl-C on npm start', ({ pid }) => pid !== undefined && process.kill(-pid, 'SIGINT')],
+]
+
+for (const [name, stop] of STOPS) {
+  test(`${name} stops the service and its engine, and leaves nothing running`, async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'annals-npm-'))
+    const npm = spawn('npm', ['start'], {
+      cwd: ROOT,
+      env: { ...process.env, ANNALS_DATA_DIR: dataDir, ANNALS_PORT: '0' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true,
+    })
+    let printed = ''
+    npm.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
+    try {
+      const url = await eventually(
+        () => {
+          const found = /running at (http:\S+)/.exec(printed)?.[1]
+          assert(found, printed)
+          return found
+        },
+        { timeoutMs: 60_000 },
+      )
+      assert.equal((await fetch(`${url}/health`)).status, 200)
+      const left = once(npm, 'exit')
+      stop(npm)
+      await left
+      await eventually(() => assert.rejects(fetch(`${url}/health`)), { timeoutMs: 20_000 })
+      await eventually(() => assert.match(printed, /"engine\.stopped"/), { timeoutMs: 20_000 })
+    } finally {
+      if (npm.exitCode === null && npm.pid !== undefined) process.kill(-npm.pid, 'SIGKILL')
+      rmSync(dataDir, { recursive: true, force: true })
+    }
   })
-  let printed = ''
-  npm.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
-  try {
-    const url = await eventually(
-      () => {
-        const found = /running at (http:\S+)/.exec(printed)?.[1]
-        assert(found, printed)
-        return found
-      },
-      { timeoutMs: 60_000 },
-    )
-    assert.equal((await fetch(`${url}/health`)).status, 200)
-    npm.kill('SIGTERM')
-    await once(npm, 'exit')
-    await eventually(() => assert.rejects(fetch(`${url}/health`)), { timeoutMs: 20_000 })
-    await eventually(() => assert.match(printed, /"engine\.stopped"/), { timeoutMs: 20_000 })
-  } finally {
-    npm.kill('SIGKILL')
-    rmSync(dataDir, { recursive: true, force: true })
-  }
-})
+}
