@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEngine } from '../server/src/platform/embedded-postgres.ts'
 import { asOwner, type EngineConnection, multiNodeEnv, warmUpEngine } from './lib/engine.ts'
+import { measureExplorerPages } from './lib/explorer-pages.ts'
 import { percentile, requestBytes, runLoad } from './lib/http-load.ts'
 import { measureLoginFlood } from './lib/login-flood.ts'
 import { cpuUsOf, postgresCpuUs } from './lib/processes.ts'
@@ -53,9 +54,14 @@ export async function benchConsole(): Promise<void> {
     await asOwner(connection, (client) => client.query('vacuum (analyze)'))
     const cookie = await signIn(connection, founded.user.email)
     const rows = await measureAll(service, cookie, founded)
+    const pages = await measureExplorerPages(service, {
+      cookie,
+      workspaceId: founded.workspaces[0]?.id ?? '',
+    })
     const verified = annals(env, 'verify').trim()
-    process.stdout.write(`\n${table(rows)}\n\n${table(ingest)}\n\n${table(flood)}\n\n${verified}\n`)
-    const measured = { rows, ingest, flood, catchUpSeconds }
+    const tables = [rows, pages, ingest, flood].map((part) => table(part)).join('\n\n')
+    process.stdout.write(`\n${tables}\n\n${verified}\n`)
+    const measured = { rows, pages, ingest, flood, catchUpSeconds }
     const result = { ...circumstances({}), events: LARGE, ...measured, verified }
     process.stdout.write(`saved ${saveResult('console', result)}\n`)
   } finally {

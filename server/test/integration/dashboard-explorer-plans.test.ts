@@ -11,7 +11,10 @@ import {
   countByMatches,
   countByRollup,
 } from '../../src/outlet/console/event-count-store.ts'
-import { listUnseenEvents, listValueEvents } from '../../src/outlet/console/matching-event-store.ts'
+import {
+  listMatchingEvents,
+  listNewestHolding,
+} from '../../src/outlet/console/matching-event-store.ts'
 import { countValues, listValues } from '../../src/outlet/console/option-store.ts'
 import { findTextMatches, hasEveryValue } from '../../src/outlet/console/value-store.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
@@ -146,11 +149,11 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
     (on) => countValues(on, { workspaceId, hot, field: 'resourceId', values: ['4', '5'] }),
   ],
   ['whether all values are listed', (on) => hasEveryValue(on, { workspaceId, field: 'actorId' })],
+  ['a page of what holds a text', (on) => listMatchingEvents(on, page, { matches, seenSeq: SEEN })],
   [
-    'a page of values',
-    (on) => listValueEvents(on, page, { field: 'actorId', values: ['actor 49', 'actor 490'] }),
+    'a page of what the newest events hold',
+    (on) => listNewestHolding(on, page, { eventsMax: 500 }),
   ],
-  ['a page of what is not listed yet', (on) => listUnseenEvents(on, page, SEEN)],
 ]
 
 for (const [name, run] of STATEMENTS) {

@@ -23,7 +23,7 @@ after(async () => {
   await annals[Symbol.asyncDispose]()
 })
 
-test('1,000 login attempts do not slow ingest: every event is taken, and about as fast as without', async () => {
+test('1,000 login attempts do not stop ingest: every event is taken, and none waits for the flood to pass', async () => {
   const [, url = ''] = await flooded.printed(/"url":"(http:[^"]+)"/)
   const { workspaceKey: key, user, workspace } = await annals.found()
   await sendEvents(url, key, (sent) => sent < EVENTS_MIN)

@@ -5,7 +5,7 @@ import { listEvents, type PagePlace } from '../../ledger/event-store.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { listNewestHolding, listUnseenEvents, listValueEvents } from './matching-event-store.ts'
+import { listMatchingEvents, listNewestHolding } from './matching-event-store.ts'
 import { planTextSearch } from './search-text.ts'
 import type { Hot, Scope, Searches } from './searches.ts'
 
@@ -71,12 +71,8 @@ async function readPage(db: Queryable, query: PageQuery): Promise<SealedEvent[]>
   })
   const { matches } = plan
   if (plan.kind === 'scan' || !matches) return await listEvents(db, page)
-  const pages = [await listUnseenEvents(db, query, plan.seenSeq)]
-  for (const [field, found] of Map.groupBy(matches, (match) => match.field)) {
-    const values = found.map(({ value }) => value)
-    pages.push(await listValueEvents(db, query, { field, values }))
-  }
-  return newestOf(pages.flat(), query.limit)
+  const found = await listMatchingEvents(db, query, { matches, seenSeq: plan.seenSeq })
+  return newestOf(found, query.limit)
 }
 
 /** The newest of several lists as one list; an event that is in two of them is there once. */

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { NO_FILTER, type SearchedField } from '../../ledger/event-filter.ts'
 import {
@@ -12,13 +12,32 @@ import {
 } from '../../ledger/event-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { PageQuery } from './explore-events.ts'
+import type { TextMatch } from './value-store.ts'
 
-/** The newest events that have one of the values, each value by its own range of the index. */
-export async function listValueEvents(
+/**
+ * The newest events of each field that has one of the values, each value by its own range of the index,
+ * and those above `seenSeq`, whose values may not be listed yet. An event may be there several times.
+ */
+export async function listMatchingEvents(
   db: Queryable,
+  query: PageQuery,
+  { matches, seenSeq }: { matches: readonly TextMatch[]; seenSeq: number },
+): Promise<SealedEvent[]> {
+  const byField = Map.groupBy(matches, ({ field }) => field)
+  const parts = [...byField].map(([field, found]) =>
+    withValues(query, { field, values: found.map(({ value }) => value) }),
+  )
+  const { rows } = await sql<EventRow>`${sql.join(
+    [unseen(query, seenSeq), ...parts].map((part) => sql`(${part})`),
+    sql` union all `,
+  )}`.execute(db)
+  return rows.map(toEvent)
+}
+
+function withValues(
   { workspaceId, hot, filter, after, limit }: PageQuery,
   { field, values }: { field: SearchedField; values: readonly string[] },
-): Promise<SealedEvent[]> {
+): RawBuilder<unknown> {
   const conditions = [
     sql`workspace_id = ${workspaceId}`,
     sql`${SEARCHED_COLUMNS[field]} = wanted.value`,
@@ -26,7 +45,7 @@ export async function listValueEvents(
     ...(after ? [afterCondition(after)] : []),
     hotFromCondition(filter, hot.fromId),
   ]
-  const { rows } = await sql<EventRow>`
+  return sql`
     select ${EVENT_COLUMNS}
       from unnest(${values}::text[]) as wanted (value)
      cross join lateral (
@@ -35,8 +54,26 @@ export async function listValueEvents(
         order by ts desc, id desc
         limit ${limit}) as found
      order by ts desc, id desc
-     limit ${limit}`.execute(db)
-  return rows.map(toEvent)
+     limit ${limit}`
+}
+
+function unseen(
+  { workspaceId, hot, filter, after, limit }: PageQuery,
+  seenSeq: number,
+): RawBuilder<unknown> {
+  const conditions = [
+    sql`true`,
+    ...filterConditions(filter),
+    ...(after ? [afterCondition(after)] : []),
+  ]
+  return sql`
+    select ${EVENT_COLUMNS}
+      from (select * from event
+             where workspace_id = ${workspaceId} and seq > ${Math.max(seenSeq, hot.floorSeq)}
+            offset 0) as unseen
+     where ${sql.join(conditions, sql` and `)}
+     order by ts desc, id desc
+     limit ${limit}`
 }
 
 /** What holds the text among the newest events, of which so many are looked at. */
@@ -59,28 +96,6 @@ export async function listNewestHolding(
              order by ts desc, id desc
              limit ${sql.lit(eventsMax)}) as newest
      where ${sql.join(filterConditions({ ...NO_FILTER, text }), sql` and `)}
-     order by ts desc, id desc
-     limit ${limit}`.execute(db)
-  return rows.map(toEvent)
-}
-
-/** The newest matching events above `seenSeq`, whose values may not be listed yet. */
-export async function listUnseenEvents(
-  db: Queryable,
-  { workspaceId, hot, filter, after, limit }: PageQuery,
-  seenSeq: number,
-): Promise<SealedEvent[]> {
-  const conditions = [
-    sql`true`,
-    ...filterConditions(filter),
-    ...(after ? [afterCondition(after)] : []),
-  ]
-  const { rows } = await sql<EventRow>`
-    select ${EVENT_COLUMNS}
-      from (select * from event
-             where workspace_id = ${workspaceId} and seq > ${Math.max(seenSeq, hot.floorSeq)}
-            offset 0) as unseen
-     where ${sql.join(conditions, sql` and `)}
      order by ts desc, id desc
      limit ${limit}`.execute(db)
   return rows.map(toEvent)

@@ -10,6 +10,8 @@ const READS_AT_ONCE_MAX = 4
 /** Of the node's 20 connections, which are there for calls with keys too. */
 const TURN_LIMITS = { turnsMax: 8, waitingMax: 400, waitingPerCompanyMax: 100 }
 const RETRY_SECONDS = 5
+/** Whoever waits longer for his turn has given up, or should come back later. */
+const WAIT_MS_MAX = 20_000
 
 export type Hot = HotFloor & { fromId: string }
 
@@ -18,6 +20,8 @@ export type Scope = {
   companyId: CompanyId
   workspaceIds: readonly WorkspaceId[]
   hotSinceMs: number
+  /** Aborted when nobody waits for the answer any more. */
+  signal?: AbortSignal
 }
 
 /**
@@ -34,14 +38,15 @@ export class Searches {
 
   /**
    * Reads every workspace that has hot events, a few at a time; no statement spans them. The
-   * statements of a read see one state of the database, and none takes longer than somebody waits.
+   * statements of a read see one state of the database, and none takes longer than somebody waits. Who
+   * goes away gives up his place; a read that has begun goes on to its end.
    */
   async readEach<T>(
-    { companyId, workspaceIds, hotSinceMs }: Scope,
+    { companyId, workspaceIds, hotSinceMs, signal }: Scope,
     read: (db: Queryable, workspaceId: WorkspaceId, hot: Hot) => Promise<T>,
   ): Promise<T[]> {
     const readOne = async (workspaceId: WorkspaceId): Promise<T[]> => {
-      using _turn = await this.#takeTurn(companyId)
+      using _turn = await this.#takeTurn(companyId, signal)
       return await withTimeLimit(this.#db, async (db) => {
         const hot = await findHotFloor(db, workspaceId, { hotSinceMs, afterSeq: null })
         const { fromId } = hot
@@ -56,11 +61,12 @@ export class Searches {
     return results
   }
 
-  async #takeTurn(companyId: CompanyId): Promise<Disposable> {
+  async #takeTurn(companyId: CompanyId, gone?: AbortSignal): Promise<Disposable> {
+    const late = AbortSignal.timeout(WAIT_MS_MAX)
     try {
-      return await this.#turns.take(companyId)
+      return await this.#turns.take(companyId, gone ? AbortSignal.any([gone, late]) : late)
     } catch (error) {
-      if (!(error instanceof TurnsTaken)) throw error
+      if (!(error instanceof TurnsTaken) && !late.aborted) throw error
       throw new ApiError('overloaded', {
         message: 'Too many searches run on this node. Retry after the given delay.',
         retryAfterSeconds: RETRY_SECONDS,

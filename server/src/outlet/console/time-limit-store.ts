@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { ApiError } from '../../errors.ts'
 import { type Queryable, sqlStateOf } from '../../platform/pg.ts'
 
-/** Nobody waits longer for a page, and no search holds a connection for longer. */
+/** Nobody waits longer for a page. A search has one statement at most that may take long. */
 const READ_MS_MAX = 10_000
 const QUERY_CANCELED = '57014'
 

@@ -5,6 +5,7 @@ import { COUNT_BY } from '../../../outlet/console/event-count-store.ts'
 import { emptyHistogram, type Histogram, readHistogram } from '../../../outlet/console/histogram.ts'
 import type { TimeRange } from '../../../outlet/console/rollup-ranges.ts'
 import { formatUtcMs, isUtcMs } from '../../../platform/utc-time.ts'
+import { goneSignal } from '../../gone-signal.ts'
 import { packAnswer } from '../../pack-answer.ts'
 import { DateTime, errorResponses, Nullable, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -74,10 +75,11 @@ export const getEventHistogram =
       async ({ viewer, query: { by = 'category', ...input } }, reply) => {
         const explored = await readExplored(deps, viewer, input)
         const { filter } = explored
+        const scope = { ...explored, signal: goneSignal(reply) }
         const range = rangeOf(filter, deps.clock())
         const wish = { range, filter: { ...filter, ...range }, by }
         const [histogram] = await listOrDrift(reply, 'event_rollup', async () => [
-          await readHistogram(deps.searches, explored, wish),
+          await readHistogram(deps.searches, scope, wish),
         ])
         return toRecord(histogram ?? emptyHistogram(range))
       },

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { exploreEvents } from '../../../outlet/console/explore-events.ts'
+import { goneSignal } from '../../gone-signal.ts'
 import { packAnswer } from '../../pack-answer.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -63,6 +64,7 @@ export const listDashboardEvents =
           await exploreEvents(deps.searches, deps.cursors, {
             userId: viewer.userId,
             ...explored,
+            signal: goneSignal(reply),
             cursor: cursor ?? null,
             limit: limit ?? LIMIT_DEFAULT,
           }),

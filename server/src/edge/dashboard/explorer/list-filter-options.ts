@@ -4,6 +4,7 @@ import { ApiError } from '../../../errors.ts'
 import { VALUE_FIELDS } from '../../../ledger/rollup-store.ts'
 import { readFilterOptions } from '../../../outlet/console/filter-options.ts'
 import { listProjectNames } from '../../../tenancy/project-name-store.ts'
+import { goneSignal } from '../../gone-signal.ts'
 import { packAnswer } from '../../pack-answer.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
@@ -77,6 +78,7 @@ export const listFilterOptions =
       async ({ viewer, query: { field, contains, limit, ...input } }, reply) => {
         const explored = await readExplored(deps, viewer, input)
         const { fromMs, toMs, excluded } = explored.filter
+        const scope = { ...explored, signal: goneSignal(reply) }
         if ((fromMs === null) !== (toMs === null)) {
           throw new ApiError('invalid_request', { message: 'Give both from and to, or neither.' })
         }
@@ -95,7 +97,7 @@ export const listFilterOptions =
           limit: limit ?? LIMIT_DEFAULT,
         }
         const [options] = await listOrDrift(reply, 'event_value', async () => [
-          await readFilterOptions(deps.searches, explored, wish),
+          await readFilterOptions(deps.searches, scope, wish),
         ])
         const { values = [], isComplete = true } = options ?? {}
         const names =

@@ -12,9 +12,9 @@ const MINUTE = 1 / 60
  * no further than the second. An account that does not exist has the same ones.
  *
  * Worst case of a login: a token is used up by a password that was really checked, and a node checks
- * about 30 a second. Whoever has all of these, from as many addresses as he likes, keeps at most 900 of
- * the 65,536 slots of accounts empty (each gains two tokens a minute): one member in 70 who has nothing
- * to do with it shares a slot with one of these and has to wait. No account is guessed at any faster
+ * about 15 a second while others wait. Whoever has all of these, from as many addresses as he likes, keeps
+ * at most 450 of the 65,536 slots of accounts empty (each gains two tokens a minute): one member in 140 who
+ * has nothing to do with it shares a slot with one of these and has to wait. No account is guessed at any faster
  * than its bucket allows. A reset costs next to nothing to ask for, so its slots can all be emptied from
  * some thousand networks; links that an administrator or the operator makes do not pass here.
  */

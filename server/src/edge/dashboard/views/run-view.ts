@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { exploreEvents } from '../../../outlet/console/explore-events.ts'
+import { goneSignal } from '../../gone-signal.ts'
 import { readAbsentBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { ViewParams, ViewRunInput } from '../../schema/dashboard/views.ts'
@@ -59,6 +60,7 @@ export const runExplorerView =
         const page = await exploreEvents(deps.searches, deps.cursors, {
           userId: viewer.userId,
           ...explored,
+          signal: goneSignal(reply),
           cursor,
           limit: body.limit ?? LIMIT_DEFAULT,
         })
