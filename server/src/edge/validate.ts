@@ -122,7 +122,26 @@ function detailsOf({ keyword, instancePath, params, message }: Fault, part: stri
   if (keyword === 'format' && 'format' in params) {
     return [{ path: at(), message: FORMAT_MESSAGES[String(params.format)] ?? message }]
   }
-  return [{ path: at(), message }]
+  return [{ path: at(), message: boundMessage(keyword, params) ?? message }]
+}
+
+/** Null where the library says it well enough. */
+function boundMessage(keyword: string, params: object): string | null {
+  const limit = 'limit' in params ? Number(params.limit) : null
+  if (keyword === 'minLength' && limit === 1) return 'must not be empty'
+  if (keyword === 'minimum') return `must be at least ${limit}`
+  if (keyword === 'maximum') return `must be at most ${limit}`
+  if (keyword === 'type' && 'type' in params) return TYPE_MESSAGES[String(params.type)] ?? null
+  return null
+}
+
+const TYPE_MESSAGES: Record<string, string> = {
+  string: 'must be a string',
+  number: 'must be a number',
+  integer: 'must be a whole number',
+  boolean: 'must be true or false',
+  array: 'must be a list',
+  object: 'must be an object',
 }
 
 const FORMAT_MESSAGES: Record<string, string> = {
