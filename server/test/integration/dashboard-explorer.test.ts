@@ -394,14 +394,7 @@ test('searches that take long leave connections for calls with keys', async () =
     owner.transaction().execute(async (trx) => {
       await sql`lock table event_value in access exclusive mode`.execute(trx)
       searches = Array.from({ length: 10 }, () => readOptions(member, { field: 'actorId' }))
-      await eventually(async () => {
-        const [row] = await query(
-          annals.database.connection,
-          `select count(*)::int as count from pg_locks
-            where not granted and relation = 'event_value'::regclass`,
-        )
-        assert.equal(row?.['count'], 8)
-      })
+      await eventually(async () => assert.equal(await countWaiting(), 8))
       const event = { category: 'c', action: 'a' }
       const answer = await annals.call('POST', '/v1/events', {
         key: other.workspaceKey,
@@ -412,6 +405,58 @@ test('searches that take long leave connections for calls with keys', async () =
   )
   for (const { status } of await Promise.all(searches)) assert.equal(status, 200)
 })
+
+test('a company that searches too much is told so, and a search that nobody waits for gives up its place', async () => {
+  const founded = await annals.found()
+  await sendEvents(annals, founded.workspaceKey, [{ category: 'c', action: 'a' }])
+  const member = await signInAs(annals, founded, 'OWNER')
+  const other = await annals.found()
+  await sendEvents(annals, other.workspaceKey, [{ category: 'c', action: 'a' }])
+  const neighbour = await signInAs(annals, other, 'OWNER')
+  const gone = new AbortController()
+  const search = (signal: AbortSignal | null = null) =>
+    fetch(`${annals.url}/dashboard/events/filter-options?field=actorId`, {
+      headers: { cookie: member.cookie },
+      signal,
+    })
+  let answers: Promise<{ status: number }>[] = []
+  await asOwner(annals, (owner) =>
+    owner.transaction().execute(async (trx) => {
+      await sql`lock table event_value in access exclusive mode`.execute(trx)
+      answers = Array.from({ length: 8 }, () => search())
+      await eventually(async () => assert.equal(await countWaiting(), 8))
+      const refused: Response[] = []
+      const hungUp = Array.from({ length: 120 }, () =>
+        search(gone.signal).then((answer) => refused.push(answer), String),
+      )
+      // A hundred may wait.
+      await eventually(() => assert.equal(refused.length, 20))
+      for (const { status, headers } of refused) {
+        assert.deepEqual([status, headers.get('retry-after')], [503, '5'])
+      }
+      // The crowd of one company is no reason to refuse another.
+      answers.push(readOptions(neighbour, { field: 'actorId' }))
+      gone.abort()
+      await Promise.all(hungUp)
+      // Who is not refused waits, here until he hangs up.
+      await eventually(async () => {
+        const answer = await search(AbortSignal.timeout(300)).catch(() => null)
+        assert.equal(answer, null)
+      })
+    }),
+  )
+  for (const answer of answers) assert.equal((await answer).status, 200)
+})
+
+/** Reads that wait for the table of values. */
+async function countWaiting(): Promise<unknown> {
+  const [row] = await query(
+    annals.database.connection,
+    `select count(*)::int as count from pg_locks
+      where not granted and relation = 'event_value'::regclass`,
+  )
+  return row?.['count']
+}
 
 test('a list says which table the database does not have yet', async () => {
   await using older = await startTestApp({ role: 'api' })

@@ -61,17 +61,21 @@ export class Searches {
     return results
   }
 
-  async #takeTurn(companyId: CompanyId, gone?: AbortSignal): Promise<Disposable> {
-    const late = AbortSignal.timeout(WAIT_MS_MAX)
+  async #takeTurn(companyId: CompanyId, gone: AbortSignal | undefined): Promise<Disposable> {
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(), WAIT_MS_MAX)
     try {
-      return await this.#turns.take(companyId, gone ? AbortSignal.any([gone, late]) : late)
+      const signals = gone ? [gone, late.signal] : [late.signal]
+      return await this.#turns.take(companyId, AbortSignal.any(signals))
     } catch (error) {
-      if (!(error instanceof TurnsTaken) && !late.aborted) throw error
+      if (!(error instanceof TurnsTaken) && !late.signal.aborted) throw error
       throw new ApiError('overloaded', {
         message: 'Too many searches run on this node. Retry after the given delay.',
         retryAfterSeconds: RETRY_SECONDS,
         cause: error,
       })
+    } finally {
+      clearTimeout(timer)
     }
   }
 }
