@@ -1,5 +1,6 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
+import { BusyButton } from './BusyButton.tsx'
 import { ErrorBox } from './ErrorBox.tsx'
 
 type ConfirmProps = {
@@ -60,9 +61,9 @@ function ConfirmForm({
           <Button variant="default" onClick={onClose}>
             Keep it
           </Button>
-          <Button type="submit" color="red" disabled={!isSure} loading={isBusy}>
+          <BusyButton type="submit" color="red" disabled={!isSure} isBusy={isBusy}>
             {action}
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

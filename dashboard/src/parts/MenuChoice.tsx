@@ -1,5 +1,6 @@
-import { Menu, Tooltip } from '@mantine/core'
+import { Menu } from '@mantine/core'
 import { type ReactNode, useId } from 'react'
+import { WithReason } from './WithReason.tsx'
 
 type ChoiceProps = {
   /** Why it cannot be chosen; null: it can. */
@@ -12,16 +13,13 @@ type ChoiceProps = {
 /** An item of a menu. What cannot be chosen is passed by the arrow keys as well, and says why. */
 export function MenuChoice({ reason, isDanger = false, onClick, children }: ChoiceProps) {
   const id = useId()
-  if (reason === null) {
-    return (
-      <Menu.Item onClick={onClick} {...(isDanger && { color: 'red' })}>
-        {children}
-      </Menu.Item>
-    )
-  }
   return (
-    <>
-      <Tooltip label={reason} position="left" multiline maw={260} events={EVENTS}>
+    <WithReason reason={reason} id={id} position="left">
+      {reason === null ? (
+        <Menu.Item onClick={onClick} {...(isDanger && { color: 'red' })}>
+          {children}
+        </Menu.Item>
+      ) : (
         <Menu.Item
           aria-disabled
           aria-describedby={id}
@@ -30,12 +28,7 @@ export function MenuChoice({ reason, isDanger = false, onClick, children }: Choi
         >
           {children}
         </Menu.Item>
-      </Tooltip>
-      <span id={id} hidden>
-        {reason}
-      </span>
-    </>
+      )}
+    </WithReason>
   )
 }
-
-const EVENTS = { hover: true, focus: true, touch: true }

@@ -1,4 +1,5 @@
-import { Button } from '@mantine/core'
+import { useState } from 'react'
+import { BusyButton } from './BusyButton.tsx'
 import type { Pages } from './use-pages.ts'
 
 type MoreProps = {
@@ -6,18 +7,23 @@ type MoreProps = {
   children: string
 }
 
-/** At the end of a list that goes on. */
+/** At the end of a list that goes on. Whoever pressed it to the end keeps their place. */
 export function MoreButton({ pages, children }: MoreProps) {
-  if (!pages.hasNextPage) return null
+  const [wasPressed, setPressed] = useState(false)
+  if (!pages.hasNextPage && !wasPressed) return null
   return (
-    <Button
+    <BusyButton
       mt="sm"
       size="xs"
       variant="default"
-      loading={pages.isFetchingNextPage}
-      onClick={() => void pages.fetchNextPage()}
+      isBusy={pages.isFetchingNextPage}
+      disabled={!pages.hasNextPage}
+      onClick={() => {
+        setPressed(true)
+        void pages.fetchNextPage()
+      }}
     >
-      {children}
-    </Button>
+      {pages.hasNextPage ? children : 'That is all'}
+    </BusyButton>
   )
 }

@@ -1,6 +1,7 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
+import { BusyButton } from './BusyButton.tsx'
 import { ErrorBox } from './ErrorBox.tsx'
 
 const NAME_LENGTH_MAX = 200
@@ -54,9 +55,9 @@ function NameForm({ label, description, name = '', action, onSave, onClose }: Na
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" disabled={!isChange} loading={save.isPending}>
+          <BusyButton type="submit" disabled={!isChange} isBusy={save.isPending}>
             {action}
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

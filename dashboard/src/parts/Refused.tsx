@@ -1,5 +1,6 @@
-import { Tooltip } from '@mantine/core'
 import { cloneElement, type MouseEvent, type ReactElement, useId } from 'react'
+import { ignore } from './BusyButton.tsx'
+import { WithReason } from './WithReason.tsx'
 
 /** A button, or what is pressed like one. */
 type Pressable = {
@@ -24,28 +25,16 @@ export function Refused({
   children: ReactElement<Pressable>
 }) {
   const id = useId()
-  if (reason === null) return children
+  const refusal: Pressable = {
+    disabled: false,
+    'data-disabled': true,
+    'aria-disabled': true,
+    'aria-describedby': id,
+    onClick: ignore,
+  }
   return (
-    <>
-      <Tooltip label={reason} multiline maw={300} events={EVENTS}>
-        {cloneElement(children, {
-          disabled: false,
-          'data-disabled': true,
-          'aria-disabled': true,
-          'aria-describedby': id,
-          onClick: ignore,
-        })}
-      </Tooltip>
-      <span id={id} hidden>
-        {reason}
-      </span>
-    </>
+    <WithReason reason={reason} id={id}>
+      {reason === null ? children : cloneElement(children, refusal)}
+    </WithReason>
   )
-}
-
-const EVENTS = { hover: true, focus: true, touch: true }
-
-/** Of a form's button as well: Enter in a field presses that one. */
-function ignore(event: MouseEvent): void {
-  event.preventDefault()
 }

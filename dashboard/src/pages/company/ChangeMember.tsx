@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { isComplete, sentGrant } from './grant.ts'
 import { type Grant, GrantFields } from './GrantFields.tsx'
@@ -51,9 +52,9 @@ function ChangeForm({ member: { id, role, workspaceIds }, onClose }: ChangeProps
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={change.isPending} disabled={!isComplete(grant)}>
+          <BusyButton type="submit" isBusy={change.isPending} disabled={!isComplete(grant)}>
             Save
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

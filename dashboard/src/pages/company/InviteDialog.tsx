@@ -2,6 +2,7 @@ import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
@@ -70,9 +71,9 @@ function InviteForm({ onClose }: Pick<InviteProps, 'onClose'>) {
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={invite.isPending} disabled={!isComplete(grant)}>
+          <BusyButton type="submit" isBusy={invite.isPending} disabled={!isComplete(grant)}>
             Invite
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

@@ -1,8 +1,9 @@
-import { Button, Group, PasswordInput, Stack, Text, Title } from '@mantine/core'
+import { Group, PasswordInput, Stack, Text, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ApiError, client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
@@ -71,9 +72,9 @@ export function PasswordForm() {
           />
           {faults.isElsewhere && <ErrorBox error={change.error} />}
           <Group gap="sm">
-            <Button type="submit" size="xs" loading={change.isPending} disabled={isDifferent}>
+            <BusyButton type="submit" size="xs" isBusy={change.isPending} disabled={isDifferent}>
               Change the password
-            </Button>
+            </BusyButton>
             <div role="status">
               {change.data && (
                 <StatusText tone="good">

@@ -1,6 +1,7 @@
 import { Button, Group, Modal, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
@@ -57,9 +58,9 @@ function ResetForm({ member: { id, email }, onClose }: ResetProps) {
         <Button variant="default" onClick={onClose}>
           Cancel
         </Button>
-        <Button onClick={() => make.mutate()} loading={make.isPending}>
+        <BusyButton onClick={() => make.mutate()} isBusy={make.isPending}>
           Make the link
-        </Button>
+        </BusyButton>
       </Group>
     </Stack>
   )

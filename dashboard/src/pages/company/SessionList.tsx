@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { forgetSession, queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
@@ -88,16 +89,16 @@ function SessionLine({ session }: { session: OwnSession }) {
             <TimeText at={seenAt} style="clock" />
           </Text>
         </div>
-        <Button
+        <BusyButton
           size="compact-xs"
           variant="default"
           flex="none"
           onClick={() => end.mutate()}
-          loading={end.isPending}
+          isBusy={end.isPending}
           aria-label={`${isCurrent ? 'Sign out here' : 'End the session'}: ${browser} from ${address}`}
         >
           {isCurrent ? 'Sign out' : 'End'}
-        </Button>
+        </BusyButton>
       </Group>
       <ErrorBox error={end.error} />
     </li>

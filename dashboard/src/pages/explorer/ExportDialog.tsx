@@ -5,6 +5,7 @@ import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
@@ -72,13 +73,13 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button
+          <BusyButton
             type="submit"
-            loading={create.isPending}
+            isBusy={create.isPending}
             disabled={preflight.data === undefined || preflight.error !== null}
           >
             Create export
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

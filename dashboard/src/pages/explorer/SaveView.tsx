@@ -2,6 +2,7 @@ import { Button, Group, Modal, Radio, Stack, Text, TextInput } from '@mantine/co
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { refreshViews, useViews, type View, type ViewQuery } from './views.ts'
 
@@ -60,9 +61,13 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
             <Text size="sm">
               Put what you see now in place of the view <strong>{current.name}</strong>,
             </Text>
-            <Button variant="default" onClick={() => save.mutate(current)} loading={save.isPending}>
+            <BusyButton
+              variant="default"
+              onClick={() => save.mutate(current)}
+              isBusy={save.isPending}
+            >
               Replace
-            </Button>
+            </BusyButton>
           </Group>
         )}
         <TextInput
@@ -93,9 +98,9 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" disabled={name.trim() === ''} loading={save.isPending}>
+          <BusyButton type="submit" disabled={name.trim() === ''} isBusy={save.isPending}>
             Save
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

@@ -1,6 +1,7 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { bodyOf, draftOf, missingIn } from './draft.ts'
 import { ExportFields } from './ExportFields.tsx'
@@ -57,9 +58,9 @@ function EditForm({ template, onClose }: Omit<EditProps, 'isOpen'>) {
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" disabled={!isReady} loading={save.isPending}>
+          <BusyButton type="submit" disabled={!isReady} isBusy={save.isPending}>
             Save
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

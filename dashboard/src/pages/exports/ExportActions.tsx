@@ -1,7 +1,8 @@
-import { ActionIcon, Button, Group, Menu } from '@mantine/core'
+import { ActionIcon, Group, Menu } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useRefusal } from '../../parts/Gate.tsx'
@@ -84,14 +85,14 @@ function Rerun({ job, onSay }: Pick<RowActions, 'onSay'> & { job: Export }) {
     <>
       <ErrorBox error={rerun.error} />
       <ExportGate what="rerun exports">
-        <Button
+        <BusyButton
           size="xs"
           variant="default"
-          loading={rerun.isPending}
+          isBusy={rerun.isPending}
           onClick={() => rerun.mutate(undefined, { onSuccess: say })}
         >
           Rerun
-        </Button>
+        </BusyButton>
       </ExportGate>
     </>
   )

@@ -2,6 +2,7 @@ import { Button, Group, Modal, Stack, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
@@ -91,9 +92,9 @@ function NewForm({ start, onClose, onMade, onDownload }: NewExportProps) {
               <Button variant="default" onClick={onClose}>
                 Cancel
               </Button>
-              <Button type="submit" disabled={missing !== null} loading={create.isPending}>
+              <BusyButton type="submit" disabled={missing !== null} isBusy={create.isPending}>
                 Create
-              </Button>
+              </BusyButton>
             </Group>
           </Group>
         </Stack>

@@ -1,5 +1,6 @@
-import { Button, Group } from '@mantine/core'
+import { Group } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import rows from '../../parts/Rows.module.css'
 import { StatusText } from '../../parts/StatusText.tsx'
@@ -62,15 +63,15 @@ export function TemplateRow({
       <td className={`${rows.actions} ${classes.actions}`}>
         <Group gap={4} wrap="nowrap" justify="flex-end">
           <ExportGate what="run templates">
-            <Button
+            <BusyButton
               size="xs"
               variant="default"
               disabled={!isUsable}
-              loading={run.isPending}
+              isBusy={run.isPending}
               onClick={() => run.mutate(undefined, { onSuccess: show })}
             >
               Run
-            </Button>
+            </BusyButton>
           </ExportGate>
           <TemplateActions template={template} />
         </Group>

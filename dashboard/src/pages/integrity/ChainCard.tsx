@@ -1,9 +1,10 @@
-import { Button, Group, Paper, Progress, Stack, Text } from '@mantine/core'
+import { Group, Paper, Progress, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { CopyText } from '../../parts/CopyText.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
@@ -41,17 +42,20 @@ export function ChainCard({ chain }: { chain: Chain }) {
             {archivedSeq > 0 && `, ${formatCount(archivedSeq)} of them archived`}
           </Text>
         </div>
-        <Gate permission="integrity.verify" what="verify chains">
-          <Button
+        <Gate
+          permission="integrity.verify"
+          what="verify chains"
+          otherwise={isRunning ? 'It is being verified already.' : null}
+        >
+          <BusyButton
             size="xs"
             variant="default"
             flex="none"
             onClick={() => start.mutate()}
-            loading={start.isPending}
-            disabled={isRunning}
+            isBusy={start.isPending}
           >
             {isRunning ? 'Verifying…' : 'Verify now'}
-          </Button>
+          </BusyButton>
         </Gate>
       </Group>
       <Group gap={6} mt="xs">
@@ -87,15 +91,15 @@ function RunState({ run, workspaceId }: { run: Run; workspaceId: string }) {
             this page.
           </Text>
           <Gate permission="integrity.verify" what="cancel a verification">
-            <Button
+            <BusyButton
               size="compact-xs"
               variant="subtle"
               flex="none"
-              loading={cancel.isPending}
+              isBusy={cancel.isPending}
               onClick={() => cancel.mutate()}
             >
               Cancel
-            </Button>
+            </BusyButton>
           </Gate>
         </Group>
       </Stack>

@@ -3,6 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ApiError, client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
@@ -89,14 +90,14 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
       )}
       <Group gap="sm">
         <Gate permission="company.manage" what="change the allowlist">
-          <Button
+          <BusyButton
             size="xs"
             onClick={() => save.mutate(false)}
-            loading={save.isPending}
+            isBusy={save.isPending}
             disabled={!isChanged || isLeftOut}
           >
             Save the list
-          </Button>
+          </BusyButton>
         </Gate>
         <div role="status">
           {isSaved && !isChanged && (

@@ -2,6 +2,7 @@ import { Button, Group, Modal, Radio, Select, Stack, TextInput } from '@mantine/
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { EXPIRY_PRESETS, type ExpiryPreset, expiryOf } from './expiry.ts'
@@ -92,9 +93,9 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
+          <BusyButton type="submit" isBusy={create.isPending} disabled={name.trim() === ''}>
             Create
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

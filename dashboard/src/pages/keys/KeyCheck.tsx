@@ -1,8 +1,9 @@
-import { Button, Group, Select, Skeleton, Text, TextInput } from '@mantine/core'
+import { Group, Select, Skeleton, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
@@ -88,9 +89,9 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
               setAddress(event.currentTarget.value)
             }}
           />
-          <Button type="submit" loading={check.isPending}>
+          <BusyButton type="submit" isBusy={check.isPending}>
             Ask
-          </Button>
+          </BusyButton>
         </Group>
       </form>
       <ErrorBox error={check.error} />

@@ -1,4 +1,5 @@
 import { Alert, Button, Group, Text } from '@mantine/core'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 
 /** The second step of saving a list without one's own address: not by mistake. */
 export function LeftOutWarning({
@@ -31,9 +32,9 @@ export function LeftOutWarning({
         <Button size="xs" variant="default" onClick={onBack}>
           Change the list
         </Button>
-        <Button size="xs" color="red" onClick={onConfirm} loading={isBusy}>
+        <BusyButton size="xs" color="red" onClick={onConfirm} isBusy={isBusy}>
           Save it without my address
-        </Button>
+        </BusyButton>
       </Group>
     </Alert>
   )

@@ -2,6 +2,7 @@ import { Button, Group, Modal, Slider, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useId, useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatLocal } from '../../parts/time.ts'
 import { type Key, refreshKeys } from './keys.ts'
@@ -81,9 +82,9 @@ function RotateForm({ apiKey, onClose }: RotateProps) {
         <Button variant="default" onClick={onClose}>
           Cancel
         </Button>
-        <Button onClick={() => rotate.mutate()} loading={rotate.isPending}>
+        <BusyButton onClick={() => rotate.mutate()} isBusy={rotate.isPending}>
           Rotate
-        </Button>
+        </BusyButton>
       </Group>
     </Stack>
   )

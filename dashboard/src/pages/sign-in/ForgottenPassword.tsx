@@ -1,7 +1,8 @@
-import { Alert, Anchor, Button, Code, Stack, Text, TextInput, Title } from '@mantine/core'
+import { Alert, Anchor, Code, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Doorway } from './Doorway.tsx'
 import classes from './ForgottenPassword.module.css'
@@ -49,9 +50,9 @@ export function ForgottenPassword({ email: known, onBack }: { email: string; onB
               </Code>
             </Alert>
           )}
-          <Button type="submit" loading={ask.isPending}>
+          <BusyButton type="submit" isBusy={ask.isPending}>
             {ask.isSuccess ? 'Send another' : 'Send me a link'}
-          </Button>
+          </BusyButton>
           <Anchor component="button" type="button" size="sm" onClick={onBack}>
             Back to the sign-in
           </Anchor>

@@ -1,4 +1,4 @@
-import { Button, PasswordInput, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { PasswordInput, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useDocumentTitle } from '@mantine/hooks'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
@@ -7,6 +7,7 @@ import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Doorway } from './Doorway.tsx'
 
@@ -77,9 +78,9 @@ export function LinkPage() {
             onChange={(event) => setPassword(event.currentTarget.value)}
           />
           <ErrorBox error={use.error} />
-          <Button type="submit" loading={use.isPending}>
+          <BusyButton type="submit" isBusy={use.isPending}>
             {isInvitation ? 'Join' : 'Set the password and sign in'}
-          </Button>
+          </BusyButton>
         </Stack>
       </form>
     </Doorway>

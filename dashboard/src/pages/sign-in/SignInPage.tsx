@@ -1,10 +1,11 @@
-import { Anchor, Button, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core'
+import { Anchor, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useDocumentTitle } from '@mantine/hooks'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ApiError, client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Doorway } from './Doorway.tsx'
 import { ForgottenPassword } from './ForgottenPassword.tsx'
@@ -59,9 +60,9 @@ export function SignInPage() {
             onChange={(event) => setPassword(event.currentTarget.value)}
           />
           {!isWrong && <ErrorBox error={signIn.error} />}
-          <Button type="submit" loading={signIn.isPending}>
+          <BusyButton type="submit" isBusy={signIn.isPending}>
             Sign in
-          </Button>
+          </BusyButton>
           <Anchor component="button" type="button" size="sm" onClick={() => setForgotten(true)}>
             I have forgotten my password
           </Anchor>

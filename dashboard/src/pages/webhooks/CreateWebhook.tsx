@@ -3,6 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { SECRET_KEPT } from './delivery-words.ts'
@@ -126,9 +127,9 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={create.isPending}>
+          <BusyButton type="submit" isBusy={create.isPending}>
             Create
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

@@ -1,6 +1,7 @@
-import { Button, Drawer, Group, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { Drawer, Group, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { CopyText } from '../../parts/CopyText.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
@@ -72,9 +73,9 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
           )}
         </Stack>
         <Gate permission="webhooks.manage" what="send deliveries again">
-          <Button size="xs" loading={again.isPending} onClick={() => again.mutate()}>
+          <BusyButton size="xs" isBusy={again.isPending} onClick={() => again.mutate()}>
             Send again
-          </Button>
+          </BusyButton>
         </Gate>
       </Group>
       <ErrorBox error={again.error} />

@@ -2,6 +2,7 @@ import { Button, Group, Modal, SimpleGrid, Stack, Text, TextInput } from '@manti
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
@@ -91,9 +92,9 @@ function WindowForm({ webhookId }: { webhookId: string }) {
           </Text>
         )}
         <Group justify="flex-end">
-          <Button type="submit" loading={send.isPending}>
+          <BusyButton type="submit" isBusy={send.isPending}>
             Send
-          </Button>
+          </BusyButton>
         </Group>
       </Stack>
     </form>

@@ -1,6 +1,5 @@
 import {
   Alert,
-  Button,
   Group,
   PasswordInput,
   SimpleGrid,
@@ -12,6 +11,7 @@ import {
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 
@@ -101,9 +101,9 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
         )}
         <Group>
           <Gate permission="webhooks.manage" what="check signatures">
-            <Button type="submit" loading={check.isPending}>
+            <BusyButton type="submit" isBusy={check.isPending}>
               Check
-            </Button>
+            </BusyButton>
           </Gate>
         </Group>
       </Stack>

@@ -1,8 +1,9 @@
-import { Button, Text } from '@mantine/core'
+import { Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
@@ -48,19 +49,24 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
         what="send tests"
         otherwise={status === 'DISABLED' ? ENABLE_FIRST : null}
       >
-        <Button size="xs" variant="default" loading={test.isPending} onClick={() => test.mutate()}>
-          Send a test
-        </Button>
-      </Gate>
-      <Gate permission="webhooks.manage" what="enable or disable webhooks">
-        <Button
+        <BusyButton
           size="xs"
           variant="default"
-          loading={toggle.isPending}
+          isBusy={test.isPending}
+          onClick={() => test.mutate()}
+        >
+          Send a test
+        </BusyButton>
+      </Gate>
+      <Gate permission="webhooks.manage" what="enable or disable webhooks">
+        <BusyButton
+          size="xs"
+          variant="default"
+          isBusy={toggle.isPending}
           onClick={() => (status === 'ENABLED' ? setDisabling(true) : toggle.mutate())}
         >
           {status === 'ENABLED' ? 'Disable' : 'Enable'}
-        </Button>
+        </BusyButton>
       </Gate>
       <ErrorBox error={test.error ?? (isDisabling ? null : toggle.error)} />
       <ConfirmDialog

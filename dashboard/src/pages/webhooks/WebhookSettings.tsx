@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
@@ -55,9 +56,9 @@ function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
         <ErrorBox error={save.error} />
         <Group>
           <Gate permission="webhooks.manage" what="change webhooks">
-            <Button type="submit" size="xs" disabled={value === url} loading={save.isPending}>
+            <BusyButton type="submit" size="xs" disabled={value === url} isBusy={save.isPending}>
               Save
-            </Button>
+            </BusyButton>
           </Gate>
         </Group>
       </Stack>
@@ -111,13 +112,13 @@ function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
         <Group>
           <Gate permission="webhooks.manage" what="rotate secrets">
             {nextSecretAt ? (
-              <Button size="xs" loading={finish.isPending} onClick={() => finish.mutate()}>
+              <BusyButton size="xs" isBusy={finish.isPending} onClick={() => finish.mutate()}>
                 My receiver knows the new one
-              </Button>
+              </BusyButton>
             ) : (
-              <Button size="xs" loading={rotate.isPending} onClick={() => rotate.mutate()}>
+              <BusyButton size="xs" isBusy={rotate.isPending} onClick={() => rotate.mutate()}>
                 Rotate
-              </Button>
+              </BusyButton>
             )}
           </Gate>
         </Group>

@@ -1,8 +1,9 @@
-import { Button, List, Paper, Select, Stack, Text, Title } from '@mantine/core'
+import { List, Paper, Select, Stack, Text, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
@@ -99,9 +100,9 @@ function KeyStep({
   }
   return (
     <Text size="sm">
-      <Button size="compact-sm" onClick={onMake} loading={isBusy} mr={8}>
+      <BusyButton size="compact-sm" onClick={onMake} isBusy={isBusy} mr={8}>
         Make a key
-      </Button>
+      </BusyButton>
       and it stands in this command, or put in one that you have.
     </Text>
   )
