@@ -1,0 +1,46 @@
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { sendEvents } from '../../../server/test/harness/explorer.ts'
+import { expect, startDashboard } from './dashboard.ts'
+import { holdAnswers } from './held-answers.ts'
+
+const { annals, open, promise } = await startDashboard()
+
+promise('“Verify now” keeps the focus while the chain is verified', async () => {
+  const company = await annals.found()
+  await sendEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  const answers = await holdAnswers(page, 'POST', '/dashboard/integrity/runs')
+  await page.goto('/app/integrity')
+  const chain = page.getByRole('region', { name: 'Production' })
+  const verify = chain.getByRole('button', { name: /^Verify/ })
+  await verify.focus()
+  await page.keyboard.press('Enter')
+  await expect(verify).toHaveAttribute('aria-busy', 'true')
+  await expect(verify).toBeFocused()
+  // Pressed again while it is busy, it begins nothing else.
+  await page.keyboard.press('Enter')
+  expect(answers.askedFor()).toBe(1)
+  answers.release()
+  await expect(chain.getByRole('status')).toContainText('The chain holds')
+  await expect(verify).toHaveText('Verify now')
+  await expect(verify).toBeFocused()
+})
+
+promise('a list that is read on by keyboard keeps the focus to its end', async () => {
+  const company = await annals.found()
+  const member = await signInAs(annals, company, 'OWNER')
+  const body = { source: 'HOT', format: 'CSV', filters: {} }
+  for (let made = 0; made < 31; made += 1) {
+    expect((await member.call('POST', '/dashboard/exports', { body })).status).toBe(201)
+  }
+  const page = await open({ member })
+  await page.goto('/app/exports')
+  await page.getByRole('button', { name: 'Show older exports' }).focus()
+  const answers = await holdAnswers(page, 'GET', '/dashboard/exports')
+  await page.keyboard.press('Enter')
+  const focused = page.locator('button:focus')
+  await expect(focused).toHaveAttribute('aria-busy', 'true')
+  answers.release()
+  await expect(page.getByRole('row')).toHaveCount(32)
+  await expect(focused).toHaveText('That is all')
+})
