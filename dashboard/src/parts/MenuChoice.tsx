@@ -6,22 +6,34 @@ type ChoiceProps = {
   /** Why it cannot be chosen; null: it can. */
   reason: string | null
   isDanger?: boolean
+  rightSection?: ReactNode
   onClick: () => void
   children: ReactNode
 }
 
 /** An item of a menu. What cannot be chosen is passed by the arrow keys as well, and says why. */
-export function MenuChoice({ reason, isDanger = false, onClick, children }: ChoiceProps) {
+export function MenuChoice({
+  reason,
+  isDanger = false,
+  rightSection,
+  onClick,
+  children,
+}: ChoiceProps) {
   const id = useId()
   return (
     <WithReason reason={reason} id={id} position="left">
       {reason === null ? (
-        <Menu.Item onClick={onClick} {...(isDanger && { color: 'red' })}>
+        <Menu.Item
+          onClick={onClick}
+          rightSection={rightSection}
+          {...(isDanger && { color: 'red' })}
+        >
           {children}
         </Menu.Item>
       ) : (
         <Menu.Item
           aria-disabled
+          rightSection={rightSection}
           aria-describedby={id}
           closeMenuOnClick={false}
           c="var(--mantine-color-disabled-color)"

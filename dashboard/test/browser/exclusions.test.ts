@@ -124,6 +124,31 @@ promise(
   },
 )
 
+promise('no more than twenty values are excluded, and whoever tries another is told', async () => {
+  const not = Array.from({ length: 21 }, (_, index) => `action:nothing.${index}`)
+  const page = await openExplorer(not.map((text) => `not=${text}`).join('&'))
+  await expectWithout(page, not.slice(0, 20))
+  await expect(page.getByRole('button', { name: /^Remove the filter not action: / })).toHaveCount(
+    20,
+  )
+  const full = '20 values are excluded already: take one away first.'
+  await page.getByRole('button', { name: 'filter', exact: true }).click()
+  await page.getByRole('option', { name: 'category', exact: true }).click()
+  await expect(page.getByRole('option', { name: /^billing/ })).toBeVisible()
+  await page.keyboard.press('Shift+Enter')
+  await expect(page.getByRole('alert')).toHaveText(full)
+  await expect(page.getByLabel('Value of category')).toBeFocused()
+  await page.keyboard.press('Escape')
+  const cell = rows(page).first().locator('[data-column=action]')
+  const exclude = cell.getByRole('button', { name: /^Exclude action/ })
+  await cell.hover()
+  await exclude.focus()
+  await expect(exclude).toBeFocused()
+  await expect(exclude).toHaveAccessibleDescription(full)
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('complementary', { name: 'Event' })).toHaveCount(0)
+})
+
 promise('an empty result offers to take an exclusion away', async () => {
   const page = await openExplorer(
     `category=security&not=${encodeURIComponent('action:api_key.rotated')}`,

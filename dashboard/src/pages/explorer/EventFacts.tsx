@@ -2,6 +2,7 @@ import { ActionIcon } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { CopyText } from '../../parts/CopyText.tsx'
 import { Icon } from '../../parts/Icon.tsx'
+import { Refused } from '../../parts/Refused.tsx'
 import { ago, formatLocal, formatUtc } from '../../parts/time.ts'
 import { type Names, tracePatch } from './columns.ts'
 import classes from './EventPanel.module.css'
@@ -137,7 +138,7 @@ function Value({
       {exclusion && (
         <ExcludeButton
           what={what}
-          isDisabled={!mayExclude}
+          reason={mayExclude ? null : FULL_WORDS}
           onClick={() => onFilter({ exclude: exclusionText(exclusion) })}
         />
       )}
@@ -145,13 +146,12 @@ function Value({
   )
 }
 
-function FilterButton({ what, onClick }: { what: string; onClick: () => void }) {
+type FactButtonProps = { what: string; onClick: () => void }
+
+function FilterButton({ what, onClick }: FactButtonProps) {
   return (
     <ActionIcon
-      size="xs"
-      variant="subtle"
-      color="gray"
-      className={classes.filter}
+      {...FACT_BUTTON}
       aria-label={`Filter by this ${what}`}
       title="Filter by this"
       onClick={onClick}
@@ -161,21 +161,24 @@ function FilterButton({ what, onClick }: { what: string; onClick: () => void }) 
   )
 }
 
-type ExcludeProps = { what: string; isDisabled: boolean; onClick: () => void }
-
-function ExcludeButton({ what, isDisabled, onClick }: ExcludeProps) {
+function ExcludeButton({ what, reason, onClick }: FactButtonProps & { reason: string | null }) {
   return (
-    <ActionIcon
-      size="xs"
-      variant="subtle"
-      color="gray"
-      className={classes.filter}
-      aria-label={`Exclude this ${what}`}
-      title={isDisabled ? FULL_WORDS : 'Exclude this'}
-      disabled={isDisabled}
-      onClick={onClick}
-    >
-      <Icon name="exclude" size={12} />
-    </ActionIcon>
+    <Refused reason={reason}>
+      <ActionIcon
+        {...FACT_BUTTON}
+        aria-label={`Exclude this ${what}`}
+        title={reason === null ? 'Exclude this' : undefined}
+        onClick={onClick}
+      >
+        <Icon name="exclude" size={12} />
+      </ActionIcon>
+    </Refused>
   )
 }
+
+const FACT_BUTTON = {
+  size: 'xs',
+  variant: 'subtle',
+  color: 'gray',
+  className: classes.filter,
+} as const

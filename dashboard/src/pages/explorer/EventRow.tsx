@@ -1,5 +1,6 @@
 import { memo } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
+import { Refused } from '../../parts/Refused.tsx'
 import { ago, formatLocal, formatUtc } from '../../parts/time.ts'
 import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import classes from './EventList.module.css'
@@ -91,20 +92,21 @@ function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: Exclude
   if (exclusion === null) return null
   const { field, value } = exclusion
   return (
-    <button
-      type="button"
-      className={`${classes.filter} ${classes.exclude}`}
-      tabIndex={isActive ? 0 : -1}
-      aria-label={`Exclude ${FIELD_WORDS[field]}: ${field === 'projectId' ? shown : value}`}
-      title={mayExclude ? 'Exclude this' : FULL_WORDS}
-      disabled={!mayExclude}
-      onClick={(click) => {
-        click.stopPropagation()
-        onFilter({ exclude: exclusionText(exclusion) })
-      }}
-    >
-      <Icon name="exclude" size={12} />
-    </button>
+    <Refused reason={mayExclude ? null : FULL_WORDS}>
+      <button
+        type="button"
+        className={`${classes.filter} ${classes.exclude}`}
+        tabIndex={isActive ? 0 : -1}
+        aria-label={`Exclude ${FIELD_WORDS[field]}: ${field === 'projectId' ? shown : value}`}
+        title={mayExclude ? 'Exclude this' : undefined}
+        onClick={(click) => {
+          click.stopPropagation()
+          onFilter({ exclude: exclusionText(exclusion) })
+        }}
+      >
+        <Icon name="exclude" size={12} />
+      </button>
+    </Refused>
   )
 }
 

@@ -36,13 +36,19 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
       combobox.resetSelectedOption()
       setField(null)
       setNot(false)
+      setRefused(false)
       setTyped('')
     },
   })
   const isFull = !mayExclude(filters)
+  const [isRefused, setRefused] = useState(false)
   const choose = (option: string) => {
     const isLeftOut = isNot || isShift.current
     isShift.current = false
+    if (isLeftOut && isFull && field !== null && isExcludable(field)) {
+      setRefused(true)
+      return
+    }
     setTyped('')
     if (field === null) {
       setField(FILTER_FIELDS.find((name) => name === option) ?? null)
@@ -51,7 +57,7 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
       return
     }
     if (!isLeftOut || !isExcludable(field)) onChoose(field, option)
-    else if (!isFull) onExclude({ field, value: option })
+    else onExclude({ field, value: option })
     combobox.closeDropdown()
     combobox.focusTarget()
   }
@@ -92,6 +98,7 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
           <IsOrNot
             isNot={isNot}
             isFull={isFull}
+            isRefused={isRefused}
             onChange={(next) => {
               setNot(next)
               combobox.focusSearchInput()
@@ -115,10 +122,13 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
 function IsOrNot({
   isNot,
   isFull,
+  isRefused,
   onChange,
 }: {
   isNot: boolean
   isFull: boolean
+  /** Somebody has tried all the same. */
+  isRefused: boolean
   onChange: (isNot: boolean) => void
 }) {
   return (
@@ -132,7 +142,12 @@ function IsOrNot({
           onChoose={() => onChange(true)}
         />
       </div>
-      {isFull && <span className="soft">{FULL_WORDS}</span>}
+      {isFull && !isRefused && <span className="soft">{FULL_WORDS}</span>}
+      {isFull && isRefused && (
+        <strong className={classes.full} role="alert">
+          {FULL_WORDS}
+        </strong>
+      )}
     </div>
   )
 }

@@ -33,7 +33,7 @@ export const HistogramBars = memo(function HistogramBars(props: BarsProps) {
         </g>
       ))}
       {histogram.series.map(({ value }, index) => (
-        <path key={value} d={outlines[index]} fill={colorOf(scheme, index, value)} />
+        <path key={index} d={outlines[index]} fill={colorOf(scheme, index, value)} />
       ))}
       {times.map(({ leftPx, words }) => (
         <text key={leftPx} x={leftPx} y={HEIGHT_PX - 11} textAnchor="middle">

@@ -2,6 +2,7 @@ import { Button, Menu } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense, useState } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
+import { MenuChoice } from '../../parts/MenuChoice.tsx'
 import { useFocusBack } from '../../parts/use-focus-back.ts'
 import {
   RANGE_NAMES,
@@ -15,6 +16,8 @@ import type { Change } from './use-explorer.ts'
 
 // Behind the menu, so it is loaded when that is opened.
 const ExactTimes = lazy(async () => ({ default: (await import('./ExactTimes.tsx')).ExactTimes }))
+
+const TRACE_BOUND = 'A trace is looked for within 24 hours.'
 
 type TimeProps = { timeWindow: TimeWindow; isTraced: boolean; change: Change }
 
@@ -39,16 +42,16 @@ export function TimeMenu({ timeWindow, isTraced, change }: TimeProps) {
         </Menu.Target>
         <Menu.Dropdown>
           {RANGE_NAMES.map((range) => (
-            <Menu.Item
+            <MenuChoice
               key={range}
+              reason={isTraced && RANGES[range].spanMs > TRACE_SPAN_MS_MAX ? TRACE_BOUND : null}
               onClick={() => change(rangePatch(range))}
-              disabled={isTraced && RANGES[range].spanMs > TRACE_SPAN_MS_MAX}
               rightSection={timeWindow.range === range ? <Icon name="check" size={12} /> : null}
             >
               {RANGES[range].words}
-            </Menu.Item>
+            </MenuChoice>
           ))}
-          {isTraced && <Menu.Label>A trace is looked for within 24 hours.</Menu.Label>}
+          {isTraced && <Menu.Label aria-hidden>{TRACE_BOUND}</Menu.Label>}
           <Menu.Divider />
           <Menu.Item onClick={exact.open}>Exact times…</Menu.Item>
         </Menu.Dropdown>

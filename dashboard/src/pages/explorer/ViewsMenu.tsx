@@ -4,6 +4,7 @@ import { lazy, Suspense, useState } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { focusOpener } from '../../parts/focus-opener.ts'
 import { Icon } from '../../parts/Icon.tsx'
+import { Refused } from '../../parts/Refused.tsx'
 import { useFocusBack } from '../../parts/use-focus-back.ts'
 import type { Change } from './use-explorer.ts'
 import { useViews, type View, viewPatch } from './views.ts'
@@ -83,6 +84,9 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
   )
 }
 
+const MADE_ELSEWHERE =
+  'It was made by another version of the service. Filter for it again and save that.'
+
 type LineProps = { view: View; isCurrent: boolean; onRun: () => void; onDelete: () => void }
 
 function ViewLine({ view, isCurrent, onRun, onDelete }: LineProps) {
@@ -91,18 +95,19 @@ function ViewLine({ view, isCurrent, onRun, onDelete }: LineProps) {
     visibility === 'PRIVATE' ? 'private' : `shared by ${owner?.email ?? 'a former member'}`
   return (
     <div className={classes.line}>
-      <button
-        type="button"
-        className={classes.run}
-        aria-current={isCurrent || undefined}
-        disabled={!isUsable}
-        onClick={onRun}
-      >
-        <span className="truncate">{name}</span>
-        <span className={`${classes.whose} soft truncate`}>
-          {isUsable ? whose : 'made by another version: save it again'}
-        </span>
-      </button>
+      <Refused reason={isUsable ? null : MADE_ELSEWHERE}>
+        <button
+          type="button"
+          className={classes.run}
+          aria-current={isCurrent || undefined}
+          onClick={onRun}
+        >
+          <span className="truncate">{name}</span>
+          <span className={`${classes.whose} soft truncate`}>
+            {isUsable ? whose : 'made by another version: save it again'}
+          </span>
+        </button>
+      </Refused>
       {mayChange && (
         <ActionIcon
           variant="subtle"

@@ -51,10 +51,10 @@ export function readExplorerSearch(search: Record<string, unknown>): ExplorerSea
   return not.length === 0 ? read : { ...read, not }
 }
 
-/** One or several, however the address was written. */
+/** One or several, however the address was written, and as many as the service takes. */
 function readNot(value: unknown): string[] {
   const texts = [value].flat().filter((text) => typeof text === 'string')
-  return [...new Set(texts)].filter((text) => readExclusion(text) !== null)
+  return [...new Set(texts)].filter((text) => readExclusion(text) !== null).slice(0, EXCLUSIONS_MAX)
 }
 
 /**
