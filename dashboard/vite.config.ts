@@ -20,7 +20,7 @@ const SHARED_BYTES_MIN = 10_000
  * shared into one file with it, and the explorer would load 12 kB of dialogs for the sake of a hook.
  */
 const BEHIND_A_CLICK =
-  /[\\/](Modal|ModalBase|Tabs|TextInput|react-remove-scroll(-bar)?|use-sidecar|use-callback-ref|react-style-singleton)[\\/]|[\\/]parts[\\/](NameDialog|ConfirmDialog|SecretBox|NoAccess|MenuChoice)\./
+  /[\\/](Modal|ModalBase|Tabs|TextInput|react-remove-scroll(-bar)?|use-sidecar|use-callback-ref|react-style-singleton)[\\/]|[\\/]parts[\\/](NameDialog|ConfirmDialog|SecretBox|NoAccess)\./
 
 // oxlint-disable-next-line import/no-default-export -- Vite asks for it
 export default defineConfig({

@@ -12,7 +12,8 @@ type ConfirmProps = {
   /** To be typed before it goes on; null where a click is enough. */
   name: string | null
   action: string
-  isBusy: boolean
+  /** Never, where the change shows at once. */
+  isBusy?: boolean
   error: Error | null
   onConfirm: () => void
 }
@@ -31,7 +32,7 @@ function ConfirmForm({
   consequence,
   name,
   action,
-  isBusy,
+  isBusy = false,
   error,
   onConfirm,
   onClose,

@@ -15,8 +15,8 @@ type NameProps = {
   /** What it is called now; nothing for something new. */
   name?: string
   action: string
-  /** Makes the change; its failure is shown beside the field. */
-  onSave: (name: string) => Promise<unknown>
+  /** Makes the change. A promise is waited for, and its failure is shown beside the field. */
+  onSave: (name: string) => unknown
 }
 
 /** Asks for a name: of something new, or another one. */
@@ -31,7 +31,10 @@ export function NameDialog(props: NameProps) {
 
 function NameForm({ label, description, name = '', action, onSave, onClose }: NameProps) {
   const [typed, setTyped] = useState(name)
-  const save = useMutation({ mutationFn: () => onSave(typed.trim()), onSuccess: onClose })
+  const save = useMutation({
+    mutationFn: async () => await onSave(typed.trim()),
+    onSuccess: onClose,
+  })
   const isChange = typed.trim() !== '' && typed.trim() !== name
   return (
     <form

@@ -1,5 +1,4 @@
 import { Button, Skeleton, Text } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
@@ -7,16 +6,42 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import rows from '../../parts/Rows.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { type Invitation, refreshMembers, roleWord, useInvitations } from './members.ts'
+import { sketchOf, useOptimistic } from '../../parts/use-optimistic.ts'
+import {
+  type Invitation,
+  type Invitations,
+  INVITATIONS_KEY,
+  refreshMembers,
+  roleWord,
+  useInvitations,
+} from './members.ts'
 import { WorkspaceNames } from './WorkspaceNames.tsx'
 
 /** Those whose link still works. */
 export function InvitationList() {
   const invitations = useInvitations()
   const [withdrawn, setWithdrawn] = useState<Invitation | null>(null)
-  const open = invitations.data?.invitations ?? []
   if (invitations.isPending) return <Skeleton height={44} radius="sm" />
   if (invitations.error) return <ErrorBox error={invitations.error} onRetry={invitations.refetch} />
+  return (
+    <>
+      <InvitationTable open={invitations.data.invitations} onWithdraw={setWithdrawn} />
+      <WithdrawDialog
+        invitation={withdrawn}
+        onClose={() => setWithdrawn(null)}
+        onRefused={setWithdrawn}
+      />
+    </>
+  )
+}
+
+function InvitationTable({
+  open,
+  onWithdraw,
+}: {
+  open: readonly Invitation[]
+  onWithdraw: (invitation: Invitation) => void
+}) {
   if (open.length === 0) {
     return (
       <Text size="sm" className="soft">
@@ -25,83 +50,93 @@ export function InvitationList() {
     )
   }
   return (
-    <>
-      <table className={rows.table} aria-label="Open invitations">
-        <thead>
-          <tr>
-            <th scope="col">E-mail</th>
-            <th scope="col">Role</th>
-            <th scope="col">Will see</th>
-            <th scope="col">Open until</th>
-            <th scope="col">
-              <span className={rows.hidden}>Actions</span>
-            </th>
+    <table className={rows.table} aria-label="Open invitations">
+      <thead>
+        <tr>
+          <th scope="col">E-mail</th>
+          <th scope="col">Role</th>
+          <th scope="col">Will see</th>
+          <th scope="col">Open until</th>
+          <th scope="col">
+            <span className={rows.hidden}>Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {open.map((invitation) => (
+          <tr key={invitation.id}>
+            <td>
+              <span className={rows.name}>{invitation.email}</span>
+            </td>
+            <td>{roleWord(invitation.role)}</td>
+            <td data-label="Will see">
+              <WorkspaceNames ids={invitation.workspaceIds} />
+            </td>
+            <td data-label="Open until">
+              <TimeText at={invitation.expiresAt} style="clock" />
+            </td>
+            <td className={rows.actions}>
+              <Gate permission="members.manage" what="withdraw invitations">
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  aria-label={`Withdraw the invitation of ${invitation.email}`}
+                  onClick={() => onWithdraw(invitation)}
+                >
+                  Withdraw
+                </Button>
+              </Gate>
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {open.map((invitation) => (
-            <tr key={invitation.id}>
-              <td>
-                <span className={rows.name}>{invitation.email}</span>
-              </td>
-              <td>{roleWord(invitation.role)}</td>
-              <td data-label="Will see">
-                <WorkspaceNames ids={invitation.workspaceIds} />
-              </td>
-              <td data-label="Open until">
-                <TimeText at={invitation.expiresAt} style="clock" />
-              </td>
-              <td className={rows.actions}>
-                <Gate permission="members.manage" what="withdraw invitations">
-                  <Button
-                    size="compact-xs"
-                    variant="default"
-                    aria-label={`Withdraw the invitation of ${invitation.email}`}
-                    onClick={() => setWithdrawn(invitation)}
-                  >
-                    Withdraw
-                  </Button>
-                </Gate>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <WithdrawDialog invitation={withdrawn} onClose={() => setWithdrawn(null)} />
-    </>
+        ))}
+      </tbody>
+    </table>
   )
 }
 
 function WithdrawDialog({
   invitation,
   onClose,
+  onRefused,
 }: {
   invitation: Invitation | null
   onClose: () => void
+  /** It is open still: asks again, with the reason. */
+  onRefused: (invitation: Invitation) => void
 }) {
-  const withdraw = useMutation({
-    mutationFn: (invitationId: string) =>
+  const withdraw = useOptimistic({
+    send: ({ id }: Invitation) =>
       unwrap(
         client.DELETE('/dashboard/invitations/{invitationId}', {
-          params: { path: { invitationId } },
+          params: { path: { invitationId: id } },
         }),
       ),
-    onSuccess: async () => {
-      onClose()
-      await refreshMembers()
-    },
+    sketch: ({ id }) => [
+      sketchOf<Invitations>(INVITATIONS_KEY, (data) => ({
+        ...data,
+        invitations: data.invitations.filter((one) => one.id !== id),
+      })),
+    ],
+    refresh: refreshMembers,
+    onRefused,
   })
+  const close = () => {
+    withdraw.reset()
+    onClose()
+  }
   return (
     <ConfirmDialog
       isOpen={invitation !== null}
-      onClose={onClose}
+      onClose={close}
       title="Withdraw an invitation"
       consequence={`The link that ${invitation?.email ?? ''} got leads nowhere from now on. You can invite again at any time.`}
       name={null}
       action="Withdraw"
-      isBusy={withdraw.isPending}
       error={withdraw.error}
-      onConfirm={() => invitation && withdraw.mutate(invitation.id)}
+      onConfirm={() => {
+        if (invitation) withdraw.mutate(invitation)
+        onClose()
+      }}
     />
   )
 }

@@ -10,7 +10,8 @@ import { Icon } from '../../parts/Icon.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
 import rows from '../../parts/Rows.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { type Project, refreshCompany, type WorkspaceSummary } from './company.ts'
+import { sketchOf, useOptimistic, withChanged } from '../../parts/use-optimistic.ts'
+import { type Project, type Projects, refreshCompany, type WorkspaceSummary } from './company.ts'
 
 export function ProjectList({ workspace: { id, name } }: { workspace: WorkspaceSummary }) {
   const params = { path: { workspaceId: id } }
@@ -133,25 +134,35 @@ function RenameProject({
   project: Project | null
   onClose: () => void
 }) {
+  const rename = useOptimistic({
+    send: ({ id, name }: Pick<Project, 'id' | 'name'>) =>
+      unwrap(
+        client.PATCH('/dashboard/workspaces/{workspaceId}/projects/{projectId}', {
+          params: { path: { workspaceId, projectId: id } },
+          body: { name },
+        }),
+      ),
+    sketch: ({ id, name }) => [
+      sketchOf<Projects>(['projects', workspaceId], (data) => ({
+        ...data,
+        projects: withChanged(data.projects, id, { name }),
+      })),
+    ],
+    refresh: refreshCompany,
+  })
   return (
-    <NameDialog
-      isOpen={project !== null}
-      onClose={onClose}
-      title="Rename a project"
-      label="Name"
-      description="For people only: its id stays, and so does every event that names it."
-      name={project?.name ?? ''}
-      action="Rename"
-      onSave={async (name) => {
-        if (project === null) return
-        await unwrap(
-          client.PATCH('/dashboard/workspaces/{workspaceId}/projects/{projectId}', {
-            params: { path: { workspaceId, projectId: project.id } },
-            body: { name },
-          }),
-        )
-        await refreshCompany()
-      }}
-    />
+    <>
+      <ErrorBox error={rename.error} />
+      <NameDialog
+        isOpen={project !== null}
+        onClose={onClose}
+        title="Rename a project"
+        label="Name"
+        description="For people only: its id stays, and so does every event that names it."
+        name={project?.name ?? ''}
+        action="Rename"
+        onSave={(name) => project && rename.mutate({ id: project.id, name })}
+      />
+    </>
   )
 }

@@ -4,7 +4,6 @@ import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { forgetSession, queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
-import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
@@ -61,6 +60,7 @@ export function SessionList() {
 
 function SessionLine({ session }: { session: OwnSession }) {
   const { id, isCurrent, address, userAgent, createdAt, seenAt } = session
+  const [isAsked, setAsked] = useState(false)
   const end = useMutation({
     mutationFn: () =>
       unwrap(
@@ -89,18 +89,31 @@ function SessionLine({ session }: { session: OwnSession }) {
             <TimeText at={seenAt} style="clock" />
           </Text>
         </div>
-        <BusyButton
+        <Button
           size="compact-xs"
           variant="default"
           flex="none"
-          onClick={() => end.mutate()}
-          isBusy={end.isPending}
+          onClick={() => setAsked(true)}
           aria-label={`${isCurrent ? 'Sign out here' : 'End the session'}: ${browser} from ${address}`}
         >
           {isCurrent ? 'Sign out' : 'End'}
-        </BusyButton>
+        </Button>
       </Group>
-      <ErrorBox error={end.error} />
+      <ConfirmDialog
+        isOpen={isAsked}
+        onClose={() => setAsked(false)}
+        title={isCurrent ? 'Sign out here' : 'End a session'}
+        consequence={
+          isCurrent
+            ? 'This session ends at once. You can sign in again with your password.'
+            : `Whoever uses ${browser} from ${address} is signed out at once, and needs your password to come back.`
+        }
+        name={null}
+        action={isCurrent ? 'Sign out' : 'End the session'}
+        isBusy={end.isPending}
+        error={end.error}
+        onConfirm={() => end.mutate()}
+      />
     </li>
   )
 }

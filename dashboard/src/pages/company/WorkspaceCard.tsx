@@ -1,19 +1,36 @@
 import { Button, Collapse, Group, Paper, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { client, unwrap } from '../../api/client.ts'
+import { type Session, SESSION_KEY } from '../../api/session.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { CopyText } from '../../parts/CopyText.tsx'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
+import { type Sketch, sketchOf, useOptimistic, withChanged } from '../../parts/use-optimistic.ts'
 import { counted } from './counted.ts'
-import { refreshCompany, type WorkspaceSummary } from './company.ts'
+import {
+  refreshCompany,
+  type Workspaces,
+  WORKSPACES_KEY,
+  type WorkspaceSummary,
+} from './company.ts'
 import { ProjectList } from './ProjectList.tsx'
 
 export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
   const { id, name, kind, events, projects, keys, webhooks } = workspace
   const [isOpen, open] = useDisclosure(false)
   const [isRenaming, renaming] = useDisclosure(false)
+  const rename = useOptimistic({
+    send: (typed: string) => {
+      const params = { path: { workspaceId: id } }
+      const body = { name: typed }
+      return unwrap(client.PATCH('/dashboard/workspaces/{workspaceId}', { params, body }))
+    },
+    sketch: (typed) => renameSketches(id, typed),
+    refresh: refreshCompany,
+  })
   if (kind === 'SYSTEM') return <SystemCard workspace={workspace} />
   return (
     <Paper withBorder p="md" component="section" aria-label={name}>
@@ -51,6 +68,7 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
           </Gate>
         </Group>
       </Group>
+      <ErrorBox error={rename.error} />
       <Collapse expanded={isOpen} keepMounted={false}>
         <ProjectList workspace={workspace} />
       </Collapse>
@@ -62,15 +80,19 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
         description="For people only: its id stays, and so does every event in it."
         name={name}
         action="Rename"
-        onSave={async (typed) => {
-          const params = { path: { workspaceId: id } }
-          const body = { name: typed }
-          await unwrap(client.PATCH('/dashboard/workspaces/{workspaceId}', { params, body }))
-          await refreshCompany()
-        }}
+        onSave={(typed) => rename.mutate(typed)}
       />
     </Paper>
   )
+}
+
+/** The card has the name from one answer, the rest of the pages from the session. */
+function renameSketches(id: string, name: string): Sketch[] {
+  const renamed = <T extends { workspaces: { id: string; name: string }[] }>(data: T): T => ({
+    ...data,
+    workspaces: withChanged(data.workspaces, id, { name }),
+  })
+  return [sketchOf<Workspaces>(WORKSPACES_KEY, renamed), sketchOf<Session>(SESSION_KEY, renamed)]
 }
 
 /** It takes no projects, keys or members, and keeps its name. */

@@ -6,12 +6,15 @@ import { SESSION_KEY } from '../../api/session.ts'
 
 export type Company =
   paths['/dashboard/company']['get']['responses'][200]['content']['application/json']
-export type WorkspaceSummary =
-  paths['/dashboard/workspaces']['get']['responses'][200]['content']['application/json']['workspaces'][number]
-export type Project =
-  paths['/dashboard/workspaces/{workspaceId}/projects']['get']['responses'][200]['content']['application/json']['projects'][number]
+export type Workspaces =
+  paths['/dashboard/workspaces']['get']['responses'][200]['content']['application/json']
+export type WorkspaceSummary = Workspaces['workspaces'][number]
+export type Projects =
+  paths['/dashboard/workspaces/{workspaceId}/projects']['get']['responses'][200]['content']['application/json']
+export type Project = Projects['projects'][number]
 
 export const COMPANY_KEY = ['company'] as const
+export const WORKSPACES_KEY = ['workspaces'] as const
 
 export function useCompany() {
   return useQuery({
@@ -22,7 +25,7 @@ export function useCompany() {
 
 export function useWorkspaces() {
   return useQuery({
-    queryKey: ['workspaces'],
+    queryKey: WORKSPACES_KEY,
     queryFn: () => unwrap(client.GET('/dashboard/workspaces')),
   })
 }
@@ -30,7 +33,7 @@ export function useWorkspaces() {
 /** Names of workspaces stand in the shell too, which has them from the session. */
 export async function refreshCompany(): Promise<void> {
   await Promise.all(
-    [COMPANY_KEY, ['workspaces'], ['projects'], SESSION_KEY].map((queryKey) =>
+    [COMPANY_KEY, WORKSPACES_KEY, ['projects'], SESSION_KEY].map((queryKey) =>
       queryClient.invalidateQueries({ queryKey }),
     ),
   )

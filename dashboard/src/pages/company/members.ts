@@ -5,9 +5,12 @@ import type { paths } from '../../api/schema.d.ts'
 
 export type Member =
   paths['/dashboard/members']['get']['responses'][200]['content']['application/json']['members'][number]
-export type Invitation =
-  paths['/dashboard/invitations']['get']['responses'][200]['content']['application/json']['invitations'][number]
+export type Invitations =
+  paths['/dashboard/invitations']['get']['responses'][200]['content']['application/json']
+export type Invitation = Invitations['invitations'][number]
 export type Role = Member['role']
+
+export const INVITATIONS_KEY = ['invitations'] as const
 
 export const ROLES = [
   { value: 'OWNER', label: 'Owner', does: 'Everything, other owners included.' },
@@ -34,7 +37,7 @@ export function useMembers() {
 
 export function useInvitations() {
   return useQuery({
-    queryKey: ['invitations'],
+    queryKey: INVITATIONS_KEY,
     queryFn: () => unwrap(client.GET('/dashboard/invitations')),
   })
 }

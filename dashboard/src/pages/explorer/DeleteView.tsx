@@ -1,34 +1,41 @@
-import { useMutation } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
-import { refreshViews, type View } from './views.ts'
+import { sketchOf, useOptimistic } from '../../parts/use-optimistic.ts'
+import { refreshViews, type View, VIEWS_KEY } from './views.ts'
 
 /** Asks before a view goes; null: none is to go. */
 export function DeleteView({
   view,
   onClose,
   onDeleted,
+  onRefused,
 }: {
   view: View | null
   onClose: () => void
   onDeleted: (id: string) => void
+  /** It is there still: asks again, with the reason. */
+  onRefused: (view: View) => void
 }) {
-  const remove = useMutation({
-    mutationFn: async ({ id }: View) => {
-      const params = { path: { viewId: id } }
-      await unwrap(client.DELETE('/dashboard/explorer/views/{viewId}', { params }))
-      return id
-    },
-    onSuccess: async (id) => {
-      onDeleted(id)
-      onClose()
-      await refreshViews()
-    },
+  const remove = useOptimistic({
+    send: ({ id }: View) =>
+      unwrap(
+        client.DELETE('/dashboard/explorer/views/{viewId}', { params: { path: { viewId: id } } }),
+      ),
+    sketch: ({ id }) => [
+      sketchOf<View[]>(VIEWS_KEY, (views) => views.filter((one) => one.id !== id)),
+    ],
+    refresh: refreshViews,
+    onDone: ({ id }) => onDeleted(id),
+    onRefused,
   })
+  const close = () => {
+    remove.reset()
+    onClose()
+  }
   return (
     <ConfirmDialog
       isOpen={view !== null}
-      onClose={onClose}
+      onClose={close}
       title={`Delete the view ${view?.name ?? ''}?`}
       consequence={
         view?.visibility === 'WORKSPACE'
@@ -37,9 +44,11 @@ export function DeleteView({
       }
       name={view?.name ?? null}
       action="Delete"
-      isBusy={remove.isPending}
       error={remove.error}
-      onConfirm={() => view && remove.mutate(view)}
+      onConfirm={() => {
+        if (view) remove.mutate(view)
+        onClose()
+      }}
     />
   )
 }

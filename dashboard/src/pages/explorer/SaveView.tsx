@@ -1,10 +1,11 @@
-import { Button, Group, Modal, Radio, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { refreshViews, useViews, type View, type ViewQuery } from './views.ts'
+import { ViewVisibility } from './ViewVisibility.tsx'
 
 type SaveProps = {
   onClose: () => void
@@ -79,20 +80,11 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
         />
-        <Radio.Group
-          label="Who sees it"
-          value={visibility}
-          onChange={(value) => setVisibility(value === 'WORKSPACE' ? 'WORKSPACE' : 'PRIVATE')}
-        >
-          <Stack gap="xs" mt={6}>
-            <Radio value="PRIVATE" label="Only you" />
-            <Radio
-              value="WORKSPACE"
-              label={workspace ? `Everybody who sees ${workspace.name}` : 'Every member'}
-              description="Each sees the events of the workspaces that are open to them."
-            />
-          </Stack>
-        </Radio.Group>
+        <ViewVisibility
+          visibility={visibility}
+          onChange={setVisibility}
+          workspaceName={workspace?.name ?? null}
+        />
         <ErrorBox error={save.error} />
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>

@@ -10,7 +10,8 @@ import type { Change } from './use-explorer.ts'
 import { useViews, type View, viewPatch } from './views.ts'
 import classes from './ViewsMenu.module.css'
 
-// Behind the menu, so it is loaded when that is opened.
+// Behind the menu, so they are loaded when that is opened.
+const EditView = lazy(async () => ({ default: (await import('./EditView.tsx')).EditView }))
 const DeleteView = lazy(async () => ({ default: (await import('./DeleteView.tsx')).DeleteView }))
 
 /** Questions that somebody keeps; choosing one puts it into the address. */
@@ -18,7 +19,8 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
   const [isOpen, { toggle, close }] = useDisclosure(false)
   const [wasOpened, setOpened] = useState(false)
   const [doomed, setDoomed] = useState<View | null>(null)
-  useFocusBack(doomed !== null)
+  const [edited, setEdited] = useState<View | null>(null)
+  useFocusBack(doomed !== null || edited !== null)
   const views = useViews()
   const current = views.data?.find(({ id }) => id === viewId)
   return (
@@ -62,6 +64,10 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
                   change(viewPatch(view))
                   close()
                 }}
+                onEdit={() => {
+                  setEdited(view)
+                  close()
+                }}
                 onDelete={() => {
                   setDoomed(view)
                   close()
@@ -73,9 +79,11 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
       </Popover>
       {wasOpened && (
         <Suspense>
+          <EditView view={edited} onClose={() => setEdited(null)} onRefused={setEdited} />
           <DeleteView
             view={doomed}
             onClose={() => setDoomed(null)}
+            onRefused={setDoomed}
             onDeleted={(id) => id === viewId && change({ view: null }, { replace: true })}
           />
         </Suspense>
@@ -87,9 +95,15 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
 const MADE_ELSEWHERE =
   'It was made by another version of the service. Filter for it again and save that.'
 
-type LineProps = { view: View; isCurrent: boolean; onRun: () => void; onDelete: () => void }
+type LineProps = {
+  view: View
+  isCurrent: boolean
+  onRun: () => void
+  onEdit: () => void
+  onDelete: () => void
+}
 
-function ViewLine({ view, isCurrent, onRun, onDelete }: LineProps) {
+function ViewLine({ view, isCurrent, onRun, onEdit, onDelete }: LineProps) {
   const { name, visibility, owner, isUsable, mayChange } = view
   const whose =
     visibility === 'PRIVATE' ? 'private' : `shared by ${owner?.email ?? 'a former member'}`
@@ -109,19 +123,30 @@ function ViewLine({ view, isCurrent, onRun, onDelete }: LineProps) {
         </button>
       </Refused>
       {mayChange && (
-        <ActionIcon
-          variant="subtle"
-          color="gray"
-          size="sm"
-          aria-label={`Delete the view ${name}`}
-          onClick={({ currentTarget }) => {
-            focusOpener(currentTarget)
-            onDelete()
-          }}
-        >
-          <Icon name="trash" size={13} />
-        </ActionIcon>
+        <>
+          <LineButton icon="edit" label={`Change the view ${name}`} onPress={onEdit} />
+          <LineButton icon="trash" label={`Delete the view ${name}`} onPress={onDelete} />
+        </>
       )}
     </div>
+  )
+}
+
+type LineButtonProps = { icon: 'edit' | 'trash'; label: string; onPress: () => void }
+
+function LineButton({ icon, label, onPress }: LineButtonProps) {
+  return (
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      size="sm"
+      aria-label={label}
+      onClick={({ currentTarget }) => {
+        focusOpener(currentTarget)
+        onPress()
+      }}
+    >
+      <Icon name={icon} size={13} />
+    </ActionIcon>
   )
 }

@@ -17,16 +17,18 @@ export type View =
   paths['/dashboard/explorer/views']['get']['responses'][200]['content']['application/json']['views'][number]
 export type ViewQuery = View['query']
 
+export const VIEWS_KEY = ['views'] as const
+
 export function useViews() {
   return useQuery({
-    queryKey: ['views'],
+    queryKey: VIEWS_KEY,
     queryFn: async () => (await unwrap(client.GET('/dashboard/explorer/views'))).views,
     staleTime: 30_000,
   })
 }
 
 export async function refreshViews(): Promise<void> {
-  await queryClient.invalidateQueries({ queryKey: ['views'] })
+  await queryClient.invalidateQueries({ queryKey: VIEWS_KEY })
 }
 
 /** What a view keeps of the address: all but the live switch and the open event. */

@@ -1,0 +1,28 @@
+import { Radio, Stack } from '@mantine/core'
+import type { View } from './views.ts'
+
+type VisibilityProps = {
+  visibility: View['visibility']
+  onChange: (visibility: View['visibility']) => void
+  /** Null: all workspaces. */
+  workspaceName: string | null
+}
+
+export function ViewVisibility({ visibility, onChange, workspaceName }: VisibilityProps) {
+  return (
+    <Radio.Group
+      label="Who sees it"
+      value={visibility}
+      onChange={(value) => onChange(value === 'WORKSPACE' ? 'WORKSPACE' : 'PRIVATE')}
+    >
+      <Stack gap="xs" mt={6}>
+        <Radio value="PRIVATE" label="Only you" />
+        <Radio
+          value="WORKSPACE"
+          label={workspaceName === null ? 'Every member' : `Everybody who sees ${workspaceName}`}
+          description="Each sees the events of the workspaces that are open to them."
+        />
+      </Stack>
+    </Radio.Group>
+  )
+}

@@ -1,0 +1,90 @@
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { expect, startDashboard } from './dashboard.ts'
+import { holdAnswers } from './held-answers.ts'
+
+const { annals, open, promise } = await startDashboard()
+
+promise('a new name shows before the service has answered, and stays', async () => {
+  const company = await annals.found()
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.goto('/app/company/workspaces')
+  const answers = await holdAnswers(page, 'PATCH', `/dashboard/workspaces/${company.workspace.id}`)
+  await page.getByRole('button', { name: 'Rename Production' }).click()
+  await page.getByRole('dialog').getByLabel('Name').fill('Live')
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('region', { name: 'Live' })).toBeVisible()
+  await expect(page.getByRole('dialog')).toHaveCount(0)
+  expect(answers.askedFor()).toBe(1)
+  answers.release()
+  await page.waitForLoadState('networkidle')
+  await page.reload()
+  await expect(page.getByRole('region', { name: 'Live' })).toBeVisible()
+})
+
+promise('a new name that the service refuses is taken back, with the reason', async () => {
+  const company = await annals.found()
+  const owner = await signInAs(annals, company, 'OWNER', [company.workspace.id])
+  const page = await open({ member: owner })
+  await page.goto('/app/company/workspaces')
+  const answers = await holdAnswers(page, 'PATCH', `/dashboard/workspaces/${company.workspace.id}`)
+  await page.getByRole('button', { name: 'Rename Production' }).click()
+  await page.getByRole('dialog').getByLabel('Name').fill('Live')
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('region', { name: 'Live' })).toBeVisible()
+  await annals.app.database.db
+    .updateTable('app_user')
+    .set({ role: 'VIEWER' })
+    .where('id', '=', owner.userId)
+    .execute()
+  answers.release()
+  await expect(page.getByRole('region', { name: 'Production' }).getByRole('alert')).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Live' })).toHaveCount(0)
+})
+
+promise('a view is renamed and shared at once, and one that is gone says so', async () => {
+  const company = await annals.found()
+  const owner = await signInAs(annals, company, 'OWNER')
+  const body = { name: 'Logins', visibility: 'PRIVATE', query: {}, workspaceId: null }
+  const { json } = await owner.call('POST', '/dashboard/explorer/views', { body })
+  const path = `/dashboard/explorer/views/${String(json['id'])}`
+  const page = await open({ member: owner })
+  await page.goto('/app/explorer')
+  const answers = await holdAnswers(page, 'PATCH', path)
+  const menu = page.getByRole('dialog', { name: 'Views' })
+  await page.getByRole('button', { name: 'Views' }).click()
+  await menu.getByRole('button', { name: 'Change the view Logins' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Change a view' })
+  await dialog.getByLabel('Name').fill('Sign-ins')
+  await dialog.getByLabel('Every member').check()
+  await page.keyboard.press('Enter')
+  await expect(dialog).toHaveCount(0)
+  await page.getByRole('button', { name: 'Views' }).click()
+  await expect(menu.getByRole('button', { name: /^Sign-ins shared by/ })).toBeVisible()
+  answers.release()
+  await expect
+    .poll(async () => (await owner.call('GET', '/dashboard/explorer/views')).json)
+    .toMatchObject({ views: [{ name: 'Sign-ins', visibility: 'WORKSPACE' }] })
+
+  expect((await owner.call('DELETE', path)).status).toBe(204)
+  await menu.getByRole('button', { name: 'Delete the view Sign-ins' }).click()
+  const question = page.getByRole('dialog', { name: 'Delete the view Sign-ins?' })
+  await question.getByLabel('Type Sign-ins to go on').fill('Sign-ins')
+  await page.keyboard.press('Enter')
+  await expect(question.getByRole('alert')).toBeVisible()
+})
+
+promise('a session is ended after a question only', async () => {
+  const company = await annals.found()
+  const owner = await signInAs(annals, company, 'OWNER')
+  const page = await open({ member: owner })
+  await page.goto('/app/account')
+  await page.getByRole('button', { name: /^Sign out here/ }).click()
+  const question = page.getByRole('dialog', { name: 'Sign out here' })
+  await expect(question).toContainText('You can sign in again with your password.')
+  await question.getByRole('button', { name: 'Keep it' }).click()
+  expect((await owner.call('GET', '/dashboard/session')).status).toBe(200)
+  await page.getByRole('button', { name: /^Sign out here/ }).click()
+  await question.getByRole('button', { name: 'Sign out', exact: true }).click()
+  await expect(page.getByLabel('E-mail')).toBeVisible()
+  expect((await owner.call('GET', '/dashboard/session')).status).toBe(401)
+})
