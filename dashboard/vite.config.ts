@@ -19,8 +19,15 @@ const SHARED_BYTES_MIN = 10_000
  * What no page shows at first sight, or the explorer never. By itself the bundler puts what is small and
  * shared into one file with it, and the explorer would load 12 kB of dialogs for the sake of a hook.
  */
-const BEHIND_A_CLICK =
-  /[\\/](Modal|ModalBase|Tabs|TextInput|react-remove-scroll(-bar)?|use-sidecar|use-callback-ref|react-style-singleton)[\\/]|[\\/]parts[\\/](NameDialog|ConfirmDialog|SecretBox|NoAccess)\./
+const BEHIND_A_CLICK = new RegExp(
+  [
+    String.raw`[\\/](Modal|ModalBase|Radio|Tabs|TextInput)[\\/]`,
+    String.raw`[\\/]styles[\\/](Modal|ModalBase|Radio\w*|Tabs)\.css`,
+    String.raw`[\\/](react-remove-scroll(-bar)?|use-sidecar|use-callback-ref|react-style-singleton)[\\/]`,
+    String.raw`[\\/]parts[\\/](BusyButton|MoreButton|use-optimistic|NameDialog|ConfirmDialog|SecretBox|NoAccess|Rows)\.`,
+    String.raw`[\\/]explorer[\\/]ViewVisibility\.`,
+  ].join('|'),
+)
 
 // oxlint-disable-next-line import/no-default-export -- Vite asks for it
 export default defineConfig({

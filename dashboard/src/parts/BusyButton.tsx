@@ -1,5 +1,6 @@
 import { Button, type ButtonProps } from '@mantine/core'
-import type { ComponentProps, MouseEvent } from 'react'
+import type { ComponentProps } from 'react'
+import { ignorePress } from './ignore-press.ts'
 
 type BusyProps = ButtonProps &
   Omit<ComponentProps<'button'>, keyof ButtonProps> & {
@@ -22,7 +23,7 @@ export function BusyButton({ isBusy, disabled = false, onClick, ...others }: Bus
       {...others}
       disabled={disabled}
       loading={isBusy}
-      onClick={isHeld ? ignore : onClick}
+      onClick={isHeld ? ignorePress : onClick}
     />
   )
 }
@@ -30,10 +31,4 @@ export function BusyButton({ isBusy, disabled = false, onClick, ...others }: Bus
 /** Leaves out the attribute that Mantine sets on whatever loads. */
 function FocusableButton(props: ComponentProps<'button'>) {
   return <button {...props} disabled={undefined} />
-}
-
-/** Of a form's button as well: Enter in a field presses that one. Nor is what it lies on pressed. */
-export function ignore(event: MouseEvent): void {
-  event.preventDefault()
-  event.stopPropagation()
 }

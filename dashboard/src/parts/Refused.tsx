@@ -1,5 +1,5 @@
 import { cloneElement, type MouseEvent, type ReactElement, useId } from 'react'
-import { ignore } from './BusyButton.tsx'
+import { ignorePress } from './ignore-press.ts'
 import { WithReason } from './WithReason.tsx'
 
 /** A button, or what is pressed like one. */
@@ -30,7 +30,7 @@ export function Refused({
     'data-disabled': true,
     'aria-disabled': true,
     'aria-describedby': id,
-    onClick: ignore,
+    onClick: ignorePress,
   }
   return (
     <WithReason reason={reason} id={id}>

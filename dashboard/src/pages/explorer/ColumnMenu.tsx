@@ -1,6 +1,7 @@
-import { ActionIcon, Checkbox, Popover, Stack } from '@mantine/core'
+import { ActionIcon, Popover, Stack } from '@mantine/core'
 import { Icon } from '../../parts/Icon.tsx'
 import { COLUMN_NAMES, type ColumnName, COLUMNS } from './columns.ts'
+import classes from './EventList.module.css'
 import type { Change } from './use-explorer.ts'
 
 /** Which columns there are; the address keeps it. */
@@ -27,13 +28,14 @@ export function ColumnMenu({
       <Popover.Dropdown aria-label="Columns">
         <Stack gap={6}>
           {COLUMN_NAMES.map((name) => (
-            <Checkbox
-              key={name}
-              size="xs"
-              label={COLUMNS[name].label}
-              checked={columns.includes(name)}
-              onChange={(event) => toggle(name, event.currentTarget.checked)}
-            />
+            <label className={classes.column} key={name}>
+              <input
+                type="checkbox"
+                checked={columns.includes(name)}
+                onChange={(event) => toggle(name, event.currentTarget.checked)}
+              />
+              {COLUMNS[name].label}
+            </label>
           ))}
         </Stack>
       </Popover.Dropdown>
