@@ -6,6 +6,7 @@ import { queryClient } from '../../api/query-client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
+import { addressFault } from './address-fault.ts'
 import { SECRET_KEPT } from './delivery-words.ts'
 import { useSigned } from '../../shell/session-context.tsx'
 
@@ -62,8 +63,9 @@ function CreateForm({ onClose }: { onClose: () => void }) {
       <Stack>
         <SecretBox label="Signing secret" secret={create.data.secret} keptAs={SECRET_KEPT}>
           <Text size="sm">
-            Your receiver computes HMAC-SHA-256 over the raw body with it and compares with
-            x-service-signature.
+            Your receiver computes HMAC-SHA-256 over the raw body and compares with
+            x-service-signature. The key is the whole text
+            {create.data.secret.startsWith('whsec_') && ', whsec_ included'}.
           </Text>
         </SecretBox>
         <Group justify="flex-end">
@@ -88,6 +90,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           data-autofocus
           value={url}
           onChange={(event) => setUrl(event.currentTarget.value)}
+          error={addressFault(create.error)}
         />
         <Select
           label="Workspace"
@@ -122,7 +125,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           value={customSecret}
           onChange={(event) => setCustomSecret(event.currentTarget.value)}
         />
-        <ErrorBox error={create.error} />
+        {addressFault(create.error) === null && <ErrorBox error={create.error} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

@@ -9,6 +9,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { ENABLE_FIRST } from './delivery-words.ts'
 import classes from './WebhookActions.module.css'
+import { TestOutcome } from './TestOutcome.tsx'
 import type { Webhook } from './webhook-types.ts'
 
 export function refreshWebhook(webhookId: string): Promise<unknown> {
@@ -42,7 +43,13 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
   return (
     <>
       <Text size="xs" className={`soft ${classes.said}`} role="status">
-        {test.isSuccess && 'A test is on its way.'}
+        {test.data && (
+          <TestOutcome
+            webhookId={id}
+            deliveryId={test.data.deliveryId}
+            onEnd={() => void refreshWebhook(id)}
+          />
+        )}
       </Text>
       <Gate
         permission="webhooks.manage"

@@ -15,6 +15,8 @@ import { useHealth, WebhookState } from './WebhookRow.tsx'
 import { WebhookSettings } from './WebhookSettings.tsx'
 
 const route = getRouteApi('/shell/app/webhooks/$webhookId')
+/** As often as its list of deliveries, so that the numbers above are those of the list. */
+const REFRESH_MS = 5_000
 
 /** One webhook: what it sent and what came back. */
 export function WebhookPage() {
@@ -25,9 +27,9 @@ export function WebhookPage() {
     queryKey: ['webhook', webhookId],
     queryFn: () =>
       unwrap(client.GET('/dashboard/webhooks/{webhookId}', { params: { path: { webhookId } } })),
-    refetchInterval: 5_000,
+    refetchInterval: REFRESH_MS,
   })
-  const health = useHealth(webhookId)
+  const health = useHealth(webhookId, REFRESH_MS)
   if (!webhook.data) {
     return webhook.error ? (
       <ErrorBox error={webhook.error} onRetry={webhook.refetch} />
@@ -48,9 +50,9 @@ export function WebhookPage() {
         </Text>
         {health.data && <HealthBars hours={health.data.hours} />}
         <Text size="sm" className="soft numeric">
-          {successRate !== null && `${Math.floor(successRate * 1_000) / 10} % taken · `}
+          {successRate !== null && `${Math.floor(successRate * 1_000) / 10} % delivered · `}
           {medianMs !== null && p95Ms !== null
-            ? `half within ${formatDuration(medianMs)}, 95 % within ${formatDuration(p95Ms)} · `
+            ? `median ${formatDuration(medianMs)} · 95 % within ${formatDuration(p95Ms)} · `
             : ''}
           {open} open
         </Text>

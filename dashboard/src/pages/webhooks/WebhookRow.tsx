@@ -9,14 +9,14 @@ import { HealthBars } from './HealthBars.tsx'
 import type { Webhook } from './webhook-types.ts'
 import classes from './WebhookRow.module.css'
 
-export function useHealth(webhookId: string) {
+export function useHealth(webhookId: string, refreshMs = 10_000) {
   return useQuery({
     queryKey: ['webhook-health', webhookId],
     queryFn: () =>
       unwrap(
         client.GET('/dashboard/webhooks/{webhookId}/health', { params: { path: { webhookId } } }),
       ),
-    refetchInterval: 10_000,
+    refetchInterval: refreshMs,
   })
 }
 
@@ -24,6 +24,7 @@ export function WebhookRow({ webhook }: { webhook: Webhook }) {
   const { session } = useSigned()
   const health = useHealth(webhook.id)
   const workspace = session.workspaces.find(({ id }) => id === webhook.workspaceId)
+  const isNew = webhook.lastSuccessAt === null && webhook.lastFailureAt === null
   const { successRate = null, p95Ms = null } = health.data ?? {}
   return (
     <Link to="/app/webhooks/$webhookId" params={{ webhookId: webhook.id }} className={classes.row}>
@@ -41,8 +42,10 @@ export function WebhookRow({ webhook }: { webhook: Webhook }) {
       </Text>
       <Text size="xs" className="soft numeric">
         {successRate === null
-          ? 'Nothing sent in a day'
-          : `${Math.floor(successRate * 1_000) / 10} % taken`}
+          ? isNew
+            ? 'Nothing sent yet'
+            : 'Nothing sent in a day'
+          : `${Math.floor(successRate * 1_000) / 10} % delivered`}
         <br />
         {p95Ms === null ? ' ' : `95 % within ${formatDuration(p95Ms)}`}
       </Text>

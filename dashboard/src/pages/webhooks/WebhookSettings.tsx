@@ -10,6 +10,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
+import { addressFault } from './address-fault.ts'
 import { SECRET_KEPT } from './delivery-words.ts'
 import type { Webhook } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
@@ -52,8 +53,9 @@ function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
           description="Counts for every attempt from now on, also of deliveries that wait."
           value={value}
           onChange={(event) => setValue(event.currentTarget.value)}
+          error={addressFault(save.error)}
         />
-        <ErrorBox error={save.error} />
+        {addressFault(save.error) === null && <ErrorBox error={save.error} />}
         <Group>
           <Gate permission="webhooks.manage" what="change webhooks">
             <BusyButton type="submit" size="xs" disabled={value === url} isBusy={save.isPending}>

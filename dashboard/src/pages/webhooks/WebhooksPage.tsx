@@ -15,7 +15,8 @@ import { WebhookRow } from './WebhookRow.tsx'
 
 /** Each webhook with its health at a glance. */
 export function WebhooksPage() {
-  const { workspace } = useSigned()
+  const { workspace, may } = useSigned()
+  const mayCreate = may('webhooks.manage')
   const [isCreating, setCreating] = useState(false)
   const query = workspace ? { workspaceId: workspace.id } : {}
   const list = useQuery({
@@ -29,13 +30,14 @@ export function WebhooksPage() {
     company?.plan.hasWebhooks === false
       ? `The plan ${company.plan.name} has no webhooks; they begin with PRO.`
       : null
+  const newButton = <NewButton planReason={planReason} onClick={() => setCreating(true)} />
   return (
     <>
       <PageHeader
         title="Webhooks"
         about="Each event is sent to your address within moments of its commit, signed, and retried until it is taken."
       >
-        <NewButton planReason={planReason} onClick={() => setCreating(true)} />
+        {webhooks.length > 0 && newButton}
       </PageHeader>
       {planReason !== null && (
         <Alert color="yellow" variant="light" mb="md" title={planReason}>
@@ -53,11 +55,11 @@ export function WebhooksPage() {
       {list.data && webhooks.length === 0 && (
         <EmptyState icon="webhook" title="No webhooks yet">
           <Text size="sm" className="soft" ta="center" maw={460}>
-            A webhook is an address of yours that gets a POST for every event. To try it without a
-            server of your own, run this receiver and give its address.
+            A webhook is an address of yours that gets a POST for every event.
+            {!mayCreate && ' Owners and admins create them.'}
           </Text>
-          <NewButton planReason={planReason} onClick={() => setCreating(true)} />
-          <LocalReceiver />
+          {mayCreate && newButton}
+          {mayCreate && planReason === null && <LocalReceiver />}
         </EmptyState>
       )}
       <CreateWebhook isOpen={isCreating} onClose={() => setCreating(false)} />

@@ -1,0 +1,50 @@
+import { useQuery } from '@tanstack/react-query'
+import { useEffect } from 'react'
+import { client, unwrap } from '../../api/client.ts'
+import { answerWords } from './delivery-words.ts'
+import type { DeliveryDetail } from './webhook-types.ts'
+
+const LOOK_MS = 500
+/** A minute: by then the list below says more. */
+const LOOKS_MAX = 120
+
+/** What became of a test, as soon as its first attempt has ended. */
+export function TestOutcome({
+  webhookId,
+  deliveryId,
+  onEnd,
+}: {
+  webhookId: string
+  deliveryId: string
+  /** What else shows deliveries is behind now. */
+  onEnd: () => void
+}) {
+  const { data: delivery } = useQuery({
+    queryKey: ['test-delivery', webhookId, deliveryId],
+    queryFn: () => {
+      const params = { path: { webhookId, deliveryId } }
+      return unwrap(
+        client.GET('/dashboard/webhooks/{webhookId}/deliveries/{deliveryId}', { params }),
+      )
+    },
+    refetchInterval: ({ state }) =>
+      hasEnded(state.data) || state.dataUpdateCount >= LOOKS_MAX ? false : LOOK_MS,
+  })
+  const isOver = hasEnded(delivery)
+  useEffect(() => {
+    if (isOver) onEnd()
+    // Once for each test, not for each drawing.
+  }, [isOver, deliveryId])
+  return delivery && isOver ? outcomeWords(delivery) : 'A test is on its way.'
+}
+
+function hasEnded(delivery: DeliveryDetail | undefined): boolean {
+  return delivery !== undefined && delivery.status !== 'PENDING' && delivery.status !== 'SENDING'
+}
+
+function outcomeWords(delivery: DeliveryDetail): string {
+  const answer = answerWords(delivery)
+  const what = answer === null ? '' : `, ${answer}`
+  if (delivery.status === 'SUCCEEDED') return `Test delivered${what}.`
+  return `Test failed${what}.${delivery.status === 'RETRY_SCHEDULED' ? ' It will be retried.' : ''}`
+}

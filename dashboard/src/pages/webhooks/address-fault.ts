@@ -1,0 +1,12 @@
+import { ApiError } from '../../api/client.ts'
+
+/** What the service has against an address, to be read at its field; null: it is not about the address. */
+export function addressFault(error: Error | null): string | null {
+  if (!(error instanceof ApiError)) return null
+  const message = error.details.find(({ path }) => path === '/url')?.message
+  if (message === undefined) return null
+  if (message === 'must be https') {
+    return 'The address must begin with https://, unless the service was started with ANNALS_WEBHOOK_DESTINATIONS=any.'
+  }
+  return `The address ${message}.`
+}
