@@ -1,4 +1,5 @@
 import { Alert, Button, Code, CopyButton, Group, Stack, Text } from '@mantine/core'
+import { useSecretShown } from './SecretDialog.tsx'
 
 /** A secret that is shown once, with what it is good for. */
 export function SecretBox({
@@ -13,6 +14,7 @@ export function SecretBox({
   keptAs?: string
   children?: React.ReactNode
 }) {
+  useSecretShown()
   return (
     <Alert color="yellow" variant="light" title={`${label}: copy it now, it is not shown again`}>
       <Stack gap="xs">

@@ -23,11 +23,18 @@ promise(
     const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
     await page.goto('/app/webhooks')
     await expect(page.getByText('No webhooks yet')).toBeVisible()
-    await page.getByRole('button', { name: 'New webhook' }).first().click()
+    await page.getByRole('button', { name: 'New webhook' }).click()
     const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Address').fill('ftp://example.com')
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    await expect(dialog.getByLabel('Address')).toHaveAccessibleDescription(
+      /The address must be http or https\./,
+    )
     await dialog.getByLabel('Address').fill(receiver.url)
     await dialog.getByRole('button', { name: 'Create' }).click()
     const secret = await dialog.getByTestId('secret').innerText()
+    await page.keyboard.press('Escape')
+    await expect(dialog.getByText('The key is the whole text, whsec_ included.')).toBeVisible()
     await dialog.getByRole('button', { name: 'I have copied it' }).click()
 
     await send(company.workspaceKey, 'invoice.paid')
@@ -108,3 +115,33 @@ promise(
     await expect(test).toBeEnabled()
   },
 )
+
+promise('a test says how it ended, and the numbers above the list follow', async () => {
+  await using receiver = await startReceiver()
+  const company = await annals.found()
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const made = await admin.call('POST', '/dashboard/webhooks', {
+    body: { workspaceId: company.workspace.id, url: receiver.url },
+  })
+  const page = await open({ member: admin })
+  await page.goto('/app/webhooks')
+  await expect(page.getByRole('link', { name: receiver.url })).toContainText('Nothing sent yet')
+  await page.goto(`/app/webhooks/${made.json.id}`)
+  await page.getByRole('button', { name: 'Send a test' }).click()
+  await expect(page.getByText('Test delivered, 200.')).toBeVisible()
+  await expect(page.getByText(/100 % delivered · median/)).toBeVisible()
+  receiver.answer({ status: 400 })
+  await page.getByRole('button', { name: 'Send a test' }).click()
+  await expect(page.getByText(/Test failed, 400\./)).toBeVisible()
+})
+
+promise('whoever may not create webhooks is told who does, without a recipe', async () => {
+  const company = await annals.found()
+  const page = await open({
+    member: await signInAs(annals, company, 'ANALYST', [company.workspace.id]),
+  })
+  await page.goto('/app/webhooks')
+  await expect(page.getByText('Owners and admins create them.')).toBeVisible()
+  await expect(page.getByRole('button', { name: 'New webhook' })).toHaveCount(0)
+  await expect(page.getByText('npm start')).toHaveCount(0)
+})

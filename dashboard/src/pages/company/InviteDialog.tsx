@@ -1,10 +1,11 @@
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
+import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { isComplete, sentGrant } from './grant.ts'
@@ -15,17 +16,9 @@ type InviteProps = { isOpen: boolean; onClose: () => void }
 
 export function InviteDialog({ isOpen, onClose }: InviteProps) {
   return (
-    <Modal
-      opened={isOpen}
-      onClose={onClose}
-      title="Invite somebody"
-      size="lg"
-      centered
-      // The link is shown once and must not go by a click beside it.
-      closeOnClickOutside={false}
-    >
-      {isOpen && <InviteForm onClose={onClose} />}
-    </Modal>
+    <SecretDialog isOpen={isOpen} onClose={onClose} title="Invite somebody">
+      <InviteForm onClose={onClose} />
+    </SecretDialog>
   )
 }
 

@@ -1,9 +1,10 @@
-import { Button, Group, Modal, Stack, Text } from '@mantine/core'
+import { Button, Group, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
+import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import type { Member } from './members.ts'
 
@@ -11,17 +12,11 @@ type ResetProps = { member: Member; isOpen: boolean; onClose: () => void }
 
 /** For somebody who has lost the password. */
 export function ResetLink(props: ResetProps) {
+  const { member, isOpen, onClose } = props
   return (
-    <Modal
-      opened={props.isOpen}
-      onClose={props.onClose}
-      title={`A new password for ${props.member.email}`}
-      size="lg"
-      centered
-      closeOnClickOutside={false}
-    >
-      {props.isOpen && <ResetForm {...props} />}
-    </Modal>
+    <SecretDialog isOpen={isOpen} onClose={onClose} title={`A new password for ${member.email}`}>
+      <ResetForm {...props} />
+    </SecretDialog>
   )
 }
 

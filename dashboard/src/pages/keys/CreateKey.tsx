@@ -1,9 +1,10 @@
-import { Button, Group, Modal, Radio, Select, Stack, TextInput } from '@mantine/core'
+import { Button, Group, Radio, Select, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { EXPIRY_PRESETS, type ExpiryPreset, expiryOf } from './expiry.ts'
 import { type KeyScope, refreshKeys } from './keys.ts'
@@ -13,17 +14,9 @@ type CreateProps = { isOpen: boolean; onClose: () => void }
 
 export function CreateKey({ isOpen, onClose }: CreateProps) {
   return (
-    <Modal
-      opened={isOpen}
-      onClose={onClose}
-      title="Create a key"
-      size="lg"
-      centered
-      // What is shown once must not go by a click beside it.
-      closeOnClickOutside={false}
-    >
-      {isOpen && <CreateForm onClose={onClose} />}
-    </Modal>
+    <SecretDialog isOpen={isOpen} onClose={onClose} title="Create a key">
+      <CreateForm onClose={onClose} />
+    </SecretDialog>
   )
 }
 

@@ -8,14 +8,13 @@ import { useRefusal } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { MenuChoice } from '../../parts/MenuChoice.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
-import { isWorking, type Key, refreshKeys } from './keys.ts'
-import { RotateKey } from './RotateKey.tsx'
+import { isWorking, type Key, refreshKeys, STATUS_WORDS } from './keys.ts'
 
 const route = getRouteApi('/shell/app/keys')
-type Dialog = 'rename' | 'rotate' | 'revoke'
+type Dialog = 'rename' | 'revoke'
 
 /** What can be done with one key. A key that ended can only be asked about, or renamed. */
-export function KeyActions({ apiKey }: { apiKey: Key }) {
+export function KeyActions({ apiKey, onRotate }: { apiKey: Key; onRotate: () => void }) {
   const navigate = route.useNavigate()
   const [dialog, setDialog] = useState<Dialog | null>(null)
   const refusal = useRefusal('keys.manage', 'change keys')
@@ -35,10 +34,7 @@ export function KeyActions({ apiKey }: { apiKey: Key }) {
           <MenuChoice reason={refusal} onClick={() => setDialog('rename')}>
             Rename
           </MenuChoice>
-          <MenuChoice
-            reason={refusal ?? rotationRefusal(apiKey)}
-            onClick={() => setDialog('rotate')}
-          >
+          <MenuChoice reason={refusal ?? rotationRefusal(apiKey)} onClick={onRotate}>
             Rotate
           </MenuChoice>
           <MenuChoice
@@ -51,7 +47,6 @@ export function KeyActions({ apiKey }: { apiKey: Key }) {
         </Menu.Dropdown>
       </Menu>
       <RenameKey apiKey={apiKey} isOpen={dialog === 'rename'} onClose={close} />
-      <RotateKey apiKey={apiKey} isOpen={dialog === 'rotate'} onClose={close} />
       <RevokeKey apiKey={apiKey} isOpen={dialog === 'revoke'} onClose={close} />
     </>
   )
@@ -83,7 +78,7 @@ function RenameKey({ apiKey: { id, name }, isOpen, onClose }: DialogProps) {
   )
 }
 
-function RevokeKey({ apiKey: { id, name }, isOpen, onClose }: DialogProps) {
+function RevokeKey({ apiKey: { id, name, prefix, status }, isOpen, onClose }: DialogProps) {
   const revoke = useMutation({
     mutationFn: () =>
       unwrap(client.POST('/dashboard/keys/{keyId}/revoke', { params: { path: { keyId: id } } })),
@@ -97,7 +92,7 @@ function RevokeKey({ apiKey: { id, name }, isOpen, onClose }: DialogProps) {
       isOpen={isOpen}
       onClose={onClose}
       title="Revoke a key"
-      consequence="Within two seconds every call with this key is refused, for good. Programs that still use it stop. To change over without a gap, rotate it instead."
+      consequence={`This ends ${prefix}… (${STATUS_WORDS[status].toLowerCase()}). Within two seconds every call with it is refused, for good. Programs that still use it stop. ${status === 'ROTATING' ? 'The key that replaces it works on.' : 'To change over without a gap, rotate it instead.'}`}
       name={name}
       action="Revoke"
       isBusy={revoke.isPending}

@@ -1,44 +1,49 @@
 import { List, Popover, Text, UnstyledButton } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
+import rows from '../../parts/Rows.module.css'
 import { StatusText, type Tone } from '../../parts/StatusText.tsx'
 import type { Key } from './keys.ts'
 
-/** The score, and on hover or a click what it lost points for. */
+/** The score and the first reason for it; on hover or a click all that it lost points for. */
 export function KeyHealth({ apiKey: { health, name } }: { apiKey: Key }) {
   const [isOpen, open] = useDisclosure(false)
   if (health === null) return <span className="soft">–</span>
   const { score, deductions } = health
+  const [first] = deductions
   return (
-    <Popover opened={isOpen} onChange={open.set} width={280} position="bottom-start" shadow="md">
-      <Popover.Target>
-        <UnstyledButton
-          fz="sm"
-          className="numeric"
-          onClick={open.open}
-          onMouseEnter={open.open}
-          onMouseLeave={open.close}
-          aria-label={`Health of ${name}: ${score} of 100, why?`}
-        >
-          <StatusText tone={toneOf(score)}>{`${score}`}</StatusText>
-        </UnstyledButton>
-      </Popover.Target>
-      <Popover.Dropdown>
-        <Text size="sm" fw={600} mb={4}>
-          Health {score} of 100
-        </Text>
-        {deductions.length === 0 ? (
-          <Text size="sm">Nothing to mend.</Text>
-        ) : (
-          <List size="sm" listStyleType="none" spacing={2}>
-            {deductions.map(({ points, reason }) => (
-              <List.Item key={reason}>
-                <span className="numeric soft">−{points}</span> {reason}
-              </List.Item>
-            ))}
-          </List>
-        )}
-      </Popover.Dropdown>
-    </Popover>
+    <>
+      <Popover opened={isOpen} onChange={open.set} width={280} position="bottom-start" shadow="md">
+        <Popover.Target>
+          <UnstyledButton
+            fz="sm"
+            className="numeric"
+            onClick={open.open}
+            onMouseEnter={open.open}
+            onMouseLeave={open.close}
+            aria-label={`Health of ${name}: ${score} of 100, why?`}
+          >
+            <StatusText tone={toneOf(score)}>{`${score}`}</StatusText>
+          </UnstyledButton>
+        </Popover.Target>
+        <Popover.Dropdown>
+          <Text size="sm" fw={600} mb={4}>
+            Health {score} of 100
+          </Text>
+          {deductions.length === 0 ? (
+            <Text size="sm">Nothing to mend.</Text>
+          ) : (
+            <List size="sm" listStyleType="none" spacing={2}>
+              {deductions.map(({ points, reason }) => (
+                <List.Item key={reason}>
+                  <span className="numeric soft">−{points}</span> {reason}
+                </List.Item>
+              ))}
+            </List>
+          )}
+        </Popover.Dropdown>
+      </Popover>
+      {first && <span className={rows.second}>{first.reason}</span>}
+    </>
   )
 }
 

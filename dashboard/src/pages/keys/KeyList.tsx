@@ -6,13 +6,16 @@ import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
 import { MoreButton } from '../../parts/MoreButton.tsx'
 import rows from '../../parts/Rows.module.css'
+import classes from './KeyList.module.css'
 import { KeyRow } from './KeyRow.tsx'
 import { isWorking, type Key, useKeys } from './keys.ts'
 import { useKeysWorkspace } from './use-keys-workspace.ts'
 
 const route = getRouteApi('/shell/app/keys')
 
-export function KeyList({ onCreate }: { onCreate: () => void }) {
+type ListProps = { onCreate: () => void; onRotate: (key: Key) => void }
+
+export function KeyList({ onCreate, onRotate }: ListProps) {
   const workspace = useKeysWorkspace()
   const { ended: hasEnded = false } = route.useSearch()
   const navigate = route.useNavigate()
@@ -52,13 +55,13 @@ export function KeyList({ onCreate }: { onCreate: () => void }) {
           }
         />
       </Group>
-      <KeyTable keys={shown} />
+      <KeyTable keys={shown} onRotate={onRotate} />
       <MoreButton pages={pages}>Show older keys</MoreButton>
     </>
   )
 }
 
-function KeyTable({ keys }: { keys: readonly Key[] }) {
+function KeyTable({ keys, onRotate }: Pick<ListProps, 'onRotate'> & { keys: readonly Key[] }) {
   if (keys.length === 0) {
     return (
       <Text size="sm" className="soft" py="lg">
@@ -67,7 +70,7 @@ function KeyTable({ keys }: { keys: readonly Key[] }) {
     )
   }
   return (
-    <table className={rows.table} aria-label="Keys">
+    <table className={`${rows.table} ${classes.keys}`} aria-label="Keys">
       <thead>
         <tr>
           <th scope="col">Name</th>
@@ -83,7 +86,7 @@ function KeyTable({ keys }: { keys: readonly Key[] }) {
       </thead>
       <tbody>
         {keys.map((key) => (
-          <KeyRow apiKey={key} key={key.id} />
+          <KeyRow apiKey={key} key={key.id} onRotate={onRotate} />
         ))}
       </tbody>
     </table>

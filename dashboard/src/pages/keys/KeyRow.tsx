@@ -4,10 +4,11 @@ import { TimeText } from '../../parts/TimeText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { KeyActions } from './KeyActions.tsx'
 import { KeyHealth } from './KeyHealth.tsx'
-import { isWorking, type Key } from './keys.ts'
+import { endOf, isWorking, type Key, STATUS_WORDS } from './keys.ts'
 
-export function KeyRow({ apiKey }: { apiKey: Key }) {
+export function KeyRow({ apiKey, onRotate }: { apiKey: Key; onRotate: (key: Key) => void }) {
   const { session } = useSigned()
+  const end = endOf(apiKey)
   const workspace = session.workspaces.find(({ id }) => id === apiKey.workspaceId)
   return (
     <tr className={isWorking(apiKey) ? undefined : rows.ended}>
@@ -24,20 +25,24 @@ export function KeyRow({ apiKey }: { apiKey: Key }) {
         </span>
       </td>
       <td>
-        <StatusText tone={TONES[apiKey.status]}>{WORDS[apiKey.status]}</StatusText>
+        <StatusText tone={TONES[apiKey.status]}>{STATUS_WORDS[apiKey.status]}</StatusText>
         <StatusSince apiKey={apiKey} />
       </td>
       <td data-label="Last use">
         <LastUse apiKey={apiKey} />
       </td>
       <td data-label="Expires">
-        {apiKey.expiresAt === null ? 'Never' : <TimeText at={apiKey.expiresAt} style="day" />}
+        {end === null ? (
+          'Never'
+        ) : (
+          <TimeText at={end} style={apiKey.status === 'ROTATING' ? 'clock' : 'day'} />
+        )}
       </td>
       <td data-label="Health">
         <KeyHealth apiKey={apiKey} />
       </td>
       <td className={rows.actions}>
-        <KeyActions apiKey={apiKey} />
+        <KeyActions apiKey={apiKey} onRotate={() => onRotate(apiKey)} />
       </td>
     </tr>
   )
@@ -49,22 +54,8 @@ const TONES: Record<Key['status'], Tone> = {
   EXPIRED: 'neutral',
   REVOKED: 'neutral',
 }
-const WORDS: Record<Key['status'], string> = {
-  ACTIVE: 'Active',
-  ROTATING: 'Being replaced',
-  EXPIRED: 'Expired',
-  REVOKED: 'Revoked',
-}
-
-/** Until when a replaced key works, or when one ended: of both, people ask. */
+/** When one ended: people ask. */
 function StatusSince({ apiKey: { status, graceUntil, revokedAt } }: { apiKey: Key }) {
-  if (status === 'ROTATING' && graceUntil !== null) {
-    return (
-      <span className={rows.second}>
-        works until <TimeText at={graceUntil} style="clock" />
-      </span>
-    )
-  }
   const endedAt = revokedAt ?? graceUntil
   if (status !== 'REVOKED' || endedAt === null) return null
   return (

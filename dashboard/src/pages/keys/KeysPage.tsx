@@ -1,6 +1,7 @@
 import { Button, Tabs } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { getRouteApi } from '@tanstack/react-router'
+import { useState } from 'react'
 import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { NoAccess } from '../../parts/NoAccess.tsx'
@@ -10,7 +11,9 @@ import { AllowlistPanel } from './AllowlistPanel.tsx'
 import { CreateKey } from './CreateKey.tsx'
 import { KeyCheck } from './KeyCheck.tsx'
 import { KeyList } from './KeyList.tsx'
+import type { Key } from './keys.ts'
 import { KEYS_TABS } from './keys-search.ts'
+import { RotateKey } from './RotateKey.tsx'
 
 const route = getRouteApi('/shell/app/keys')
 
@@ -20,6 +23,9 @@ export function KeysPage() {
   const { tab } = route.useSearch()
   const navigate = route.useNavigate()
   const [isCreating, creating] = useDisclosure(false)
+  // Not in its row, which may go with the old key while the new one is still to be copied.
+  const [rotated, setRotated] = useState<Key | null>(null)
+  const [isRotating, rotating] = useDisclosure(false)
   if (!may('keys.read')) {
     return (
       <>
@@ -54,7 +60,13 @@ export function KeysPage() {
           <Tabs.Tab value="allowlist">IP allowlist</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="keys">
-          <KeyList onCreate={creating.open} />
+          <KeyList
+            onCreate={creating.open}
+            onRotate={(key) => {
+              setRotated(key)
+              rotating.open()
+            }}
+          />
         </Tabs.Panel>
         <Tabs.Panel value="check">
           <KeyCheck />
@@ -64,6 +76,7 @@ export function KeysPage() {
         </Tabs.Panel>
       </Tabs>
       <CreateKey isOpen={isCreating} onClose={creating.close} />
+      {rotated && <RotateKey apiKey={rotated} isOpen={isRotating} onClose={rotating.close} />}
     </>
   )
 }

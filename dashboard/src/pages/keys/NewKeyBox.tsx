@@ -4,15 +4,33 @@ import { SecretBox } from '../../parts/SecretBox.tsx'
 import type { Key, NewKey } from './keys.ts'
 
 /** The only time that a key is seen, and a command that uses it. */
-export function NewKeyBox({ made, onDone }: { made: NewKey; onDone: () => void }) {
+export function NewKeyBox({
+  made,
+  advice = null,
+  onDone,
+}: {
+  made: NewKey
+  /** What to do with it, where a program waits for it. */
+  advice?: string | null
+  onDone: () => void
+}) {
   const { key, secret } = made
   return (
     <Stack>
       <SecretBox label={`The key ${key.name}`} secret={secret}>
-        <Text size="sm" mt="xs">
-          {key.scope === 'WORKSPACE' ? 'Send a first event with it:' : 'Read events with it:'}
-        </Text>
-        <CodeBox text={curlFor(key.scope, secret, window.location.origin)} label="the command" />
+        {advice === null ? (
+          <>
+            <Text size="sm" mt="xs">
+              {key.scope === 'WORKSPACE' ? 'Send a first event with it:' : 'Read events with it:'}
+            </Text>
+            <CodeBox
+              text={curlFor(key.scope, secret, window.location.origin)}
+              label="the command"
+            />
+          </>
+        ) : (
+          <Text size="sm">{advice}</Text>
+        )}
       </SecretBox>
       <Group justify="flex-end">
         <Button onClick={onDone}>I have copied it</Button>

@@ -1,9 +1,10 @@
-import { Button, Group, Modal, Slider, Stack, Text } from '@mantine/core'
+import { Button, Group, Slider, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useId, useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { formatLocal } from '../../parts/time.ts'
 import { type Key, refreshKeys } from './keys.ts'
 import { NewKeyBox } from './NewKeyBox.tsx'
@@ -19,18 +20,11 @@ type RotateProps = { apiKey: Key; isOpen: boolean; onClose: () => void }
 
 /** A new key in the place of the old one, with time to change over. */
 export function RotateKey(props: RotateProps) {
+  const { apiKey, isOpen, onClose } = props
   return (
-    <Modal
-      opened={props.isOpen}
-      onClose={props.onClose}
-      title={`Rotate ${props.apiKey.name}`}
-      size="lg"
-      centered
-      // What is shown once must not go by a click beside it.
-      closeOnClickOutside={false}
-    >
-      {props.isOpen && <RotateForm {...props} />}
-    </Modal>
+    <SecretDialog isOpen={isOpen} onClose={onClose} title={`Rotate ${apiKey.name}`}>
+      <RotateForm {...props} />
+    </SecretDialog>
   )
 }
 
@@ -48,7 +42,10 @@ function RotateForm({ apiKey, onClose }: RotateProps) {
       ),
     onSuccess: refreshKeys,
   })
-  if (rotate.data) return <NewKeyBox made={rotate.data} onDone={onClose} />
+  if (rotate.data) {
+    const words = successionWords(apiKey, graceHours, rotate.submittedAt)
+    return <NewKeyBox made={rotate.data} advice={words} onDone={onClose} />
+  }
   return (
     <Stack>
       <Text size="sm">
@@ -97,4 +94,16 @@ function consequenceOf({ prefix, status }: Key, graceHours: number, nowMs: numbe
   }
   const endsAt = formatLocal(nowMs + graceHours * HOUR_MS, 'clock')
   return `The old key, ${prefix}…, works until ${endsAt}, and ends by itself.`
+}
+
+function successionWords(
+  { prefix, status, expiresAt }: Key,
+  graceHours: number,
+  rotatedAtMs: number,
+): string {
+  const place = `Put it where ${prefix}… is now`
+  if (status === 'EXPIRED' || graceHours === 0) return `${place}; that one works no more.`
+  const graceMs = rotatedAtMs + graceHours * HOUR_MS
+  const endsMs = expiresAt === null ? graceMs : Math.min(graceMs, Date.parse(expiresAt))
+  return `${place}; that one works until ${formatLocal(endsMs, 'clock')}.`
 }

@@ -28,6 +28,21 @@ export async function refreshKeys(): Promise<void> {
   )
 }
 
+export const STATUS_WORDS: Record<Key['status'], string> = {
+  ACTIVE: 'Active',
+  ROTATING: 'Being replaced',
+  EXPIRED: 'Expired',
+  REVOKED: 'Revoked',
+}
+
+/** When it ends by itself: one that is being replaced mostly sooner than was planned. Null: never. */
+export function endOf({ status, expiresAt, graceUntil }: Key): string | null {
+  if (status !== 'ROTATING' || graceUntil === null) return expiresAt
+  return expiresAt !== null && Date.parse(expiresAt) < Date.parse(graceUntil)
+    ? expiresAt
+    : graceUntil
+}
+
 export function isWorking({ status }: Pick<Key, 'status'>): boolean {
   return status === 'ACTIVE' || status === 'ROTATING'
 }

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, PasswordInput, Select, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, PasswordInput, Select, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
@@ -6,22 +6,16 @@ import { queryClient } from '../../api/query-client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
+import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { addressFault } from './address-fault.ts'
 import { SECRET_KEPT } from './delivery-words.ts'
 import { useSigned } from '../../shell/session-context.tsx'
 
 export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
-    <Modal
-      opened={isOpen}
-      onClose={onClose}
-      title="New webhook"
-      size="lg"
-      centered
-      closeOnClickOutside={false}
-    >
-      {isOpen && <CreateForm onClose={onClose} />}
-    </Modal>
+    <SecretDialog isOpen={isOpen} onClose={onClose} title="New webhook">
+      <CreateForm onClose={onClose} />
+    </SecretDialog>
   )
 }
 
