@@ -3,6 +3,7 @@ import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import rows from '../../parts/Rows.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
+import { useWebhooks } from '../webhooks/webhooks.ts'
 import { sentenceOf } from './activity-sentence.ts'
 
 type Event =
@@ -10,9 +11,12 @@ type Event =
 
 export function ActivityTable({ events }: { events: readonly Event[] }) {
   const { session } = useSigned()
+  const { data: { webhooks } = { webhooks: [] } } = useWebhooks(null)
   const names = {
     workspace: (id: string) =>
       session.workspaces.find((workspace) => workspace.id === id)?.name ?? 'a workspace',
+    // One that was deleted has its number only.
+    webhook: (id: string) => webhooks.find((webhook) => webhook.id === id)?.url ?? id,
   }
   return (
     <table className={rows.table} aria-label="Activity, newest first">

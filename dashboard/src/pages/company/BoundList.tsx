@@ -20,11 +20,11 @@ export function BoundList({ company: { bounds } }: { company: Company }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="bounds">
       <Title order={2} id="bounds" mb="xs">
-        Bounds
+        Limits
       </Title>
       {bounds === null ? (
         <Text size="sm" className="soft">
-          How much of the company’s bounds is used is shown to owners and admins.
+          How much of the company’s limits is used is shown to owners and admins.
         </Text>
       ) : (
         <Stack gap="sm">

@@ -9,7 +9,7 @@ export type ActivityEvent = {
 }
 
 /** Names that the event itself does not hold. */
-type Names = { workspace: (id: string) => string }
+type Names = { workspace: (id: string) => string; webhook: (id: string) => string }
 
 /** What somebody did, to be read after his name. An action without words is shown as it is. */
 export function sentenceOf(event: ActivityEvent, names: Names): string {
@@ -24,7 +24,7 @@ type Facts = {
   before: string
   after: string
   workspace: string
-  subject: string
+  webhook: string
 }
 
 function factsOf({ resource, metadata }: ActivityEvent, names: Names): Facts {
@@ -37,7 +37,7 @@ function factsOf({ resource, metadata }: ActivityEvent, names: Names): Facts {
     before: nameIn(facts.before),
     after: nameIn(facts.after),
     workspace: typeof workspaceId === 'string' ? names.workspace(workspaceId) : 'a workspace',
-    subject: textOf(resource?.id),
+    webhook: textOf(facts.url) || names.webhook(textOf(resource?.id)),
   }
 }
 
@@ -83,7 +83,7 @@ const SENTENCES: Record<string, (facts: Facts) => string> = {
     `created the ${text('scope') === 'COMPANY' ? 'company ' : ''}key ${keyOf(text)}${text('scope') === 'COMPANY' ? '' : ` for ${workspace}`}`,
   KEY_CHANGED: ({ before, after }) => `renamed the key ${before} to ${after}`,
   KEY_ROTATED: ({ text, count }) =>
-    `rotated the key ${keyOf(text)}; the old one ${count('graceHours') === 0 ? 'ended at once' : `worked on for ${counted(count('graceHours'), 'hour')}`}`,
+    `rotated the key ${keyOf(text)}; the old one ${count('graceHours') === 0 ? 'ended at once' : `works on for ${counted(count('graceHours'), 'hour')}`}`,
   KEY_REVOKED: ({ text }) => `revoked the key ${keyOf(text)}`,
   WEBHOOK_CREATED: ({ text, workspace }) => `created a webhook to ${text('url')} in ${workspace}`,
   WEBHOOK_CHANGED: ({ before, after }) =>
@@ -91,17 +91,17 @@ const SENTENCES: Record<string, (facts: Facts) => string> = {
       ? `changed the webhook to ${after}`
       : `moved a webhook from ${before} to ${after}`,
   WEBHOOK_DELETED: ({ text }) => `deleted the webhook to ${text('url')}`,
-  WEBHOOK_ENABLED: ({ subject }) => `enabled the webhook ${subject}`,
-  WEBHOOK_DISABLED: ({ subject }) => `disabled the webhook ${subject}`,
-  WEBHOOK_SECRET_ROTATED: ({ is, subject }) =>
+  WEBHOOK_ENABLED: ({ webhook }) => `enabled the webhook ${webhook}`,
+  WEBHOOK_DISABLED: ({ webhook }) => `disabled the webhook ${webhook}`,
+  WEBHOOK_SECRET_ROTATED: ({ is, webhook }) =>
     is('overlapEnded')
-      ? `ended the old secret of the webhook ${subject}`
-      : `rotated the secret of the webhook ${subject}`,
-  WEBHOOK_TESTED: ({ subject }) => `sent a test to the webhook ${subject}`,
-  WEBHOOK_REDELIVERED: ({ text, subject }) =>
+      ? `ended the old secret of the webhook ${webhook}`
+      : `rotated the secret of the webhook ${webhook}`,
+  WEBHOOK_TESTED: ({ webhook }) => `sent a test to the webhook ${webhook}`,
+  WEBHOOK_REDELIVERED: ({ text, webhook }) =>
     text('deliveryId') === ''
-      ? `redelivered a window of time to the webhook ${subject}`
-      : `redelivered one delivery to the webhook ${subject}`,
+      ? `redelivered a window of time to the webhook ${webhook}`
+      : `redelivered one delivery to the webhook ${webhook}`,
   VIEW_CREATED: ({ text }) => `saved the view ${text('name')}`,
   VIEW_CHANGED: ({ after }) => `changed the view ${after}`,
   VIEW_DELETED: ({ text }) => `deleted the view ${text('name')}`,

@@ -9,6 +9,8 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
+import { DownloadLink } from '../exports/DownloadLink.tsx'
+import type { Export } from '../exports/exports.ts'
 import { timesOf } from './event-queries.ts'
 import { type Chip, type Filters, labelOf } from './filters.ts'
 import { type TimeWindow, windowWords } from './time-window.ts'
@@ -49,7 +51,10 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
     mutationFn: () => unwrap(client.POST('/dashboard/exports', { body })),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['exports'] }),
   })
-  if (create.data) return <Created onClose={onClose} />
+  if (create.data) {
+    const { fitsDownload = false, needsRestore = true } = preflight.data ?? {}
+    return <Created job={create.data} isReady={fitsDownload && !needsRestore} onClose={onClose} />
+  }
   const what = chips.map((chip) => `${labelOf(chip)}: ${chip.value}`)
   if (filters.text !== undefined) what.push(`containing “${filters.text}”`)
   return (
@@ -167,7 +172,14 @@ function Outlook({ answer }: { answer: Answer }) {
   )
 }
 
-function Created({ onClose }: { onClose: () => void }) {
+type CreatedProps = {
+  job: Export
+  /** It can be downloaded here and at once. */
+  isReady: boolean
+  onClose: () => void
+}
+
+function Created({ job, isReady, onClose }: CreatedProps) {
   return (
     <Stack role="status">
       <Text size="sm">
@@ -179,6 +191,7 @@ function Created({ onClose }: { onClose: () => void }) {
           Close
         </Button>
         <AnchorLink to="/app/exports">Go to Exports</AnchorLink>
+        {isReady && <DownloadLink size="sm" variant="filled" job={job} onBegin={() => {}} />}
       </Group>
     </Stack>
   )

@@ -71,6 +71,12 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
             </BusyButton>
           </Group>
         )}
+        <Text size="sm" className="soft">
+          Saved are the filters, the columns and the time as it is chosen:{' '}
+          {query.range === undefined
+            ? 'from and to, as they are now.'
+            : 'a relative one, counted from whenever the view is opened.'}
+        </Text>
         <TextInput
           label={current ? 'or keep it as a new one' : 'Name'}
           placeholder="Deleted invoices this week"

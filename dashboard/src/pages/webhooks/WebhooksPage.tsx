@@ -1,7 +1,5 @@
 import { Alert, Button, Skeleton, Stack, Text } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { client, unwrap } from '../../api/client.ts'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
@@ -12,18 +10,14 @@ import { useCompany } from '../company/company.ts'
 import { CreateWebhook } from './CreateWebhook.tsx'
 import { LocalReceiver } from './LocalReceiver.tsx'
 import { WebhookRow } from './WebhookRow.tsx'
+import { useWebhooks } from './webhooks.ts'
 
 /** Each webhook with its health at a glance. */
 export function WebhooksPage() {
   const { workspace, may } = useSigned()
   const mayCreate = may('webhooks.manage')
   const [isCreating, setCreating] = useState(false)
-  const query = workspace ? { workspaceId: workspace.id } : {}
-  const list = useQuery({
-    queryKey: ['webhooks', workspace?.id ?? 'all'],
-    queryFn: () => unwrap(client.GET('/dashboard/webhooks', { params: { query } })),
-    refetchInterval: 10_000,
-  })
+  const list = useWebhooks(workspace?.id ?? null)
   const webhooks = list.data?.webhooks ?? []
   const { data: company } = useCompany()
   const planReason =

@@ -89,8 +89,8 @@ function KeyStep({
   if (isMade) {
     return (
       <Text size="sm" role="status">
-        The key stands in the command now. It is shown only here and now, works for 90 days, and is
-        called “First key” under{' '}
+        The key stands in the command now. It is shown once, works for 90 days, and is called “First
+        key” under{' '}
         <AnchorLink underline="always" to="/app/keys">
           Keys
         </AnchorLink>
@@ -103,7 +103,7 @@ function KeyStep({
       <BusyButton size="compact-sm" onClick={onMake} isBusy={isBusy} mr={8}>
         Make a key
       </BusyButton>
-      and it stands in this command, or put in one that you have.
+      to fill in this command, or use your own.
     </Text>
   )
 }
