@@ -1,15 +1,12 @@
 import { ActionIcon, Code, CopyButton, Group } from '@mantine/core'
+import classes from './CodeBox.module.css'
 import { Icon } from './Icon.tsx'
 
 /** A command to run, ready to copy. */
 export function CodeBox({ text, label }: { text: string; label: string }) {
   return (
     <Group wrap="nowrap" align="flex-start" gap="xs">
-      <Code
-        block
-        style={{ flex: 1, minWidth: 0, whiteSpace: 'pre-wrap', wordBreak: 'break-word' }}
-        tabIndex={0}
-      >
+      <Code block className={classes.code} tabIndex={0}>
         {text}
       </Code>
       <CopyButton value={text}>

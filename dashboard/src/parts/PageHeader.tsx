@@ -18,7 +18,7 @@ export function PageHeader({
       <div>
         <Title order={1}>{title}</Title>
         {about && (
-          <Text className="soft" size="sm" maw={640}>
+          <Text className="soft" size="sm" maw={640} mt={4}>
             {about}
           </Text>
         )}

@@ -51,7 +51,9 @@ export function FirstEventWatch({
         </Group>
       ) : (
         <Group gap="xs">
-          <StatusText tone="good">{`${event.action} has arrived.`}</StatusText>
+          <Text size="sm" component="span">
+            <StatusText tone="good">{`${event.action} has arrived.`}</StatusText>
+          </Text>
           <AnchorLink
             to="/app/explorer"
             search={{ workspaceId: event.workspaceId, event: event.id }}

@@ -93,7 +93,9 @@ function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
       </Title>
       <Stack gap="xs">
         {rotate.data && (
-          <SecretBox label="New signing secret" secret={rotate.data.secret} keptAs={SECRET_KEPT} />
+          <SecretBox label="New signing secret" secret={rotate.data.secret} keptAs={SECRET_KEPT}>
+            <Text size="sm">The key of the HMAC is the whole text, whsec_ included.</Text>
+          </SecretBox>
         )}
         {nextSecretAt ? (
           <Text size="sm">
@@ -145,7 +147,9 @@ function Deletion({ webhook: { id, url } }: { webhook: Webhook }) {
   const { host } = new URL(url)
   return (
     <section>
-      <Title order={2}>Delete</Title>
+      <Title order={2} mb={4}>
+        Delete
+      </Title>
       <Text size="sm" className="soft" mb="xs">
         To stop it for a while, disable it instead.
       </Text>
