@@ -53,6 +53,12 @@ promise('whoever is removed is shown the sign-in at his next click', async () =>
 
 promise('what a viewer may not do is there, disabled, with the reason', async () => {
   const company = await annals.found()
+  const admin = await signInAs(annals, company, 'ADMIN')
+  // Without one the page says in a sentence who creates them.
+  const made = await admin.call('POST', '/dashboard/webhooks', {
+    body: { workspaceId: company.workspace.id, url: 'https://example.com/annals' },
+  })
+  expect(made.status).toBe(201)
   const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
   const page = await open({ member })
   const forbidden = [

@@ -76,7 +76,7 @@ export function KeysPage() {
         </Tabs.Panel>
       </Tabs>
       <CreateKey isOpen={isCreating} onClose={creating.close} />
-      {rotated && <RotateKey apiKey={rotated} isOpen={isRotating} onClose={rotating.close} />}
+      <RotateKey apiKey={rotated} isOpen={isRotating} onClose={rotating.close} />
     </>
   )
 }

@@ -16,19 +16,23 @@ const MARKS = [0, 6, 12, 18, 24].map((value) => ({
   label: value === 0 ? 'None' : `${value} h`,
 }))
 
-type RotateProps = { apiKey: Key; isOpen: boolean; onClose: () => void }
+type RotateProps = {
+  /** Null before the first was chosen. */
+  apiKey: Key | null
+  isOpen: boolean
+  onClose: () => void
+}
 
 /** A new key in the place of the old one, with time to change over. */
-export function RotateKey(props: RotateProps) {
-  const { apiKey, isOpen, onClose } = props
+export function RotateKey({ apiKey, isOpen, onClose }: RotateProps) {
   return (
-    <SecretDialog isOpen={isOpen} onClose={onClose} title={`Rotate ${apiKey.name}`}>
-      <RotateForm {...props} />
+    <SecretDialog isOpen={isOpen} onClose={onClose} title={`Rotate ${apiKey?.name ?? ''}`}>
+      {apiKey && <RotateForm apiKey={apiKey} onClose={onClose} />}
     </SecretDialog>
   )
 }
 
-function RotateForm({ apiKey, onClose }: RotateProps) {
+function RotateForm({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const [graceHours, setGraceHours] = useState(GRACE_HOURS_MAX)
   const [openedAtMs] = useState(Date.now)
   const labelId = useId()
