@@ -24,8 +24,10 @@ const BEHIND_A_CLICK = new RegExp(
     String.raw`[\\/](Modal|ModalBase|Radio|Tabs|TextInput)[\\/]`,
     String.raw`[\\/]styles[\\/](Modal|ModalBase|Radio\w*|Tabs)\.css`,
     String.raw`[\\/](react-remove-scroll(-bar)?|use-sidecar|use-callback-ref|react-style-singleton)[\\/]`,
-    String.raw`[\\/]parts[\\/](BusyButton|MoreButton|use-optimistic|NameDialog|ConfirmDialog|SecretBox|NoAccess|Rows)\.`,
-    String.raw`[\\/]explorer[\\/]ViewVisibility\.`,
+    String.raw`[\\/]parts[\\/](BusyButton|MoreButton|use-optimistic|NameDialog|ConfirmDialog|SecretBox|SecretDialog|NoAccess|Rows)\.`,
+    String.raw`[\\/]explorer[\\/](ViewVisibility|FirstEvent)\.`,
+    String.raw`[\\/]exports[\\/](ApiDownload|DownloadLink|ExportGate|exports|export-words)\.`,
+    String.raw`[\\/]keys[\\/](keys|expiry)\.`,
   ].join('|'),
 )
 
