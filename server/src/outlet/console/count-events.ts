@@ -41,12 +41,13 @@ async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCo
     eventsMax: EVENTS_BY_VALUE_MAX,
   })
   if (!matches) return await countByIndex(db, query)
+  const known = { matches, seenSeq }
+  if (events <= EVENTS_BY_VALUE_MAX) return await countByMatches(db, query, known)
   const gatheredMax = Math.max(EVENTS_BY_VALUE_MAX, (seenSeq - query.hot.floorSeq) * GATHERED_SHARE)
   if (isRolledUp({ ...filter, text: null }) && eventsOf(matches, isFacet) <= gatheredMax) {
     return await countByRollup(db, query, matches)
   }
-  if (events > EVENTS_BY_VALUE_MAX) return await countByIndex(db, query, { matches, seenSeq })
-  return await countByMatches(db, query, { matches, seenSeq })
+  return await countByIndex(db, query, known)
 }
 
 /** What the roll-up does not know. */

@@ -68,8 +68,9 @@ export async function countByRollup(
     sql`workspace_id = ${workspaceId} and id >= ${hot.fromId}::uuid and seq <= ${seenSeq}
         and ${inWhole} and ${asked} and not ${holdsInCell}`,
   )
+  // How many events hold a text elsewhere no plan for all texts can know.
   const { rows } = await sql<EventCount>`
-    ${KEEP_PLAN}
+    ${matches ? sql`` : KEEP_PLAN}
     with tail as materialized (
       select ${columns} from event
        where workspace_id = ${workspaceId} and seq > greatest(${hot.floorSeq}::bigint, ${seenSeq})
