@@ -123,10 +123,11 @@ export async function countDays(
   )
 }
 
-/** Adds a run. Usage is added for what is above `daySeq`. */
+/** Adds a run. Usage is added for what is above `daySeq`. `isMarking`: values become frequent on the way. */
 export async function countIn(
   trx: Queryable,
   run: Run & Pick<RollupHead, 'floorSeq' | 'daySeq'>,
+  { isMarking }: { isMarking: boolean },
 ): Promise<void> {
   const { workspaceId, toSeq, floorSeq, daySeq } = run
   await sql`
@@ -136,7 +137,8 @@ export async function countIn(
        where workspace_id = ${workspaceId}
          and (value_count >= ${VALUES_PER_FIELD_MAX} or dropped_seq > ${floorSeq})
     ), bound as materialized (
-      select field, frequent_from from event_field where workspace_id = ${workspaceId}
+      select field, frequent_from from event_field
+       where workspace_id = ${workspaceId} and ${isMarking}
     ), cells as (
       insert into event_rollup (workspace_id, grain_s, bucket, category, action, events)
       select ${workspaceId}, grain_s, bucket, category, action, events from cell
@@ -161,8 +163,8 @@ export async function countIn(
     ), raised as (
       update event_value v
          set events = v.events + f.events,
-             is_frequent = v.is_frequent or v.events + f.events >= b.frequent_from
-        from found f join bound b using (field)
+             is_frequent = v.is_frequent or coalesce(v.events + f.events >= b.frequent_from, false)
+        from found f left join bound b using (field)
        where v.workspace_id = ${workspaceId} and v.field = f.field and v.value = f.value
          and f.field in (select field from closed)
       returning v.field

@@ -16,6 +16,9 @@ import {
 } from './rollup-store.ts'
 import { settleFrequent } from './value-frequency-store.ts'
 
+/** The most events whose values are marked one by one. */
+const MARKED_RUN_MAX = 5_000
+
 /** Counted, or null when another node has the roll-up of this workspace in hand. */
 export type Advance = { events: number; isBehind: boolean }
 
@@ -92,8 +95,7 @@ export async function moveRollupFloor(
     }
     if (wantedSeq < head.floorSeq) {
       const afterSeq = Math.max(wantedSeq, head.floorSeq - runMax)
-      await countIn(trx, { workspaceId, ...head, afterSeq, toSeq: head.floorSeq })
-      await settleFrequent(trx, { workspaceId, head, seenSeq: head.seenSeq, isLess: false })
+      await come(trx, { workspaceId, head, afterSeq, toSeq: head.floorSeq, seenSeq: head.seenSeq })
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
       return afterSeq > wantedSeq ? 'more' : 'done'
     }
@@ -118,9 +120,33 @@ async function see(
   head: RollupHead,
   toSeq: number,
 ): Promise<RollupHead> {
-  await countIn(trx, { workspaceId, ...head, afterSeq: head.seenSeq, toSeq })
-  await settleFrequent(trx, { workspaceId, head, seenSeq: toSeq, isLess: false })
+  await come(trx, { workspaceId, head, afterSeq: head.seenSeq, toSeq, seenSeq: toSeq })
   return { ...head, seenSeq: toSeq, daySeq: Math.max(head.daySeq, toSeq) }
+}
+
+/**
+ * After a long run the marks are made anew: of values that are all about as frequent, each run would
+ * mark most and the next one take the marks away, at twice the cost of counting.
+ */
+async function come(
+  trx: Queryable,
+  {
+    workspaceId,
+    head,
+    afterSeq,
+    toSeq,
+    seenSeq,
+  }: {
+    workspaceId: WorkspaceId
+    head: RollupHead
+    afterSeq: number
+    toSeq: number
+    seenSeq: number
+  },
+): Promise<void> {
+  const isMarking = toSeq - afterSeq <= MARKED_RUN_MAX
+  await countIn(trx, { workspaceId, ...head, afterSeq, toSeq }, { isMarking })
+  await settleFrequent(trx, { workspaceId, head, seenSeq, remark: isMarking ? 'few' : 'all' })
 }
 
 async function leave(
@@ -130,5 +156,5 @@ async function leave(
   toSeq: number,
 ): Promise<void> {
   await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
-  await settleFrequent(trx, { workspaceId, head, seenSeq: head.seenSeq, isLess: true })
+  await settleFrequent(trx, { workspaceId, head, seenSeq: head.seenSeq, remark: 'sparse' })
 }

@@ -13,7 +13,7 @@ const FREQUENT_MIN = 500
 /**
  * After a run was counted: `head` is where the roll-up was, `seenSeq` up to where it has seen now.
  * Fields that somebody else counted since they were marked, or with too many marks, are marked anew;
- * after counts went down also those with too few.
+ * `sparse`: also those with too few, after counts went down; `all`: every one.
  */
 export async function settleFrequent(
   trx: Queryable,
@@ -21,8 +21,13 @@ export async function settleFrequent(
     workspaceId,
     head,
     seenSeq,
-    isLess,
-  }: { workspaceId: WorkspaceId; head: RollupHead; seenSeq: number; isLess: boolean },
+    remark,
+  }: {
+    workspaceId: WorkspaceId
+    head: RollupHead
+    seenSeq: number
+    remark: 'few' | 'sparse' | 'all'
+  },
 ): Promise<void> {
   const { rows } = await sql<{ field: string }>`
     ${KEEP_PLAN}
@@ -36,7 +41,8 @@ export async function settleFrequent(
      where f.workspace_id = ${workspaceId}
        and (f.frequent_seq <> ${head.seenSeq}
             or m.marked > ${sql.lit(FREQUENT_MAX)}
-            or ${isLess} and f.frequent_from > 2 and m.marked < ${sql.lit(FREQUENT_MIN)})`.execute(
+            or ${remark === 'all'}
+            or ${remark === 'sparse'} and f.frequent_from > 2 and m.marked < ${sql.lit(FREQUENT_MIN)})`.execute(
     trx,
   )
   for (const { field } of rows) await markFrequent(trx, workspaceId, field)

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
+import { NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { readHead } from '../../src/ledger/event-store.ts'
+import { findHotFloor } from '../../src/ledger/hot-floor.ts'
 import { advanceRollup, moveRollupFloor } from '../../src/ledger/rollup.ts'
+import {
+  countByMatches,
+  countByRollup,
+  type EventCount,
+} from '../../src/outlet/console/event-count-store.ts'
+import { planTextSearch } from '../../src/outlet/console/search-text.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createProject } from '../../src/tenancy/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
@@ -238,7 +246,7 @@ test('an event that holds a text in several places is counted once, whoever coun
     category: '',
     ...places[nth % places.length],
   }))
-  const { member } = await live([
+  const { member, workspaceIds } = await live([
     { kind: 'send', facts: facts.slice(0, 48) },
     { kind: 'count', workspace: 0, runMax: 100 },
     { kind: 'count', workspace: 1, runMax: 15 },
@@ -253,7 +261,29 @@ test('an event that holds a text in several places is counted once, whoever coun
       await assertHistogram(member, { ...range, text: 'bill', category: 'Auth' }, by)
     }
   }
+  // Many events of a text are counted by the roll-up; here the same few by both ways.
+  for (const workspaceId of workspaceIds) {
+    const { floorSeq, fromId } = await findHotFloor(db, workspaceId, {
+      hotSinceMs: 0,
+      afterSeq: null,
+    })
+    assert(fromId !== null)
+    const range = { fromMs: clock() - 3 * DAY_MS, toMs: clock() }
+    const filter = { ...NO_FILTER, ...range, text: 'bill' }
+    const { matches, seenSeq } = await planTextSearch(db, { workspaceId, filter, eventsMax: 100 })
+    assert(matches)
+    const hot = { floorSeq, fromId }
+    const limits = { values: null, limit: 1_000 }
+    const wish = { workspaceId, hot, range, filter, by: 'action' as const, stepS: 3_600, ...limits }
+    const gathered = await countByMatches(db, wish, { matches, seenSeq })
+    assert(gathered.length > 10)
+    assert.deepEqual(inOrder(await countByRollup(db, wish, matches)), inOrder(gathered))
+  }
 })
+
+function inOrder(counts: readonly EventCount[]): string[] {
+  return counts.map((count) => JSON.stringify(count)).toSorted()
+}
 
 async function live(
   steps: readonly (typeof anyStep extends fc.Arbitrary<infer Step> ? Step : never)[],

@@ -103,8 +103,10 @@ async function sendAll(key: string, values: readonly number[]): Promise<void> {
   }
 }
 
+/** In long runs, whose marks are made at their end, and in short ones that mark as they count. */
 async function countAll(workspaceId: WorkspaceId): Promise<void> {
-  while ((await advanceRollup(db, workspaceId, { runMax: 5_000 }))?.isBehind) continue
+  let runMax = 6_000
+  while ((await advanceRollup(db, workspaceId, { runMax }))?.isBehind) runMax = 1_000
 }
 
 /** Compared with what the table says. */

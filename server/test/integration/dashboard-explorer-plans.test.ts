@@ -164,7 +164,8 @@ for (const [name, run] of STATEMENTS) {
 
 test('counting reads the run it counts', async () => {
   const run = { workspaceId, afterSeq: SEEN, toSeq: SEEN + 10 }
-  assertByIndex(await explain(pool, (on) => countIn(on, { ...run, floorSeq: 0, daySeq: EVENTS })))
+  const within = { ...run, floorSeq: 0, daySeq: EVENTS }
+  assertByIndex(await explain(pool, (on) => countIn(on, within, { isMarking: true })))
   assertByIndex(await explain(pool, (on) => countOut(on, run)))
   const nodes = await explain(pool, (on) =>
     listBehind(on, { patience: [{ eventsMin: 1, waitMs: 0 }], limit: 10 }),
