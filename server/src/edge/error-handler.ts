@@ -7,7 +7,6 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
-  FST_ERR_BAD_URL: 'invalid_request',
   FST_ERR_ASYNC_CONSTRAINT: 'invalid_request',
 }
 
@@ -42,10 +41,17 @@ export function errorBody({ message, code, details }: ApiError, traceId: string)
   return { error: message, code, traceId, ...(details && { details }) }
 }
 
+/** For a path, which the router decodes, and for a query, which we look at ourselves. */
+export function unreadableAddress(cause?: unknown): ApiError {
+  const message = 'The address is not percent-encoded UTF-8.'
+  return new ApiError('invalid_request', { message, cause })
+}
+
 function toApiError(error: FastifyError | ApiError): ApiError {
   if (error instanceof ApiError) return error
   const known = FASTIFY_CODES[error.code]
   if (known) return new ApiError(known, { cause: error })
+  if (error.code === 'FST_ERR_BAD_URL') return unreadableAddress(error)
   if (isOutage(error)) return new ApiError('unavailable', { cause: error })
   const isClients = error.statusCode !== undefined && error.statusCode < 500
   return new ApiError(isClients ? 'invalid_request' : 'internal', { cause: error })

@@ -5,12 +5,11 @@ import { ApiError } from '../errors.ts'
 import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
-import { isDecodable, readableAddress } from './address-text.ts'
 import { collectGates } from './auth/operation-gates.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
-import { handleError } from './error-handler.ts'
+import { handleError, unreadableAddress } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
 import { parseJsonBodies } from './json-body.ts'
@@ -138,7 +137,6 @@ function createApp(logger: FastifyBaseLogger, patience: Patience): FastifyInstan
     // A child logger for each request costs more than parsing it; lines name the trace id instead.
     childLoggerFactory: (parent) => parent,
     requestIdHeader: false,
-    rewriteUrl: ({ url = '/' }) => readableAddress(url),
     genReqId: (request) => traceIdOf(request.headers),
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: patience.requestMs,
@@ -216,9 +214,18 @@ function protocolFault({ httpVersion, headers, url }: IncomingMessage): ApiError
   if (headers.host === undefined && httpVersion === '1.1') {
     return new ApiError('invalid_request', { message: 'The Host header is missing.' })
   }
-  // The query parser would take what it cannot decode as it stands.
   if (url?.includes('%') && !isDecodable(url.slice(url.indexOf('?') + 1))) {
-    return new ApiError('invalid_request', { message: 'The query is not percent-encoded UTF-8.' })
+    return unreadableAddress()
   }
   return undefined
+}
+
+/** The query parser would take what it cannot decode as it stands. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -23,7 +23,7 @@ after(async () => {
   await annals[Symbol.asyncDispose]()
 })
 
-test('1,000 login attempts do not stop ingest: every event is taken, and none waits for the flood to pass', async () => {
+test('1,000 login attempts do not slow ingest: every event is taken, and about as fast as without', async () => {
   const [, url = ''] = await flooded.printed(/"url":"(http:[^"]+)"/)
   const { workspaceKey: key, user, workspace } = await annals.found()
   await sendEvents(url, key, (sent) => sent < EVENTS_MIN)
@@ -54,8 +54,8 @@ test('1,000 login attempts do not stop ingest: every event is taken, and none wa
     .executeTakeFirstOrThrow()
   assert.equal(seq, EVENTS_MIN + quiet.length + busy.length)
   const told = `${describe(busy)} beside ${describe(quiet)}`
-  assert(percentile(busy, 0.5) < 4 * percentile(quiet, 0.5) + 5, told)
-  assert(percentile(busy, 0.99) < 5 * percentile(quiet, 0.99) + 100, told)
+  assert(percentile(busy, 0.5) < 2 * percentile(quiet, 0.5) + 5, told)
+  assert(percentile(busy, 0.99) < 3 * percentile(quiet, 0.99) + 100, told)
 })
 
 /** One after the other, so that none waits for another one of ours. Returns how long each took. */
