@@ -51,7 +51,7 @@ export async function forgetRun(
   if (!head || toSeq <= head.floorSeq) return
   const countedSeq = Math.min(toSeq, head.seenSeq)
   if (countedSeq > head.floorSeq) {
-    await leave(trx, workspaceId, head, countedSeq)
+    await takeOut(trx, workspaceId, head, countedSeq)
   }
   // What was never counted is counted for the usage alone, which outlives the events.
   if (toSeq > head.daySeq) await countDays(trx, { workspaceId, afterSeq: head.daySeq, toSeq })
@@ -89,13 +89,19 @@ export async function moveRollupFloor(
     if (wantedSeq > head.floorSeq) {
       const toSeq = Math.min(wantedSeq, head.seenSeq, head.floorSeq + runMax)
       if (toSeq <= head.floorSeq) return 'done'
-      await leave(trx, workspaceId, head, toSeq)
+      await takeOut(trx, workspaceId, head, toSeq)
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: toSeq })
       return toSeq < wantedSeq ? 'more' : 'done'
     }
     if (wantedSeq < head.floorSeq) {
       const afterSeq = Math.max(wantedSeq, head.floorSeq - runMax)
-      await come(trx, { workspaceId, head, afterSeq, toSeq: head.floorSeq, seenSeq: head.seenSeq })
+      await takeIn(trx, {
+        workspaceId,
+        head,
+        afterSeq,
+        toSeq: head.floorSeq,
+        seenSeq: head.seenSeq,
+      })
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
       return afterSeq > wantedSeq ? 'more' : 'done'
     }
@@ -120,7 +126,7 @@ async function see(
   head: RollupHead,
   toSeq: number,
 ): Promise<RollupHead> {
-  await come(trx, { workspaceId, head, afterSeq: head.seenSeq, toSeq, seenSeq: toSeq })
+  await takeIn(trx, workspaceId, head, { afterSeq: head.seenSeq, toSeq })
   return { ...head, seenSeq: toSeq, daySeq: Math.max(head.daySeq, toSeq) }
 }
 
@@ -128,28 +134,19 @@ async function see(
  * After a long run the marks are made anew: of values that are all about as frequent, each run would
  * mark most and the next one take the marks away, at twice the cost of counting.
  */
-async function come(
+async function takeIn(
   trx: Queryable,
-  {
-    workspaceId,
-    head,
-    afterSeq,
-    toSeq,
-    seenSeq,
-  }: {
-    workspaceId: WorkspaceId
-    head: RollupHead
-    afterSeq: number
-    toSeq: number
-    seenSeq: number
-  },
+  workspaceId: WorkspaceId,
+  head: RollupHead,
+  { afterSeq, toSeq }: { afterSeq: number; toSeq: number },
 ): Promise<void> {
   const isMarking = toSeq - afterSeq <= MARKED_RUN_MAX
   await countIn(trx, { workspaceId, ...head, afterSeq, toSeq }, { isMarking })
+  const seenSeq = Math.max(head.seenSeq, toSeq)
   await settleFrequent(trx, { workspaceId, head, seenSeq, remark: isMarking ? 'few' : 'all' })
 }
 
-async function leave(
+async function takeOut(
   trx: Queryable,
   workspaceId: WorkspaceId,
   head: RollupHead,

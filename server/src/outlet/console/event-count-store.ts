@@ -98,8 +98,7 @@ export async function countByRollup(
       select ts, category, action, 1 from tail where ${inWhole} and ${where}
       union all
       select ts, category, action, -1 from stale where ${inWhole} and ${inCell}
-      union all
-      select ts, category, action, 1 from (${elsewhere}) as elsewhere
+      ${elsewhere}
     )
     ${grouped(query, sql`sum(events)::bigint`)}`.execute(db)
   return rows
@@ -110,23 +109,20 @@ const SEARCHED_PARTS = sql`ts, category, action, actor_id, actor_email, resource
 
 const FACETS = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const
 
-/** What has one of the values in another place than the roll-up knows; each event once. */
+/** What has one of the values in another place than the roll-up knows, to be added; each event once. */
 function holdingElsewhere(
   matches: readonly TextMatch[],
   isMeant: RawBuilder<unknown>,
 ): RawBuilder<unknown> {
-  const arms = FACETS.filter((field) => matches.some((match) => match.field === field)).map(
+  const fields = FACETS.filter((field) => matches.some((match) => match.field === field))
+  if (fields.length === 0) return sql``
+  const parts = fields.map(
     (field) =>
       sql`select ts, id, category, action from event where ${isMeant} and ${isOneOf(matches, [field])}`,
   )
-  const none = sql`select now(), null::uuid, '', '' where false`
-  return sql.join(
-    [
-      sql`select ts, id, category, action from (${none}) as none (ts, id, category, action)`,
-      ...arms,
-    ],
-    sql` union `,
-  )
+  return sql`
+      union all
+      select ts, category, action, 1 from (${sql.join(parts, sql` union `)}) as elsewhere`
 }
 
 /** Whether an event has one of the values, as far as these fields go. */
