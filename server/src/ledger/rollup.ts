@@ -95,13 +95,7 @@ export async function moveRollupFloor(
     }
     if (wantedSeq < head.floorSeq) {
       const afterSeq = Math.max(wantedSeq, head.floorSeq - runMax)
-      await takeIn(trx, {
-        workspaceId,
-        head,
-        afterSeq,
-        toSeq: head.floorSeq,
-        seenSeq: head.seenSeq,
-      })
+      await takeIn(trx, workspaceId, head, { afterSeq, toSeq: head.floorSeq })
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
       return afterSeq > wantedSeq ? 'more' : 'done'
     }
