@@ -11,6 +11,7 @@ const daysFromNow = (days: number) => new Date(NOW_MS + days * DAY_MS)
 const SOUND: KeyCondition = {
   createdAt: daysFromNow(-1),
   expiresAt: daysFromNow(60),
+  graceUntil: null,
   lastUsedAt: daysFromNow(0),
   callsToday: 100,
   failuresToday: 0,
@@ -30,6 +31,11 @@ const DEDUCTIONS: readonly [string, Partial<KeyCondition>, number][] = [
   ['30 days before its end a key loses nothing', { expiresAt: daysFromNow(30) }, 0],
   ['less than 30 days before its end a key loses 10', { expiresAt: daysFromNow(29) }, 10],
   ['less than 7 days before its end a key loses 20', { expiresAt: daysFromNow(6) }, 20],
+  [
+    'a key that was replaced loses 20 for its end, and nothing for its age',
+    { createdAt: daysFromNow(-366), expiresAt: null, graceUntil: daysFromNow(1) },
+    20,
+  ],
   ['30 days without use cost nothing', { lastUsedAt: daysFromNow(-30) }, 0],
   ['more than 30 days without use cost 15', { lastUsedAt: daysFromNow(-31) }, 15],
   ['more than 90 days without use cost 25', { lastUsedAt: daysFromNow(-91) }, 25],
@@ -59,6 +65,7 @@ test('the worst key keeps every reason and its score is an integer from 0 to 100
   const worst: KeyCondition = {
     createdAt: daysFromNow(-400),
     expiresAt: daysFromNow(1),
+    graceUntil: null,
     lastUsedAt: null,
     callsToday: 20,
     failuresToday: 20,

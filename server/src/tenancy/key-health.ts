@@ -2,6 +2,8 @@
 export type KeyCondition = {
   createdAt: Date
   expiresAt: Date | null
+  /** Of a key that was replaced. */
+  graceUntil: Date | null
   lastUsedAt: Date | null
   callsToday: number
   failuresToday: number
@@ -35,7 +37,11 @@ export function healthOf(
   return { score: Math.max(0, 100 - lost), deductions }
 }
 
-function ageDeduction({ createdAt }: KeyCondition, nowMs: number): HealthDeduction | null {
+function ageDeduction(
+  { createdAt, graceUntil }: KeyCondition,
+  nowMs: number,
+): HealthDeduction | null {
+  if (graceUntil !== null) return null
   const days = (nowMs - createdAt.getTime()) / DAY_MS
   if (days > 365) return { points: 30, reason: 'Not rotated for more than a year.' }
   if (days > 180) return { points: 20, reason: 'Not rotated for more than 180 days.' }
@@ -43,7 +49,12 @@ function ageDeduction({ createdAt }: KeyCondition, nowMs: number): HealthDeducti
   return null
 }
 
-function expiryDeduction({ expiresAt }: KeyCondition, nowMs: number): HealthDeduction | null {
+function expiryDeduction(
+  { expiresAt, graceUntil }: KeyCondition,
+  nowMs: number,
+): HealthDeduction | null {
+  if (graceUntil !== null)
+    return { points: 20, reason: 'Replaced: it works for its grace time only.' }
   if (expiresAt === null) return { points: 10, reason: 'Never expires.' }
   const days = (expiresAt.getTime() - nowMs) / DAY_MS
   if (days < 7) return { points: 20, reason: 'Expires within 7 days.' }

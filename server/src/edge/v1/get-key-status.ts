@@ -42,6 +42,7 @@ export const getKeyStatus =
           {
             createdAt: key.createdAt,
             expiresAt: key.expiresAt,
+            graceUntil: key.graceUntil,
             lastUsedAt: use?.usedAt ?? null,
             ...callsToday(stored, nowMs),
             companyHasAllowlist: key.allowlist.length > 0,

@@ -20,6 +20,7 @@ export function keyRecord(
   const condition = {
     createdAt,
     expiresAt,
+    graceUntil: key.graceUntil,
     lastUsedAt: use?.usedAt ?? null,
     ...callsToday(key.use, nowMs),
     companyHasAllowlist,
