@@ -98,3 +98,14 @@ test('failed authentications are limited by address, and a good key still works 
   advance(1_000)
   assert.equal((await status('nonsense', scanner)).json.code, 'invalid_api_key')
 })
+
+test('whoever changes the address within an IPv6 network gains no attempts', async () => {
+  const codes: string[] = []
+  for (let call = 0; call < 210; call++) {
+    const { json } = await status('nonsense', { 'x-forwarded-for': `2001:db8:1:2::${call + 1}` })
+    codes.push(json.code)
+  }
+  assert.equal(codes.filter((code) => code === 'invalid_api_key').length, 200)
+  const elsewhere = await status('nonsense', { 'x-forwarded-for': '2001:db8:1:3::1' })
+  assert.equal(elsewhere.json.code, 'invalid_api_key', 'the next network is not concerned')
+})

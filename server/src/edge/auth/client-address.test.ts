@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileRanges } from '../../tenancy/allowlist.ts'
-import { clientAddress } from './client-address.ts'
+import { clientAddress, networkOf } from './client-address.ts'
 
 const NOBODY = compileRanges([])
 const PROXIES = compileRanges(['10.0.0.0/8', '::1/128'])
@@ -60,4 +60,11 @@ test('ports, brackets, zones and IPv4 inside IPv6 are stripped to the bare addre
 
 test('a socket without an address has no address, and is in no range', () => {
   assert.equal(clientAddress(undefined, '192.0.2.9', PROXIES), '')
+})
+
+test('neighbours in IPv6 are one caller, in IPv4 each is its own', () => {
+  assert.equal(networkOf('2001:db8:1:2::9'), networkOf('2001:db8:1:2:ffff::1'))
+  assert.notEqual(networkOf('2001:db8:1:2::9'), networkOf('2001:db8:1:3::9'))
+  assert.notEqual(networkOf('192.0.2.9'), networkOf('192.0.2.10'))
+  assert.equal(networkOf(''), '')
 })

@@ -27,3 +27,10 @@ function plain(text: string): string | null {
   const withoutPort = bare.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
   return parseAddress(withoutPort)?.toString() ?? null
 }
+
+/** Whom to count by an address: whoever has one of IPv6 has the 2^64 beside it as well. */
+export function networkOf(address: string): string {
+  const parsed = parseAddress(address)
+  if (parsed?.kind() !== 'ipv6') return address
+  return parsed.toNormalizedString().split(':').slice(0, 4).join(':')
+}

@@ -5,7 +5,7 @@ import type { AddressRanges } from '../../tenancy/allowlist.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { authenticate, principalOf } from './authenticate.ts'
-import { clientAddress } from './client-address.ts'
+import { clientAddress, networkOf } from './client-address.ts'
 import { admit, type Gate } from './gate.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 import type { KeyUseRecorder } from './key-use-recorder.ts'
@@ -134,7 +134,7 @@ export class KeyGuard {
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 401 || !this.#hasRateLimits) throw error
       // Only failures are counted and refused: a good key is never stopped by its neighbours.
-      const verdict = this.#failures.take(request.clientAddress, FAILURES)
+      const verdict = this.#failures.take(networkOf(request.clientAddress), FAILURES)
       if (verdict.isAllowed) throw error
       throw new ApiError('rate_limited', {
         message: 'Too many failed authentications from this address.',

@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts'
 import type { Clock } from '../../../platform/clock.ts'
-import { parseAddress } from '../../../tenancy/allowlist.ts'
+import { networkOf } from '../../auth/client-address.ts'
 import { type SlotRate, TokenSlots } from '../../auth/token-slots.ts'
 import { SlowRefusals } from './slow-refusals.ts'
 
@@ -143,13 +143,6 @@ function tooMany(retryAfterSeconds: number): ApiError {
     message: `Too many attempts. Try again in ${inWords(retryAfterSeconds)}.`,
     retryAfterSeconds,
   })
-}
-
-/** Whoever has one IPv6 address has the 2^64 beside it as well. */
-function networkOf(address: string): string {
-  const parsed = parseAddress(address)
-  if (parsed?.kind() !== 'ipv6') return address
-  return parsed.toNormalizedString().split(':').slice(0, 4).join(':')
 }
 
 function inWords(seconds: number): string {
