@@ -34,6 +34,7 @@ promise(
     await page.keyboard.press('Enter')
     const cancel = page.getByRole('menuitem', { name: 'Cancel it…' })
     await expect(cancel).toBeVisible()
+    await expect(page.locator('[role=menu]:focus-within')).toBeVisible()
     await page.keyboard.press('ArrowUp')
     await page.keyboard.press('End')
     await expect(cancel).toBeFocused()

@@ -44,8 +44,11 @@ export function IntegrityPage() {
   )
 }
 
-/** The chosen workspace's, or all, with the dashboard's own after those of the company's programs. */
+/** The chosen workspace's, or all; and after them the dashboard's own, which belongs to every one. */
 function chainsOf(chains: readonly Chain[], workspaceId: string | null): Chain[] {
-  const chosen = chains.filter((chain) => workspaceId === null || chain.workspaceId === workspaceId)
-  return chosen.toSorted((a, b) => Number(a.kind === 'SYSTEM') - Number(b.kind === 'SYSTEM'))
+  const isChosen = ({ kind, ...chain }: Chain) =>
+    workspaceId === null || kind === 'SYSTEM' || chain.workspaceId === workspaceId
+  return chains
+    .filter(isChosen)
+    .toSorted((a, b) => Number(a.kind === 'SYSTEM') - Number(b.kind === 'SYSTEM'))
 }
