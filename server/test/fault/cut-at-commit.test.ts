@@ -18,7 +18,10 @@ const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const database = stack.use(await cloneDatabase())
 const proxy = stack.use(await PgProxy.listen(database.connection))
-const cutOff = stack.use(await startTestApp({ databaseUrl: proxy.urlTo(database.connection) }))
+// Without the workers: what is cut at a commit is the writer.
+const cutOff = stack.use(
+  await startTestApp({ role: 'api', databaseUrl: proxy.urlTo(database.connection) }),
+)
 const workspaces = ['A', 'B', 'C', 'D'] as const
 
 /** Cuts the writer of `cutOff` again and again, each time in the midst of load. */
