@@ -184,10 +184,21 @@ export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
  * there are few spellings however many values there are.
  */
 function excludedConditions(excluded: readonly Exclusion[]): RawBuilder<unknown>[] {
-  return [...valuesByField(excluded)].map(([field, values]) => {
-    const type = field === 'projectId' ? sql`uuid[]` : sql`text[]`
-    return sql`(${EXCLUDED_COLUMNS[field]} = any (${values}::${type})) is not true`
-  })
+  return [...valuesByField(excluded)].map(
+    ([field, values]) => sql`(${hasOneOf(field, values)}) is not true`,
+  )
+}
+
+/** Whether a row has one of these values of a field. */
+export function hasOneOf(field: ExcludedField, values: readonly string[]): RawBuilder<unknown> {
+  const type = field === 'projectId' ? sql`uuid[]` : sql`text[]`
+  return sql`${VALUE_COLUMNS[field]} = any (${values}::${type})`
+}
+
+/** Whether a row has one of these values, of whatever field; no row has one of none. */
+export function hasSomeOf(values: readonly Exclusion[]): RawBuilder<unknown> {
+  const conditions = [...valuesByField(values)].map((entry) => hasOneOf(...entry))
+  return conditions.length === 0 ? sql`false` : sql`(${sql.join(conditions, sql` or `)})`
 }
 
 /** The columns are `collate "C"`, so `lower` folds A to Z alone, as `foldCase` does. */
@@ -209,7 +220,7 @@ export const SEARCHED_COLUMNS: Record<SearchedField, RawBuilder<unknown>> = {
   resourceId: sql`resource_id`,
 }
 
-const EXCLUDED_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
+const VALUE_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
   ...SEARCHED_COLUMNS,
   projectId: sql`project_id`,
 }

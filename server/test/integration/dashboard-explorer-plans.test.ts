@@ -6,17 +6,18 @@ import type { Exclusion } from '../../src/ledger/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot-floor.ts'
 import { countIn, countOut, listBehind } from '../../src/ledger/rollup-store.ts'
 import { advanceRollup } from '../../src/ledger/rollup.ts'
-import {
-  countByIndex,
-  countByMatches,
-  countByRollup,
-} from '../../src/outlet/console/event-count-store.ts'
+import { countByIndex, countByMatches } from '../../src/outlet/console/event-count-store.ts'
 import {
   listMatchingEvents,
   listNewestHolding,
 } from '../../src/outlet/console/matching-event-store.ts'
 import { countValues, listValues } from '../../src/outlet/console/option-store.ts'
-import { findTextMatches, hasEveryValue } from '../../src/outlet/console/value-store.ts'
+import { countByRollup } from '../../src/outlet/console/rollup-count-store.ts'
+import {
+  countListed,
+  findTextMatches,
+  hasEveryValue,
+} from '../../src/outlet/console/value-store.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
 import { query } from '../harness/engine.ts'
 import { explain, type PlanNode } from '../harness/explain.ts'
@@ -108,7 +109,16 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   [
     'counts without an actor',
     (on) =>
+      countByRollup(on, { ...counted, filter: { ...counted.filter, excluded: excludedActor } }),
+  ],
+  [
+    'counts without a frequent actor',
+    (on) =>
       countByIndex(on, { ...counted, filter: { ...counted.filter, excluded: excludedActor } }),
+  ],
+  [
+    'how many events have some values',
+    (on) => countListed(on, { workspaceId, values: excludedActor }),
   ],
   [
     'a page without some categories and an actor',

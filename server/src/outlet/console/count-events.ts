@@ -1,15 +1,15 @@
-import type { EventFilter } from '../../ledger/event-filter.ts'
+import { EQUALITY_FIELDS, type EventFilter } from '../../ledger/event-filter.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import {
   countByIndex,
   countByMatches,
-  countByRollup,
   type CountQuery,
   type EventCount,
 } from './event-count-store.ts'
+import { countByRollup, isInRollup } from './rollup-count-store.ts'
 import { planTextSearch } from './search-text.ts'
 import type { Scope, Searches } from './searches.ts'
-import type { TextMatch } from './value-store.ts'
+import { countListed, type TextMatch } from './value-store.ts'
 
 export type CountWish = Omit<CountQuery, 'workspaceId' | 'hot'>
 
@@ -33,7 +33,9 @@ async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCo
   const { filter, workspaceId } = query
   const { text } = filter
   if (text === null) {
-    return isRolledUp(filter) ? await countByRollup(db, query) : await countByIndex(db, query)
+    return (await isByRollup(db, query, null))
+      ? await countByRollup(db, query)
+      : await countByIndex(db, query)
   }
   const { matches, seenSeq, events } = await planTextSearch(db, {
     workspaceId,
@@ -43,33 +45,37 @@ async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCo
   if (!matches) return await countByIndex(db, query)
   const known = { matches, seenSeq }
   if (events <= EVENTS_BY_VALUE_MAX) return await countByMatches(db, query, known)
-  const gatheredMax = Math.max(EVENTS_BY_VALUE_MAX, (seenSeq - query.hot.floorSeq) * GATHERED_SHARE)
-  if (isRolledUp({ ...filter, text: null }) && eventsOf(matches, isFacet) <= gatheredMax) {
-    return await countByRollup(db, query, matches)
-  }
-  return await countByIndex(db, query, known)
+  return (await isByRollup(db, query, matches))
+    ? await countByRollup(db, query, matches)
+    : await countByIndex(db, query, known)
 }
 
-/** What the roll-up does not know. */
-function isFacet({ field }: TextMatch): boolean {
-  return field !== 'category' && field !== 'action'
+/** Whether the roll-up can count it, and what it does not know is few events of many. */
+async function isByRollup(
+  db: Queryable,
+  { workspaceId, hot, filter }: CountQuery,
+  matches: readonly TextMatch[] | null,
+): Promise<boolean> {
+  if (!isAskedInRollup(filter)) return false
+  const values = [...(matches ?? []), ...(filter.excluded ?? [])].filter(
+    (value) => !isInRollup(value),
+  )
+  if (values.length === 0) return true
+  const listed = await countListed(db, { workspaceId, values })
+  if (!listed) return false
+  const seen = listed.seenSeq - hot.floorSeq
+  return listed.events <= Math.max(EVENTS_BY_VALUE_MAX, seen * GATHERED_SHARE)
 }
 
-function eventsOf(matches: readonly TextMatch[], isMeant: (match: TextMatch) => boolean): number {
-  return matches.filter(isMeant).reduce((sum, { events }) => sum + events, 0)
+/** Whether the roll-up alone can count it. */
+export function isRolledUp(filter: EventFilter): boolean {
+  return (
+    isAskedInRollup(filter) && filter.text === null && (filter.excluded ?? []).every(isInRollup)
+  )
 }
 
-/** The roll-up knows time, category and action, asked for or left out. */
-export function isRolledUp({
-  fromMs: _from,
-  toMs: _to,
-  category: _c,
-  action: _a,
-  excluded,
-  ...others
-}: EventFilter) {
-  const isKnown = (excluded ?? []).every(({ field }) => field === 'category' || field === 'action')
-  return isKnown && Object.values(others).every((value) => value === null)
+function isAskedInRollup(filter: EventFilter): boolean {
+  return EQUALITY_FIELDS.every((field) => isInRollup({ field }) || filter[field] === null)
 }
 
 /** Counts of several workspaces as those of one. */

@@ -63,6 +63,37 @@ export async function findTextMatches(
   }
 }
 
+/**
+ * How many events up to `seenSeq` have these values, those that have two of them twice. Null when a
+ * field has too many values to list them.
+ */
+export async function countListed(
+  db: Queryable,
+  {
+    workspaceId,
+    values,
+  }: { workspaceId: WorkspaceId; values: readonly { field: ValueField; value: string }[] },
+): Promise<{ events: number; seenSeq: number } | null> {
+  const fields = values.map(({ field }) => field)
+  const texts = values.map(({ value }) => value)
+  const { rows } = await sql<{ events: number; seenSeq: number }>`
+    ${KEEP_PLAN}
+    select coalesce(sum(v.events), 0)::bigint as events, r.seen_seq as "seenSeq"
+      from rollup_head r
+     cross join unnest(${fields}::text[], ${texts}::text[]) as wanted (field, value)
+      left join lateral (
+        select events from event_value
+         where workspace_id = ${workspaceId} and field = wanted.field and value = wanted.value
+        offset 0) as v on true
+     where r.workspace_id = ${workspaceId}
+       and not exists (
+         select from event_field f
+          where f.workspace_id = ${workspaceId} and f.field = any (${fields}::text[])
+            and f.dropped_seq > r.floor_seq)
+     group by r.seen_seq`.execute(db)
+  return rows[0] ?? null
+}
+
 /** Whether every value of a field is listed. */
 export async function hasEveryValue(
   db: Queryable,
