@@ -134,6 +134,8 @@ create table event_field (
   dropped_seq bigint not null,
   frequent_from bigint default 1 not null,
   frequent_seq bigint default '-1'::integer not null,
+  listed_seq bigint default '-1'::integer not null,
+  listed_floor bigint default 0 not null,
   constraint event_field_pkey PRIMARY KEY (workspace_id, field)
 ) with (fillfactor=50);
 grant delete, insert, select, update on event_field to annals_keeper;
@@ -165,6 +167,17 @@ create table event_value (
 CREATE INDEX event_value__frequent ON public.event_value USING btree (workspace_id, field) WHERE is_frequent;
 grant delete, insert, select, update on event_value to annals_keeper;
 grant delete, insert, select, update on event_value to annals_serving;
+
+create table event_value_block (
+  workspace_id uuid not null,
+  field text collate "C" not null,
+  block bigint generated always as identity not null,
+  folded text collate "C" not null,
+  items text[] collate "C" not null,
+  constraint event_value_block_pkey PRIMARY KEY (workspace_id, field, block)
+);
+grant delete, insert, select on event_value_block to annals_keeper;
+grant delete, insert, select on event_value_block to annals_serving;
 
 create table explorer_view (
   company_id uuid not null,

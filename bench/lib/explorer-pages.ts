@@ -101,7 +101,8 @@ async function scroll(page: Page): Promise<void> {
 
 /** Each time into what is there, and back again; the answer of the search belongs to it. */
 async function brush(page: Page): Promise<void> {
-  const total = page.getByRole('region', { name: 'Events over time' }).getByRole('status')
+  // By its attributes: to look for roles goes through the whole page, in the frames that are measured.
+  const total = page.locator('[aria-label="Events over time"] [role=status]')
   for (let nth = 0; nth < BRUSHES; nth += 1) {
     const before = await total.innerText()
     const box = await page.locator('[data-chart]').boundingBox()
@@ -115,8 +116,10 @@ async function brush(page: Page): Promise<void> {
     }
     await page.mouse.up()
     await total.filter({ hasNotText: before }).waitFor()
+    const within = await total.innerText()
     await page.goBack()
-    await total.filter({ hasText: before }).waitFor()
+    // Not the same number as before: the range ends now, and time goes on.
+    await total.filter({ hasNotText: within }).waitFor()
   }
 }
 

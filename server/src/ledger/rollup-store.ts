@@ -3,14 +3,14 @@ import { assertId, type WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { isPlan, type Plan } from '../tenancy/plans.ts'
+import { insertBlocks } from './value-block-store.ts'
 
 /** The lengths of the roll-up's buckets. The second exists so that a month is few rows. */
 export const ROLLUP_GRAINS_S = [900, 21_600] as const
 
 /**
- * The fields whose distinct values are kept, each with its column. A list of values costs about 150
- * bytes a value, and looking through 100,000 of them for a text takes 30 ms: what has more is
- * searched event by event.
+ * The fields whose distinct values are kept, each with its column. A list of values costs about 200
+ * bytes a value, and changes with every event: what has more than so many is searched event by event.
  */
 export const VALUE_FIELDS = [
   'category',
@@ -159,7 +159,9 @@ export async function countIn(
         do update set events = event_value.events + excluded.events,
           is_frequent = event_value.is_frequent or coalesce(event_value.events + excluded.events >=
             (select frequent_from from bound where bound.field = excluded.field), false)
-      returning field, (xmax = 0) as is_new
+      returning field, value, (xmax = 0) as is_new
+    ), blocks as (
+      ${insertBlocks(workspaceId, sql`select field, value from added where is_new`)}
     ), raised as (
       update event_value v
          set events = v.events + f.events,
@@ -182,7 +184,10 @@ export async function countIn(
           dropped_seq = greatest(event_field.dropped_seq, excluded.dropped_seq)`.execute(trx)
 }
 
-/** Takes a run away again, while its events are still in the table. Usage stays. */
+/**
+ * Takes a run away again, while its events are still in the table. Usage stays. Fields that lost
+ * values are left to `settleBlocks`.
+ */
 export async function countOut(trx: Queryable, run: Run): Promise<void> {
   const { workspaceId } = run
   await sql`
@@ -205,7 +210,7 @@ export async function countOut(trx: Queryable, run: Run): Promise<void> {
          and v.events <= f.events
       returning v.field
     )
-    update event_field e set value_count = e.value_count - g.values
+    update event_field e set value_count = e.value_count - g.values, listed_seq = -1
       from (select field, count(*) as values from gone group by field) as g
      where e.workspace_id = ${workspaceId} and e.field = g.field`.execute(trx)
 }
@@ -214,6 +219,7 @@ export async function countOut(trx: Queryable, run: Run): Promise<void> {
 export async function clearRollup(trx: Queryable, workspaceId: WorkspaceId): Promise<void> {
   await sql`delete from event_rollup where workspace_id = ${workspaceId}`.execute(trx)
   await sql`delete from event_value where workspace_id = ${workspaceId}`.execute(trx)
+  await sql`delete from event_value_block where workspace_id = ${workspaceId}`.execute(trx)
   await sql`delete from event_field where workspace_id = ${workspaceId}`.execute(trx)
 }
 

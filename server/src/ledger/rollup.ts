@@ -14,6 +14,7 @@ import {
   tryLockRollup,
   writeRollupHead,
 } from './rollup-store.ts'
+import { settleBlocks } from './value-block-store.ts'
 import { settleFrequent } from './value-frequency-store.ts'
 
 /** The most events whose values are marked one by one. */
@@ -138,6 +139,8 @@ async function takeIn(
   await countIn(trx, { workspaceId, ...head, afterSeq, toSeq }, { isMarking })
   const seenSeq = Math.max(head.seenSeq, toSeq)
   await settleFrequent(trx, { workspaceId, head, seenSeq, remark: isMarking ? 'few' : 'all' })
+  const floorSeq = Math.min(head.floorSeq, afterSeq)
+  await settleBlocks(trx, { workspaceId, head, seenSeq, floorSeq })
 }
 
 async function takeOut(
@@ -147,5 +150,7 @@ async function takeOut(
   toSeq: number,
 ): Promise<void> {
   await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
-  await settleFrequent(trx, { workspaceId, head, seenSeq: head.seenSeq, remark: 'sparse' })
+  const { seenSeq } = head
+  await settleFrequent(trx, { workspaceId, head, seenSeq, remark: 'sparse' })
+  await settleBlocks(trx, { workspaceId, head, seenSeq, floorSeq: toSeq })
 }

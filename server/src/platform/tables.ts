@@ -23,6 +23,7 @@ export type Tables = {
   rollup_head: RollupHeadTable
   event_rollup: EventRollupTable
   event_value: EventValueTable
+  event_value_block: EventValueBlockTable
   event_field: EventFieldTable
   event_day: EventDayTable
 }
@@ -287,6 +288,14 @@ type EventValueTable = {
   field: string
   value: string
   events: number
+}
+
+type EventValueBlockTable = {
+  workspace_id: string
+  field: string
+  block: Generated<number>
+  folded: string
+  items: string[]
 }
 
 type EventFieldTable = {

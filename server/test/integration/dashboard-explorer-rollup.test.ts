@@ -3,13 +3,14 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { advanceRollup, forgetRun, moveRollupFloor } from '../../src/ledger/rollup.ts'
 import { findHotFloor } from '../../src/ledger/hot-floor.ts'
+import { findTextMatches } from '../../src/outlet/console/value-store.ts'
 import { startRollupWorker } from '../../src/outlet/console/rollup-worker.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { handClock } from '../harness/clock.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
-import { readOptions, removeUpTo, sendEvents } from '../harness/explorer.ts'
+import { readOptions, removeUpTo, sendEvents, walkExplorer } from '../harness/explorer.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
@@ -62,6 +63,14 @@ async function assertExact(workspaceId: WorkspaceId): Promise<void> {
        select count(*) from event_value v
         where v.workspace_id = f.workspace_id and v.field = f.field)`.execute(db)
   assert.deepEqual(counts, [])
+  const { rows: listed } = await sql`
+    select field, value from event_value where workspace_id = ${workspaceId} order by 1, 2`.execute(
+    db,
+  )
+  const { rows: inBlocks } = await sql`
+    select field, item as value from event_value_block cross join lateral unnest(items) as item
+     where workspace_id = ${workspaceId} order by field, item`.execute(db)
+  assert.deepEqual(inBlocks, listed)
 }
 
 test('nodes that count at the same time count each event once', async () => {
@@ -107,6 +116,24 @@ test('what is removed is no longer counted, also when it never was, and its usag
   assert.deepEqual(rows, [{ events: 40, hasBytes: true }])
 })
 
+test('values that come one by one are searched together', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  const member = await signInAs(annals, founded, 'VIEWER', [id])
+  await sendEvents(
+    annals,
+    founded.workspaceKey,
+    events(130, (nth) => ({ actor: { id: `person ${nth}` } })),
+  )
+  for (let times = 0; times < 130; times += 1) await advanceRollup(db, id, { runMax: 1 })
+  await assertExact(id)
+  const { rows } = await sql<{ blocks: number }>`
+    select count(*) as blocks from event_value_block
+     where workspace_id = ${id} and field = 'actorId'`.execute(db)
+  assert((rows[0]?.blocks ?? 0) <= 50, String(rows[0]?.blocks))
+  assert.equal((await walkExplorer(member, { text: 'PERSON 12' })).length, 11)
+})
+
 test('a removal that is undone leaves the counts as they were', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
@@ -137,6 +164,34 @@ test('what is past its hot time is let go, and comes back with a larger plan', a
   await assertExact(id)
   assert.deepEqual([await move(30), await move(30), await move(30)], ['more', 'more', 'done'])
   assert.deepEqual(await readHead(id), { floor: 0, seen: 25 })
+  await assertExact(id)
+})
+
+test('what a program without blocks counts back in is found, and is in the blocks after the next run', async () => {
+  const founded = await annals.found()
+  const { id } = founded.workspace
+  const persons = events(20, (nth) => ({ actor: { id: `person ${nth}` } }))
+  await sendEvents(annals, founded.workspaceKey, persons)
+  advance(8 * DAY_MS)
+  await sendEvents(annals, founded.workspaceKey, events(5))
+  await advanceRollup(db, id, { runMax: 1_000 })
+  const move = (days: number, runMax: number) =>
+    moveRollupFloor(db, id, { hotSinceMs: clock() - days * DAY_MS, runMax })
+  const countFound = async (text: string) =>
+    (await findTextMatches(db, { workspaceId: id, text, limit: 100 })).matches.length
+  assert.equal(await move(7, 1_000), 'done')
+  assert.equal(await countFound('person'), 0)
+  assert.equal(await move(30, 10), 'more')
+  // As if nobody had put them there.
+  await sql`
+    delete from event_value_block
+     where workspace_id = ${id} and field = 'actorId' and position('person' in folded) > 0`.execute(
+    db,
+  )
+  await sql`update event_field set listed_floor = 20 where workspace_id = ${id}`.execute(db)
+  assert.equal(await countFound('person'), 10)
+  assert.equal(await move(30, 10), 'done')
+  assert.equal(await countFound('person'), 20)
   await assertExact(id)
 })
 

@@ -175,6 +175,7 @@ const MAY_LOSE_ROWS: ReadonlySet<string> = new Set([
   'rollup_head',
   'event_rollup',
   'event_value',
+  'event_value_block',
   'event_field',
   'event_day',
 ])

@@ -6,7 +6,7 @@ import type { ValueField } from '../../ledger/rollup-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { holds } from './value-store.ts'
+import { holds, valuesHolding } from './value-store.ts'
 
 export type ValueCount = { value: string; events: number }
 
@@ -32,20 +32,22 @@ export async function listValues(db: Queryable, query: OptionQuery): Promise<Val
   return found ?? (await listMarkedValues(db, query)) ?? (await listAnyValues(db, query))
 }
 
-/** Null when too many hold what was typed. It is looked for in the index alone. */
+/** Null when too many hold what was typed. */
 async function listFoundValues(
   db: Queryable,
   query: OptionQuery & { contains: string },
 ): Promise<ValueCount[] | null> {
   const { workspaceId, field, contains, limit } = query
-  const listed = lookedUp(query, sql`found`)
+  const holding = await valuesHolding(db, {
+    workspaceId,
+    fields: [field],
+    text: contains,
+    limit: FOUND_MAX + 1,
+  })
+  const listed = lookedUp(query, sql`(select distinct value from found)`)
   const { rows } = await sql<(ValueCount | { value: null }) & { isCut: boolean }>`
     ${KEEP_PLAN}
-    with ${changeParts(query)}, found as materialized (
-      select value from event_value
-       where workspace_id = ${workspaceId} and field = ${field} and ${holds(contains)}
-       limit ${sql.lit(FOUND_MAX + 1)}
-    )
+    with ${changeParts(query)}, found as materialized (${holding})
     select f."isCut", first.*
       from (select count(*) > ${sql.lit(FOUND_MAX)} as "isCut" from found) as f
       left join (${summed(listed, limit)}) as first on true

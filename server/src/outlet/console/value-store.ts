@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { SEARCHED_FIELDS, type SearchedField } from '../../ledger/event-filter.ts'
 import { foldCase } from '../../ledger/fold-case.ts'
 import type { ValueField } from '../../ledger/rollup-store.ts'
+import { hasBlocks } from '../../ledger/value-block-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -25,29 +26,30 @@ type MatchRow = {
   events: number
 }
 
-/**
- * The values that hold a text. In one statement: what is not listed yet is above `seenSeq`. The values
- * are looked through in the index alone; the counts are read of those that were found.
- */
+/** The values that hold a text. In one snapshot: what is not listed yet is above `seenSeq`. */
 export async function findTextMatches(
   db: Queryable,
   { workspaceId, text, limit }: { workspaceId: WorkspaceId; text: string; limit: number },
 ): Promise<TextMatches> {
+  const found = await valuesHolding(db, {
+    workspaceId,
+    fields: SEARCHED_FIELDS,
+    text,
+    limit: limit + 1,
+  })
   const { rows } = await sql<MatchRow>`
     ${KEEP_PLAN}
+    with found as materialized (${found})
     select h.seen_seq as "seenSeq", h.is_complete as "isComplete", m.field, m.value, m.events
       from (select coalesce(max(r.seen_seq), 0) as seen_seq,
-                   not exists (
+                   (select count(*) from found) <= ${limit} and not exists (
                      select from event_field f
                       where f.workspace_id = ${workspaceId} and f.field = any (${SEARCHED_FIELDS}::text[])
                         and f.dropped_seq > coalesce(max(r.floor_seq), 0)) as is_complete
               from rollup_head r where r.workspace_id = ${workspaceId}) as h
       left join (
         select v.field, v.value, v.events
-          from (select field, value from event_value
-                 where workspace_id = ${workspaceId} and field = any (${SEARCHED_FIELDS}::text[])
-                   and ${holds(text)}
-                 limit ${limit + 1}) as found
+          from found
          cross join lateral (
            select field, value, events from event_value
             where workspace_id = ${workspaceId} and field = found.field and value = found.value
@@ -59,8 +61,34 @@ export async function findTextMatches(
   return {
     matches,
     seenSeq: rows[0]?.seenSeq ?? 0,
-    isComplete: rows[0]?.isComplete === true && matches.length <= limit,
+    isComplete: rows[0]?.isComplete === true,
   }
+}
+
+/**
+ * As a part of a statement: (field, value) of what holds a text. From the blocks, or where these do not
+ * have every value, by looking through all of them in the index.
+ */
+export async function valuesHolding(
+  db: Queryable,
+  {
+    workspaceId,
+    fields,
+    text,
+    limit,
+  }: { workspaceId: WorkspaceId; fields: readonly ValueField[]; text: string; limit: number },
+): Promise<RawBuilder<unknown>> {
+  const isOfThese = sql`workspace_id = ${workspaceId} and field = any (${fields}::text[])`
+  if (!(await hasBlocks(db, { workspaceId, fields }))) {
+    return sql`select field, value from event_value where ${isOfThese} and ${holds(text)} limit ${limit}`
+  }
+  const folded = foldCase(text)
+  return sql`
+    select field, item as value
+      from event_value_block cross join lateral unnest(items) as item
+     where ${isOfThese}
+       and position(${folded} in folded) > 0 and position(${folded} in lower(item)) > 0
+     limit ${limit}`
 }
 
 /**
