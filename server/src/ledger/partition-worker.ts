@@ -8,8 +8,6 @@ const TURN_MS = 3_600_000
 const MONTHS_AHEAD = 3
 const STRAY_MONTHS_MAX = 24
 
-type PartitionWorker = AsyncDisposable & { runNow: () => Promise<void> }
-
 /**
  * Keeps partitions months ahead, and empties the default one, which catches what none fits: events
  * of a service that was off for months, or of a clock that was wrong. As the owner of the tables,
@@ -23,7 +21,7 @@ export function startPartitionWorker({
   connection: Connection
   clock: Clock
   logger: Logger
-}): PartitionWorker {
+}): Loop {
   const run = async (): Promise<void> => {
     await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
     const months = [
@@ -37,7 +35,7 @@ export function startPartitionWorker({
   }
   const loop = new Loop({ name: 'partition', everyMs: TURN_MS, logger, run })
   void loop.runNow()
-  return { runNow: () => loop.runNow(), [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
+  return loop
 }
 
 function startOfMonthMs(nowMs: number, monthsAhead: number): number {

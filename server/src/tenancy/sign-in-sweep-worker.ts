@@ -2,6 +2,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { Logger } from '../platform/logger.ts'
 import { Loop } from '../platform/loop.ts'
 import type { Queryable } from '../platform/pg.ts'
+import { repeatWhileFull } from '../platform/repeat-while-full.ts'
 import { deleteExpiredLinks } from './one-time-link-store.ts'
 import { deleteExpiredSessions } from './session-store.ts'
 
@@ -9,8 +10,6 @@ const TURN_MS = 60_000
 const ROWS_PER_STATEMENT_MAX = 1_000
 /** Of each kind; the rest goes in the next turns. */
 const STATEMENTS_PER_TURN_MAX = 100
-
-type SweepWorker = AsyncDisposable & { runNow: () => Promise<void> }
 
 /** Removes sessions and one-time links that are over. Nobody gets in with them even before. */
 export function startSignInSweepWorker({
@@ -21,19 +20,13 @@ export function startSignInSweepWorker({
   db: Queryable
   clock: Clock
   logger: Logger
-}): SweepWorker {
+}): Loop {
   const limit = ROWS_PER_STATEMENT_MAX
   const run = async (signal: AbortSignal): Promise<void> => {
+    const bounds = { limit, timesMax: STATEMENTS_PER_TURN_MAX, signal }
     const now = new Date(clock())
-    await untilDone(signal, () => deleteExpiredSessions(db, { now, limit }))
-    await untilDone(signal, () => deleteExpiredLinks(db, { now, limit }))
+    await repeatWhileFull(bounds, () => deleteExpiredSessions(db, { now, limit }))
+    await repeatWhileFull(bounds, () => deleteExpiredLinks(db, { now, limit }))
   }
-  const loop = new Loop({ name: 'sign-in-sweep', everyMs: TURN_MS, logger, run })
-  return { runNow: () => loop.runNow(), [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
-}
-
-async function untilDone(signal: AbortSignal, statement: () => Promise<number>): Promise<void> {
-  for (let times = 0; times < STATEMENTS_PER_TURN_MAX && !signal.aborted; times += 1) {
-    if ((await statement()) < ROWS_PER_STATEMENT_MAX) return
-  }
+  return new Loop({ name: 'sign-in-sweep', everyMs: TURN_MS, logger, run })
 }

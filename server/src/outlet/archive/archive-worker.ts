@@ -11,8 +11,6 @@ const DAY_MS = 86_400_000
 /** A smaller run waits for company, but no longer than a day. */
 const PATIENCE = { eventsMin: 5_000, overdueMs: DAY_MS } as const
 
-type ArchiveWorker = AsyncDisposable & { runNow: () => Promise<void> }
-
 /** Moves events into the archive when their plan's hot time is over, every hour. */
 export function startArchiveWorker({
   connection,
@@ -24,7 +22,7 @@ export function startArchiveWorker({
   store: ObjectStore
   clock: Clock
   logger: Logger
-}): ArchiveWorker {
+}): Loop {
   const run = async (signal: AbortSignal): Promise<void> => {
     await using database = new Database({
       connection,
@@ -36,6 +34,5 @@ export function startArchiveWorker({
     const report = await archiveLedger(deps, { beforeMs: null, patience: PATIENCE }, signal)
     if (report.events > 0) logger.info({ event: 'archive.done', ...report })
   }
-  const loop = new Loop({ name: 'archive', everyMs: TURN_MS, logger, run })
-  return { runNow: () => loop.runNow(), [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
+  return new Loop({ name: 'archive', everyMs: TURN_MS, logger, run })
 }

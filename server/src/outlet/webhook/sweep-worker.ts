@@ -11,8 +11,6 @@ const DELIVERIES_PER_STATEMENT_MAX = 1_000
 /** The rest of a webhook's old deliveries goes in the next turns. */
 const STATEMENTS_PER_WEBHOOK_MAX = 300
 
-type SweepWorker = AsyncDisposable & { runNow: () => Promise<void> }
-
 /** Removes deliveries 30 days after their end, and what a deleted webhook left behind. */
 export function startSweepWorker({
   db,
@@ -22,7 +20,7 @@ export function startSweepWorker({
   db: Queryable
   clock: Clock
   logger: Logger
-}): SweepWorker {
+}): Loop {
   const run = async (signal: AbortSignal): Promise<void> => {
     const before = new Date(clock() - DELIVERY_KEPT_MS)
     let after: SweptWebhook | null = null
@@ -35,8 +33,7 @@ export function startSweepWorker({
       after = page.at(-1) ?? null
     } while (after !== null)
   }
-  const loop = new Loop({ name: 'webhook-sweep', everyMs: TURN_MS, logger, run })
-  return { runNow: () => loop.runNow(), [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
+  return new Loop({ name: 'webhook-sweep', everyMs: TURN_MS, logger, run })
 }
 
 async function sweep(db: Queryable, webhook: SweptWebhook, before: Date): Promise<void> {
