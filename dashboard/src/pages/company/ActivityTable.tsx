@@ -1,6 +1,7 @@
 import type { paths } from '../../api/schema.d.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import rows from '../../parts/Rows.module.css'
+import { Rows } from '../../parts/Rows.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { useWebhooks } from '../webhooks/webhooks.ts'
@@ -19,44 +20,32 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
     webhook: (id: string) => webhooks.find((webhook) => webhook.id === id)?.url ?? id,
   }
   return (
-    <table className={rows.table} aria-label="Activity, newest first">
-      <thead>
-        <tr>
-          <th scope="col">What</th>
-          <th scope="col">When</th>
-          <th scope="col">From</th>
-          <th scope="col">
-            <span className={rows.hidden}>Event</span>
-          </th>
+    <Rows label="Activity, newest first" columns={['What', 'When', 'From']} lastColumn="Event">
+      {events.map((event) => (
+        <tr key={event.id}>
+          <td>
+            <span className={rows.name}>{fieldOf(event.actor, 'email') ?? 'Somebody'}</span>{' '}
+            {sentenceOf(event, names)}
+          </td>
+          <td>
+            <TimeText at={event.timestamp} style="clock" />
+          </td>
+          <td data-label="from">
+            <span className="numeric">{fieldOf(event.metadata, 'address') ?? '–'}</span>
+          </td>
+          <td className={rows.actions}>
+            <AnchorLink
+              to="/app/explorer"
+              search={{ workspaceId: event.workspaceId, event: event.id }}
+              aria-label={`Event ${event.seq} in the explorer`}
+              className="numeric"
+            >
+              #{event.seq}
+            </AnchorLink>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {events.map((event) => (
-          <tr key={event.id}>
-            <td>
-              <span className={rows.name}>{fieldOf(event.actor, 'email') ?? 'Somebody'}</span>{' '}
-              {sentenceOf(event, names)}
-            </td>
-            <td>
-              <TimeText at={event.timestamp} style="clock" />
-            </td>
-            <td data-label="from">
-              <span className="numeric">{fieldOf(event.metadata, 'address') ?? '–'}</span>
-            </td>
-            <td className={rows.actions}>
-              <AnchorLink
-                to="/app/explorer"
-                search={{ workspaceId: event.workspaceId, event: event.id }}
-                aria-label={`Event ${event.seq} in the explorer`}
-                className="numeric"
-              >
-                #{event.seq}
-              </AnchorLink>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Rows>
   )
 }
 

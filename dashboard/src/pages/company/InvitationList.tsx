@@ -5,6 +5,7 @@ import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import rows from '../../parts/Rows.module.css'
+import { Rows } from '../../parts/Rows.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { sketchOf, useOptimistic } from '../../parts/use-optimistic.ts'
 import {
@@ -50,47 +51,34 @@ function InvitationTable({
     )
   }
   return (
-    <table className={rows.table} aria-label="Open invitations">
-      <thead>
-        <tr>
-          <th scope="col">E-mail</th>
-          <th scope="col">Role</th>
-          <th scope="col">Will see</th>
-          <th scope="col">Open until</th>
-          <th scope="col">
-            <span className={rows.hidden}>Actions</span>
-          </th>
+    <Rows label="Open invitations" columns={['E-mail', 'Role', 'Will see', 'Open until']}>
+      {open.map((invitation) => (
+        <tr key={invitation.id}>
+          <td>
+            <span className={rows.name}>{invitation.email}</span>
+          </td>
+          <td>{roleWord(invitation.role)}</td>
+          <td data-label="Will see">
+            <WorkspaceNames ids={invitation.workspaceIds} />
+          </td>
+          <td data-label="Open until">
+            <TimeText at={invitation.expiresAt} style="clock" />
+          </td>
+          <td className={rows.actions}>
+            <Gate permission="members.manage" what="withdraw invitations">
+              <Button
+                size="compact-xs"
+                variant="default"
+                aria-label={`Withdraw the invitation of ${invitation.email}`}
+                onClick={() => onWithdraw(invitation)}
+              >
+                Withdraw
+              </Button>
+            </Gate>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {open.map((invitation) => (
-          <tr key={invitation.id}>
-            <td>
-              <span className={rows.name}>{invitation.email}</span>
-            </td>
-            <td>{roleWord(invitation.role)}</td>
-            <td data-label="Will see">
-              <WorkspaceNames ids={invitation.workspaceIds} />
-            </td>
-            <td data-label="Open until">
-              <TimeText at={invitation.expiresAt} style="clock" />
-            </td>
-            <td className={rows.actions}>
-              <Gate permission="members.manage" what="withdraw invitations">
-                <Button
-                  size="compact-xs"
-                  variant="default"
-                  aria-label={`Withdraw the invitation of ${invitation.email}`}
-                  onClick={() => onWithdraw(invitation)}
-                >
-                  Withdraw
-                </Button>
-              </Gate>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Rows>
   )
 }
 

@@ -1,5 +1,6 @@
 import { Badge, Group } from '@mantine/core'
 import rows from '../../parts/Rows.module.css'
+import { Rows } from '../../parts/Rows.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { MemberActions } from './MemberActions.tsx'
@@ -10,52 +11,38 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
   const { session } = useSigned()
   const owners = members.filter(({ role }) => role === 'OWNER').length
   return (
-    <table className={rows.table} aria-label="Members">
-      <thead>
-        <tr>
-          <th scope="col">E-mail</th>
-          <th scope="col">Role</th>
-          <th scope="col">Sees</th>
-          <th scope="col">Last seen</th>
-          <th scope="col">Joined</th>
-          <th scope="col">
-            <span className={rows.hidden}>Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {members.map((member) => (
-          <tr key={member.id}>
-            <td>
-              <Group gap={6}>
-                <span className={rows.name}>{member.email}</span>
-                {member.id === session.user.id && (
-                  <Badge size="sm" variant="default" tt="none">
-                    You
-                  </Badge>
-                )}
-              </Group>
-            </td>
-            <td>{roleWord(member.role)}</td>
-            <td data-label="Sees">
-              <WorkspaceNames ids={member.workspaceIds} />
-            </td>
-            <td data-label="Last seen">
-              {member.lastSeenAt === null ? (
-                <span className="soft">Not lately</span>
-              ) : (
-                <TimeText at={member.lastSeenAt} style="clock" />
+    <Rows label="Members" columns={['E-mail', 'Role', 'Sees', 'Last seen', 'Joined']}>
+      {members.map((member) => (
+        <tr key={member.id}>
+          <td>
+            <Group gap={6}>
+              <span className={rows.name}>{member.email}</span>
+              {member.id === session.user.id && (
+                <Badge size="sm" variant="default" tt="none">
+                  You
+                </Badge>
               )}
-            </td>
-            <td data-label="Joined">
-              <TimeText at={member.createdAt} style="day" />
-            </td>
-            <td className={rows.actions}>
-              <MemberActions member={member} isLastOwner={member.role === 'OWNER' && owners < 2} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+            </Group>
+          </td>
+          <td>{roleWord(member.role)}</td>
+          <td data-label="Sees">
+            <WorkspaceNames ids={member.workspaceIds} />
+          </td>
+          <td data-label="Last seen">
+            {member.lastSeenAt === null ? (
+              <span className="soft">Not lately</span>
+            ) : (
+              <TimeText at={member.lastSeenAt} style="clock" />
+            )}
+          </td>
+          <td data-label="Joined">
+            <TimeText at={member.createdAt} style="day" />
+          </td>
+          <td className={rows.actions}>
+            <MemberActions member={member} isLastOwner={member.role === 'OWNER' && owners < 2} />
+          </td>
+        </tr>
+      ))}
+    </Rows>
   )
 }

@@ -9,6 +9,7 @@ import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
 import rows from '../../parts/Rows.module.css'
+import { Rows } from '../../parts/Rows.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { sketchOf, useOptimistic, withChanged } from '../../parts/use-optimistic.ts'
 import { type Project, type Projects, refreshCompany, type WorkspaceSummary } from './company.ts'
@@ -81,47 +82,35 @@ function ProjectTable({
   onRename: (project: Project) => void
 }) {
   return (
-    <table className={rows.table} aria-label={`Projects of ${workspaceName}`}>
-      <thead>
-        <tr>
-          <th scope="col">Project</th>
-          <th scope="col">Id</th>
-          <th scope="col">Created</th>
-          <th scope="col">
-            <span className={rows.hidden}>Actions</span>
-          </th>
+    <Rows label={`Projects of ${workspaceName}`} columns={['Project', 'Id', 'Created']}>
+      {projects.map((project) => (
+        <tr key={project.id}>
+          <td>
+            <AnchorLink to="/app/explorer" search={{ workspaceId, projectId: project.id }}>
+              {project.name}
+            </AnchorLink>
+          </td>
+          <td>
+            <CopyText text={project.id} />
+          </td>
+          <td data-label="Created">
+            <TimeText at={project.createdAt} style="day" />
+          </td>
+          <td className={rows.actions}>
+            <Gate permission="company.manage" what="rename projects">
+              <ActionIcon
+                variant="subtle"
+                color="gray"
+                aria-label={`Rename ${project.name}`}
+                onClick={() => onRename(project)}
+              >
+                <Icon name="edit" size={14} />
+              </ActionIcon>
+            </Gate>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {projects.map((project) => (
-          <tr key={project.id}>
-            <td>
-              <AnchorLink to="/app/explorer" search={{ workspaceId, projectId: project.id }}>
-                {project.name}
-              </AnchorLink>
-            </td>
-            <td>
-              <CopyText text={project.id} />
-            </td>
-            <td data-label="Created">
-              <TimeText at={project.createdAt} style="day" />
-            </td>
-            <td className={rows.actions}>
-              <Gate permission="company.manage" what="rename projects">
-                <ActionIcon
-                  variant="subtle"
-                  color="gray"
-                  aria-label={`Rename ${project.name}`}
-                  onClick={() => onRename(project)}
-                >
-                  <Icon name="edit" size={14} />
-                </ActionIcon>
-              </Gate>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Rows>
   )
 }
 

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { MoreButton } from '../../parts/MoreButton.tsx'
-import rows from '../../parts/Rows.module.css'
+import { Rows } from '../../parts/Rows.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import { ExportRow } from './ExportRow.tsx'
@@ -113,30 +113,18 @@ function ExportTable({
   const progress = useProgress(jobs.some(({ status }) => status === 'RUNNING'))
   const projectName = useProjectNames(jobs.some(({ filters }) => namesProject(filters)))
   return (
-    <table className={rows.table} aria-label="Exports, newest first">
-      <thead>
-        <tr>
-          <th scope="col">What</th>
-          <th scope="col">State</th>
-          <th scope="col">Asked for by</th>
-          <th scope="col">
-            <span className={rows.hidden}>Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {jobs.map((job) => (
-          <ExportRow
-            key={job.id}
-            job={job}
-            progress={job.status === 'RUNNING' ? progress[job.id] : undefined}
-            isMarked={job.id === marked}
-            projectName={projectName}
-            {...actions}
-          />
-        ))}
-      </tbody>
-    </table>
+    <Rows label="Exports, newest first" columns={['What', 'State', 'Asked for by']}>
+      {jobs.map((job) => (
+        <ExportRow
+          key={job.id}
+          job={job}
+          progress={job.status === 'RUNNING' ? progress[job.id] : undefined}
+          isMarked={job.id === marked}
+          projectName={projectName}
+          {...actions}
+        />
+      ))}
+    </Rows>
   )
 }
 

@@ -1,7 +1,7 @@
 import { Button, Skeleton, Stack, Text } from '@mantine/core'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import rows from '../../parts/Rows.module.css'
+import { Rows } from '../../parts/Rows.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import { namesProject } from './export-words.ts'
@@ -42,23 +42,11 @@ export function TemplateList({ onNew }: { onNew: () => void }) {
     )
   }
   return (
-    <table className={rows.table} aria-label="Templates">
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">What</th>
-          <th scope="col">Saved by</th>
-          <th scope="col">
-            <span className={rows.hidden}>Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {templates.map((template) => (
-          <TemplateRow template={template} projectName={projectName} key={template.id} />
-        ))}
-      </tbody>
-    </table>
+    <Rows label="Templates" columns={['Name', 'What', 'Saved by']}>
+      {templates.map((template) => (
+        <TemplateRow template={template} projectName={projectName} key={template.id} />
+      ))}
+    </Rows>
   )
 }
 

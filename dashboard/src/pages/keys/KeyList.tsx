@@ -5,7 +5,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
 import { MoreButton } from '../../parts/MoreButton.tsx'
-import rows from '../../parts/Rows.module.css'
+import { Rows } from '../../parts/Rows.tsx'
 import classes from './KeyList.module.css'
 import { KeyRow } from './KeyRow.tsx'
 import { isWorking, type Key, useKeys } from './keys.ts'
@@ -70,26 +70,15 @@ function KeyTable({ keys, onRotate }: Pick<ListProps, 'onRotate'> & { keys: read
     )
   }
   return (
-    <table className={`${rows.table} ${classes.keys}`} aria-label="Keys">
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Scope</th>
-          <th scope="col">Status</th>
-          <th scope="col">Last use</th>
-          <th scope="col">Expires</th>
-          <th scope="col">Health</th>
-          <th scope="col">
-            <span className={rows.hidden}>Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {keys.map((key) => (
-          <KeyRow apiKey={key} key={key.id} onRotate={onRotate} />
-        ))}
-      </tbody>
-    </table>
+    <Rows
+      label="Keys"
+      columns={['Name', 'Scope', 'Status', 'Last use', 'Expires', 'Health']}
+      className={classes.keys}
+    >
+      {keys.map((key) => (
+        <KeyRow apiKey={key} key={key.id} onRotate={onRotate} />
+      ))}
+    </Rows>
   )
 }
 
