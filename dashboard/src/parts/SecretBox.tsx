@@ -16,7 +16,13 @@ export function SecretBox({
 }) {
   useSecretShown()
   return (
-    <Alert color="yellow" variant="light" title={`${label}: copy it now, it is not shown again`}>
+    <Alert
+      color="yellow"
+      variant="light"
+      title={`${label}: copy it now, it is not shown again`}
+      // Commands are wider than a phone, and would widen the box beyond its edge.
+      styles={{ body: { minWidth: 0 } }}
+    >
       <Stack gap="xs">
         <Group wrap="nowrap" align="center">
           <Code

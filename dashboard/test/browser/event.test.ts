@@ -100,6 +100,24 @@ promise(
   },
 )
 
+promise('an event that came while nobody looked is in the list, and in the count', async () => {
+  const company = await annals.found()
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.goto('/app/explorer')
+  await expect(page.getByText('Waiting for your first event')).toBeVisible()
+  const total = page.getByRole('region', { name: 'Events over time' }).getByRole('status')
+  for (const count of ['1 event', '2 events']) {
+    await page.getByRole('link', { name: 'Keys', exact: true }).first().click()
+    await expect(page.getByRole('heading', { name: 'Keys' })).toBeVisible()
+    await sendEvents(annals, company.workspaceKey, [{ category: 'c', action: 'missed' }])
+    await page.getByRole('link', { name: 'Explorer' }).first().click()
+    await expect(total).toHaveText(count)
+    await expect(page.locator('[role=grid] [data-id]')).toHaveCount(Number(count[0]))
+  }
+  await page.goto('/app/welcome')
+  await expect(page.getByText('missed has arrived.')).toBeVisible()
+})
+
 promise(
   'a newcomer’s first event appears on the welcome page by itself, sent with the key made there',
   async () => {
@@ -116,5 +134,6 @@ promise(
     await expect(page.getByText('invoice.deleted has arrived.')).toBeVisible()
     await page.getByRole('link', { name: 'Look at it' }).click()
     await expect(page.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
+    await expect(page.locator('[role=grid] [data-id]')).toHaveCount(1)
   },
 )

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { eventually } from '../../../server/test/harness/eventually.ts'
 import { expect, startDashboard } from './dashboard.ts'
@@ -29,6 +30,23 @@ promise('a key is shown once, works at once, and is listed with its use', async 
     await page.reload()
     await expect(row).toContainText('from 127.0.0.1', { timeout: 1_000 })
   })
+})
+
+promise('a new key can be read and copied on a phone', async () => {
+  const member = await signInAs(annals, await annals.found(), 'ADMIN')
+  const page = await open({ member })
+  await page.setViewportSize({ width: 390, height: 844 })
+  await page.goto('/app/keys')
+  await page.getByRole('button', { name: 'Create a key' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('phone')
+  await dialog.getByRole('button', { name: 'Create' }).click()
+  const copying = dialog.getByRole('button', { name: /^Copy/ })
+  await expect(copying).toHaveCount(2)
+  for (const part of [...(await copying.all()), dialog.getByTestId('secret')]) {
+    const box = await part.boundingBox()
+    assert(box && box.x >= 0 && box.x + box.width <= 390, JSON.stringify(box))
+  }
 })
 
 promise(

@@ -28,7 +28,7 @@ const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }
 export function ExplorerPage() {
   const { session } = useSigned()
   const explorer = useExplorer()
-  const { search, filters, timeWindow, refreshes, refresh, change } = explorer
+  const { search, filters, timeWindow, askedAt, refresh, change } = explorer
   const { workspaceId } = filters
   const isLive = search.live !== undefined
   const isSmall = useMediaQuery(SMALL, undefined, { getInitialValueInEffect: false }) ?? false
@@ -39,7 +39,7 @@ export function ExplorerPage() {
   const { pages, loaded, hotSince } = useEventPages(explorer)
   const isAtTop = useCallback(() => window.scrollY < 40, [])
   const { fromMs } = timeWindow
-  const live = useLiveEvents({ filters, fromMs, isLive, refreshes, refresh, isAtTop })
+  const live = useLiveEvents({ filters, fromMs, isLive, askedAt, refresh, isAtTop })
   const isWhole = !pages.hasNextPage
   const events = useMemo(
     () => mergeEvents(live.shown, loaded, isWhole),

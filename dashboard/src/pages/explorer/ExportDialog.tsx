@@ -184,7 +184,7 @@ function Created({ job, isReady, onClose }: CreatedProps) {
     <Stack role="status">
       <Text size="sm">
         <StatusText tone="good">Created.</StatusText> Its rows are those of this moment, whatever
-        comes later. It can be downloaded for seven days.
+        comes later. It can be downloaded once, within seven days.
       </Text>
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose}>

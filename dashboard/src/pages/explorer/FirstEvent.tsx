@@ -1,10 +1,12 @@
 import { Group, Loader, Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
+import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { CodeBox } from '../../parts/CodeBox.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { followEvents } from './event-source.ts'
-import type { ExplorerEvent } from './explorer-event.ts'
+import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 
 /** The command that sends a first event; a placeholder stands for a key that is not at hand. */
 export function FirstEventCommand({ secret }: { secret: string | null }) {
@@ -22,7 +24,7 @@ function curlOf(key: string, origin: string): string {
   ].join('\n')
 }
 
-/** Waits, and shows the event the moment it is there. */
+/** Waits, and shows the event the moment it is there; or one that came before anybody looked. */
 export function FirstEventWatch({
   workspaceId,
   onEvent,
@@ -30,18 +32,21 @@ export function FirstEventWatch({
   workspaceId: string | undefined
   onEvent?: (event: ExplorerEvent) => void
 }) {
-  const [event, setEvent] = useState<ExplorerEvent | null>(null)
+  const { data: newest = null } = useNewestEvent(workspaceId)
+  const [arrived, setArrived] = useState<ExplorerEvent | null>(null)
   useEffect(() => {
+    setArrived(null)
     const stop = followEvents(workspaceId === undefined ? {} : { workspaceId }, {
-      onEvent: (arrived) => {
-        setEvent(arrived)
-        onEvent?.(arrived)
-      },
+      onEvent: setArrived,
       onGap: () => {},
       onState: () => {},
     })
     return stop
-  }, [workspaceId, onEvent])
+  }, [workspaceId])
+  const event = arrived ?? newest
+  useEffect(() => {
+    if (event !== null) onEvent?.(event)
+  }, [event, onEvent])
   return (
     <div role="status">
       {event === null ? (
@@ -64,4 +69,17 @@ export function FirstEventWatch({
       )}
     </div>
   )
+}
+
+/** The newest event of a workspace, or of all that the member sees; null when there is none. */
+function useNewestEvent(workspaceId: string | undefined) {
+  return useQuery({
+    queryKey: ['events', 'newest', workspaceId ?? null],
+    queryFn: async () => {
+      const query = { limit: 10, ...(workspaceId !== undefined && { workspaceId }) }
+      const page: EventPage = await unwrap(client.GET('/dashboard/events', { params: { query } }))
+      return page.data[0] ?? null
+    },
+    staleTime: 0,
+  })
 }

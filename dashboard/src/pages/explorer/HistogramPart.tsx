@@ -17,7 +17,7 @@ export const HistogramPart = memo(function HistogramPart({
   /** The list has failed. */
   isFailed: boolean
 }) {
-  const { search, filters, timeWindow, refreshes, change } = explorer
+  const { search, filters, timeWindow, askedAt, change } = explorer
   const moves = useMoves(isLive)
   const { range } = search
   const shown = useMemo(
@@ -25,7 +25,7 @@ export const HistogramPart = memo(function HistogramPart({
     [moves, range, timeWindow],
   )
   const by = search.by === 'action' ? 'action' : 'category'
-  const question = { filters, timeWindow: shown, refreshes: refreshes + moves }
+  const question = { filters, timeWindow: shown, askedAt: askedAt + moves }
   const { data, error, isPlaceholderData } = useHistogram(question, by)
   const zoomOut = useCallback(() => change(zoomOutPatch(search, Date.now())), [change, search])
   return (

@@ -18,13 +18,14 @@ export const LOADED_EVENTS_MAX = 50_000
 /** Pages are many and large: those of a former question are soon let go. */
 const KEEP_MS = 60_000
 
-type Question = { filters: Filters; timeWindow: TimeWindow; refreshes: number }
+/** `askedAt`: an answer is for one asking. */
+type Question = { filters: Filters; timeWindow: TimeWindow; askedAt: number }
 
 /** The events that are asked for, newest first, page by page. */
-export function useEventPages({ filters, timeWindow, refreshes }: Question) {
+export function useEventPages({ filters, timeWindow, askedAt }: Question) {
   const times = timesOf(timeWindow)
   const pages = useInfiniteQuery({
-    queryKey: ['events', 'pages', filters, times, refreshes],
+    queryKey: ['events', 'pages', filters, times, askedAt],
     queryFn: async ({ pageParam, signal }) => {
       const place =
         pageParam === null
@@ -51,9 +52,9 @@ export function useEventPages({ filters, timeWindow, refreshes }: Question) {
   return { pages, loaded, hotSince: pages.data?.pages[0]?.hotSince ?? null }
 }
 
-export function useHistogram({ filters, timeWindow, refreshes }: Question, by: CountBy) {
+export function useHistogram({ filters, timeWindow, askedAt }: Question, by: CountBy) {
   return useQuery({
-    queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, refreshes],
+    queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, askedAt],
     queryFn: ({ signal }) =>
       unwrap(
         client.GET('/dashboard/events/metrics/histogram', {

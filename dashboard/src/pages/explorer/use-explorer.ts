@@ -18,19 +18,18 @@ export function useExplorer() {
   const [refreshes, setRefreshes] = useState(0)
   const { range, from, to } = search
   // A range that ends now is fixed while its pages are loaded, and moves on with a refresh.
-  const timeWindow = useMemo(
-    () =>
-      windowOf(
-        { ...(range && { range }), ...(from && { from }), ...(to && { to }) },
-        // Reading the clock here is the point: the number of refreshes says when to read it again.
-        refreshes >= 0 ? Date.now() : 0,
-      ),
-    [range, from, to, refreshes],
-  )
+  const { timeWindow, askedAt } = useMemo(() => {
+    // Reading the clock here is the point: the number of refreshes says when to read it again.
+    const nowMs = Date.now()
+    const asked = { ...(range && { range }), ...(from && { from }), ...(to && { to }) }
+    const timeWindow = windowOf(asked, nowMs)
+    // To a time that is not over yet events are added: an answer of before is not the one of now.
+    return { timeWindow, askedAt: timeWindow.toMs > nowMs ? nowMs : refreshes }
+  }, [range, from, to, refreshes])
   const refresh = useCallback(() => setRefreshes((count) => count + 1), [])
   return useMemo(
-    () => ({ search, filters, timeWindow, refreshes, refresh, change }),
-    [search, filters, timeWindow, refreshes, refresh, change],
+    () => ({ search, filters, timeWindow, askedAt, refresh, change }),
+    [search, filters, timeWindow, askedAt, refresh, change],
   )
 }
 

@@ -19,14 +19,14 @@ export function useLiveEvents({
   filters,
   fromMs,
   isLive,
-  refreshes,
+  askedAt,
   refresh,
   isAtTop,
 }: {
   filters: Filters
   fromMs: number
   isLive: boolean
-  refreshes: number
+  askedAt: number
   refresh: () => void
   isAtTop: () => boolean
 }) {
@@ -34,7 +34,7 @@ export function useLiveEvents({
   const [state, setState] = useState<LiveState>('connecting')
   const collected = useRef<ExplorerEvent[]>([])
   // A new question, or a page loaded anew, has everything that had arrived for the one before.
-  useEffect(() => setArrived(NONE), [filters, refreshes, isLive])
+  useEffect(() => setArrived(NONE), [filters, askedAt, isLive])
   useEffect(() => {
     if (!isLive) return undefined
     collected.current = []
