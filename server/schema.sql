@@ -172,6 +172,7 @@ create table event_value_block (
   workspace_id uuid not null,
   field text collate "C" not null,
   block bigint generated always as identity not null,
+  size integer not null,
   folded text collate "C" not null,
   items text[] collate "C" not null,
   constraint event_value_block_pkey PRIMARY KEY (workspace_id, field, block)

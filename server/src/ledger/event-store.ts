@@ -9,7 +9,7 @@ import {
   SEARCHED_FIELDS,
   type SearchedField,
 } from './event-filter.ts'
-import { type ExcludedField, type Exclusion, valuesByField } from './exclusion.ts'
+import { type ExcludedField, type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { foldCase } from './fold-case.ts'
 
 /** A place in the order of a page: newest first by timestamp, then id. */
@@ -196,7 +196,7 @@ export function hasOneOf(field: ExcludedField, values: readonly string[]): RawBu
 }
 
 /** Whether a row has one of these values, of whatever field; no row has one of none. */
-export function hasSomeOf(values: readonly Exclusion[]): RawBuilder<unknown> {
+export function hasSomeOf(values: readonly FieldValue[]): RawBuilder<unknown> {
   const conditions = [...valuesByField(values)].map((entry) => hasOneOf(...entry))
   return conditions.length === 0 ? sql`false` : sql`(${sql.join(conditions, sql` or `)})`
 }

@@ -12,8 +12,11 @@ export const EXCLUDED_FIELDS = [
 ] as const
 export type ExcludedField = (typeof EXCLUDED_FIELDS)[number]
 
+/** A value of an event. */
+export type FieldValue = { field: ExcludedField; value: string }
+
 /** Events that have this value are not meant. One that has no value there is: it has not this one. */
-export type Exclusion = { field: ExcludedField; value: string }
+export type Exclusion = FieldValue
 
 /** Of one filter. */
 export const EXCLUSIONS_MAX = 20
@@ -31,10 +34,10 @@ export function orderExclusions(given: readonly Exclusion[]): readonly Exclusion
   )
 }
 
-/** The values to be left out of each field, both in their order. */
-export function valuesByField(exclusions: readonly Exclusion[]): Map<ExcludedField, string[]> {
+/** The values of each field, both in their order. */
+export function valuesByField(given: readonly FieldValue[]): Map<ExcludedField, string[]> {
   const valuesOf = (field: ExcludedField) =>
-    exclusions.filter((exclusion) => exclusion.field === field).map(({ value }) => value)
+    given.filter((one) => one.field === field).map(({ value }) => value)
   return new Map(
     EXCLUDED_FIELDS.map(
       (field) => [field, [...new Set(valuesOf(field))].toSorted()] as const,

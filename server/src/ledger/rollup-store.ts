@@ -123,7 +123,11 @@ export async function countDays(
   )
 }
 
-/** Adds a run. Usage is added for what is above `daySeq`. `isMarking`: values become frequent on the way. */
+/**
+ * Adds a run. Usage is added for what is above `daySeq`. `isMarking`: values become frequent on the way.
+ * A closed field takes no new values: those that it has are looked up one by one. A join could be turned
+ * around in a workspace that the statistics do not know, and compare every value with every other.
+ */
 export async function countIn(
   trx: Queryable,
   run: Run & Pick<RollupHead, 'floorSeq' | 'daySeq'>,
@@ -150,11 +154,20 @@ export async function countIn(
         from run where seq > ${daySeq} group by 2
       on conflict (workspace_id, day) do update
         set events = event_day.events + excluded.events, bytes = event_day.bytes + excluded.bytes
+    ), known as materialized (
+      select f.field, f.value, f.events
+        from found f
+       cross join lateral (
+         select from event_value
+          where workspace_id = ${workspaceId} and field = f.field and value = f.value
+         offset 0) as v
+       where f.field in (select field from closed)
     ), added as (
       insert into event_value (workspace_id, field, value, events, is_frequent)
       select ${workspaceId}, field, value, events, coalesce(events >= frequent_from, false)
-        from found left join bound using (field)
-       where field not in (select field from closed)
+        from (select field, value, events from found where field not in (select field from closed)
+              union all select field, value, events from known) as counted
+        left join bound using (field)
       on conflict (workspace_id, field, value)
         do update set events = event_value.events + excluded.events,
           is_frequent = event_value.is_frequent or coalesce(event_value.events + excluded.events >=
@@ -162,17 +175,9 @@ export async function countIn(
       returning field, value, (xmax = 0) as is_new
     ), blocks as (
       ${insertBlocks(workspaceId, sql`select field, value from added where is_new`)}
-    ), raised as (
-      update event_value v
-         set events = v.events + f.events,
-             is_frequent = v.is_frequent or coalesce(v.events + f.events >= b.frequent_from, false)
-        from found f left join bound b using (field)
-       where v.workspace_id = ${workspaceId} and v.field = f.field and v.value = f.value
-         and f.field in (select field from closed)
-      returning v.field
     ), dropped as (
       select field from found where field in (select field from closed) group by field
-      having count(*) > (select count(*) from raised r where r.field = found.field)
+      having count(*) > (select count(*) from known k where k.field = found.field)
     )
     insert into event_field (workspace_id, field, value_count, dropped_seq)
     select ${workspaceId}, f.field,
@@ -184,10 +189,7 @@ export async function countIn(
           dropped_seq = greatest(event_field.dropped_seq, excluded.dropped_seq)`.execute(trx)
 }
 
-/**
- * Takes a run away again, while its events are still in the table. Usage stays. Fields that lost
- * values are left to `settleBlocks`.
- */
+/** Takes a run away again, while its events are still in the table. Usage stays. */
 export async function countOut(trx: Queryable, run: Run): Promise<void> {
   const { workspaceId } = run
   await sql`
@@ -210,7 +212,7 @@ export async function countOut(trx: Queryable, run: Run): Promise<void> {
          and v.events <= f.events
       returning v.field
     )
-    update event_field e set value_count = e.value_count - g.values, listed_seq = -1
+    update event_field e set value_count = e.value_count - g.values
       from (select field, count(*) as values from gone group by field) as g
      where e.workspace_id = ${workspaceId} and e.field = g.field`.execute(trx)
 }

@@ -100,6 +100,9 @@ export async function moveRollupFloor(
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
       return afterSeq > wantedSeq ? 'more' : 'done'
     }
+    // What a program counted that has no blocks.
+    const { seenSeq, floorSeq } = head
+    await settleBlocks(trx, { workspaceId, head, seenSeq, floorSeq })
     return 'done'
   })
 }

@@ -294,6 +294,7 @@ type EventValueBlockTable = {
   workspace_id: string
   field: string
   block: Generated<number>
+  size: number
   folded: string
   items: string[]
 }

@@ -5,7 +5,7 @@ import { listEvents } from '../../src/ledger/event-store.ts'
 import type { Exclusion } from '../../src/ledger/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot-floor.ts'
 import { countIn, countOut, listBehind } from '../../src/ledger/rollup-store.ts'
-import { advanceRollup } from '../../src/ledger/rollup.ts'
+import { advanceRollup, forgetRun } from '../../src/ledger/rollup.ts'
 import { countByIndex, countByMatches } from '../../src/outlet/console/event-count-store.ts'
 import {
   listMatchingEvents,
@@ -207,3 +207,29 @@ function isEmpty(node: PlanNode): boolean {
   const name = node['Relation Name'] ?? ''
   return name.startsWith('event_2') && name !== `event_${month}`
 }
+
+test('a workspace that the statistics do not know is counted like any other', async () => {
+  const other = await annals.found()
+  await query(
+    connection,
+    `insert into event (seq, ts, received_at, id, workspace_id, company_id, hash, prev_hash, category,
+                        action, actor_id, actor_email, resource_type, resource_id, sealed, salts)
+     select seq, ts, received_at, id, '${other.workspace.id}', '${other.company.id}', hash, prev_hash, category,
+            action, actor_id || seq, actor_email || seq, resource_type, resource_id || seq, sealed, salts
+       from event where workspace_id = '${workspaceId}'`,
+  )
+  const seeUpTo = async (seq: number) => {
+    await query(
+      connection,
+      `update chain_head set seq = ${seq}, last_id = '${hot.fromId}'
+        where workspace_id = '${other.workspace.id}'`,
+    )
+    await advanceRollup(db, other.workspace.id, { runMax: EVENTS })
+  }
+  await seeUpTo(EVENTS - 1_000)
+  // Statements that compare every value with every other are cancelled after 30 seconds.
+  await seeUpTo(EVENTS)
+  await db.transaction().execute(async (trx) => {
+    await forgetRun(trx, { workspaceId: other.workspace.id, toSeq: EVENTS / 2 })
+  })
+})

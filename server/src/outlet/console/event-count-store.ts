@@ -6,6 +6,7 @@ import {
   hasSomeOf,
   hotFromCondition,
 } from '../../ledger/event-store.ts'
+import { valuesByField } from '../../ledger/exclusion.ts'
 import type { HotFloor } from '../../ledger/hot-floor.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -76,10 +77,8 @@ export async function countByMatches(
 ): Promise<EventCount[]> {
   const filter = { ...query.filter, text: null }
   const columns = query.by === 'none' ? sql`ts, id` : sql`ts, id, category, action`
-  const byField = Map.groupBy(matches, ({ field }) => field)
-  const arms = [...byField].map(([field, found]) => {
-    const values = found.map(({ value }) => value)
-    const isMeant = allOf(query, filter, [hasOneOf(field, values)])
+  const arms = [...valuesByField(matches)].map((entry) => {
+    const isMeant = allOf(query, filter, [hasOneOf(...entry)])
     return sql`select ${columns} from event where ${isMeant}`
   })
   const isUnseen = sql`seq > ${Math.max(seenSeq, query.hot.floorSeq)}`

@@ -1,14 +1,12 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import { type ExcludedField, orderExclusions, valuesByField } from '../../ledger/exclusion.ts'
+import { type FieldValue, orderExclusions, valuesByField } from '../../ledger/exclusion.ts'
 import { filterConditions, hasOneOf, hasSomeOf } from '../../ledger/event-store.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { type CountQuery, type EventCount, grouped } from './event-count-store.ts'
 import { type SplitRange, splitRange, type TimeRange } from './rollup-ranges.ts'
 import type { TextMatch } from './value-store.ts'
-
-type FieldValue = { field: ExcludedField; value: string }
 
 /** Beside the time, this is all that the roll-up knows of an event. */
 export function isInRollup({ field }: { field: keyof EventFilter }): boolean {

@@ -26,7 +26,7 @@ type MatchRow = {
   events: number
 }
 
-/** The values that hold a text. In one snapshot: what is not listed yet is above `seenSeq`. */
+/** The values that hold a text; what is not listed yet is above `seenSeq`. In a transaction of one snapshot. */
 export async function findTextMatches(
   db: Queryable,
   { workspaceId, text, limit }: { workspaceId: WorkspaceId; text: string; limit: number },
@@ -49,7 +49,7 @@ export async function findTextMatches(
               from rollup_head r where r.workspace_id = ${workspaceId}) as h
       left join (
         select v.field, v.value, v.events
-          from found
+          from (select distinct field, value from found) as found
          cross join lateral (
            select field, value, events from event_value
             where workspace_id = ${workspaceId} and field = found.field and value = found.value
@@ -66,8 +66,9 @@ export async function findTextMatches(
 }
 
 /**
- * As a part of a statement: (field, value) of what holds a text. From the blocks, or where these do not
- * have every value, by looking through all of them in the index.
+ * Says how to look for a text, as a part of a statement that gives (field, value): in the blocks, or where
+ * these do not have every value, through all of them in the index. From the blocks one may come that is
+ * gone, or twice.
  */
 export async function valuesHolding(
   db: Queryable,
