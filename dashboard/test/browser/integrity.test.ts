@@ -40,3 +40,16 @@ promise(
     await expect(event.getByRole('region', { name: 'Chain' })).toContainText('does not hold')
   },
 )
+
+promise('the dashboard’s own chain stands beside that of the chosen workspace', async () => {
+  const company = await annals.found({ workspaces: ['First', 'Second'] })
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.goto('/app/integrity')
+  const chains = page.getByRole('region').filter({ has: page.getByText('Verify now') })
+  await expect(chains).toHaveCount(3)
+  await page.getByRole('combobox', { name: 'Workspace' }).click()
+  await page.getByRole('option', { name: 'Second' }).click()
+  await expect(chains).toHaveCount(2)
+  await expect(chains.first()).toContainText('Second')
+  await expect(chains.last()).toContainText('The dashboard’s own audit')
+})

@@ -7,6 +7,7 @@ import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
 import { openArchive, openStore } from '../store.ts'
+import { refuseNoData } from './open-database.ts'
 
 /**
  * `annals archive`: moves events into the archive, those received before a time or those whose plan's
@@ -19,6 +20,7 @@ export async function archive(config: Config, options: { before?: string }): Pro
       `--before must be an RFC 3339 date-time with an offset, such as 2026-03-01T00:00:00Z, got "${options.before}"`,
     )
   }
+  refuseNoData(config)
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
   const { connection } = stack.use(await openStore(config, { logger, exclusive: false }))

@@ -1,4 +1,8 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Config } from '../config.ts'
+import { OperatorError } from '../errors.ts'
+import { engineFiles } from '../platform/engine-files.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database, type Queryable } from '../platform/pg.ts'
 import { openStore } from '../store.ts'
@@ -16,4 +20,16 @@ export async function openDatabase(config: Config): Promise<AsyncDisposable & { 
   )
   const kept = stack.move()
   return { db, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+}
+
+/**
+ * For a command that makes nothing: in the wrong folder it would begin an empty database there, and
+ * find that all is well with it.
+ */
+export function refuseNoData({ databaseUrl, dataDir }: Config): void {
+  if (databaseUrl || existsSync(engineFiles(dataDir).engine)) return
+  throw new OperatorError(
+    `There is no data in ${resolve(dataDir)}, or none that you may see. Run this where the service runs, ` +
+      'or set ANNALS_DATA_DIR to its data folder.',
+  )
 }

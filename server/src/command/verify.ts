@@ -2,10 +2,11 @@ import type { Config } from '../config.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
 import { openArchive } from '../store.ts'
 import { listAllWorkspaces } from '../tenancy/workspace-store.ts'
-import { openDatabase } from './open-database.ts'
+import { openDatabase, refuseNoData } from './open-database.ts'
 
 /** `annals verify`: exit code 1, and the first bad event of each chain, when the ledger does not hold. */
 export async function verify(config: Config): Promise<void> {
+  refuseNoData(config)
   await using database = await openDatabase(config)
   await using store = openArchive(config)
   let events = 0

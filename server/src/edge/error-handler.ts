@@ -5,7 +5,6 @@ import { isOutage } from '../platform/pg.ts'
 /** Fastify's own failures, as far as a client can cause them. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
   FST_ERR_ASYNC_CONSTRAINT: 'invalid_request',
 }
@@ -16,7 +15,7 @@ export function handleError(
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  const apiError = toApiError(error)
+  const apiError = toApiError(error, request)
   if (apiError.code === 'internal') {
     request.log.error({ event: 'request.failed', traceId: request.id, err: error })
   } else if (apiError.code === 'unavailable') {
@@ -47,8 +46,12 @@ export function unreadableAddress(cause?: unknown): ApiError {
   return new ApiError('invalid_request', { message, cause })
 }
 
-function toApiError(error: FastifyError | ApiError): ApiError {
+function toApiError(error: FastifyError | ApiError, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    const message = `The body is larger than ${request.routeOptions.bodyLimit} bytes.`
+    return new ApiError('payload_too_large', { message, cause: error })
+  }
   const known = FASTIFY_CODES[error.code]
   if (known) return new ApiError(known, { cause: error })
   if (error.code === 'FST_ERR_BAD_URL') return unreadableAddress(error)

@@ -103,6 +103,21 @@ function blank(value: unknown): unknown {
   })
 }
 
+test('a command that makes nothing says so where there is no data, and begins none', async () => {
+  const elsewhere = { ...env, ANNALS_DATA_DIR: `${folder.dataDir}-elsewhere` }
+  for (const command of [
+    ['verify'],
+    ['archive'],
+    ['company', 'set-plan', '--company', crypto.randomUUID(), '--plan', 'PRO'],
+    ['user', 'reset-link', '--email', 'ann@example.com'],
+  ]) {
+    const { code, stderr } = await runAnnals(command, elsewhere)
+    assert.equal(code, 1, command.join(' '))
+    assertSentence(stderr, /There is no data in .*ANNALS_DATA_DIR/)
+  }
+  assert(!existsSync(elsewhere.ANNALS_DATA_DIR))
+})
+
 test('bootstrap without wishes makes a PRO company with fresh login and default names', async () => {
   const [first, second] = await Promise.all([
     runAnnals(['bootstrap', '--json'], env),
