@@ -4,9 +4,10 @@ import { sql } from 'kysely'
 const MARK = '/* keep plan */'
 
 /**
- * Stands before a statement that is planned once on each connection and kept. For a page of events
- * planning over the partitions and their indexes took most of the time. Only for statements of few
- * spellings: every spelling is a plan in the memory of every connection.
+ * Stands before a statement that is prepared once on each connection, so that PostgreSQL can keep its
+ * plan. For a page of events planning over the partitions and their indexes took most of the time. Only
+ * for statements of few spellings: every spelling is a plan in the memory of every connection. It still
+ * plans by the values where that looks cheaper, so a join must be right for a table it knows nothing of.
  */
 export const KEEP_PLAN = sql.raw(MARK)
 
