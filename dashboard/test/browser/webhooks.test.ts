@@ -1,4 +1,5 @@
-import { createHmac } from 'node:crypto'
+import assert from 'node:assert/strict'
+import { createHmac, randomUUID } from 'node:crypto'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { startReceiver } from '../../../server/test/harness/receiver.ts'
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
@@ -35,6 +36,7 @@ promise(
     const secret = await dialog.getByTestId('secret').innerText()
     await page.keyboard.press('Escape')
     await expect(dialog.getByText('The key is the whole text, whsec_ included.')).toBeVisible()
+    await expect(dialog.getByText('x-service-signature: v1=<hex>')).toBeVisible()
     await dialog.getByRole('button', { name: 'I have copied it' }).click()
 
     await send(company.workspaceKey, 'invoice.paid')
@@ -42,7 +44,7 @@ promise(
     const signed = createHmac('sha256', secret)
       .update(request?.body ?? '')
       .digest('hex')
-    expect(request?.headers['x-service-signature']).toContain(signed)
+    expect(request?.headers['x-service-signature']).toBe(`v1=${signed}`)
 
     await page.getByRole('link', { name: receiver.url }).click()
     await page
@@ -129,11 +131,82 @@ promise('a test says how it ended, and the numbers above the list follow', async
   await page.goto(`/app/webhooks/${made.json.id}`)
   await page.getByRole('button', { name: 'Send a test' }).click()
   await expect(page.getByText('Test delivered, 200.')).toBeVisible()
-  await expect(page.getByText(/100 % delivered · median/)).toBeVisible()
-  receiver.answer({ status: 400 })
+  await expect(page.getByText(/100 % delivered in 24 hours · median/)).toBeVisible()
+  const said = page.getByRole('status').filter({ hasText: 'Test' })
+  const deliveredColor = await said.locator('span').first().evaluate(colorOf)
+  receiver.answer({ status: 500 })
   await page.getByRole('button', { name: 'Send a test' }).click()
-  await expect(page.getByText(/Test failed, 400\./)).toBeVisible()
+  await expect(said).toHaveText('Test failed, 500. It will be retried.')
+  assert.notEqual(await said.locator('span').first().evaluate(colorOf), deliveredColor)
 })
+
+function colorOf(element: Element): string {
+  return getComputedStyle(element).color
+}
+
+promise(
+  'a webhook whose deliveries all fail says that none was delivered, and in which time',
+  async () => {
+    await using receiver = await startReceiver({ status: 500 })
+    const company = await annals.found()
+    const admin = await signInAs(annals, company, 'ADMIN')
+    const made = await admin.call('POST', '/dashboard/webhooks', {
+      body: { workspaceId: company.workspace.id, url: receiver.url },
+    })
+    for (const action of ['a.first', 'a.second', 'a.third']) {
+      await send(company.workspaceKey, action)
+    }
+    await receiver.waitFor(3)
+    const page = await open({ member: admin })
+    await page.goto('/app/webhooks')
+    await expect(page.getByRole('link', { name: receiver.url })).toContainText(
+      'None of 3 delivered in 24 hours',
+    )
+    await page.goto(`/app/webhooks/${made.json.id}`)
+    await expect(page.getByText('None of 3 delivered in 24 hours · 3 open')).toBeVisible()
+  },
+)
+
+promise('a link to a webhook or a delivery that is not there says so and leads on', async () => {
+  await using receiver = await startReceiver()
+  const company = await annals.found()
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const made = await admin.call('POST', '/dashboard/webhooks', {
+    body: { workspaceId: company.workspace.id, url: receiver.url },
+  })
+  const page = await open({ member: admin })
+  await page.goto(`/app/webhooks/${made.json.id}?delivery=${randomUUID()}`)
+  const delivery = page.getByRole('dialog', { name: 'Delivery' })
+  await expect(delivery).toContainText('There is no such delivery')
+  for (const unknown of ['zzz', randomUUID()]) {
+    await page.goto(`/app/webhooks/${unknown}`)
+    await expect(page.getByRole('heading', { name: 'No such webhook' })).toBeVisible()
+    await expect(page.getByText('There is no such webhook, or you may not see it.')).toBeVisible()
+  }
+  await page.getByRole('link', { name: 'All webhooks' }).click()
+  await expect(page.getByRole('link', { name: receiver.url })).toBeVisible()
+})
+
+promise(
+  'the result of a signature check comes below its button, which stays in place',
+  async () => {
+    await using receiver = await startReceiver()
+    const company = await annals.found()
+    const admin = await signInAs(annals, company, 'ADMIN')
+    const made = await admin.call('POST', '/dashboard/webhooks', {
+      body: { workspaceId: company.workspace.id, url: receiver.url },
+    })
+    const page = await open({ member: admin })
+    await page.goto(`/app/webhooks/${made.json.id}?tab=signature`)
+    await page.getByLabel('Body').fill('{}')
+    await page.getByRole('textbox', { name: 'Signature' }).fill('v1=00')
+    const check = page.getByRole('button', { name: 'Check' })
+    const before = await check.boundingBox()
+    await check.click()
+    await expect(page.getByRole('status').filter({ hasText: 'It does not fit' })).toBeVisible()
+    assert.deepEqual(await check.boundingBox(), before)
+  },
+)
 
 promise('whoever may not create webhooks is told who does, without a recipe', async () => {
   const company = await annals.found()

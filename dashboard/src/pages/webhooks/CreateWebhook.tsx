@@ -1,4 +1,4 @@
-import { Button, Group, PasswordInput, Select, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Code, Group, PasswordInput, Select, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
@@ -57,8 +57,9 @@ function CreateForm({ onClose }: { onClose: () => void }) {
       <Stack>
         <SecretBox label="Signing secret" secret={create.data.secret} keptAs={SECRET_KEPT}>
           <Text size="sm">
-            Your receiver computes HMAC-SHA-256 over the raw body and compares with
-            x-service-signature. The key is the whole text
+            Each delivery has the header <Code>x-service-signature: v1=&lt;hex&gt;</Code>, where
+            &lt;hex&gt; is the HMAC-SHA-256 of the raw body in hex. Your receiver computes the same,
+            puts v1= in front and compares. The key is the whole text
             {create.data.secret.startsWith('whsec_') && ', whsec_ included'}.
           </Text>
         </SecretBox>

@@ -1,6 +1,7 @@
 import { Drawer, Group, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
+import { isNotFound } from '../../api/not-found.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { CopyText } from '../../parts/CopyText.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
@@ -42,7 +43,14 @@ export function DeliveryDrawer({
       size="xl"
       title="Delivery"
     >
-      <ErrorBox error={detail.error} />
+      {isNotFound(detail.error) ? (
+        <Text size="sm">
+          There is no such delivery, or it is so old that it was deleted. Close this to see those
+          that there are.
+        </Text>
+      ) : (
+        <ErrorBox error={detail.error} />
+      )}
       {detail.isPending && <Skeleton height={240} />}
       {detail.data && <Detail delivery={detail.data} webhookId={webhookId} />}
     </Drawer>

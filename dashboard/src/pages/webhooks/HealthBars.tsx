@@ -13,13 +13,14 @@ export function HealthBars({ hours }: { hours: WebhookHealth['hours'] }) {
   )
   const failures = hours.reduce((sum, { failed }) => sum + failed, 0)
   const taken = hours.reduce((sum, { succeeded }) => sum + succeeded, 0)
+  const open = hours.reduce((sum, { waiting }) => sum + waiting, 0)
   const heightOf = (count: number) => (count === 0 ? 0 : Math.max(2, (count / most) * HEIGHT))
   return (
     <svg
       width={WIDTH}
       height={HEIGHT}
       role="img"
-      aria-label={`Last 24 hours: ${taken} delivered, ${failures} failed`}
+      aria-label={`Last 24 hours: ${taken} delivered, ${failures} failed, ${open} open`}
     >
       {hours.map(({ startsAt, succeeded, failed, waiting }, nth) => {
         const good = heightOf(succeeded)

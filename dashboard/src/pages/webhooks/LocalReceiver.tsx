@@ -12,7 +12,7 @@ export function LocalReceiver() {
       <Text size="sm">
         To try it without a server of your own, run this receiver and give its address,
         http://127.0.0.1:9099/. This service sends to public https addresses only, unless it was
-        started with ANNALS_WEBHOOK_DESTINATIONS=any: <Code>{START}</Code>
+        started so: <Code>{START}</Code>
       </Text>
       <CodeBox text={RECEIVER} label="a local receiver" />
     </Stack>

@@ -88,6 +88,13 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
             onChange={(event) => setSecret(event.currentTarget.value)}
           />
         </SimpleGrid>
+        <Group>
+          <Gate permission="webhooks.manage" what="check signatures">
+            <BusyButton type="submit" isBusy={check.isPending}>
+              Check
+            </BusyButton>
+          </Gate>
+        </Group>
         <ErrorBox error={check.error} />
         {check.data && (
           <Alert
@@ -99,13 +106,6 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
             {check.data.explanation}
           </Alert>
         )}
-        <Group>
-          <Gate permission="webhooks.manage" what="check signatures">
-            <BusyButton type="submit" isBusy={check.isPending}>
-              Check
-            </BusyButton>
-          </Gate>
-        </Group>
       </Stack>
     </form>
   )

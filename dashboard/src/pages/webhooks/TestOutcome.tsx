@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { client, unwrap } from '../../api/client.ts'
-import { answerWords } from './delivery-words.ts'
+import { StatusText } from '../../parts/StatusText.tsx'
+import { answerWords, DELIVERY_WORDS } from './delivery-words.ts'
 import type { DeliveryDetail } from './webhook-types.ts'
 
 const LOOK_MS = 500
@@ -35,7 +36,9 @@ export function TestOutcome({
     if (isOver) onEnd()
     // Once for each test, not for each drawing.
   }, [isOver, deliveryId])
-  return delivery && isOver ? outcomeWords(delivery) : 'A test is on its way.'
+  if (!delivery || !isOver) return 'A test is on its way.'
+  const { tone } = DELIVERY_WORDS[delivery.status]
+  return <StatusText tone={tone}>{outcomeWords(delivery)}</StatusText>
 }
 
 function hasEnded(delivery: DeliveryDetail | undefined): boolean {

@@ -42,7 +42,7 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
   })
   return (
     <>
-      <Text size="xs" className={`soft ${classes.said}`} role="status">
+      <Text size="sm" className={`soft ${classes.said}`} role="status">
         {test.data && (
           <TestOutcome
             webhookId={id}

@@ -2,11 +2,12 @@ import { Group, Skeleton, Tabs, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
+import { isNotFound } from '../../api/not-found.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { formatDuration } from '../../parts/format.ts'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { Deliveries } from './Deliveries.tsx'
+import { healthWords } from './health-words.ts'
 import { HealthBars } from './HealthBars.tsx'
 import { SignatureCheck } from './SignatureCheck.tsx'
 import { WebhookActions } from './WebhookActions.tsx'
@@ -31,13 +32,13 @@ export function WebhookPage() {
   })
   const health = useHealth(webhookId, REFRESH_MS)
   if (!webhook.data) {
+    if (isNotFound(webhook.error)) return <NoSuchWebhook />
     return webhook.error ? (
       <ErrorBox error={webhook.error} onRetry={webhook.refetch} />
     ) : (
       <Skeleton height={160} radius="sm" />
     )
   }
-  const { successRate = null, medianMs = null, p95Ms = null, open = 0 } = health.data ?? {}
   return (
     <>
       <AnchorLink to="/app/webhooks">All webhooks</AnchorLink>
@@ -49,13 +50,11 @@ export function WebhookPage() {
           <WebhookState webhook={webhook.data} />
         </Text>
         {health.data && <HealthBars hours={health.data.hours} />}
-        <Text size="sm" className="soft numeric">
-          {successRate !== null && `${Math.floor(successRate * 1_000) / 10} % delivered · `}
-          {medianMs !== null && p95Ms !== null
-            ? `median ${formatDuration(medianMs)} · 95 % within ${formatDuration(p95Ms)} · `
-            : ''}
-          {open} open
-        </Text>
+        {health.data && (
+          <Text size="sm" className="soft numeric">
+            {healthWords(health.data, webhook.data)}
+          </Text>
+        )}
       </Group>
       {webhook.data.disabledReason && (
         <Text size="sm" mb="md">
@@ -86,6 +85,19 @@ export function WebhookPage() {
           <WebhookSettings webhook={webhook.data} />
         </Tabs.Panel>
       </Tabs>
+    </>
+  )
+}
+
+/** The link is old or cut off, or somebody else's. */
+function NoSuchWebhook() {
+  return (
+    <>
+      <AnchorLink to="/app/webhooks">All webhooks</AnchorLink>
+      <PageHeader
+        title="No such webhook"
+        about="There is no such webhook, or you may not see it. It may have been deleted, or belong to a workspace that you do not see."
+      />
     </>
   )
 }

@@ -2,9 +2,9 @@ import { Skeleton, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
-import { formatDuration } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
+import { deliveredWords, withinWords } from './health-words.ts'
 import { HealthBars } from './HealthBars.tsx'
 import type { Webhook } from './webhook-types.ts'
 import classes from './WebhookRow.module.css'
@@ -24,8 +24,6 @@ export function WebhookRow({ webhook }: { webhook: Webhook }) {
   const { session } = useSigned()
   const health = useHealth(webhook.id)
   const workspace = session.workspaces.find(({ id }) => id === webhook.workspaceId)
-  const isNew = webhook.lastSuccessAt === null && webhook.lastFailureAt === null
-  const { successRate = null, p95Ms = null } = health.data ?? {}
   return (
     <Link to="/app/webhooks/$webhookId" params={{ webhookId: webhook.id }} className={classes.row}>
       <div>
@@ -41,13 +39,9 @@ export function WebhookRow({ webhook }: { webhook: Webhook }) {
         <WebhookState webhook={webhook} />
       </Text>
       <Text size="xs" className="soft numeric">
-        {successRate === null
-          ? isNew
-            ? 'Nothing sent yet'
-            : 'Nothing sent in a day'
-          : `${Math.floor(successRate * 1_000) / 10} % delivered`}
+        {health.data && deliveredWords(health.data, webhook)}
         <br />
-        {p95Ms === null ? ' ' : `95 % within ${formatDuration(p95Ms)}`}
+        {health.data && withinWords(health.data)}
       </Text>
       {health.data ? <HealthBars hours={health.data.hours} /> : <Skeleton height={28} />}
     </Link>
