@@ -76,6 +76,7 @@ export const cssVariables: CSSVariablesResolver = () => {
   const boxes = {
     '--mantine-color-dimmed': 'var(--text-soft)',
     '--mantine-color-placeholder': 'var(--text-soft)',
+    '--mantine-color-gray-light-color': 'var(--text-soft)',
     '--mantine-color-error': 'var(--bad)',
     '--mantine-color-yellow-light': 'var(--warn-soft)',
     '--mantine-color-yellow-light-color': 'var(--warn)',

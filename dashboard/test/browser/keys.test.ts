@@ -107,3 +107,38 @@ promise('“may this key…?” names the gate that says no', async () => {
   await expect(answer.getByRole('status')).toContainText('No: Company key may not send an event')
   await expect(answer.getByRole('listitem').filter({ hasText: 'Scope: no' })).toBeVisible()
 })
+
+promise(
+  'a key’s row says what costs its health most, and how many reasons there are beside',
+  async () => {
+    const company = await annals.found({ allowlist: [] })
+    const member = await signInAs(annals, company, 'ADMIN')
+    const page = await open({ member })
+    await page.goto('/app/keys')
+    const row = page.getByRole('row', { name: /Production key/ })
+    const health = row.getByRole('button', { name: /^Health of Production key/ })
+    await expect(health).toHaveText('75')
+    // It never expires as well, which costs less.
+    await expect(row).toContainText('The company has no IP allowlist. And 1 more.')
+    await health.click()
+    await expect(page.getByRole('listitem').filter({ hasText: /^−/ })).toHaveText([
+      '−15 The company has no IP allowlist.',
+      '−10 Never expires.',
+    ])
+  },
+)
+
+promise(
+  'the menu of a row is as easy to see as the soft words beside it, in both themes',
+  async () => {
+    const page = await open({ member: await signInAs(annals, await annals.found(), 'ADMIN') })
+    await page.goto('/app/keys')
+    const menu = page.getByRole('button', { name: 'Actions for Production key' })
+    const words = page.getByRole('columnheader', { name: 'Name' })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const color = await words.evaluate((element) => getComputedStyle(element).color)
+      await expect(menu).toHaveCSS('color', color)
+    }
+  },
+)

@@ -42,7 +42,7 @@ export function ExportActions({
             color="gray"
             aria-label={`More about this export (${job.id.slice(-6)})`}
           >
-            <Icon name="more" />
+            <Icon name="more" size={20} />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>

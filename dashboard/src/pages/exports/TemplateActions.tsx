@@ -22,7 +22,7 @@ export function TemplateActions({ template }: { template: Template }) {
       <Menu position="bottom-end" width={220}>
         <Menu.Target>
           <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${name}`}>
-            <Icon name="more" />
+            <Icon name="more" size={20} />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>

@@ -4,12 +4,13 @@ import rows from '../../parts/Rows.module.css'
 import { StatusText, type Tone } from '../../parts/StatusText.tsx'
 import type { Key } from './keys.ts'
 
-/** The score and the first reason for it; on hover or a click all that it lost points for. */
+/** The score and what costs it most; on hover or a click all that it lost points for. */
 export function KeyHealth({ apiKey: { health, name } }: { apiKey: Key }) {
   const [isOpen, open] = useDisclosure(false)
   if (health === null) return <span className="soft">–</span>
-  const { score, deductions } = health
-  const [first] = deductions
+  const { score } = health
+  const deductions = health.deductions.toSorted((a, b) => b.points - a.points)
+  const [worst, ...others] = deductions
   return (
     <>
       <Popover opened={isOpen} onChange={open.set} width={280} position="bottom-start" shadow="md">
@@ -42,7 +43,12 @@ export function KeyHealth({ apiKey: { health, name } }: { apiKey: Key }) {
           )}
         </Popover.Dropdown>
       </Popover>
-      {first && <span className={rows.second}>{first.reason}</span>}
+      {worst && (
+        <span className={rows.second}>
+          {worst.reason}
+          {others.length > 0 && ` And ${others.length} more.`}
+        </span>
+      )}
     </>
   )
 }
