@@ -7,8 +7,16 @@ const DAY_MS = 24 * HOUR_MS
 
 test('counts have whole steps from 0 that leave room for their words', () => {
   assert.deepEqual(countMarks(1, 84, 34), [0, 1])
-  assert.deepEqual(countMarks(18, 84, 34), [0, 10])
+  assert.deepEqual(countMarks(18, 84, 34), [0, 10, 20])
   assert.deepEqual(countMarks(1_000, 84, 34), [0, 500, 1_000])
+})
+
+test('no count is above the highest line, however high it is', () => {
+  for (const most of [1, 3, 21, 25, 99, 101, 61_000, 7_654_321, 8e12]) {
+    const marks = countMarks(most, 84, 28)
+    assert((marks.at(-1) ?? 0) >= most, `${most}: ${marks.join()}`)
+    assert(marks.length >= 2 && marks.length <= 4, `${most}: ${marks.join()}`)
+  }
 })
 
 test('times are whole hours or days by the clock on the wall, also when it is changed', () => {

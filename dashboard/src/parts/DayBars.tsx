@@ -57,8 +57,10 @@ type BarsProps = {
 
 function Bars({ days, measure, dayPx, hovered }: BarsProps) {
   const endPx = EDGE_PX.left + days.length * dayPx
-  const most = Math.max(4, ...days.map(({ count }) => count * 1.1))
-  const heightOf = (count: number) => Math.round((count / most) * PLOT_HEIGHT_PX)
+  const most = Math.max(4, ...days.map(({ count }) => count))
+  const countsMarked = countMarks(most, PLOT_HEIGHT_PX, SPACE_PX.count)
+  const top = countsMarked.at(-1) ?? most
+  const heightOf = (count: number) => Math.round((count / top) * PLOT_HEIGHT_PX)
   const middleOf = (index: number) => EDGE_PX.left + (index + 0.5) * dayPx
   const barPx = Math.max(1, Math.min(BAR.pxMax, Math.round(dayPx * BAR.ofDay)))
   const firstMs = days[0]?.dayMs ?? 0
@@ -69,7 +71,7 @@ function Bars({ days, measure, dayPx, hovered }: BarsProps) {
   })
   return (
     <svg className={classes.bars} width={endPx + EDGE_PX.right} height={HEIGHT_PX}>
-      {countMarks(most, PLOT_HEIGHT_PX, SPACE_PX.count).map((count) => (
+      {countsMarked.map((count) => (
         <g key={count}>
           <path
             className={classes.grid}
@@ -105,7 +107,11 @@ function Bars({ days, measure, dayPx, hovered }: BarsProps) {
   )
 }
 
-const AXIS_DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' })
+const AXIS_DAY = new Intl.DateTimeFormat('en', {
+  month: 'short',
+  day: 'numeric',
+  timeZone: 'UTC',
+})
 
 function summaryOf(days: readonly DayCount[], { words }: Measure): string {
   const total = days.reduce((sum, { count }) => sum + count, 0)

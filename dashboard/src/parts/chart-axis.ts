@@ -18,10 +18,13 @@ const TIME_STEPS_MS = [
   ...[1, 2, 3, 4, 5, 7, 14, 30, 60, 90, 180].map((days) => days * DAY_MS),
 ]
 
-/** The counts that have a line, from 0: as close as `spacePx` lets them. */
+/**
+ * The counts that have a line, from 0: as close as `spacePx` lets them. The last is the top of the axis,
+ * so that no bar stands above every line.
+ */
 export function countMarks(most: number, heightPx: number, spacePx: number): number[] {
-  const step = COUNT_STEPS.find((count) => (count / most) * heightPx >= spacePx) ?? most
-  return Array.from({ length: Math.floor(most / step) + 1 }, (_, index) => index * step)
+  const step = COUNT_STEPS.find((count) => Math.ceil(most / count) * spacePx <= heightPx) ?? most
+  return Array.from({ length: Math.ceil(most / step) + 1 }, (_, index) => index * step)
 }
 
 export type TimeMarks = { stepMs: number; marks: number[] }

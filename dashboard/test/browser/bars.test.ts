@@ -82,6 +82,29 @@ promise(
   },
 )
 
+promise('no bar stands above the highest count that is written beside them', async () => {
+  const busy = await annals.found()
+  const event = { category: 'auth', action: 'user.login' }
+  await storeEvents(
+    annals,
+    busy.workspaceKey,
+    Array.from({ length: 25 }, () => event),
+  )
+  const page = await open({ member: await signInAs(annals, busy, 'OWNER') })
+  await page.goto('/app/explorer?range=30d')
+  await expect(total(page)).toHaveText('25 events')
+  const tops = await region(page)
+    .locator('svg:has(g > text)')
+    .evaluate((svg) => {
+      const topsOf = (selector: string) =>
+        [...svg.querySelectorAll(selector)].map((part) => part.getBoundingClientRect().top)
+      return { lines: topsOf('g > path'), bars: topsOf(':scope > path') }
+    })
+  assert(tops.lines.length > 1 && tops.bars.length > 0)
+  // A line is drawn on the middle of a pixel.
+  assert(Math.min(...tops.lines) - 1 <= Math.min(...tops.bars), JSON.stringify(tops))
+})
+
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
 
 promise('on a phone a finger that goes sideways over the bars zooms into that time', async () => {

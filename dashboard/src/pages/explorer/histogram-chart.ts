@@ -2,12 +2,12 @@ import { countMarks, DAY_MS, timeMarks } from '../../parts/chart-axis.ts'
 import type { Histogram } from './event-queries.ts'
 
 export const HEIGHT_PX = 116
-/** What the axes and the tallest bar leave free around the bars. */
+/** Room for the words of the axes. */
 export const EDGE_PX = { left: 44, top: 8, right: 8, bottom: 24 } as const
 const PLOT_HEIGHT_PX = HEIGHT_PX - EDGE_PX.top - EDGE_PX.bottom
 const FLOOR_PX = EDGE_PX.top + PLOT_HEIGHT_PX
 const GAP_PX = 1
-const SPACE_PX = { time: 90, count: 34 }
+const SPACE_PX = { time: 90, count: 28 }
 const MINUTE_MS = 60_000
 
 export type Scheme = 'light' | 'dark'
@@ -74,8 +74,9 @@ export function drawHistogram(
   const sums = shown.map(({ index }) =>
     series.reduce((sum, { counts }) => sum + (counts[index] ?? 0), 0),
   )
-  const most = Math.max(1, ...sums)
-  const heightOf = (count: number) => Math.round((count / most) * PLOT_HEIGHT_PX)
+  const countsMarked = countMarks(Math.max(1, ...sums), PLOT_HEIGHT_PX, SPACE_PX.count)
+  const top = countsMarked.at(-1) ?? 1
+  const heightOf = (count: number) => Math.round((count / top) * PLOT_HEIGHT_PX)
   const below = shown.map(() => 0)
   const outlines = series.map(({ counts }) =>
     shown
@@ -93,7 +94,7 @@ export function drawHistogram(
   const { marks, stepMs } = timeMarks(range, plotWidth(widthPx), { spacePx: SPACE_PX.time })
   return {
     outlines,
-    counts: countMarks(most, PLOT_HEIGHT_PX, SPACE_PX.count).map((count) => ({
+    counts: countsMarked.map((count) => ({
       topPx: FLOOR_PX - heightOf(count),
       words: COMPACT.format(count),
     })),
