@@ -3,6 +3,7 @@ import { useElementSize } from '@mantine/hooks'
 import { type PointerEvent, useState } from 'react'
 import { countMarks, DAY_MS, timeMarks } from './chart-axis.ts'
 import classes from './DayBars.module.css'
+import { LANGUAGE } from './language.ts'
 import { formatDay } from './utc-day.ts'
 
 export type DayCount = { dayMs: number; count: number }
@@ -107,7 +108,7 @@ function Bars({ days, measure, dayPx, hovered }: BarsProps) {
   )
 }
 
-const AXIS_DAY = new Intl.DateTimeFormat('en', {
+const AXIS_DAY = new Intl.DateTimeFormat(LANGUAGE, {
   month: 'short',
   day: 'numeric',
   timeZone: 'UTC',

@@ -1,3 +1,5 @@
+import { LANGUAGE } from './language.ts'
+
 export type TimeStyle = 'full' | 'clock' | 'day'
 
 const FULL: Intl.DateTimeFormatOptions = {
@@ -21,9 +23,9 @@ const CLOCK: Intl.DateTimeFormatOptions = {
 const DAY: Intl.DateTimeFormatOptions = { year: 'numeric', month: 'short', day: '2-digit' }
 
 const FORMATS: Record<TimeStyle, Intl.DateTimeFormat> = {
-  full: new Intl.DateTimeFormat('en', FULL),
-  clock: new Intl.DateTimeFormat('en', CLOCK),
-  day: new Intl.DateTimeFormat('en', DAY),
+  full: new Intl.DateTimeFormat(LANGUAGE, FULL),
+  clock: new Intl.DateTimeFormat(LANGUAGE, CLOCK),
+  day: new Intl.DateTimeFormat(LANGUAGE, DAY),
 }
 
 export function formatLocal(ms: number, style: TimeStyle): string {

@@ -1,6 +1,8 @@
+import { LANGUAGE } from './language.ts'
+
 const DAY_MS = 86_400_000
 
-const DAY = new Intl.DateTimeFormat('en', {
+const DAY = new Intl.DateTimeFormat(LANGUAGE, {
   weekday: 'short',
   month: 'short',
   day: 'numeric',

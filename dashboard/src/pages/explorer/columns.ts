@@ -1,5 +1,6 @@
-import { shorten } from '../../parts/shorten.ts'
 import { formatCount } from '../../parts/format.ts'
+import { LANGUAGE } from '../../parts/language.ts'
+import { shorten } from '../../parts/shorten.ts'
 import { actorText, type ExplorerEvent, resourceText } from './explorer-event.ts'
 import type { SearchPatch } from './explorer-search.ts'
 import { aroundPatch } from './time-window.ts'
@@ -30,7 +31,7 @@ type Column = {
   filter: (event: ExplorerEvent) => SearchPatch | null
 }
 
-const TIME = new Intl.DateTimeFormat('en', {
+const TIME = new Intl.DateTimeFormat(LANGUAGE, {
   month: 'short',
   day: '2-digit',
   hour: '2-digit',

@@ -1,4 +1,5 @@
 import { countMarks, DAY_MS, timeMarks } from '../../parts/chart-axis.ts'
+import { LANGUAGE } from '../../parts/language.ts'
 import type { Histogram } from './event-queries.ts'
 
 export const HEIGHT_PX = 116
@@ -103,13 +104,13 @@ export function drawHistogram(
 }
 
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
-const DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' })
-const CLOCK = new Intl.DateTimeFormat('en', {
+const DAY = new Intl.DateTimeFormat(LANGUAGE, { month: 'short', day: 'numeric' })
+const CLOCK = new Intl.DateTimeFormat(LANGUAGE, {
   hour: '2-digit',
   minute: '2-digit',
   hourCycle: 'h23',
 })
-const SECONDS = new Intl.DateTimeFormat('en', {
+const SECONDS = new Intl.DateTimeFormat(LANGUAGE, {
   hour: '2-digit',
   minute: '2-digit',
   second: '2-digit',
@@ -119,8 +120,9 @@ const SECONDS = new Intl.DateTimeFormat('en', {
 function timeLabel(ms: number, stepMs: number): string {
   if (stepMs >= DAY_MS) return DAY.format(ms)
   if (stepMs < MINUTE_MS) return SECONDS.format(ms)
-  const clock = CLOCK.format(ms)
-  return clock === '00:00' ? DAY.format(ms) : clock
+  const at = new Date(ms)
+  const isMidnight = at.getHours() === 0 && at.getMinutes() === 0
+  return (isMidnight ? DAY : CLOCK).format(at)
 }
 
 /** The time between two places, to the second: nobody aims at a millisecond in an hour. */
