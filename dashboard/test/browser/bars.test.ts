@@ -184,3 +184,21 @@ promise('dates are in the order of the browser’s language, in English words', 
     )
   }
 })
+
+promise(
+  'as long as new events cannot be followed the page says so, and nothing jumps',
+  async () => {
+    const page = await openBars()
+    const save = page.getByRole('button', { name: 'Save view' })
+    const place = await save.boundingBox()
+    await page.route('**/dashboard/events/live*', (route) => route.fulfill({ status: 429 }))
+    await page.getByRole('switch', { name: 'Live' }).check({ force: true })
+    const words = page.getByText('Not live: the service does not answer.')
+    await expect(words).toBeVisible()
+    assert.deepEqual(await save.boundingBox(), place)
+    await page.unroute('**/dashboard/events/live*')
+    await expect(words).toHaveCount(0)
+    await expect(page.getByRole('switch', { name: 'Live', exact: true })).toBeChecked()
+    assert.deepEqual(await save.boundingBox(), place)
+  },
+)

@@ -6,6 +6,7 @@ import { PageHeader } from '../../parts/PageHeader.tsx'
 import type { LiveState } from './event-source.ts'
 import type { ExplorerSearch } from './explorer-search.ts'
 import type { DialogName } from './ExplorerDialogs.tsx'
+import classes from './ExplorerPage.module.css'
 import { TimeMenu } from './TimeMenu.tsx'
 import type { TimeWindow } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
@@ -32,7 +33,11 @@ export const ExplorerHeader = memo(function ExplorerHeader(props: HeaderProps) {
       </ActionIcon>
       <Switch
         size="xs"
-        label={isLive && liveState === 'connecting' ? 'Connecting' : 'Live'}
+        label={
+          <span className={classes.live}>
+            {isLive && liveState !== 'following' ? 'Live…' : 'Live'}
+          </span>
+        }
         checked={isLive}
         onChange={(event) =>
           // What is to come is in no past time.

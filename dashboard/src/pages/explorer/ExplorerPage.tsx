@@ -20,6 +20,9 @@ import { useOpenEvent } from './use-open-event.ts'
 
 const SMALL = '(max-width: 768px)'
 
+const LIVE_LOST =
+  'Not live: the service does not answer. It is asked again, and what is new comes as soon as it does.'
+
 // Not a part of the first sight; it is fetched when somebody comes near a row.
 const loadPanel = () => import('./EventPanel.tsx')
 const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }))
@@ -78,6 +81,9 @@ export function ExplorerPage() {
       />
       <HistogramPart explorer={explorer} isLive={isLive} isFailed={pages.error !== null} />
       <ErrorBox error={pages.error} onRetry={refresh} />
+      <div role="status" className={classes.lost}>
+        {isLive && live.state === 'lost' && LIVE_LOST}
+      </div>
       <Results
         {...asked}
         pages={pages}

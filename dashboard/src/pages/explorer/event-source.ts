@@ -6,7 +6,8 @@ import type { Filters } from './filters.ts'
 const RETRY_MS_MIN = 2_000
 const RETRY_MS_MAX = 30_000
 
-export type LiveState = 'connecting' | 'following'
+/** Lost: the service does not answer, and is asked again and again. */
+export type LiveState = 'connecting' | 'following' | 'lost'
 
 type Follower = {
   onEvent: (event: ExplorerEvent) => void
@@ -42,7 +43,7 @@ export function followEvents(filters: Filters, follower: Follower): () => void {
     source.addEventListener('gap', follower.onGap)
     source.addEventListener('end', openLater)
     source.addEventListener('error', () => {
-      follower.onState('connecting')
+      follower.onState('lost')
       if (source?.readyState === EventSource.CLOSED) openLater()
     })
   }
