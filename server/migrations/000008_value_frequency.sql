@@ -15,9 +15,7 @@ alter table event_value
 create index event_value__frequent on event_value (workspace_id, field) where is_frequent;
 
 -- Every value with so many events is marked as frequent, as of the event frequent_seq. Where the
--- roll-up has seen another event since, somebody counted who does not mark. While programs of before and
--- after run side by side, one that does not mark may also count events back in, after a change to a larger
--- plan; such a value is missing among the first ones until its next event is counted.
+-- roll-up has seen another event since, somebody counted who does not mark.
 alter table event_field
   add column frequent_from bigint not null default 1,
   add column frequent_seq bigint not null default -1;

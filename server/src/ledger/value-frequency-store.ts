@@ -14,6 +14,9 @@ const FREQUENT_MIN = 500
  * After a run was counted: `head` is where the roll-up was, `seenSeq` up to where it has seen now.
  * Fields that somebody else counted since they were marked, or with too many marks, are marked anew;
  * `sparse`: also those with too few, after counts went down; `all`: every one.
+ *
+ * Beside a program that does not mark, a value that it counts back in after a change to a larger plan is
+ * missing among the first ones until its next event is counted.
  */
 export async function settleFrequent(
   trx: Queryable,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import { Client } from 'pg'
 import { OperatorError } from '../../src/errors.ts'
@@ -68,6 +69,27 @@ test('migrations are numbered without a gap, and each names the oldest program i
     assert.equal(version, index + 1)
     assert(oldestProgram >= 1 && oldestProgram <= version)
   }
+})
+
+/** The SHA-256 of each, in their order; a new one is added with its migration. */
+const RELEASED = [
+  '3566f48b1e926e9b1afff45905c4ad7631315421a2c826546eec5f8d659d914c',
+  'aba53451675daadb015e8a6fe05370366f9a8e9d282e78ce7747c91925e2581a',
+  '78ec4ce386230fa392bb4170cf4711628ecad9b65bf8cc7b220ef67cd141421e',
+  '3951c12240fa1faeaba051175f2dc68a53f48f2f977718c053f11767fa69d332',
+  '420c490fcec9013e3d93b9204f21c70b5353e0d0bbf3b0f21a22de7a2dda1d86',
+  'a839c0e132d5669130b0a58d89201e93c22f300b0acd2892ea726cce1955a0de',
+  '94986226c730d94e1eb35d6e18413b1feaa14e265b68594081dfa7ec85d3050c',
+  'c61b33015f1e551fec8b98de92122e790056d9dcdc70ad23d0157becdc67544d',
+  '6debf96a951b4b9ab7a6ab7d9ad642052d576d9e83800ed9a49bfb376bf8d212',
+  'dd53848e53b4acf00f18a3a173bb3e201e19597bbba558aa3e73a8f71f899052',
+]
+
+test('a migration is never edited, not even its comments: databases that have it would be refused', () => {
+  assert.deepEqual(
+    readMigrations().map(({ sql }) => hash('sha256', sql)),
+    RELEASED,
+  )
 })
 
 test('a program older than a migration allows refuses to start, and changes nothing', async () => {
