@@ -168,6 +168,7 @@ function cases({ workspaces }: Founded): [name: string, path: string, aimMs: num
     ['histogram, 4 workspaces, by action', `${histogram}${month}&by=action`, 150],
     ['histogram, one category', `${histogram}${month}&${one}&by=action&category=billing`, 150],
     ['histogram, one actor', `${histogram}${month}&${one}&by=action&actorId=usr_42`, 150],
+    ['histogram, without an actor', `${histogram}${month}&${one}&not=actorId:usr_42`, 150],
     ['histogram, one day', `${histogram}${one}&by=category`, 150],
     ['histogram, rare text', `${histogram}${month}&${one}&text=USR_4242`, 150],
     ['histogram, frequent text', `${histogram}${month}&${one}&text=billing`, 1_000],

@@ -16,6 +16,14 @@ async function send(key: string, action: string): Promise<void> {
   expect(status).toBe(201)
 }
 
+/** Of a new company, by its admin. */
+async function makeWebhook(url: string) {
+  const company = await annals.found()
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const body = { workspaceId: company.workspace.id, url }
+  return { company, admin, made: await admin.call('POST', '/dashboard/webhooks', { body }) }
+}
+
 promise(
   'a webhook made in the page delivers, signed with the secret that was shown, and the delivery is seen',
   async () => {
@@ -72,11 +80,7 @@ promise(
   'a delivery that failed is shown with the receiver’s answer, and is sent again by a click',
   async () => {
     await using receiver = await startReceiver({ status: 400, body: 'I do not know this event' })
-    const company = await annals.found()
-    const admin = await signInAs(annals, company, 'ADMIN')
-    const made = await admin.call('POST', '/dashboard/webhooks', {
-      body: { workspaceId: company.workspace.id, url: receiver.url },
-    })
+    const { company, admin, made } = await makeWebhook(receiver.url)
     await send(company.workspaceKey, 'invoice.lost')
     await receiver.waitFor(1)
     const page = await open({ member: admin })
@@ -98,11 +102,7 @@ promise(
   'a webhook is disabled after its consequence was read, and says why it sends nothing',
   async () => {
     await using receiver = await startReceiver()
-    const company = await annals.found()
-    const admin = await signInAs(annals, company, 'ADMIN')
-    const made = await admin.call('POST', '/dashboard/webhooks', {
-      body: { workspaceId: company.workspace.id, url: receiver.url },
-    })
+    const { admin, made } = await makeWebhook(receiver.url)
     const page = await open({ member: admin })
     await page.goto(`/app/webhooks/${made.json.id}`)
     await page.getByRole('button', { name: 'Disable' }).click()
@@ -120,11 +120,7 @@ promise(
 
 promise('a test says how it ended, and the numbers above the list follow', async () => {
   await using receiver = await startReceiver()
-  const company = await annals.found()
-  const admin = await signInAs(annals, company, 'ADMIN')
-  const made = await admin.call('POST', '/dashboard/webhooks', {
-    body: { workspaceId: company.workspace.id, url: receiver.url },
-  })
+  const { admin, made } = await makeWebhook(receiver.url)
   const page = await open({ member: admin })
   await page.goto('/app/webhooks')
   await expect(page.getByRole('link', { name: receiver.url })).toContainText('Nothing sent yet')
@@ -148,11 +144,7 @@ promise(
   'a webhook whose deliveries all fail says that none was delivered, and in which time',
   async () => {
     await using receiver = await startReceiver({ status: 500 })
-    const company = await annals.found()
-    const admin = await signInAs(annals, company, 'ADMIN')
-    const made = await admin.call('POST', '/dashboard/webhooks', {
-      body: { workspaceId: company.workspace.id, url: receiver.url },
-    })
+    const { company, admin, made } = await makeWebhook(receiver.url)
     for (const action of ['a.first', 'a.second', 'a.third']) {
       await send(company.workspaceKey, action)
     }
@@ -169,11 +161,7 @@ promise(
 
 promise('a link to a webhook or a delivery that is not there says so and leads on', async () => {
   await using receiver = await startReceiver()
-  const company = await annals.found()
-  const admin = await signInAs(annals, company, 'ADMIN')
-  const made = await admin.call('POST', '/dashboard/webhooks', {
-    body: { workspaceId: company.workspace.id, url: receiver.url },
-  })
+  const { admin, made } = await makeWebhook(receiver.url)
   const page = await open({ member: admin })
   await page.goto(`/app/webhooks/${made.json.id}?delivery=${randomUUID()}`)
   const delivery = page.getByRole('dialog', { name: 'Delivery' })
@@ -191,11 +179,7 @@ promise(
   'the result of a signature check comes below its button, which stays in place',
   async () => {
     await using receiver = await startReceiver()
-    const company = await annals.found()
-    const admin = await signInAs(annals, company, 'ADMIN')
-    const made = await admin.call('POST', '/dashboard/webhooks', {
-      body: { workspaceId: company.workspace.id, url: receiver.url },
-    })
+    const { admin, made } = await makeWebhook(receiver.url)
     const page = await open({ member: admin })
     await page.goto(`/app/webhooks/${made.json.id}?tab=signature`)
     await page.getByLabel('Body').fill('{}')
