@@ -25,7 +25,7 @@ import { readRetryAfter } from './outlet/webhook/retry-schedule.ts'
 import { Sender } from './outlet/webhook/sender.ts'
 import { startSweepWorker } from './outlet/webhook/sweep-worker.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
-import { type Clock, systemClock } from './platform/clock.ts'
+import { type Clock, type MonotonicClock, monotonicClock, systemClock } from './platform/clock.ts'
 import { CursorCodec } from './platform/cursor.ts'
 import { randomFraction } from './platform/id.ts'
 import type { Logger } from './platform/logger.ts'
@@ -65,6 +65,7 @@ export async function startApp({
   logger,
   role = 'all',
   clock = systemClock,
+  monotonic = monotonicClock,
   patience,
   pagesFolder = null,
   downloadBytesMax = DOWNLOAD_BYTES_MAX,
@@ -73,6 +74,7 @@ export async function startApp({
   logger: Logger
   role?: ServeRole
   clock?: Clock
+  monotonic?: MonotonicClock
   patience?: Patience
   pagesFolder?: string | null
   /** Of the dashboard. */
@@ -104,8 +106,8 @@ export async function startApp({
     role === 'api'
       ? null
       : stack.use(startVerifyWorker({ db: database.db, store: archive, clock, logger }))
-  const keyUse = stack.use(new KeyUseRecorder({ db: database.hasty, clock, logger }))
-  const { mailer, login } = openLoginDesk(stack, { config, database, clock, logger })
+  const keyUse = stack.use(new KeyUseRecorder({ db: database.hasty, clock, monotonic, logger }))
+  const { mailer, login } = openLoginDesk(stack, { config, database, clock, monotonic, logger })
   const box = new SecretBox(secretKey, 'webhook')
   const rules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher =
@@ -124,7 +126,18 @@ export async function startApp({
       },
     }),
   )
-  const parts = { config, logger, clock, database, metrics, keyUse, writer, secretKey, archive }
+  const parts = {
+    config,
+    logger,
+    clock,
+    monotonic,
+    database,
+    metrics,
+    keyUse,
+    writer,
+    secretKey,
+    archive,
+  }
   const url =
     role === 'worker'
       ? null
@@ -169,12 +182,19 @@ function openLoginDesk(
     config,
     database,
     clock,
+    monotonic,
     logger,
-  }: { config: Config; database: Database; clock: Clock; logger: Logger },
+  }: {
+    config: Config
+    database: Database
+    clock: Clock
+    monotonic: MonotonicClock
+    logger: Logger
+  },
 ): { mailer: Mailer; login: LoginDesk } {
   const mailer = stack.use(new Mailer({ smtpUrl: config.smtpUrl, logger }))
   const hasRateLimits = config.rateLimits === 'on'
-  const parts = { db: database.db, clock, logger, mailer, hasRateLimits }
+  const parts = { db: database.db, clock, monotonic, logger, mailer, hasRateLimits }
   return { mailer, login: stack.use(new LoginDesk(parts)) }
 }
 
@@ -205,6 +225,7 @@ type Parts = Pick<
   ServerDeps,
   | 'logger'
   | 'clock'
+  | 'monotonic'
   | 'metrics'
   | 'keyUse'
   | 'writer'
@@ -231,6 +252,7 @@ export function serverDeps({
   database,
   logger,
   clock,
+  monotonic,
   metrics,
   keyUse,
   writer,
@@ -242,9 +264,10 @@ export function serverDeps({
   const trustedProxies = compileRanges(config.trustedProxies)
   const hasRateLimits = config.rateLimits === 'on'
   const keyGuard = new KeyGuard({
-    keyCache: new KeyCache((kid) => findKeyByKid(hasty, kid), clock),
+    keyCache: new KeyCache((kid) => findKeyByKid(hasty, kid), monotonic),
     keyUse,
     clock,
+    monotonic,
     trustedProxies,
     hasRateLimits,
   })
@@ -258,7 +281,7 @@ export function serverDeps({
   })
   const projects = new ProjectCache(
     (workspaceId, projectId) => hasProject(hasty, { workspaceId, projectId }),
-    clock,
+    monotonic,
   )
   return {
     ...parts,
@@ -270,6 +293,7 @@ export function serverDeps({
     cursors: new CursorCodec(secretKey),
     hasProject: (workspaceId, projectId) => projects.has(workspaceId, projectId),
     clock,
+    monotonic,
     logger,
     metrics,
     keyUse,

@@ -98,6 +98,11 @@ const BANNED: readonly { pattern: RegExp; why: string; except?: RegExp }[] = [
   { pattern: /\b(TODO|FIXME|XXX|HACK)\b/, why: 'finish it or open an issue' },
   { pattern: /@ts-(ignore|nocheck|expect-error)/, why: 'mend the type' },
   { pattern: /export default/, why: 'named exports only' },
+  {
+    pattern: /\bDate\.now\(/,
+    why: 'durations use the monotonic clock, stored times the clock that is passed in',
+    except: /platform\/clock\.ts$/,
+  },
   { pattern: /\bMath\.random\(/, why: 'randomness is an argument or comes from node:crypto' },
 ]
 

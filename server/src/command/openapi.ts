@@ -7,7 +7,7 @@ import { buildServer } from '../edge/server.ts'
 import { Writer } from '../intake/writer.ts'
 import { LiveTail } from '../outlet/console/live-tail.ts'
 import { Searches } from '../outlet/console/searches.ts'
-import { systemClock as clock } from '../platform/clock.ts'
+import { monotonicClock as monotonic, systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Mailer } from '../platform/mailer.ts'
 import { createMetrics } from '../platform/metrics.ts'
@@ -33,13 +33,14 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
     connectionsMax: 1,
     logger,
   })
-  await using keyUse = new KeyUseRecorder({ db: database.db, clock, logger })
+  await using keyUse = new KeyUseRecorder({ db: database.db, clock, monotonic, logger })
   await using writer = new Writer({ connection, clock, logger, metrics })
   const config = parseConfig({})
   await using mailer = new Mailer({ smtpUrl: config.smtpUrl, logger })
   await using login = new LoginDesk({
     db: database.db,
     clock,
+    monotonic,
     logger,
     mailer,
     hasRateLimits: config.rateLimits === 'on',
@@ -51,6 +52,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       database,
       logger,
       clock,
+      monotonic,
       metrics,
       keyUse,
       writer,

@@ -32,7 +32,7 @@ export async function bootPostmaster(
   connection: EngineConnection,
   { runner, settings }: { runner: EngineRunner; settings: EngineSettings },
 ): Promise<Presence> {
-  const giveUpAtMs = Date.now() + OLD_BACKENDS_MS_MAX
+  const giveUpAtMs = performance.now() + OLD_BACKENDS_MS_MAX
   for (;;) {
     const mark = markEngineLog(files)
     const postmaster = spawnChecked(files, runner, settings)
@@ -45,7 +45,7 @@ export async function bootPostmaster(
       throw error
     }
     const lines = readEngineLog(files, mark)
-    if (!isHeldByOldBackends(lines) || Date.now() >= giveUpAtMs) {
+    if (!isHeldByOldBackends(lines) || performance.now() >= giveUpAtMs) {
       throw explainStartFailure(files, lines)
     }
     await delay(OLD_BACKENDS_POLL_MS)
@@ -58,13 +58,13 @@ export async function waitForAnswer(
   connection: EngineConnection,
   isAlive: () => boolean,
 ): Promise<Presence | null> {
-  const startedAtMs = Date.now()
+  const startedAtMs = performance.now()
   let heardAtMs = startedAtMs
   for (;;) {
     const probe = await probeEngine(connection)
     if (probe.kind === 'open') return probe.presence
     if (probe.kind === 'closed' && !isAlive()) return null
-    const nowMs = Date.now()
+    const nowMs = performance.now()
     if (probe.kind !== 'closed') heardAtMs = nowMs
     if (nowMs - startedAtMs > (probe.kind === 'full' ? SILENCE_MS_MAX : RECOVERY_MS_MAX)) {
       throw unansweredError(files, probe.kind)

@@ -62,9 +62,9 @@ export class Presence {
   async announce({ exclusive }: { exclusive: boolean }): Promise<boolean> {
     await this.#client.query('select pg_advisory_lock_shared($1, $2)', [LOCK_SPACE, USER_LOCK])
     if (!exclusive) return true
-    const giveUpAtMs = Date.now() + SERVICE_LOCK_WAIT_MS_MAX
+    const giveUpAtMs = performance.now() + SERVICE_LOCK_WAIT_MS_MAX
     while (!(await this.#tryLock(SERVICE_LOCK))) {
-      if (Date.now() >= giveUpAtMs) return false
+      if (performance.now() >= giveUpAtMs) return false
       await delay(POLL_MS)
     }
     return true

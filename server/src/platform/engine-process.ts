@@ -79,9 +79,9 @@ export async function stopPostmaster(files: EngineFiles): Promise<void> {
 }
 
 async function isGoneWithin(files: EngineFiles, pid: number, waitMsMax: number): Promise<boolean> {
-  const giveUpAtMs = Date.now() + waitMsMax
+  const giveUpAtMs = performance.now() + waitMsMax
   while (isPostmasterOf(pid, files)) {
-    if (Date.now() >= giveUpAtMs) return false
+    if (performance.now() >= giveUpAtMs) return false
     await delay(POLL_MS)
   }
   return true

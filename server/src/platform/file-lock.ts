@@ -17,7 +17,7 @@ export async function acquireFileLock(
   path: string,
   { waitMsMax }: { waitMsMax: number },
 ): Promise<Disposable | null> {
-  const giveUpAtMs = Date.now() + waitMsMax
+  const giveUpAtMs = performance.now() + waitMsMax
   const database = new DatabaseSync(path)
   for (;;) {
     try {
@@ -29,7 +29,7 @@ export async function acquireFileLock(
         throw error
       }
     }
-    if (Date.now() >= giveUpAtMs) {
+    if (performance.now() >= giveUpAtMs) {
       database.close()
       return null
     }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomFillSync } from 'node:crypto'
+import { systemClock } from './clock.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
@@ -44,7 +45,7 @@ function drawBytes(count: number): Buffer {
 }
 
 /** A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits. */
-export function newId<Name extends string>(nowMs: number = Date.now()): Id<Name> {
+export function newId<Name extends string>(nowMs: number = systemClock()): Id<Name> {
   const random = drawBytes(10).toString('hex')
   const time = nowMs.toString(16).padStart(12, '0')
   // The variant's two bits are fixed to 10, so that digit is one of 8, 9, a, b.

@@ -32,6 +32,6 @@ async function resetPassword(
 ): Promise<AcceptedLink | null> {
   const { userId, companyId } = link
   if (!(await setPasswordHash(trx, { userId, passwordHash }))) return null
-  await deleteResets(trx, { companyId, userId, keep: 0 })
+  await deleteResets(trx, { companyId, userId })
   return { ...link, endedSessions: await endSessions(trx, { userId }) }
 }

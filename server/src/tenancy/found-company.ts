@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { systemClock } from '../platform/clock.ts'
 import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { insertCompany } from './company-store.ts'
@@ -89,6 +90,6 @@ async function makeKey(
   name: string,
 ): Promise<string> {
   const wish = { companyId, workspaceId, name, expiresAt: null }
-  const { text } = await issueKey(db, wish, Date.now())
+  const { text } = await issueKey(db, wish, systemClock())
   return text
 }

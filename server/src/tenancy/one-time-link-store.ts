@@ -89,7 +89,7 @@ export async function createReset(
   },
 ): Promise<NewLink> {
   const { link, row } = makeLink(nowMs, RESET_LIFE_MS)
-  await deleteResets(trx, { companyId, userId, keep: RESETS_PER_USER_MAX - 1 })
+  await deleteOldestResets(trx, { companyId, userId, nowMs, keep: RESETS_PER_USER_MAX - 1 })
   await trx
     .insertInto('one_time_link')
     .values({
@@ -140,12 +140,28 @@ export async function consumeLink(
   return row ? openLink(row) : null
 }
 
-/** The user's links to a new password, but for the newest `keep`. */
+/** The user's links to a new password. */
 export async function deleteResets(
   db: Queryable,
-  { companyId, userId, keep }: { companyId: CompanyId; userId: UserId; keep: number },
+  { companyId, userId }: { companyId: CompanyId; userId: UserId },
 ): Promise<void> {
   await db
+    .deleteFrom('one_time_link')
+    .where('company_id', '=', companyId)
+    .where('user_id', '=', userId)
+    .execute()
+}
+
+async function deleteOldestResets(
+  trx: Queryable,
+  {
+    companyId,
+    userId,
+    nowMs,
+    keep,
+  }: { companyId: CompanyId; userId: UserId; nowMs: number; keep: number },
+): Promise<void> {
+  await trx
     .deleteFrom('one_time_link')
     .where('id', 'in', (eb) =>
       eb
@@ -153,6 +169,8 @@ export async function deleteResets(
         .select('id')
         .where('company_id', '=', companyId)
         .where('user_id', '=', userId)
+        // Dated ahead of now: created before the clock stepped back, so older than the rest.
+        .orderBy((order) => order('created_at', '<=', new Date(nowMs)), 'desc')
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc')
         .offset(keep),

@@ -1,4 +1,4 @@
-import type { Clock } from '../platform/clock.ts'
+import type { MonotonicClock } from '../platform/clock.ts'
 import type { ProjectId, WorkspaceId } from '../platform/id.ts'
 
 const KNOWN_MS = 60_000
@@ -8,11 +8,11 @@ const PROJECTS_MAX = 10_000
 export class ProjectCache {
   readonly #foundAtMs = new Map<string, number>()
   readonly #find: (workspaceId: WorkspaceId, projectId: ProjectId) => Promise<boolean>
-  readonly #clock: Clock
+  readonly #clock: MonotonicClock
 
   constructor(
     find: (workspaceId: WorkspaceId, projectId: ProjectId) => Promise<boolean>,
-    clock: Clock,
+    clock: MonotonicClock,
   ) {
     this.#find = find
     this.#clock = clock

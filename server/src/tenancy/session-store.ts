@@ -45,13 +45,13 @@ export async function createSession(
       user_agent: userAgent.slice(0, USER_AGENT_LENGTH_MAX),
     })
     .execute()
-  await endOldest(db, { userId, except: id })
+  await endOldest(db, { userId, except: id, nowMs })
   return { id, token }
 }
 
 async function endOldest(
   db: Queryable,
-  { userId, except }: { userId: UserId; except: SessionId },
+  { userId, except, nowMs }: { userId: UserId; except: SessionId; nowMs: number },
 ): Promise<void> {
   await db
     .deleteFrom('user_session')
@@ -62,6 +62,8 @@ async function endOldest(
         .where('user_id', '=', userId)
         // Of sessions of the same millisecond any may be the oldest, but never the new one.
         .where('id', '!=', except)
+        // Dated ahead of now: created before the clock stepped back, so older than the rest.
+        .orderBy((order) => order('created_at', '<=', new Date(nowMs)), 'desc')
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc')
         .offset(SESSIONS_MAX - 1),
@@ -104,7 +106,8 @@ export async function findViewer(
   const [row] = rows
   if (!row || !isRole(row.role) || !isPlan(row.plan)) return null
   const sessionId = assertId<'session'>(row.sessionId)
-  const isNews = nowMs - row.seenAt.getTime() >= SEEN_EVERY_MS
+  // Also when it was seen ahead of now, as it is after the clock stepped back.
+  const isNews = Math.abs(nowMs - row.seenAt.getTime()) >= SEEN_EVERY_MS
   if (isUse && isNews) await noteSeen(db, sessionId, nowMs)
   const hasAll = row.role === 'OWNER' || row.role === 'ADMIN'
   return {
@@ -119,10 +122,14 @@ export async function findViewer(
   }
 }
 
+/** A session that was created before the clock stepped back must not live longer for it. */
 async function noteSeen(db: Queryable, sessionId: SessionId, nowMs: number): Promise<void> {
   await db
     .updateTable('user_session')
-    .set({ seen_at: new Date(nowMs) })
+    .set((eb) => ({
+      seen_at: new Date(nowMs),
+      expires_at: eb.fn<Date>('least', ['expires_at', eb.val(new Date(nowMs + SESSION_LIFE_MS))]),
+    }))
     .where('id', '=', sessionId)
     .execute()
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type App, type ServeRole, startApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config.ts'
-import type { Clock } from '../../src/platform/clock.ts'
+import type { Clock, MonotonicClock } from '../../src/platform/clock.ts'
 import type { Patience } from '../../src/edge/server.ts'
 import { createLogger, type Logger, type LogLevel } from '../../src/platform/logger.ts'
 import {
@@ -42,6 +42,8 @@ export async function startTestApp(
   options: {
     env?: Record<string, string>
     clock?: Clock
+    /** Without one the clock counts durations as well, so one hand moves both. */
+    monotonic?: MonotonicClock
     databaseUrl?: string
     logger?: Logger
     patience?: Patience
@@ -66,7 +68,7 @@ export async function startTestApp(
     await startApp({
       config,
       logger: options.logger ?? createLogger(level, 'stderr'),
-      ...(options.clock && { clock: options.clock }),
+      ...(options.clock && { clock: options.clock, monotonic: options.monotonic ?? options.clock }),
       ...(options.patience && { patience: options.patience }),
       ...(options.role && { role: options.role }),
       ...(options.downloadBytesMax !== undefined && {

@@ -19,7 +19,7 @@ import { startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp()
 const { db } = annals.app.database
 const { clock, advance } = handClock()
-const keyUse = new KeyUseRecorder({ db, clock, logger: createLogger('silent') })
+const keyUse = new KeyUseRecorder({ db, clock, monotonic: clock, logger: createLogger('silent') })
 after(async () => {
   await keyUse[Symbol.asyncDispose]()
   await annals[Symbol.asyncDispose]()
@@ -41,6 +41,7 @@ function gateServer(options: { trustedProxies?: string[]; hasRateLimits?: boolea
     keyCache: new KeyCache((kid) => findKeyByKid(db, kid), clock),
     keyUse,
     clock,
+    monotonic: clock,
     trustedProxies: compileRanges(options.trustedProxies ?? []),
     hasRateLimits: options.hasRateLimits ?? false,
   })

@@ -1,5 +1,5 @@
 import { ApiError } from '../../errors.ts'
-import type { Clock } from '../../platform/clock.ts'
+import type { MonotonicClock } from '../../platform/clock.ts'
 import { withDeadline } from '../../platform/deadline.ts'
 import { type AddressRanges, compileRanges } from '../../tenancy/allowlist.ts'
 import type { StoredKey } from '../../tenancy/key-store.ts'
@@ -27,9 +27,9 @@ const READ_MS_MAX = 700
 export class KeyCache {
   readonly #entries = new Map<string, Entry>()
   readonly #read: (kid: string) => Promise<StoredKey | null>
-  readonly #clock: Clock
+  readonly #clock: MonotonicClock
 
-  constructor(read: (kid: string) => Promise<StoredKey | null>, clock: Clock) {
+  constructor(read: (kid: string) => Promise<StoredKey | null>, clock: MonotonicClock) {
     this.#read = read
     this.#clock = clock
   }
@@ -41,7 +41,7 @@ export class KeyCache {
 
   async find(kid: string): Promise<CachedKey | null> {
     const entry = this.#entries.get(kid)
-    const ageMs = entry ? Math.abs(this.#clock() - entry.readAtMs) : Number.POSITIVE_INFINITY
+    const ageMs = entry ? this.#clock() - entry.readAtMs : Number.POSITIVE_INFINITY
     if (entry && ageMs < FRESH_MS) return entry.key
     const refresh = this.#refresh(kid, entry)
     if (entry && ageMs < STALE_MS_MAX) {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock, MonotonicClock } from '../../platform/clock.ts'
 import type { KeyId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
@@ -6,7 +6,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import { addKeyUses, type KeyUse } from '../../tenancy/key-store.ts'
 
 /** What this node saw of a key since it last wrote it down. */
-type Note = KeyUse & { writtenAtMs: number }
+type Note = KeyUse & { notedAtMs: number; writtenAtMs: number }
 
 const TURN_MS = 1_000
 /** A key's row is written at most this often. */
@@ -22,18 +22,30 @@ export class KeyUseRecorder implements AsyncDisposable {
   readonly #notes = new Map<KeyId, Note>()
   readonly #db: Queryable
   readonly #clock: Clock
+  readonly #monotonic: MonotonicClock
   readonly #logger: Logger
   readonly #loop: Loop
 
-  constructor({ db, clock, logger }: { db: Queryable; clock: Clock; logger: Logger }) {
+  constructor({
+    db,
+    clock,
+    monotonic,
+    logger,
+  }: {
+    db: Queryable
+    clock: Clock
+    monotonic: MonotonicClock
+    logger: Logger
+  }) {
     this.#db = db
     this.#clock = clock
+    this.#monotonic = monotonic
     this.#logger = logger
     this.#loop = new Loop({
       name: 'key-use',
       everyMs: TURN_MS,
       logger,
-      run: () => this.#write(this.#clock() - WRITE_EVERY_MS),
+      run: () => this.#write(this.#monotonic() - WRITE_EVERY_MS),
     })
   }
 
@@ -41,6 +53,7 @@ export class KeyUseRecorder implements AsyncDisposable {
     const note = this.#notes.get(keyId) ?? this.#addNote(keyId)
     if (!note) return
     note.usedAt = new Date(this.#clock())
+    note.notedAtMs = this.#monotonic()
     note.usedIp = use.ip
     note.usedEndpoint = use.endpoint
     note.calls += 1
@@ -55,6 +68,7 @@ export class KeyUseRecorder implements AsyncDisposable {
       usedEndpoint: '',
       calls: 0,
       failures: 0,
+      notedAtMs: Number.NEGATIVE_INFINITY,
       writtenAtMs: Number.NEGATIVE_INFINITY,
     }
     this.#notes.set(keyId, note)
@@ -85,13 +99,13 @@ export class KeyUseRecorder implements AsyncDisposable {
     if (!note) return
     note.calls -= calls
     note.failures -= failures
-    note.writtenAtMs = this.#clock()
+    note.writtenAtMs = this.#monotonic()
   }
 
   #forgetIdle(): void {
-    const idleBeforeMs = this.#clock() - 2 * WRITE_EVERY_MS
+    const idleBeforeMs = this.#monotonic() - 2 * WRITE_EVERY_MS
     for (const [keyId, note] of this.#notes) {
-      if (note.calls === 0 && note.usedAt.getTime() < idleBeforeMs) this.#notes.delete(keyId)
+      if (note.calls === 0 && note.notedAtMs < idleBeforeMs) this.#notes.delete(keyId)
     }
   }
 

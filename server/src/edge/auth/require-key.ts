@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock, MonotonicClock } from '../../platform/clock.ts'
 import type { AddressRanges } from '../../tenancy/allowlist.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
@@ -49,6 +49,7 @@ export class KeyGuard {
     keyCache: KeyCache
     keyUse: KeyUseRecorder
     clock: Clock
+    monotonic: MonotonicClock
     trustedProxies: AddressRanges
     hasRateLimits: boolean
   }) {
@@ -57,8 +58,8 @@ export class KeyGuard {
     this.#clock = options.clock
     this.#trustedProxies = options.trustedProxies
     this.#hasRateLimits = options.hasRateLimits
-    this.#calls = new TokenBuckets({ clock: options.clock, bucketsMax: KEYS_MAX })
-    this.#failures = new TokenBuckets({ clock: options.clock, bucketsMax: ADDRESSES_MAX })
+    this.#calls = new TokenBuckets({ clock: options.monotonic, bucketsMax: KEYS_MAX })
+    this.#failures = new TokenBuckets({ clock: options.monotonic, bucketsMax: ADDRESSES_MAX })
   }
 
   /** An `onRequest` hook: a stranger's body is not even read. The order of checks is contract. */

@@ -63,15 +63,6 @@ test('a batch above the capacity passes a full bucket and is paid off afterwards
   )
 })
 
-test('a clock that steps back adds nothing and takes nothing', () => {
-  const { buckets, advance } = bucketsWithClock()
-  for (let call = 0; call < 5; call++) buckets.take('key', RATE)
-  advance(-60_000)
-  assert.equal(buckets.take('key', RATE).remaining, 4)
-  advance(100)
-  assert.equal(buckets.take('key', RATE).remaining, 4)
-})
-
 test('above its bound the oldest bucket is forgotten and starts full again', () => {
   const { buckets } = bucketsWithClock(2)
   for (let call = 0; call < 11; call++) buckets.take('first', RATE)

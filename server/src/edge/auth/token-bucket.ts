@@ -1,4 +1,4 @@
-import type { Clock } from '../../platform/clock.ts'
+import type { MonotonicClock } from '../../platform/clock.ts'
 
 export type Verdict = {
   isAllowed: boolean
@@ -18,10 +18,10 @@ type Bucket = { tokens: number; filledAtMs: number }
  */
 export class TokenBuckets {
   readonly #buckets = new Map<string, Bucket>()
-  readonly #clock: Clock
+  readonly #clock: MonotonicClock
   readonly #bucketsMax: number
 
-  constructor({ clock, bucketsMax }: { clock: Clock; bucketsMax: number }) {
+  constructor({ clock, bucketsMax }: { clock: MonotonicClock; bucketsMax: number }) {
     this.#clock = clock
     this.#bucketsMax = bucketsMax
   }
@@ -54,9 +54,8 @@ export class TokenBuckets {
     const nowMs = this.#clock()
     const known = this.#buckets.get(name)
     if (known) {
-      // A clock that steps back adds nothing and takes nothing.
-      const elapsedMs = Math.max(0, nowMs - known.filledAtMs)
-      known.tokens = Math.min(capacity, known.tokens + (elapsedMs / 1_000) * perSecond)
+      const elapsedSeconds = (nowMs - known.filledAtMs) / 1_000
+      known.tokens = Math.min(capacity, known.tokens + elapsedSeconds * perSecond)
       known.filledAtMs = nowMs
       return known
     }

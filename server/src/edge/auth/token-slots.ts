@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { Clock } from '../../platform/clock.ts'
+import type { MonotonicClock } from '../../platform/clock.ts'
 
 /** So many tokens at once, then so many a second. */
 export type SlotRate = { perSecond: number; capacity: number }
@@ -14,16 +14,16 @@ const SECRET_BYTES = 16
  * that a name shares its slot with one other in 65,536: it may be refused for what that one did, and
  * is never allowed more.
  *
- * A slot holds the moment at which its bucket is full again; none was used before 1970.
+ * A slot holds the time at which its bucket is full again, on a clock that started at zero or later.
  */
 export class TokenSlots {
   readonly #fullAtMs = new Float64Array(SLOTS)
   readonly #secret = randomBytes(SECRET_BYTES).toString('hex')
-  readonly #clock: Clock
+  readonly #clock: MonotonicClock
   readonly #tokenMs: number
   readonly #capacityMs: number
 
-  constructor(clock: Clock, { perSecond, capacity }: SlotRate) {
+  constructor(clock: MonotonicClock, { perSecond, capacity }: SlotRate) {
     this.#clock = clock
     this.#tokenMs = Math.round(1_000 / perSecond)
     this.#capacityMs = capacity * this.#tokenMs
@@ -33,9 +33,7 @@ export class TokenSlots {
   take(name: string): number {
     const nowMs = this.#clock()
     const slot = this.#slotOf(name)
-    const known = this.#fullAtMs[slot] ?? 0
-    // After a step of the clock back a bucket is empty at worst, and fills in its usual time.
-    const fullAtMs = Math.min(Math.max(nowMs, known), nowMs + this.#capacityMs)
+    const fullAtMs = Math.max(nowMs, this.#fullAtMs[slot] ?? 0)
     const waitMs = Math.max(0, fullAtMs + this.#tokenMs - nowMs - this.#capacityMs)
     this.#fullAtMs[slot] = waitMs > 0 ? fullAtMs : fullAtMs + this.#tokenMs
     return waitMs

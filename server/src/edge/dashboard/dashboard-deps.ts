@@ -4,7 +4,7 @@ import type { LiveTail } from '../../outlet/console/live-tail.ts'
 import type { Searches } from '../../outlet/console/searches.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
 import type { DestinationRules } from '../../outlet/webhook/destination.ts'
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock, MonotonicClock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Mailer } from '../../platform/mailer.ts'
@@ -28,6 +28,7 @@ export type DashboardDeps = {
   /** For small questions a caller waits on. */
   hasty: Queryable
   clock: Clock
+  monotonic: MonotonicClock
   logger: Logger
   cursors: CursorCodec
   hasProject: AcceptDeps['hasProject']

@@ -14,7 +14,7 @@ import { lockMembers } from './member-resource.ts'
 
 type Deps = Pick<
   DashboardDeps,
-  'db' | 'clock' | 'signedIn' | 'publicUrl' | 'mailer' | 'hasRateLimits'
+  'db' | 'clock' | 'monotonic' | 'signedIn' | 'publicUrl' | 'mailer' | 'hasRateLimits'
 >
 
 const COMPANIES_MAX = 10_000
@@ -25,7 +25,7 @@ const INVITATIONS = { perSecond: 1 / 30, capacity: 100, cost: 1 } as const
 export const createInvitation =
   (deps: Deps): FastifyPluginAsyncTypebox =>
   async (app) => {
-    const buckets = new TokenBuckets({ clock: deps.clock, bucketsMax: COMPANIES_MAX })
+    const buckets = new TokenBuckets({ clock: deps.monotonic, bucketsMax: COMPANIES_MAX })
     app.post(
       '/dashboard/invitations',
       {

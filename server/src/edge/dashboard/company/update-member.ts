@@ -72,6 +72,6 @@ async function endOldLinks(
   { member, role }: { member: memberStore.Member; role: Role },
 ): Promise<void> {
   const place = { companyId, userId: member.id }
-  await deleteResets(trx, { ...place, keep: 0 })
+  await deleteResets(trx, place)
   if (role !== 'OWNER') await deleteLinksMadeBy(trx, place)
 }

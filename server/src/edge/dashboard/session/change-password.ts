@@ -50,7 +50,7 @@ export const changePassword =
           const { userId, companyId, sessionId } = viewer
           if (!(await holdAccount(trx, { userId, passwordHash: hashes.from }))) throw wrong()
           await setPasswordHash(trx, { userId, passwordHash: hashes.to })
-          await deleteResets(trx, { companyId, userId, keep: 0 })
+          await deleteResets(trx, { companyId, userId })
           const count = await endSessions(trx, { userId, except: sessionId })
           const resource = { type: 'user', id: userId }
           note({ action: 'PASSWORD_CHANGED', resource, metadata: { endedSessions: count } })

@@ -1,5 +1,5 @@
 import type { BackgroundQueue } from '../../../platform/background-queue.ts'
-import type { Clock } from '../../../platform/clock.ts'
+import type { Clock, MonotonicClock } from '../../../platform/clock.ts'
 import type { Logger } from '../../../platform/logger.ts'
 import type { Mailer } from '../../../platform/mailer.ts'
 import type { Queryable } from '../../../platform/pg.ts'
@@ -21,11 +21,12 @@ export class LoginDesk implements AsyncDisposable {
   constructor(parts: {
     db: Queryable
     clock: Clock
+    monotonic: MonotonicClock
     logger: Logger
     mailer: Mailer
     hasRateLimits: boolean
   }) {
-    this.throttle = new LoginThrottle(parts)
+    this.throttle = new LoginThrottle({ ...parts, clock: parts.monotonic })
     this.failures = new LoginFailures(parts)
     this.resets = startResetRequests(parts)
   }

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../platform/clock.ts'
+import type { Clock, MonotonicClock } from '../../../platform/clock.ts'
 import type { Logger } from '../../../platform/logger.ts'
 import { Loop } from '../../../platform/loop.ts'
 import type { Queryable } from '../../../platform/pg.ts'
@@ -23,19 +23,31 @@ export class LoginFailures implements AsyncDisposable {
   readonly #notes = new Map<string, Note>()
   readonly #db: Queryable
   readonly #clock: Clock
+  readonly #monotonic: MonotonicClock
   readonly #logger: Logger
   readonly #loop: Loop
   #uncounted = 0
 
-  constructor({ db, clock, logger }: { db: Queryable; clock: Clock; logger: Logger }) {
+  constructor({
+    db,
+    clock,
+    monotonic,
+    logger,
+  }: {
+    db: Queryable
+    clock: Clock
+    monotonic: MonotonicClock
+    logger: Logger
+  }) {
     this.#db = db
     this.#clock = clock
+    this.#monotonic = monotonic
     this.#logger = logger
     this.#loop = new Loop({
       name: 'login-failures',
       everyMs: TURN_MS,
       logger,
-      run: (signal) => this.#tell(this.#clock() - WRITE_EVERY_MS, signal),
+      run: (signal) => this.#tell(this.#monotonic() - WRITE_EVERY_MS, signal),
     })
   }
 
@@ -77,7 +89,7 @@ export class LoginFailures implements AsyncDisposable {
     this.#notes.set(key, {
       ...now,
       attempts: now.attempts - attempts,
-      writtenAtMs: this.#clock(),
+      writtenAtMs: this.#monotonic(),
     })
   }
 

@@ -8,7 +8,7 @@ const ACCOUNT = 'somebody@example.com'
 const WRONG = new ApiError('not_signed_in')
 
 function stillThrottle() {
-  const { clock } = handClock(1_700_000_000_000)
+  const { clock } = handClock(0)
   const refusals = { hold: () => Promise.resolve() }
   return { throttle: new LoginThrottle({ clock, hasRateLimits: true, refusals }) }
 }

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../errors.ts'
-import type { Clock } from '../../../platform/clock.ts'
+import type { MonotonicClock } from '../../../platform/clock.ts'
 import { networkOf } from '../../auth/client-address.ts'
 import { type SlotRate, TokenSlots } from '../../auth/token-slots.ts'
 import { SlowRefusals } from './slow-refusals.ts'
@@ -48,7 +48,7 @@ export class LoginThrottle {
     hasRateLimits,
     refusals = new SlowRefusals(),
   }: {
-    clock: Clock
+    clock: MonotonicClock
     hasRateLimits: boolean
     refusals?: Pick<SlowRefusals, 'hold'>
   }) {
@@ -119,7 +119,7 @@ export class LoginThrottle {
 }
 
 function slotsOf(
-  clock: Clock,
+  clock: MonotonicClock,
   rates: Partial<Record<Counted, SlotRate>>,
 ): ReadonlyMap<Counted, TokenSlots> {
   const slots = new Map<Counted, TokenSlots>()
