@@ -117,6 +117,12 @@ export const OPTIONS = {
     'Mail server for invitations and password resets, as `smtp://user:password@host:587?from=annals@example.com`; `smtps:` speaks TLS from the first byte. Without it nothing is mailed.',
     (value) => new Secret(url(value, ['smtp:', 'smtps:'])),
   ),
+  bootstrapPassword: option(
+    'ANNALS_BOOTSTRAP_PASSWORD',
+    null,
+    "The owner's password for `annals bootstrap`, instead of `--password`, which other users of the machine can see. Other commands ignore it.",
+    (value) => new Secret(text(value)),
+  ),
   logLevel: option('ANNALS_LOG_LEVEL', 'info', LOG_LEVELS.join(', ') + '.', oneOf(LOG_LEVELS)),
   metricsPort: option(
     'ANNALS_METRICS_PORT',

@@ -33,7 +33,11 @@ program
   .option('--workspace <name>', 'a workspace; may be repeated (default: Production)', collect, [])
   .option('--project <name>', 'a project in the first workspace', 'Default')
   .option('--email <email>', "the owner's login (default: a fresh one)")
-  .option('--password <password>', "the owner's password (default: a fresh one)")
+  .option(
+    '--password <password>',
+    "the owner's password (default: a fresh one); other users of the machine can see it",
+  )
+  .option('--password-stdin', "read the owner's password from the first line of standard input")
   .option('--allow-ip <cidr>', 'may be repeated (default: 127.0.0.1/32, ::1/128)', collect, [])
   .action((options: BootstrapOptions) => bootstrap(readConfig(), options))
 

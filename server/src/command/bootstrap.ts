@@ -3,6 +3,8 @@ import { ApiError, OperatorError } from '../errors.ts'
 import { ALLOWLIST_ENTRIES_MAX, parseCidr } from '../tenancy/allowlist.ts'
 import { type CompanyPlan, type FoundedCompany, foundCompany } from '../tenancy/found-company.ts'
 import { COMPANY_BOUNDS, isPlan, PLANS } from '../tenancy/plans.ts'
+import { passwordFault } from '../tenancy/password-rules.ts'
+import { type GivenPassword, readPassword } from './bootstrap-password.ts'
 import { openDatabase } from './open-database.ts'
 
 export const DEFAULT_ALLOWLIST = ['127.0.0.1/32', '::1/128'] as const
@@ -15,16 +17,21 @@ export type BootstrapOptions = {
   project: string
   email?: string
   password?: string
+  passwordStdin?: true
   allowIp: string[]
 }
 
 const NAME_LENGTH_MAX = 200
-const PASSWORD_LENGTH_MIN = 8
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,255}$/
 
 /** `annals bootstrap`: a new company each time, also while a service runs. */
 export async function bootstrap(config: Config, options: BootstrapOptions): Promise<void> {
-  const wish = readWish(options)
+  const password = await readPassword({
+    flag: options.password,
+    variable: config.bootstrapPassword,
+    stdin: options.passwordStdin ? process.stdin : null,
+  })
+  const wish = readWish(options, password)
   await using database = await openDatabase(config)
   try {
     const founded = await foundCompany(database.db, wish)
@@ -35,7 +42,7 @@ export async function bootstrap(config: Config, options: BootstrapOptions): Prom
   }
 }
 
-function readWish(options: BootstrapOptions): CompanyPlan {
+function readWish(options: BootstrapOptions, password: GivenPassword | null): CompanyPlan {
   const problems: string[] = []
   const plan = isPlan(options.plan) ? options.plan : null
   if (!plan) problems.push(`--plan must be one of ${PLANS.join(', ')}, got "${options.plan}"`)
@@ -60,9 +67,8 @@ function readWish(options: BootstrapOptions): CompanyPlan {
   if (options.email !== undefined && !EMAIL.test(options.email)) {
     problems.push(`--email must be an e-mail address, got "${options.email}"`)
   }
-  if (options.password !== undefined && options.password.length < PASSWORD_LENGTH_MIN) {
-    problems.push(`--password must have at least ${PASSWORD_LENGTH_MIN} characters`)
-  }
+  const fault = password && passwordFault(password.text, { email: options.email ?? '' })
+  if (password && fault !== null) problems.push(`${password.source} ${fault}`)
   if (!plan || problems.length > 0) throw new OperatorError(problems.join('; '))
   return {
     company: options.company,
@@ -70,7 +76,7 @@ function readWish(options: BootstrapOptions): CompanyPlan {
     workspaces: [first, ...others],
     project: options.project,
     email: options.email ?? null,
-    password: options.password ?? null,
+    password: password?.text ?? null,
     allowlist: allowlist.map((entry) => parseCidr(entry) ?? entry),
   }
 }

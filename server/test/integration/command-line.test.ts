@@ -142,12 +142,55 @@ test('wishes that cannot be granted are told all at once, and nothing is made', 
     /--plan must be one of FREE, STARTER, PRO, ENTERPRISE, got "GOLD"/,
     /--allow-ip must be an address or CIDR, got "10\.1\/8"/,
     /--email must be an e-mail address, got "nobody"/,
-    /--password must have at least 8 characters/,
+    /--password must have at least 10 characters/,
     /names must have 1 to 200 characters/,
     /different names/,
   ]) {
     assertSentence(many.stderr, pattern)
   }
+})
+
+test('bootstrap takes the password from standard input or a variable, and it signs in', async () => {
+  const login = async (password: string, email: string) =>
+    await call(`${url}/dashboard/session`, 'POST', {
+      body: { email, password },
+      headers: { 'sec-fetch-site': 'same-origin' },
+    })
+  const [piped, set] = await Promise.all([
+    runAnnals(
+      ['bootstrap', '--json', '--email', 'piped@acme.example', '--password-stdin'],
+      env,
+      // The shell sends its first argument to the command that follows.
+      ['/bin/sh', '-c', 'echo "$0" | "$@"', 'piped correct horse'],
+    ),
+    runAnnals(['bootstrap', '--json', '--email', 'set@acme.example'], {
+      ...env,
+      ANNALS_BOOTSTRAP_PASSWORD: 'set correct horse',
+    }),
+  ])
+  assert.deepEqual([piped.code, set.code], [0, 0], piped.stderr + set.stderr)
+  assert.equal(JSON.parse(piped.stdout).user.password, 'piped correct horse')
+  assert.equal((await login('piped correct horse', 'piped@acme.example')).status, 200)
+  assert.equal((await login('set correct horse', 'set@acme.example')).status, 200)
+})
+
+test('bootstrap refuses a password that the dashboard would refuse, and creates nothing', async () => {
+  const email = 'refused@acme.example'
+  const args = ['bootstrap', '--json', '--email', email]
+  const [flag, variable, twice] = await Promise.all([
+    runAnnals([...args, '--password', 'password123'], env),
+    runAnnals(args, { ...env, ANNALS_BOOTSTRAP_PASSWORD: 'ninechars' }),
+    runAnnals([...args, '--password', 'correct horse'], {
+      ...env,
+      ANNALS_BOOTSTRAP_PASSWORD: 'correct horse',
+    }),
+  ])
+  for (const { code, stdout } of [flag, variable, twice]) assert.deepEqual([code, stdout], [1, ''])
+  assertSentence(flag.stderr, /--password is one of the most common passwords$/m)
+  assertSentence(variable.stderr, /ANNALS_BOOTSTRAP_PASSWORD must have at least 10 characters$/m)
+  assertSentence(twice.stderr, /given more than once/)
+  const made = await runAnnals([...args, '--password', 'correct horse'], env)
+  assert.equal(made.code, 0, 'the login is still free')
 })
 
 test('a login or a workspace name that is taken is refused with a sentence', async () => {

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { OperatorError } from '../errors.ts'
+import { Secret } from '../platform/secret.ts'
+import { readPassword } from './bootstrap-password.ts'
+
+const NONE = { flag: undefined, variable: null, stdin: null }
+
+async function* sending(...chunks: (string | Buffer)[]): AsyncGenerator<Buffer> {
+  for (const chunk of chunks) yield Buffer.from(chunk)
+}
+
+async function readFrom(...chunks: (string | Buffer)[]): Promise<string | undefined> {
+  return (await readPassword({ ...NONE, stdin: sending(...chunks) }))?.text
+}
+
+test('without a source there is no password, and standard input is left alone', async () => {
+  assert.equal(await readPassword(NONE), null)
+})
+
+test('the password is the first line of standard input, however it ends and arrives', async () => {
+  for (const chunks of [
+    ['correct horse\n'],
+    ['correct horse\r\n'],
+    ['correct horse'],
+    ['correct ', 'horse', '\nsomething else\n'],
+  ]) {
+    assert.equal(await readFrom(...chunks), 'correct horse')
+  }
+  const accented = Buffer.from('çorrect horse\n')
+  assert.equal(await readFrom(accented.subarray(0, 1), accented.subarray(1)), 'çorrect horse')
+  assert.equal(await readFrom(' spaces count '), ' spaces count ')
+  assert.equal(await readFrom(), '')
+})
+
+test('standard input that is no password is refused with a sentence', async () => {
+  const isTold = (sentence: RegExp) => (error: unknown) =>
+    error instanceof OperatorError && sentence.test(error.message)
+  await assert.rejects(readFrom(Buffer.from([0xff, 0x0a])), isTold(/is not UTF-8/))
+  async function* endless(): AsyncGenerator<Buffer> {
+    for (;;) yield Buffer.alloc(1_000, 'x')
+  }
+  await assert.rejects(readPassword({ ...NONE, stdin: endless() }), isTold(/is too long/))
+})
+
+test('a password that is given more than once is refused, whichever the sources', async () => {
+  const flag = 'correct horse'
+  const variable = new Secret('correct horse')
+  for (const sources of [
+    { flag, variable, stdin: null },
+    { flag, variable: null, stdin: sending(flag) },
+    { flag: undefined, variable, stdin: sending(flag) },
+  ]) {
+    await assert.rejects(readPassword(sources), /given more than once; use one of/)
+  }
+})

@@ -1,0 +1,56 @@
+import { OperatorError } from '../errors.ts'
+import type { Secret } from '../platform/secret.ts'
+
+/** A password and where the operator gave it, for messages. */
+export type GivenPassword = { text: string; source: string }
+
+type PasswordSources = {
+  flag: string | undefined
+  variable: Secret<string> | null
+  /** Null unless the operator asked for it: a command must not wait for input by itself. */
+  stdin: AsyncIterable<Buffer> | null
+}
+
+/** More than any password that the rules accept. */
+const LINE_BYTES_MAX = 4_096
+const STDIN = 'the password on standard input'
+
+/**
+ * The owner's password from the one place that gives it, or null when none does. A command line can
+ * be read by every user of the machine, so there are two other ways.
+ */
+export async function readPassword({
+  flag,
+  variable,
+  stdin,
+}: PasswordSources): Promise<GivenPassword | null> {
+  if ([flag ?? null, variable, stdin].filter((source) => source !== null).length > 1) {
+    throw new OperatorError(
+      'the password is given more than once; use one of --password, --password-stdin and ' +
+        'ANNALS_BOOTSTRAP_PASSWORD',
+    )
+  }
+  if (flag !== undefined) return { text: flag, source: '--password' }
+  if (variable) return { text: variable.reveal(), source: 'ANNALS_BOOTSTRAP_PASSWORD' }
+  return stdin && { text: await readLine(stdin), source: STDIN }
+}
+
+/** The first line without its end. */
+async function readLine(stdin: AsyncIterable<Buffer>): Promise<string> {
+  let bytes = Buffer.alloc(0)
+  for await (const chunk of stdin) {
+    bytes = Buffer.concat([bytes, chunk])
+    if (bytes.includes('\n')) break
+    if (bytes.length > LINE_BYTES_MAX) throw new OperatorError(`${STDIN} is too long`)
+  }
+  const [line = ''] = decode(bytes).split('\n', 1)
+  return line.endsWith('\r') ? line.slice(0, -1) : line
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (cause) {
+    throw new OperatorError(`${STDIN} is not UTF-8`, { cause })
+  }
+}
