@@ -8,6 +8,7 @@ import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../src/ledger/event.
 import { assertId, newId } from '../../src/platform/id.ts'
 import { createProject } from '../../src/tenancy/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
+import { guardedCell } from '../harness/csv-guard.ts'
 import { query } from '../harness/engine.ts'
 import {
   download,
@@ -70,6 +71,10 @@ const HARD_TEXTS = [
   'Ünïcode 🎈 \u2028 \u{10FFFF} \u0001 \u007f',
   '\ufeffmark',
   ' ',
+  'a;=1+1',
+  'a;\t -1',
+  '\u200b@sum',
+  '＝1',
 ]
 
 async function foundHard() {
@@ -117,8 +122,7 @@ test('a table has the same events, with nothing that a spreadsheet takes for a f
     names?.join(),
     'id,seq,timestamp,receivedAt,companyId,workspaceId,projectId,category,action,actorId,actorEmail,actorRole,resourceType,resourceId,metadata,traceId,hash,prevHash',
   )
-  const guarded = (value: string | undefined) =>
-    value !== undefined && /^[=+\-@\t\r\n']/.test(value) ? `'${value}` : (value ?? '')
+  const guarded = (value: string | undefined) => guardedCell(value ?? '')
   const expected = rows.map((row) => [
     row.id,
     String(row.seq),
@@ -134,7 +138,7 @@ test('a table has the same events, with nothing that a spreadsheet takes for a f
     guarded(row.actor?.role),
     guarded(row.resource?.type),
     guarded(row.resource?.id),
-    row.metadata === null ? '' : canonicalJson(row.metadata),
+    row.metadata === null ? '' : guarded(canonicalJson(row.metadata)),
     row.traceId,
     row.hash,
     row.prevHash,

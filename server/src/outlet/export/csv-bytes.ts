@@ -1,10 +1,12 @@
 import { readFields } from '../../ledger/facets.ts'
 import { type Field, FIELD, type HotRow, PLACE } from '../../ledger/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
-import { csvCell } from './format-csv.ts'
+import { BLANKS, csvCell, FORMULA_SIGNS } from './format-csv.ts'
 import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
 
+const TAB = 0x09
 const COMMA = 0x2c
+const SEMICOLON = 0x3b
 const QUOTE = 0x22
 const APOSTROPHE = 0x27
 const BACKSLASH = 0x5c
@@ -16,14 +18,33 @@ const LINE_END = Buffer.from('\r\n')
 const ACTOR_NAMES = [Buffer.from('id'), Buffer.from('email'), Buffer.from('role')]
 const RESOURCE_NAMES = [Buffer.from('type'), Buffer.from('id')]
 
-/** By byte; what is neither is 0. Like the two patterns of `csvCell`. */
-const IS_RISKY_START = bytesOf("=+-@\t\r\n'")
-const NEEDS_QUOTES = bytesOf('",\r\n')
+/** By byte; what is neither is 0. The rules are those of `csvCell`. */
+const IS_RISKY_START = bytesOf("\t\r\n'")
+const PLAIN = 0
+const GUARDED = 1
+const QUOTED = 2
+const CLASS = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if ('",\r\n'.includes(String.fromCharCode(byte))) return QUOTED
+  return byte === SEMICOLON || byte === TAB ? GUARDED : PLAIN
+})
+/** The UTF-8 bytes of each blank and of each sign, by the first of them. */
+const BLANKS_BY_BYTE = byFirstByte(BLANKS)
+const SIGNS_BY_BYTE = byFirstByte(FORMULA_SIGNS)
 
 function bytesOf(characters: string): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, byte) =>
     characters.includes(String.fromCharCode(byte)) ? 1 : 0,
   )
+}
+
+type ByFirstByte = readonly (readonly Buffer[] | null)[]
+
+function byFirstByte(characters: readonly string[]): ByFirstByte {
+  const encoded = characters.map((character) => Buffer.from(character))
+  return Array.from({ length: 256 }, (_, byte) => {
+    const some = encoded.filter(([first]) => first === byte)
+    return some.length > 0 ? some : null
+  })
 }
 
 /** The bytes of `csvRow`. */
@@ -92,28 +113,69 @@ function putTraceAndHashes(row: HotRow, out: Buffer, at: number): number {
 /** Free text. */
 function putCell(bytes: Buffer, from: number, to: number, out: Buffer, at: number): number {
   if (from === to) return at
-  const isRisky = IS_RISKY_START[bytes[from] ?? 0] === 1
+  const first = bytes[from] ?? 0
+  const cellClass = classOf(bytes, from, to)
+  const mayStartFormula = SIGNS_BY_BYTE[first] !== null || BLANKS_BY_BYTE[first] !== null
+  const isRiskyStart = IS_RISKY_START[first] === 1
+  if (cellClass === PLAIN && !mayStartFormula && !isRiskyStart) {
+    return putBytes(out, at, bytes, from, to)
+  }
   let end = at
-  if (!needsQuotes(bytes, from, to)) {
-    if (isRisky) out[end++] = APOSTROPHE
-    return putBytes(out, end, bytes, from, to)
-  }
-  out[end++] = QUOTE
-  if (isRisky) out[end++] = APOSTROPHE
-  for (let index = from; index < to; index += 1) {
-    const byte = bytes[index] ?? 0
-    if (byte === QUOTE) out[end++] = QUOTE
-    out[end++] = byte
-  }
-  out[end++] = QUOTE
+  if (cellClass === QUOTED) out[end++] = QUOTE
+  if (isRiskyStart) out[end++] = APOSTROPHE
+  end = putGuarded(bytes, from, to, out, end)
+  if (cellClass === QUOTED) out[end++] = QUOTE
   return end
 }
 
-function needsQuotes(bytes: Buffer, from: number, to: number): boolean {
+function classOf(bytes: Buffer, from: number, to: number): number {
+  let found = PLAIN
   for (let index = from; index < to; index += 1) {
-    if (NEEDS_QUOTES[bytes[index] ?? 0] === 1) return true
+    const byteClass = CLASS[bytes[index] ?? 0] ?? PLAIN
+    if (byteClass === QUOTED) return QUOTED
+    if (byteClass === GUARDED) found = GUARDED
   }
-  return false
+  return found
+}
+
+/** Doubles quotes, and puts an apostrophe before each sign that could start a formula. */
+function putGuarded(bytes: Buffer, from: number, to: number, out: Buffer, at: number): number {
+  let index = from
+  let end = at
+  while (index < to) {
+    // Here a cell could start: at the start of ours, or behind a separator.
+    const sign = skipBlanks(bytes, index, to)
+    while (index < sign) out[end++] = bytes[index++] ?? 0
+    if (matchAt(SIGNS_BY_BYTE, bytes, index, to) > 0) out[end++] = APOSTROPHE
+    while (index < to) {
+      const byte = bytes[index++] ?? 0
+      if (byte === QUOTE) out[end++] = QUOTE
+      out[end++] = byte
+      if (byte === SEMICOLON || byte === TAB) break
+    }
+  }
+  return end
+}
+
+function skipBlanks(bytes: Buffer, from: number, to: number): number {
+  let at = from
+  for (;;) {
+    const length = matchAt(BLANKS_BY_BYTE, bytes, at, to)
+    if (length === 0) return at
+    at += length
+  }
+}
+
+/** How many bytes the character at a place has when it is one of these, else 0. */
+function matchAt(characters: ByFirstByte, bytes: Buffer, at: number, to: number): number {
+  const candidates = at < to ? characters[bytes[at] ?? 0] : null
+  if (!candidates) return 0
+  for (const candidate of candidates) {
+    let same = 1
+    while (same < candidate.length && candidate[same] === bytes[at + same]) same += 1
+    if (same === candidate.length && at + same <= to) return same
+  }
+  return 0
 }
 
 /** A comma and a cell for each of the names, from a part that is a JSON object of texts. */

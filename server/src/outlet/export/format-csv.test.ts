@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
+import { anyText } from '../../../test/harness/any-event.ts'
+import { guardedCell } from '../../../test/harness/csv-guard.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { newId } from '../../platform/id.ts'
 import { CSV_HEADER, csvRow } from './format-csv.ts'
+import { jsonlRow } from './format-jsonl.ts'
 
 const EVENT: SealedEvent = {
   id: newId(),
@@ -25,16 +28,6 @@ const EVENT: SealedEvent = {
   salts: '{}',
 }
 const COLUMNS = CSV_HEADER.trimEnd().split(',')
-
-/** Texts that a table could stumble over, among any others. */
-const anyText = fc.oneof(
-  fc.string({ unit: 'grapheme' }),
-  fc
-    .array(
-      fc.constantFrom('=', '+', '-', '@', '\t', '\r', '\n', "'", '"', ',', ' ', 'x', '🎈', 'ü'),
-    )
-    .map((parts) => parts.join('')),
-)
 
 /** A reader of its own: character by character, as RFC 4180 has it. */
 function readRow(line: string): string[] {
@@ -67,29 +60,64 @@ function cellsOf(event: SealedEvent): Record<string, string> {
   return Object.fromEntries(COLUMNS.map((name, index) => [name, cells[index] ?? '']))
 }
 
-test('any text is read back as it was, with a quote before it when it could be a formula', () => {
+test('any text is read back as it was, with an apostrophe before what could be a formula', () => {
   fc.assert(
     fc.property(anyText, anyText, anyText, (category, actorId, value) => {
       const metadata = JSON.stringify({ value })
       const actor = JSON.stringify({ id: actorId })
       const cells = cellsOf({ ...EVENT, category, actor, metadata })
       for (const [name, text] of Object.entries({ category, actorId, metadata })) {
-        const isRisky = text !== '' && "=+-@\t\r\n'".includes(text.charAt(0))
-        assert.equal(cells[name], isRisky ? `'${text}` : text)
+        assert.equal(cells[name], guardedCell(text))
       }
     }),
   )
 })
 
-test('no cell begins like a formula', () => {
+test('no cell begins like a formula, nor does a part of one after a semicolon or a tab', () => {
   fc.assert(
     fc.property(anyText, (text) => {
       const actor = JSON.stringify({ id: text, email: text, role: text })
       const resource = JSON.stringify({ type: text, id: text })
       const cells = cellsOf({ ...EVENT, category: text, action: text, actor, resource })
-      for (const cell of Object.values(cells)) assert.doesNotMatch(cell, /^[=+\-@\t\r\n]/)
+      for (const cell of Object.values(cells)) {
+        assert.doesNotMatch(
+          cell,
+          /^[\t\r\n]|(?:^|[;\t])[ \u00a0\u200b\u3000\ufeff]*[=+\-@＝＋－＠]/,
+        )
+      }
     }),
   )
+})
+
+test('each sign gets an apostrophe where a spreadsheet could start a cell', () => {
+  const cells = {
+    '=1': "'=1",
+    '＝1': "'＝1",
+    ' =1': " '=1",
+    '\u200b\ufeff+1': "\u200b\ufeff'+1",
+    "'=1": "''=1",
+    '\t=1': "'\t'=1",
+    '\t1': "'\t1",
+    'a;=1': "a;'=1",
+    'a; \u00a0@x;-y': "a; \u00a0'@x;'-y",
+    'a\t=1': "a\t'=1",
+    'a;\t＋1': "a;\t'＋1",
+    'a;x=1': 'a;x=1',
+    'a=1;b': 'a=1;b',
+    '1-1': '1-1',
+  }
+  for (const [category, cell] of Object.entries(cells)) {
+    assert.equal(cellsOf({ ...EVENT, category })['category'], cell)
+    assert.equal(JSON.parse(jsonlRow({ ...EVENT, category })).category, category, 'JSONL is raw')
+  }
+})
+
+test('a long run of separators or blanks takes linear time', () => {
+  for (const text of ['\t', ';', ' ', '\u3000'].map((character) => character.repeat(256_000))) {
+    const startedAtMs = performance.now()
+    cellsOf({ ...EVENT, category: `${text}x` })
+    assert(performance.now() - startedAtMs < 1_000)
+  }
 })
 
 test('what is absent is an empty cell', () => {

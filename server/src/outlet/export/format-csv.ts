@@ -20,16 +20,43 @@ export function csvRow(event: SealedEvent): string {
   )
 }
 
-/** A spreadsheet would take a text that begins like this for a formula, or drop its quote. */
-const RISKY_START = /^[=+\-@\t\r\n']/
+/** What a spreadsheet takes for the start of a formula. Some treat the full-width forms alike. */
+export const FORMULA_SIGNS = ['=', '+', '-', '@', '＝', '＋', '－', '＠'] as const
+/**
+ * What a spreadsheet may trim before it looks for a sign: the spaces of Unicode, the zero-width space
+ * and the byte order mark. A tab is a separator.
+ */
+export const BLANKS = [
+  ' ',
+  '\u00a0',
+  '\u1680',
+  ...Array.from({ length: 12 }, (_, nth) => String.fromCharCode(0x2000 + nth)),
+  '\u202f',
+  '\u205f',
+  '\u3000',
+  '\ufeff',
+] as const
+
+const SIGN = `[${FORMULA_SIGNS.join('').replace('-', '\\-')}]`
+const BLANK = `[${BLANKS.join('')}]`
+/**
+ * Just before a sign that could start a cell: of this file, or of one that a spreadsheet makes when it
+ * splits at `;` or tabs, which ignores our quotes. No two matches share a blank, so it takes linear time.
+ */
+const BEFORE_SIGN = new RegExp(`((?:^|[;\\t])${BLANK}*)(?=${SIGN})`, 'g')
+/** A spreadsheet drops an apostrophe at the start, and may skip a tab or a line break. */
+const RISKY_START = /^[\t\r\n']/
 const NEEDS_QUOTES = /[",\r\n]/
-/** Neither of the two, in one look: most cells are. */
-const PLAIN = /^[^=+\-@\t\r\n',"][^",\r\n]*$/
+/** A cell that needs neither a quote nor an apostrophe, in one test: most cells pass. */
+const PLAIN = new RegExp(
+  `^[^${FORMULA_SIGNS.join('').replace('-', '\\-')}${BLANKS.join('')}\\t\\r\\n',";][^",\\r\\n;\\t]*$`,
+)
 
 /** Free text. An absent field is an empty cell; so is an empty text. */
 export function csvCell(text: string | null | undefined): string {
   if (text === null || text === undefined || text === '') return ''
   if (PLAIN.test(text)) return text
-  const safe = RISKY_START.test(text) ? `'${text}` : text
+  const guarded = text.replace(BEFORE_SIGN, "$1'")
+  const safe = RISKY_START.test(text) ? `'${guarded}` : guarded
   return NEEDS_QUOTES.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -1,0 +1,19 @@
+const SIGNS = '=+-@＝＋－＠'
+const BLANKS = ' \u00a0\u1680\u202f\u205f\u3000\ufeff'
+
+/** What a CSV cell holds for a text, character by character: the rule as docs/exports.md states it. */
+export function guardedCell(text: string): string {
+  let cell = text !== '' && "\t\r\n'".includes(text.charAt(0)) ? "'" : ''
+  let mayStartFormula = true
+  for (const character of text) {
+    if (mayStartFormula && SIGNS.includes(character)) cell += "'"
+    cell += character
+    const isSeparator = character === ';' || character === '\t'
+    mayStartFormula = isSeparator || (mayStartFormula && isBlank(character))
+  }
+  return cell
+}
+
+function isBlank(character: string): boolean {
+  return BLANKS.includes(character) || (character >= '\u2000' && character <= '\u200b')
+}
