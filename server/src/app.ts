@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { Config } from './config.ts'
+import { createKeyAccess } from './edge/auth/key-access.ts'
 import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
 import { KeyGuard } from './edge/auth/require-key.ts'
 import { SessionGuard } from './edge/auth/require-session.ts'
+import { createSessionAccess } from './edge/auth/session-access.ts'
 import { DOWNLOAD_BYTES_MAX } from './edge/dashboard/exports/download-guard.ts'
 import { LoginDesk } from './edge/dashboard/session/login-desk.ts'
 import { DownloadDesk } from './edge/download-desk.ts'
@@ -299,6 +301,8 @@ export function serverDeps({
     keyUse,
     keyGuard,
     requireKey: keyGuard.requireKey,
+    keyAccess: createKeyAccess(hasty, logger),
+    sessionAccess: createSessionAccess(hasty, clock, logger),
     signedIn,
     anybody,
     cookie,

@@ -6480,7 +6480,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `cross_site`, `plan_required` */
             403: {
                 headers: {
                     [name: string]: unknown;

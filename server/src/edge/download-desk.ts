@@ -30,6 +30,8 @@ const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
 
 /** What a route asks for beside the download itself. */
 export type DownloadTerms = {
+  /** Watches the caller's access until it is disposed of. `onLost` cuts the download. */
+  watch: (onLost: (reason: unknown) => void) => Disposable
   /** Called when there is a place for it; throws to refuse it. */
   check: () => Promise<void>
   /** Called before the first byte; throws to refuse it. */
@@ -40,7 +42,8 @@ export type DownloadTerms = {
   bytesMax: number
 }
 
-const PLAIN: DownloadTerms = {
+/** For a download that asks for nothing else. */
+export const PLAIN_TERMS: Omit<DownloadTerms, 'watch'> = {
   check: async () => {},
   begin: async () => {},
   finish: (download) => download.finish(),
@@ -63,16 +66,18 @@ export class DownloadDesk {
     { raw: request }: FastifyRequest,
     reply: FastifyReply,
     job: ExportJob,
-    { check, begin, finish, bytesMax }: DownloadTerms = PLAIN,
+    { watch, check, begin, finish, bytesMax }: DownloadTerms,
   ): Promise<void> {
     using slot = this.#slots.take(job.companyId)
     const { stop } = slot
     // Nobody is left to read it; what it says is that this is no fault of ours.
     reply.raw.once('close', () => stop.abort(new ApiError('overloaded')))
+    using _access = watch((reason) => stop.abort(reason))
     await check()
     const terms = { stop, turns: this.#turns, cache: this.#cache, bytesMax }
     await using download = await openDownload(this.#deps, job, terms)
     await begin()
+    stop.signal.throwIfAborted()
     const isGzip = prefersGzip(request.headers['accept-encoding']?.toString())
     const hasTrailers = request.httpVersion !== '1.0'
     const startedAtMs = performance.now()

@@ -67,6 +67,16 @@ export class EventStream {
     else this.#write(`id: ${id}\nevent: ${event}\ndata: ${data}\n\n`)
   }
 
+  /** For a client that may have no more: it gets a last event, or loses what it has not taken yet. */
+  cut(last: StreamEvent): void {
+    if (this.#response.writableLength > 0) {
+      this.#response.socket?.resetAndDestroy()
+      return
+    }
+    this.send(last)
+    this.end()
+  }
+
   end(): void {
     // What a full client has not taken, it never will.
     if (this.#stall) this.#response.destroy()

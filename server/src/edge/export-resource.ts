@@ -3,11 +3,13 @@ import { ApiError, type ErrorDetail } from '../errors.ts'
 import type { ExportJob } from '../outlet/export/export-job.ts'
 import { findExportJob, type JobOwner } from '../outlet/export/export-job-store.ts'
 import type { ExportDeps, ExportWish } from '../outlet/export/exporter.ts'
+import type { Clock } from '../platform/clock.ts'
 import type { CursorCodec } from '../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { Principal } from '../tenancy/principal.ts'
 import { hasWorkspace, listCustomerWorkspaces } from '../tenancy/workspace-store.ts'
+import type { KeyAccess } from './auth/key-access.ts'
 import type { RequireKey } from './auth/require-key.ts'
 import type { DownloadDesk } from './download-desk.ts'
 import { readFilter } from './event-filter-input.ts'
@@ -15,6 +17,8 @@ import type { ExportInput } from './schema/export.ts'
 
 export type ExportRouteDeps = {
   requireKey: RequireKey
+  keyAccess: KeyAccess
+  clock: Clock
   db: Queryable
   cursors: CursorCodec
   exports: ExportDeps

@@ -27,6 +27,9 @@ export async function sendDownload(
   { isGzip, stallMsMax }: { isGzip: boolean; stallMsMax: number },
 ): Promise<Sending> {
   const pieces = isGzip ? gzipped(download.chunks()) : download.chunks()
+  // At once, wherever the next piece is waited for.
+  const onAbort = () => cut(response)
+  download.signal.addEventListener('abort', onAbort)
   try {
     for await (const piece of pieces) {
       await write(response, piece, { signal: download.signal, stallMsMax })
@@ -40,11 +43,20 @@ export async function sendDownload(
     response.end()
     return { kind: 'complete' }
   } catch (cause) {
-    // With a reset: an end without one would look like the whole to a client of HTTP/1.0.
-    response.socket?.resetAndDestroy()
-    response.destroy()
+    cut(response)
     return { kind: 'cut', cause }
+  } finally {
+    download.signal.removeEventListener('abort', onAbort)
   }
+}
+
+/**
+ * With a reset: an end without one would look like the whole to a client of HTTP/1.0. It also drops what
+ * the client has not taken yet.
+ */
+function cut(response: ServerResponse): void {
+  response.socket?.resetAndDestroy()
+  response.destroy()
 }
 
 /** The next piece is asked for when this one has left the process: nothing piles up here. */
@@ -54,7 +66,7 @@ function write(
   { signal, stallMsMax }: { signal: AbortSignal; stallMsMax: number },
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const stopped = () => reject(new Error('the download was stopped', { cause: signal.reason }))
+  const stopped = () => reject(signal.reason)
   const timer = setTimeout(() => reject(new Error('the client takes nothing')), stallMsMax)
   signal.addEventListener('abort', stopped)
   if (signal.aborted) stopped()

@@ -24,7 +24,20 @@ export type StoredKey = {
 }
 
 export async function findKeyByKid(db: Queryable, kid: string): Promise<StoredKey | null> {
-  const row = await db
+  const row = await selectKeys(db).where('k.kid', '=', kid).executeTakeFirst()
+  return row ? toKey(row) : null
+}
+
+/** Those that exist, in any order. */
+export async function listKeysByKid(db: Queryable, kids: readonly string[]): Promise<StoredKey[]> {
+  const rows = await selectKeys(db)
+    .where(sql<boolean>`k.kid = any (${kids}::text[])`)
+    .execute()
+  return rows.flatMap((row) => toKey(row) ?? [])
+}
+
+function selectKeys(db: Queryable) {
+  return db
     .selectFrom('api_key as k')
     .innerJoin('company as c', 'c.id', 'k.company_id')
     .select([
@@ -42,9 +55,12 @@ export async function findKeyByKid(db: Queryable, kid: string): Promise<StoredKe
       'c.allowlist',
       'c.allowlist_for_all_calls',
     ])
-    .where('k.kid', '=', kid)
-    .executeTakeFirst()
-  if (!row || !isPlan(row.plan)) return null
+}
+
+type KeyRow = Awaited<ReturnType<ReturnType<typeof selectKeys>['executeTakeFirstOrThrow']>>
+
+function toKey(row: KeyRow): StoredKey | null {
+  if (!isPlan(row.plan)) return null
   return {
     id: assertId(row.id),
     kid: row.kid,

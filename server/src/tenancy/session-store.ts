@@ -72,6 +72,7 @@ async function endOldest(
 }
 
 type ViewerRow = {
+  tokenHash: Buffer
   sessionId: string
   userId: string
   email: string
@@ -83,35 +84,53 @@ type ViewerRow = {
   seenAt: Date
 }
 
-/**
- * Who the cookie belongs to, or null when it is unknown or its session is over. To look without
- * `isUse` does not keep the session from ending when nobody uses it.
- */
+/** With when the session was last used, to the minute. */
+export type SeenViewer = Viewer & { seenAt: Date }
+
+/** Who the cookie belongs to, or null when it is unknown or its session is over. A use of the session. */
 export async function findViewer(
   db: Queryable,
   token: SessionToken,
   nowMs: number,
-  { isUse }: { isUse: boolean } = { isUse: true },
 ): Promise<Viewer | null> {
+  const viewer = (await listViewers(db, [token], nowMs)).get(token)
+  if (!viewer) return null
+  await noteUse(db, viewer, nowMs)
+  const { seenAt: _, ...rest } = viewer
+  return rest
+}
+
+/** The viewers of the tokens whose sessions go on. It is no use of them. */
+export async function listViewers(
+  db: Queryable,
+  tokens: readonly SessionToken[],
+  nowMs: number,
+): Promise<ReadonlyMap<SessionToken, SeenViewer>> {
+  const tokenByHash = new Map(tokens.map((token) => [hashOf(token).toString('hex'), token]))
   const { rows } = await sql<ViewerRow>`
-    select s.id as "sessionId", u.id as "userId", u.email, u.role, c.id as "companyId",
-           c.name as "companyName", c.plan, s.seen_at as "seenAt",
+    select s.token_hash as "tokenHash", s.id as "sessionId", u.id as "userId", u.email, u.role,
+           c.id as "companyId", c.name as "companyName", c.plan, s.seen_at as "seenAt",
            array(select w.workspace_id from user_workspace w where w.user_id = u.id) as "workspaceIds"
       from user_session s
       join app_user u on u.id = s.user_id
       join company c on c.id = u.company_id
-     where s.token_hash = ${hashOf(token)}
+     where s.token_hash = any (${tokens.map(hashOf)}::bytea[])
        and s.expires_at > ${new Date(nowMs)}
        and s.seen_at > ${new Date(nowMs - SESSION_IDLE_MS)}`.execute(db)
-  const [row] = rows
-  if (!row || !isRole(row.role) || !isPlan(row.plan)) return null
-  const sessionId = assertId<'session'>(row.sessionId)
-  // Also when it was seen ahead of now, as it is after the clock stepped back.
-  const isNews = Math.abs(nowMs - row.seenAt.getTime()) >= SEEN_EVERY_MS
-  if (isUse && isNews) await noteSeen(db, sessionId, nowMs)
+  return new Map(
+    rows.flatMap((row) => {
+      const token = tokenByHash.get(row.tokenHash.toString('hex'))
+      const viewer = viewerOf(row)
+      return token !== undefined && viewer ? [[token, viewer]] : []
+    }),
+  )
+}
+
+function viewerOf(row: ViewerRow): SeenViewer | null {
+  if (!isRole(row.role) || !isPlan(row.plan)) return null
   const hasAll = row.role === 'OWNER' || row.role === 'ADMIN'
   return {
-    sessionId,
+    sessionId: assertId<'session'>(row.sessionId),
     userId: assertId(row.userId),
     email: row.email,
     role: row.role,
@@ -119,11 +138,21 @@ export async function findViewer(
     companyName: row.companyName,
     plan: row.plan,
     workspaceIds: hasAll ? null : row.workspaceIds.map((id) => assertId(id)),
+    seenAt: row.seenAt,
   }
 }
 
-/** A session that was created before the clock stepped back must not live longer for it. */
-async function noteSeen(db: Queryable, sessionId: SessionId, nowMs: number): Promise<void> {
+/**
+ * Keeps the session from its idle timeout. Writes at most once per minute. A session that was created
+ * before the clock stepped back must not live longer for it.
+ */
+export async function noteUse(
+  db: Queryable,
+  { sessionId, seenAt }: Pick<SeenViewer, 'sessionId' | 'seenAt'>,
+  nowMs: number,
+): Promise<void> {
+  // Also when it was seen ahead of now, as it is after the clock stepped back.
+  if (Math.abs(nowMs - seenAt.getTime()) < SEEN_EVERY_MS) return
   await db
     .updateTable('user_session')
     .set((eb) => ({

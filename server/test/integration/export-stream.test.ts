@@ -356,8 +356,8 @@ test('a rerun has no more rows than the plan now allows, and a plan without expo
   await setPlan('FREE')
   const refused = await annals.call('POST', `/v1/exports/${jobId}/rerun`, { key })
   assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
-  // What was made before can still be had.
-  assert.equal((await download(annals, key, jobId)).status, 200)
+  const download = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+  assert.deepEqual([download.status, download.json.code], [403, 'plan_required'])
 })
 
 test('a company’s export goes workspace by workspace, each in the order of its chain', async () => {

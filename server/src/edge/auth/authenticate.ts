@@ -38,7 +38,7 @@ function prove(key: CachedKey, text: string): boolean {
   return true
 }
 
-function refuseEnded(key: CachedKey, nowMs: number): CachedKey {
+export function refuseEnded(key: CachedKey, nowMs: number): CachedKey {
   const code = ENDED_CODES[keyStatusAt(key, nowMs)]
   if (code !== null) throw new ApiError(code)
   return key

@@ -12,6 +12,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
 import type { Gate } from '../auth/gate.ts'
 import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
+import type { SessionAccess } from '../auth/session-access.ts'
 import type { SessionGuard } from '../auth/require-session.ts'
 import type { DownloadDesk } from '../download-desk.ts'
 import type { LoginDesk } from './session/login-desk.ts'
@@ -21,6 +22,7 @@ export type DashboardDeps = {
   signedIn: SessionGuard['signedIn']
   anybody: SessionGuard['anybody']
   cookie: SessionGuard['cookie']
+  sessionAccess: SessionAccess
   login: LoginDesk
   /** It sends nothing where no mail server is configured. */
   mailer: Mailer

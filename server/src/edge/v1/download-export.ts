@@ -1,8 +1,17 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
+import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../../errors.ts'
+import type { ExportJob } from '../../outlet/export/export-job.ts'
+import { ownsJob } from '../../outlet/export/export-job-store.ts'
+import type { Gate } from '../auth/gate.ts'
+import { readmit } from '../auth/key-access.ts'
+import { PLAIN_TERMS } from '../download-desk.ts'
+import { type ExportRouteDeps, getExportJob, ownerOf } from '../export-resource.ts'
 import { errorResponses } from '../schema/common.ts'
 import { EXPORT_ERRORS, ExportParams } from '../schema/export.ts'
 import { ExportFile } from '../schema/export-file.ts'
+
+const GATE: Gate = { plan: 'STARTER' }
 
 /** GET /v1/exports/{jobId}/download: the run itself. */
 export const downloadExport =
@@ -12,20 +21,21 @@ export const downloadExport =
     app.get(
       '/v1/exports/:jobId/download',
       {
-        onRequest: deps.requireKey(),
+        onRequest: deps.requireKey(GATE),
         // The run begins with the download, and a HEAD must not begin it.
         exposeHeadRoute: false,
         schema: {
           operationId: 'downloadExport',
           summary: 'Download an export',
           description:
-            'Streams the rows as they are read; write them straight to disk. Can be opened while the job is PENDING or RUNNING, several times and also at once, always from the start and with the same bytes. A body whose connection was cut before its last chunk is incomplete: open the download again. When one has come to its end the job is SUCCEEDED, and a rerun gives the same rows again. A client that takes nothing for ten minutes is cut.',
+            'Streams the rows as they are read; write them straight to disk. Can be opened while the job is PENDING or RUNNING, several times and also at once, always from the start and with the same bytes. A body whose connection was cut before its last chunk is incomplete: open the download again. When one has come to its end the job is SUCCEEDED, and a rerun gives the same rows again. A client that takes nothing for ten minutes is cut, and so is one whose key is revoked or expires, or that would be refused for another reason if it opened the download now.',
           tags: ['Exports'],
           params: ExportParams,
           response: {
             200: ExportFile,
             ...errorResponses(
               ...EXPORT_ERRORS,
+              'plan_required',
               'export_not_downloadable',
               'archive_restoring',
               'overloaded',
@@ -34,8 +44,27 @@ export const downloadExport =
         },
       },
       async (request, reply) => {
-        const { principal, params } = request
-        await deps.downloads.send(request, reply, await getExportJob(deps, principal, params.jobId))
+        const job = await getExportJob(deps, request.principal, request.params.jobId)
+        await deps.downloads.send(request, reply, job, {
+          ...PLAIN_TERMS,
+          watch: (onLost) => watchKey(deps, request, { job, onLost }),
+        })
       },
     )
   }
+
+/** Until it is disposed of: calls `onLost` when the key could no longer open the download. */
+function watchKey(
+  { keyAccess, clock }: ExportRouteDeps,
+  { key: { kid }, clientAddress: address }: FastifyRequest,
+  { job, onLost }: { job: ExportJob; onLost: (reason: unknown) => void },
+): Disposable {
+  return keyAccess.watch(
+    kid,
+    (key) => {
+      const principal = readmit(key, { address, gate: GATE, nowMs: clock() })
+      if (!ownsJob(ownerOf(principal), job)) throw new ApiError('not_found')
+    },
+    onLost,
+  )
+}

@@ -99,6 +99,11 @@ export async function findExportJob(
   return row ? toJob(row) : null
 }
 
+/** The rule of `findExportJob`, for a job that was found before. */
+export function ownsJob({ companyId, workspaceId }: JobOwner, job: ExportJob): boolean {
+  return job.companyId === companyId && (workspaceId === null || job.workspaceId === workspaceId)
+}
+
 export type JobPage = {
   /** Null: in whatever state. */
   status: ExportStatus | null

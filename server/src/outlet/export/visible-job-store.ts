@@ -56,3 +56,13 @@ function jobsOf(db: Queryable, { companyId, userId, workspaceIds }: Viewer) {
       select 1 from jsonb_array_elements(ranges) as range
        where (range ->> 'workspaceId')::uuid <> all (${workspaceIds}::uuid[]))`)
 }
+
+/** The rule of `findVisibleJob`, for a job that was found before. */
+export function seesJob({ companyId, userId, workspaceIds }: Viewer, job: ExportJob): boolean {
+  if (job.companyId !== companyId) return false
+  if (workspaceIds === null) return true
+  const isGiven = (id: WorkspaceId | null) => id !== null && workspaceIds.includes(id)
+  const isTheirs =
+    job.createdBy === userId || isGiven(job.workspaceId) || isGiven(job.filterWorkspaceId)
+  return isTheirs && job.ranges.every(({ workspaceId }) => isGiven(workspaceId))
+}

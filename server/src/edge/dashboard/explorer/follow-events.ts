@@ -5,19 +5,16 @@ import { ApiError } from '../../../errors.ts'
 import { filterText } from '../../../ledger/event-filter.ts'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
 import { positionText, readPosition } from '../../../outlet/console/live-position.ts'
-import { findViewer } from '../../../tenancy/session-store.ts'
-import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
+import { seesWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
+import { refuseSignedOut, type SessionGrant } from '../../auth/session-access.ts'
 import { EventStream } from '../../event-stream.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { EXPLORED_FILTERS, type Explored, readExplored } from './explorer-query.ts'
 
-/** How long somebody who may no longer see them is still told of events. */
-const CHECK_EVERY_MS = 10_000
-
 type FollowDeps = Pick<
   DashboardDeps,
-  'db' | 'hasty' | 'clock' | 'cursors' | 'cookie' | 'signedIn' | 'liveTail'
+  'db' | 'clock' | 'cursors' | 'cookie' | 'sessionAccess' | 'signedIn' | 'liveTail'
 >
 
 /** GET /dashboard/events/live: new events as they come, as server-sent events. */
@@ -96,18 +93,16 @@ async function openStream(
     onEvent: (event) => send('event', provableRecordJson(event)),
     onGap: () => send('gap'),
   })
-  const check = setInterval(() => void endUnlessAllowed(), CHECK_EVERY_MS)
-  check.unref()
-  const endUnlessAllowed = async () => {
-    if (await mayStillSee(deps, { token, viewer, explored })) return
-    send('end')
-    stream.end()
-  }
+  const access = deps.sessionAccess.watch(
+    token,
+    (grant) => refuseChanged(grant, { viewer, explored }),
+    () => stream.cut({ id: idHere(), event: 'end', data: '{}' }),
+  )
   const stream = new EventStream(reply, {
     onBeat: idHere,
     onMissed: () => send('gap'),
     onClose: () => {
-      clearInterval(check)
+      access[Symbol.dispose]()
       stop()
       onClose()
     },
@@ -117,18 +112,17 @@ async function openStream(
   return stream
 }
 
-/** Whether the session goes on and sees the same; a follower is no use of it. */
-async function mayStillSee(
-  { hasty, clock }: FollowDeps,
-  { token, viewer, explored }: Pick<Opening, 'token' | 'viewer' | 'explored'>,
-): Promise<boolean> {
-  try {
-    const now = await findViewer(hasty, token, clock(), { isUse: false })
-    if (!now || now.role !== viewer.role) return false
-    const seen = await visibleWorkspaces(hasty, now, explored.workspaceId ?? undefined)
-    return seen.workspaceIds.toSorted().join() === explored.workspaceIds.toSorted().join()
-  } catch (error) {
-    // A database that does not answer now is asked again; what it refuses is final.
-    return !(error instanceof ApiError)
-  }
+/** Throws unless the session goes on with the same role and the same workspaces. */
+function refuseChanged(
+  grant: SessionGrant | null,
+  { viewer, explored }: Pick<Opening, 'viewer' | 'explored'>,
+): void {
+  const now = refuseSignedOut(grant)
+  if (now.viewer.role !== viewer.role) throw new ApiError('insufficient_role')
+  const { workspaceId, workspaceIds } = explored
+  const isSame =
+    workspaceId === null
+      ? now.workspaceIds.toSorted().join() === workspaceIds.toSorted().join()
+      : seesWorkspace(now.viewer, workspaceId)
+  if (!isSame) throw new ApiError('not_found')
 }

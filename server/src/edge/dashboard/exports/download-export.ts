@@ -1,9 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../../errors.ts'
 import type { ExportJob } from '../../../outlet/export/export-job.ts'
-import { findViewer, type SessionToken } from '../../../tenancy/session-store.ts'
+import { seesJob } from '../../../outlet/export/visible-job-store.ts'
+import { PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { noteUse } from '../../../tenancy/session-store.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
+import { refuseSignedOut } from '../../auth/session-access.ts'
 import type { DownloadTerms } from '../../download-desk.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ExportParams } from '../../schema/export.ts'
@@ -13,12 +17,17 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { refuseTooLarge } from './download-guard.ts'
 import { getVisibleExport, resourceOf } from './visible-export.ts'
 
-/** How long somebody who may no longer have it is still sent a file. */
-const CHECK_EVERY_MS = 5_000
-
 type DownloadDeps = Pick<
   DashboardDeps,
-  'db' | 'hasty' | 'clock' | 'cookie' | 'exports' | 'downloads' | 'downloadBytesMax' | 'signedIn'
+  | 'db'
+  | 'hasty'
+  | 'clock'
+  | 'cookie'
+  | 'sessionAccess'
+  | 'exports'
+  | 'downloads'
+  | 'downloadBytesMax'
+  | 'signedIn'
 >
 
 /** GET /dashboard/exports/{jobId}/download: the run itself, for a browser. */
@@ -43,6 +52,7 @@ export const downloadDashboardExport =
             ...errorResponses(
               ...SESSION_ERRORS,
               'cross_site',
+              'plan_required',
               'not_found',
               'export_not_downloadable',
               'download_too_large',
@@ -54,8 +64,8 @@ export const downloadDashboardExport =
       },
       async (request, reply) => {
         refuseForeignPage(request)
+        refusePlan(request.viewer)
         const job = await getVisibleExport(deps.db, request.viewer, request.params.jobId)
-        using _watch = cutUnlessAllowed(deps, request, reply, job)
         try {
           await deps.downloads.send(request, reply, job, auditedTerms(deps, request, job))
         } catch (error) {
@@ -70,38 +80,28 @@ function refuseForeignPage({ headers }: FastifyRequest): void {
   if (headers['sec-fetch-site'] === 'cross-site') throw new ApiError('cross_site')
 }
 
-/** A member who is removed, or signed out, or has lost the workspace, has no more of it. */
-function cutUnlessAllowed(
-  deps: DownloadDeps,
-  { headers }: FastifyRequest,
-  reply: FastifyReply,
-  job: ExportJob,
-): Disposable {
-  const token = deps.cookie.read(headers.cookie) ?? ''
-  const cut = async () => {
-    // With a reset, so that what is on its way does not arrive either.
-    if (!(await mayStillHave(deps, token, job))) reply.raw.socket?.resetAndDestroy()
-  }
-  const check = setInterval(() => void cut(), CHECK_EVERY_MS)
-  check.unref()
-  return { [Symbol.dispose]: () => clearInterval(check) }
+function refusePlan({ plan }: Viewer): void {
+  if (PLAN_TERMS[plan].exportRowsMax === null) throw new ApiError('plan_required')
 }
 
-async function mayStillHave(
-  { hasty, clock }: DownloadDeps,
-  token: SessionToken,
-  job: ExportJob,
-): Promise<boolean> {
-  try {
-    const viewer = await findViewer(hasty, token, clock())
-    if (!viewer) return false
-    refuseRole(viewer, 'exports.create')
-    await getVisibleExport(hasty, viewer, job.id)
-    return true
-  } catch (error) {
-    // A database that does not answer now is asked again; what it refuses is final.
-    return !(error instanceof ApiError)
-  }
+/** Until it is disposed of: calls `onLost` when the member could no longer open the download. */
+function watchSession(
+  { sessionAccess, cookie, hasty, clock }: DownloadDeps,
+  { headers }: FastifyRequest,
+  { job, onLost }: { job: ExportJob; onLost: (reason: unknown) => void },
+): Disposable {
+  return sessionAccess.watch(
+    cookie.read(headers.cookie) ?? '',
+    (grant) => {
+      const { viewer } = refuseSignedOut(grant)
+      refuseRole(viewer, 'exports.create')
+      refusePlan(viewer)
+      if (!seesJob(viewer, job)) throw new ApiError('not_found')
+      // A download is a use of the session. An outage is no reason to stop it: the next check tries again.
+      noteUse(hasty, viewer, clock()).catch(() => {})
+    },
+    onLost,
+  )
 }
 
 /**
@@ -113,6 +113,7 @@ function auditedTerms(deps: DownloadDeps, request: FastifyRequest, job: ExportJo
   const resource = resourceOf(job)
   return {
     bytesMax: deps.downloadBytesMax,
+    watch: (onLost) => watchSession(deps, request, { job, onLost }),
     check: () => refuseTooLarge(deps, job),
     begin: () =>
       audited(deps, actor, async (_trx, note) => {

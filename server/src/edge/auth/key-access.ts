@@ -1,0 +1,36 @@
+import { ApiError } from '../../errors.ts'
+import type { Logger } from '../../platform/logger.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import { compileRanges } from '../../tenancy/allowlist.ts'
+import { listKeysByKid } from '../../tenancy/key-store.ts'
+import type { Principal } from '../../tenancy/principal.ts'
+import { AccessWatch } from './access-watch.ts'
+import { principalOf, refuseEnded } from './authenticate.ts'
+import { admit, type Gate } from './gate.ts'
+import type { CachedKey } from './key-cache.ts'
+
+/** By kid. It reads past the key cache, whose age would add to the time until a revocation holds. */
+export type KeyAccess = AccessWatch<CachedKey>
+
+export function createKeyAccess(db: Queryable, logger: Logger): KeyAccess {
+  return new AccessWatch<CachedKey>(async (kids) => {
+    const keys = await listKeysByKid(db, kids)
+    return new Map(
+      keys.map((key) => [
+        key.kid,
+        { ...key, ranges: compileRanges(key.allowlist), provenText: null },
+      ]),
+    )
+  }, logger)
+}
+
+/** Throws as a new request with the key would, but for rate limits. */
+export function readmit(
+  key: CachedKey | null,
+  { address, gate, nowMs }: { address: string; gate: Gate; nowMs: number },
+): Principal {
+  if (!key) throw new ApiError('invalid_api_key')
+  const principal = principalOf(refuseEnded(key, nowMs))
+  admit(principal, address, gate)
+  return principal
+}

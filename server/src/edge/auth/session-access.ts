@@ -1,0 +1,34 @@
+import { ApiError } from '../../errors.ts'
+import type { Clock } from '../../platform/clock.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Logger } from '../../platform/logger.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import { listViewers, type SeenViewer } from '../../tenancy/session-store.ts'
+import { listCustomerWorkspacesOf } from '../../tenancy/workspace-store.ts'
+import { AccessWatch } from './access-watch.ts'
+
+/** A session that goes on, and the customer workspaces that its member sees now. */
+export type SessionGrant = { viewer: SeenViewer; workspaceIds: readonly WorkspaceId[] }
+
+/** By the session's token. A stream by itself doesn't keep the session from its idle timeout. */
+export type SessionAccess = AccessWatch<SessionGrant>
+
+export function createSessionAccess(db: Queryable, clock: Clock, logger: Logger): SessionAccess {
+  return new AccessWatch<SessionGrant>(async (tokens) => {
+    const viewers = await listViewers(db, tokens, clock())
+    const companyIds = [...new Set(viewers.values().map(({ companyId }) => companyId))]
+    const workspaces = await listCustomerWorkspacesOf(db, companyIds)
+    return new Map(
+      viewers.entries().map(([token, viewer]) => {
+        const ofCompany = workspaces.get(viewer.companyId) ?? []
+        const workspaceIds = ofCompany.filter((id) => viewer.workspaceIds?.includes(id) ?? true)
+        return [token, { viewer, workspaceIds }]
+      }),
+    )
+  }, logger)
+}
+
+export function refuseSignedOut(grant: SessionGrant | null): SessionGrant {
+  if (!grant) throw new ApiError('not_signed_in')
+  return grant
+}

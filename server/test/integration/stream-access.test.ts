@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { after, test } from 'node:test'
+import { pino } from 'pino'
+import { updatePlan } from '../../src/tenancy/company-store.ts'
+import { issueKey } from '../../src/tenancy/issue-key.ts'
+import { kidOf } from '../../src/tenancy/key-text.ts'
+import { enrol, openDashboardDownload } from '../harness/console.ts'
+import type { Member } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
+import { openSource, type Source } from '../harness/event-source.ts'
+import { eventually } from '../harness/eventually.ts'
+import { makeExport, openDownload, readJob, storeBulk } from '../harness/exports.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+/** The jobs whose downloads the service has cut. */
+const cutJobs = new Set<string>()
+const logger = pino(
+  { level: 'info', base: null },
+  {
+    write: (line) => {
+      const { event, jobId } = JSON.parse(line)
+      if (event === 'export.cut') cutJobs.add(jobId)
+    },
+  },
+)
+const annals = await startTestApp({ logger, env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+
+/** From the revocation to the cut. */
+const CUT_MS_MAX = 2_000
+/** 15 MB: more than every buffer on the way, so a client that takes nothing blocks the service. */
+const ROWS = 300
+const company = await annals.found({ workspaces: ['First', 'Second'] })
+const [first, second] = company.workspaces
+assert(first && second)
+const companyId = company.company.id
+await storeBulk(annals, first.workspaceKey, ROWS)
+const owner = await enrol(annals, company, 'OWNER')
+
+/** Takes the first bytes and then nothing more: the service waits for it in back-pressure. */
+async function startSlow(response: IncomingMessage): Promise<IncomingMessage> {
+  assert.equal(response.statusCode, 200)
+  await once(response, 'readable')
+  return response
+}
+
+/**
+ * The service cuts the connection in time, while the client takes nothing. When it takes again, it can
+ * tell that the file is not whole.
+ */
+async function assertCut(
+  response: IncomingMessage,
+  jobId: string,
+  change: () => Promise<unknown>,
+): Promise<void> {
+  assert(!cutJobs.has(jobId))
+  await change()
+  await until(() => cutJobs.has(jobId))
+  response.resume()
+  await eventually(() => assert(response.destroyed))
+  assert.equal(response.complete, false)
+}
+
+const until = (check: () => boolean | Promise<boolean>) =>
+  eventually(async () => assert(await check()), { timeoutMs: CUT_MS_MAX })
+const soon = () => new Date(Date.now() + 300)
+const updateKey = (key: string, values: Record<string, Date | string | null>) =>
+  db.updateTable('api_key').set(values).where('kid', '=', kidOf(key)).execute()
+
+const KEY_LOSSES: Record<string, (key: string) => Promise<unknown>> = {
+  'is revoked': (key) => updateKey(key, { revoked_at: new Date() }),
+  expires: (key) => updateKey(key, { expires_at: soon() }),
+  'was rotated and its grace time ends': (key) => updateKey(key, { grace_until: soon() }),
+  'belongs to a company that demands another address': () =>
+    setAllowlist("allowlist = '{192.0.2.0/24}', allowlist_for_all_calls = true"),
+  'belongs to a company whose plan loses exports': () =>
+    updatePlan(db, { companyId, plan: 'FREE' }),
+  'moves to another workspace': (key) => updateKey(key, { workspace_id: second.id }),
+}
+
+async function setAllowlist(assignments: string): Promise<void> {
+  const { connection } = annals.database
+  await query(connection, `update company set ${assignments} where id = '${companyId}'`)
+}
+
+for (const [how, lose] of Object.entries(KEY_LOSSES)) {
+  test(`cuts a slow download within two seconds when its key ${how}`, async () => {
+    const wish = { companyId, workspaceId: first.id, name: how, expiresAt: null }
+    const { text: key } = await db.transaction().execute((trx) => issueKey(trx, wish, Date.now()))
+    const jobId = await makeExport(annals, key)
+    const { response } = await openDownload(annals, key, jobId)
+    await assertCut(await startSlow(response), jobId, () => lose(key))
+    await until(async () => {
+      const refused = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+      return refused.status >= 401 && refused.status <= 404
+    })
+    await updatePlan(db, { companyId, plan: 'ENTERPRISE' })
+    await setAllowlist("allowlist = '{127.0.0.1/32}', allowlist_for_all_calls = false")
+    await assertOpen(jobId)
+  })
+}
+
+/** It can be downloaded again by a caller who may. */
+async function assertOpen(jobId: string): Promise<void> {
+  const { json } = await owner.call('GET', `/dashboard/exports/${jobId}`)
+  assert.deepEqual([json.status, json.errorCode], ['RUNNING', null])
+}
+
+const SESSION_LOSSES: Record<string, (member: Member) => Promise<unknown>> = {
+  'logs out': (member) => member.call('DELETE', '/dashboard/session'),
+  'is removed': ({ userId }) => owner.call('DELETE', `/dashboard/members/${userId}`),
+  'gets another role': ({ userId }) =>
+    owner.call('PATCH', `/dashboard/members/${userId}`, { body: { role: 'VIEWER' } }),
+  'loses a workspace': ({ userId }) =>
+    db
+      .deleteFrom('user_workspace')
+      .where('user_id', '=', userId)
+      .where('workspace_id', '=', first.id)
+      .execute(),
+  'has a session that expires': ({ userId }) =>
+    db
+      .updateTable('user_session')
+      .set({ expires_at: soon() })
+      .where('user_id', '=', userId)
+      .execute(),
+}
+
+for (const [how, lose] of Object.entries(SESSION_LOSSES)) {
+  test(`cuts a slow download and a live tail within two seconds when a member ${how}`, async () => {
+    const member = await enrol(annals, company, 'ANALYST', first, second)
+    const body = { source: 'HOT', format: 'JSONL' }
+    const { json: job } = await member.call('POST', '/dashboard/exports', { body })
+    const { response } = await openDashboardDownload(annals, member, job.id)
+    const slow = await startSlow(response)
+    await using tail = await openSource(annals, member)
+    await using kept = await openSource(annals, owner)
+    await until(() => tail.told.length > 0)
+    await assertCut(slow, job.id, () => lose(member))
+    await until(() => tail.isOver())
+    assert(tail.told.some(({ event }) => event === 'end'))
+    assert(!kept.isOver(), 'the owner goes on')
+    await assertOpen(job.id)
+  })
+}
+
+test('cuts a dashboard download within two seconds when the plan loses exports', async () => {
+  const member = await enrol(annals, company, 'ADMIN')
+  const jobId = await makeExport(annals, company.companyKey)
+  const { response } = await openDashboardDownload(annals, member, jobId)
+  const slow = await startSlow(response)
+  await assertCut(slow, jobId, () => updatePlan(db, { companyId, plan: 'FREE' }))
+  const refused = await member.call('GET', `/dashboard/exports/${jobId}/download`)
+  assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
+  await updatePlan(db, { companyId, plan: 'ENTERPRISE' })
+  await assertOpen(jobId)
+})
+
+test('withholds what a blocked live tail has not taken when its member is removed', async () => {
+  const [slow, quick] = [
+    await enrol(annals, company, 'VIEWER', second),
+    await enrol(annals, company, 'VIEWER', second),
+  ]
+  await using blocked = await openSource(annals, slow)
+  await using open = await openSource(annals, quick)
+  await until(() => blocked.told.length > 0 && open.told.length > 0)
+  blocked.pause()
+  await storeBulk(annals, second.workspaceKey, ROWS)
+  await eventually(() => assert(countTold(open) > 0))
+  for (const { userId } of [slow, quick]) {
+    await owner.call('DELETE', `/dashboard/members/${userId}`)
+  }
+  await until(() => open.isOver())
+  blocked.resume()
+  await eventually(() => assert(blocked.isOver()))
+  assert(countTold(blocked) < ROWS, 'it never gets the rest')
+})
+
+function countTold({ told }: Source): number {
+  return told.filter(({ event }) => event === 'event').length
+}
+
+test('reads the access of forty streams in one statement', async () => {
+  const jobId = await makeExport(annals, first.workspaceKey)
+  const opened = await Promise.all(
+    Array.from({ length: 40 }, () => openDownload(annals, first.workspaceKey, jobId)),
+  )
+  for (const { response } of opened) await startSlow(response)
+  const countReads = async () => {
+    const [row] = await query(
+      annals.database.connection,
+      `select coalesce(sum(idx_scan + seq_scan), 0)::int as reads from pg_stat_user_tables
+        where relname = 'api_key'`,
+    )
+    return Number(row?.['reads'])
+  }
+  const before = await countReads()
+  const startedAtMs = performance.now()
+  await eventually(() => assert(performance.now() - startedAtMs > 2_000), { timeoutMs: 3_000 })
+  for (const { leave } of opened) leave()
+  const reads = (await countReads()) - before
+  assert(reads <= 10, `${reads} reads in two seconds`)
+  const { status } = await readJob(annals, first.workspaceKey, jobId)
+  assert.equal(status, 'RUNNING')
+})
