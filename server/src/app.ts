@@ -16,6 +16,7 @@ import { OperatorError } from './errors.ts'
 import { Writer } from './intake/writer.ts'
 import { startPartitionWorker } from './ledger/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
+import { noteNoArchive } from './outlet/archive/note-no-archive.ts'
 import { LiveTail } from './outlet/console/live-tail.ts'
 import { Searches } from './outlet/console/searches.ts'
 import { startRollupWorker } from './outlet/console/rollup-worker.ts'
@@ -37,7 +38,7 @@ import type { ObjectStore } from './platform/object-store.ts'
 import { Database } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
 import { SecretBox } from './platform/secret-box.ts'
-import { openArchive, openStore, type Store } from './store.ts'
+import { archiveUrlOf, openArchive, openStore, type Store } from './store.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
 import { ProjectCache } from './tenancy/project-cache.ts'
@@ -97,9 +98,11 @@ export async function startApp({
   const metrics = createMetrics(() => database.pool.waitingCount)
   const { connection, secretKey } = store
   const archive = stack.use(openArchive(config))
+  const hasArchive = archiveUrlOf(config) !== null
+  if (!hasArchive) await noteNoArchive({ db: database.db, logger })
   stack.use(startPartitionWorker({ connection, clock, logger }))
   if (role !== 'api') {
-    stack.use(startArchiveWorker({ connection, store: archive, clock, logger }))
+    if (hasArchive) stack.use(startArchiveWorker({ connection, store: archive, clock, logger }))
     stack.use(startExpireWorker({ db: database.db, clock, logger }))
     stack.use(startSignInSweepWorker({ db: database.db, clock, logger }))
     stack.use(startRollupWorker({ db: database.db, clock, logger }))

@@ -66,7 +66,7 @@ export const OPTIONS = {
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',
     null,
-    'Where archived segments live: `file:///…` or `s3://bucket/prefix`. A folder in the data folder by default.',
+    'Where archived segments live: `file:///…` or `s3://bucket/prefix`, the same on every node. Default: with the embedded engine a folder in the data folder; with `ANNALS_DATABASE_URL` none, and nothing is archived.',
     (value) => url(value, ['file:', 's3:']),
   ),
   s3Endpoint: option(

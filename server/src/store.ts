@@ -4,7 +4,7 @@ import type { Config } from './config.ts'
 import { startEngine } from './platform/embedded-postgres.ts'
 import type { Logger } from './platform/logger.ts'
 import { migrate } from './platform/migrate.ts'
-import { type ObjectStore, openObjectStore } from './platform/object-store.ts'
+import { type ObjectStore, openObjectStore, StorageError } from './platform/object-store.ts'
 import type { Connection } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
 import { readOrMakeSecretKey } from './platform/secret-key.ts'
@@ -49,18 +49,49 @@ export async function openStore(
 }
 
 /**
- * Where archived segments lie: as configured, or a folder of the data folder. Opened when it is first
- * needed: a storage that is out of reach is no reason to refuse events.
+ * Where this node archives, or null when it must not. A folder of one node's disk is no place for the
+ * events of a database that other nodes share: they could not read them, and a pod takes it along.
+ */
+export function archiveUrlOf({ archiveUrl, databaseUrl, dataDir }: Config): string | null {
+  if (archiveUrl !== null) return archiveUrl
+  return databaseUrl === null ? pathToFileURL(join(dataDir, 'archive')).href : null
+}
+
+/**
+ * The storage of archived segments. It is opened on first use: events are accepted while the storage
+ * is down. Without an archive, every call fails with a `StorageError`.
  */
 export function openArchive(config: Config): ObjectStore {
-  const url = config.archiveUrl ?? pathToFileURL(join(config.dataDir, 'archive')).href
+  const url = archiveUrlOf(config)
+  return url === null ? noArchive() : openLazily(url, config)
+}
+
+function noArchive(): ObjectStore {
+  const refuse = async (key: string): Promise<never> => {
+    throw new StorageError(
+      `The archive file ${key} is out of reach: this node has no archive (ANNALS_ARCHIVE_URL is not set).`,
+      { summary: `No archive is configured, so the archive file ${key} cannot be read.` },
+    )
+  }
+  return {
+    put: refuse,
+    read: refuse,
+    readRange: refuse,
+    stat: refuse,
+    restore: refuse,
+    delete: refuse,
+    [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+function openLazily(url: string, config: Config): ObjectStore {
   let opening: Promise<ObjectStore> | null = null
   const open = async (): Promise<ObjectStore> => {
     opening ??= openObjectStore(url, { s3Endpoint: config.s3Endpoint, s3Region: config.s3Region })
     try {
       return await opening
     } catch (error) {
-      // The next one who needs it tries again.
+      // The next call tries again.
       opening = null
       throw error
     }

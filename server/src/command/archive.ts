@@ -1,23 +1,29 @@
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
-import { ARCHIVE_CONNECTIONS_MAX } from '../outlet/archive/archive-deps.ts'
+import { ARCHIVE_CONNECTIONS_MAX, ArchiveOutOfReachError } from '../outlet/archive/archive-deps.ts'
 import { archiveLedger, type ArchiveReport } from '../outlet/archive/archive-ledger.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
-import { openArchive, openStore } from '../store.ts'
+import { archiveUrlOf, openArchive, openStore } from '../store.ts'
 import { refuseNoData } from './open-database.ts'
 
 /**
  * `annals archive`: moves events into the archive, those received before a time or those whose plan's
- * hot time is over. Exit code 1 when a workspace could not be archived.
+ * hot time is over. Exit code 1 when there is no archive, when it lacks the newest segment, or when a
+ * workspace could not be archived.
  */
 export async function archive(config: Config, options: { before?: string }): Promise<void> {
   const beforeMs = options.before === undefined ? null : parseRfc3339(options.before)
   if (options.before !== undefined && beforeMs === null) {
     throw new OperatorError(
       `--before must be an RFC 3339 date-time with an offset, such as 2026-03-01T00:00:00Z, got "${options.before}"`,
+    )
+  }
+  if (archiveUrlOf(config) === null) {
+    throw new OperatorError(
+      'there is no archive: with ANNALS_DATABASE_URL, events stay in the database until ANNALS_ARCHIVE_URL says where to archive them. Nothing was archived.',
     )
   }
   refuseNoData(config)
@@ -34,9 +40,14 @@ export async function archive(config: Config, options: { before?: string }): Pro
     }),
   )
   const deps = { connection, database, store, clock, logger }
-  // Whoever asks wants it now, however small the runs are.
+  // Small runs too: the operator asked for it now.
   const wish = { beforeMs, patience: { eventsMin: 1, overdueMs: 0 } }
-  report(await archiveLedger(deps, wish, new AbortController().signal))
+  try {
+    report(await archiveLedger(deps, wish, new AbortController().signal))
+  } catch (error) {
+    if (!(error instanceof ArchiveOutOfReachError)) throw error
+    throw new OperatorError(error.message, { cause: error })
+  }
 }
 
 function report({ events, workspaces, failed, eventsHeld, workspacesBusy }: ArchiveReport): void {

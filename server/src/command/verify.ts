@@ -1,19 +1,31 @@
 import type { Config } from '../config.ts'
+import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
 import { openArchive } from '../store.ts'
 import { listAllWorkspaces } from '../tenancy/workspace-store.ts'
 import { openDatabase, refuseNoData } from './open-database.ts'
 
-/** `annals verify`: exit code 1, and the first bad event of each chain, when the ledger does not hold. */
+/**
+ * `annals verify`: exit code 1 when a chain does not hold, with its first bad event, and when a chain
+ * could not be checked because a file of the archive is out of reach.
+ */
 export async function verify(config: Config): Promise<void> {
   refuseNoData(config)
   await using database = await openDatabase(config)
   await using store = openArchive(config)
   let events = 0
   let broken = 0
+  let unchecked = 0
   const workspaceIds = await listAllWorkspaces(database.db)
   for (const workspaceId of workspaceIds) {
-    const verdict = await verifyChain(database.db, store, workspaceId)
+    const verdict = await verifyChain(database.db, store, workspaceId).catch(unreadableOf)
+    if (verdict instanceof SegmentUnreadableError) {
+      unchecked += 1
+      process.stdout.write(
+        `UNREADABLE workspace ${workspaceId} at seq ${verdict.seq}: ${verdict.message}\n`,
+      )
+      continue
+    }
     events += verdict.events
     if (verdict.ok) continue
     broken += 1
@@ -22,10 +34,20 @@ export async function verify(config: Config): Promise<void> {
       `BROKEN workspace ${workspaceId} at seq ${verdict.seq}${which}: ${verdict.problem}\n`,
     )
   }
+  const total = workspaceIds.length
+  const faults = [
+    ...(broken > 0 ? [`${broken} of ${total} chains do not hold`] : []),
+    ...(unchecked > 0 ? [`${unchecked} of ${total} chains could not be checked`] : []),
+  ]
   process.stdout.write(
-    broken === 0
-      ? `ok: ${events} events in ${workspaceIds.length} workspaces, every chain holds\n`
-      : `FAILED: ${broken} of ${workspaceIds.length} chains do not hold\n`,
+    faults.length === 0
+      ? `ok: ${events} events in ${total} workspaces, every chain holds\n`
+      : `FAILED: ${faults.join(', ')}\n`,
   )
-  if (broken > 0) process.exitCode = 1
+  if (faults.length > 0) process.exitCode = 1
+}
+
+function unreadableOf(error: unknown): SegmentUnreadableError {
+  if (error instanceof SegmentUnreadableError) return error
+  throw error
 }

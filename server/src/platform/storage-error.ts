@@ -6,12 +6,19 @@ export class StorageError extends Error {
   override name = 'StorageError'
   /** The object is there, and has to be restored before it can be read. */
   readonly isCold: boolean
+  /** For customers, who are not told where the storage is or how it refuses. */
+  readonly summary: string
 
   constructor(
     message: string,
-    { cause, isCold = false }: { cause?: unknown; isCold?: boolean } = {},
+    {
+      cause,
+      isCold = false,
+      summary = 'The storage of the archive did not answer as it should.',
+    }: { cause?: unknown; isCold?: boolean; summary?: string } = {},
   ) {
     super(message, { cause })
     this.isCold = isCold
+    this.summary = summary
   }
 }

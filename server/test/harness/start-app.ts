@@ -19,7 +19,7 @@ export type TestApp = AsyncDisposable & {
   url: string
   app: App
   database: TestDatabase
-  /** The folder that it archives into. */
+  /** The folder that it archives into; empty for none. */
   archiveUrl: string
   /** A company of the test's own. */
   found: (wish?: Partial<CompanyPlan>) => Promise<FoundedCompany>
@@ -49,6 +49,8 @@ export async function startTestApp(
     patience?: Patience
     role?: ServeRole
     downloadBytesMax?: number
+    /** False: `ANNALS_ARCHIVE_URL` is not set. */
+    hasArchive?: boolean
     /** With the built pages of the dashboard; without it there are none. */
     pagesFolder?: string
   } = {},
@@ -60,7 +62,7 @@ export async function startTestApp(
     ANNALS_DATABASE_URL: options.databaseUrl ?? database.url,
     ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
     ANNALS_PORT: '0',
-    ANNALS_ARCHIVE_URL: pathToFileURL(archive.path).href,
+    ...(options.hasArchive !== false && { ANNALS_ARCHIVE_URL: pathToFileURL(archive.path).href }),
     ...options.env,
   })
   const level: LogLevel = config.logLevel === 'info' ? 'silent' : config.logLevel

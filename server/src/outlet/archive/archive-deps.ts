@@ -20,7 +20,15 @@ export type ArchiveDeps = {
  */
 export const ARCHIVE_CONNECTIONS_MAX = 3
 
-/** What an archiver found that must not be archived: the table differs from the chain it holds. */
+/** The table differs from the chain that it holds, so its events must not be archived. */
 export class ArchiveRefusedError extends Error {
   override name = 'ArchiveRefusedError'
+}
+
+/**
+ * The catalogue names a segment that this node's archive does not have: it is another archive than
+ * the one the other nodes use, and evidence must not be divided between two.
+ */
+export class ArchiveOutOfReachError extends Error {
+  override name = 'ArchiveOutOfReachError'
 }

@@ -14,6 +14,7 @@ import {
   unlockArchive,
 } from './archive-store.ts'
 import { type ArchivedRun, archiveWorkspace } from './archive-workspace.ts'
+import { refuseOutOfReach } from './check-reach.ts'
 import { clearDrafts } from './clear-drafts.ts'
 import { ReadBack } from './read-back.ts'
 
@@ -39,12 +40,16 @@ export type ArchiveReport = {
 
 type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & { connection: Connection }
 
-/** Archives what is due of every workspace, and drops partitions that became empty. */
+/**
+ * Archives what is due of every workspace, and drops partitions that became empty. Throws an
+ * `ArchiveOutOfReachError`, and archives nothing, when the storage lacks the newest segment.
+ */
 export async function archiveLedger(
   deps: LedgerDeps,
   wish: ArchiveWish,
   signal: AbortSignal,
 ): Promise<ArchiveReport> {
+  await refuseOutOfReach(deps)
   await using readBack = new ReadBack()
   const report = { events: 0, workspaces: 0, failed: 0, eventsHeld: 0, workspacesBusy: 0 }
   for (const workspace of await listArchivedWorkspaces(deps.database.db)) {
@@ -61,7 +66,7 @@ export async function archiveLedger(
       if (moved > 0) report.workspaces += 1
       if (isOvertaken) report.workspacesBusy += 1
     } catch (error) {
-      // One workspace that cannot be archived is no reason to leave the others.
+      // The other workspaces are archived all the same.
       report.failed += 1
       const { workspaceId } = workspace
       deps.logger.error({ event: 'archive.failed', workspaceId, err: error })
@@ -83,6 +88,7 @@ async function archiveOne(
       return { moved: 0, held: 0, isOvertaken: true }
     }
     try {
+      await refuseOutOfReach(deps, workspaceId)
       await clearDrafts(deps, workspaceId)
       const { toSeq, held } = await findDue(deps, workspaceId, { atMs, patience })
       return { ...(await archiveWorkspace(deps, { workspaceId, toSeq }, signal)), held }

@@ -33,6 +33,36 @@ export async function unlockArchive(db: Queryable, workspaceId: WorkspaceId): Pr
     select pg_advisory_unlock(hashtextextended(${`annals-archive/${workspaceId}`}, 0))`.execute(db)
 }
 
+/** A segment as far as it takes to look for its file. */
+export type SegmentPlace = {
+  workspaceId: string
+  objectKey: string
+  firstSeq: number
+  lastSeq: number
+}
+
+/** The segment that was catalogued last: of one workspace, or of all of them. */
+export async function findNewestSegment(
+  db: Queryable,
+  workspaceId: WorkspaceId | null,
+): Promise<SegmentPlace | null> {
+  const newest = db
+    .selectFrom('segment')
+    .select([
+      'workspace_id as workspaceId',
+      'object_key as objectKey',
+      'first_seq as firstSeq',
+      'last_seq as lastSeq',
+    ])
+    .limit(1)
+  const row = await (
+    workspaceId === null
+      ? newest.orderBy('created_at', 'desc').orderBy('last_seq', 'desc')
+      : newest.where('workspace_id', '=', workspaceId).orderBy('last_seq', 'desc')
+  ).executeTakeFirst()
+  return row ?? null
+}
+
 /** The lowest number that is still in the table, or null. */
 export async function readFirstHotSeq(
   db: Queryable,

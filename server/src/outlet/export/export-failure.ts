@@ -41,10 +41,9 @@ export async function noteFailure(
   return errorCode
 }
 
-/** What the job's owner is told. Where our storage lies and how it refuses is the operator's business. */
+/** What the job's owner is told. Where the storage is and how it refuses goes to the log only. */
 function summaryOf(error: unknown): string {
-  if (error instanceof StorageError)
-    return 'The storage of the archive did not answer as it should.'
+  if (error instanceof StorageError) return error.summary
   if (error instanceof AssertionError) return 'The ledger is not as it should be.'
   return error instanceof Error ? error.message : String(error)
 }

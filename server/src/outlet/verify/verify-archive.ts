@@ -19,10 +19,25 @@ export type ArchiveVerdict =
   | { ok: true; head: ChainHead }
   | { ok: false; head: ChainHead; seq: number; id: string | null; problem: string }
 
+/** A file of the archive cannot be read now. That says nothing about the chain. */
+export class SegmentUnreadableError extends Error {
+  override name = 'SegmentUnreadableError'
+  readonly seq: number
+
+  constructor({ objectKey, firstSeq, lastSeq }: Segment, cause: StorageError) {
+    const where = `${objectKey} (events ${firstSeq} to ${lastSeq})`
+    super(`cannot read the archived segment ${where}: ${cause.message}`, { cause })
+    this.seq = firstSeq
+  }
+}
+
 const SEGMENTS_PER_READ = 100
 const EVENTS_PER_READ = 2_000
 
-/** Every file, every hash in it, and that one follows the other. */
+/**
+ * Checks every file, every hash in it, and that each file follows the one before. Throws a
+ * `SegmentUnreadableError` when a file cannot be read.
+ */
 export async function verifyArchive(
   db: Queryable,
   store: ObjectStore,
@@ -35,10 +50,7 @@ export async function verifyArchive(
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
       signal?.throwIfAborted()
-      const problem =
-        placeProblem(head, segment) ??
-        (await contentProblem(store, segment)) ??
-        (await leftoverProblem(db, store, segment))
+      const problem = placeProblem(head, segment) ?? (await fileProblem(db, store, segment))
       if (problem !== null) {
         return { ok: false, head, seq: segment.firstSeq, id: null, problem }
       }
@@ -59,6 +71,18 @@ function placeProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: S
   return null
 }
 
+async function fileProblem(
+  db: Queryable,
+  store: ObjectStore,
+  segment: Segment,
+): Promise<string | null> {
+  try {
+    return (await contentProblem(store, segment)) ?? (await leftoverProblem(db, store, segment))
+  } catch (error) {
+    throw error instanceof StorageError ? new SegmentUnreadableError(segment, error) : error
+  }
+}
+
 async function contentProblem(store: ObjectStore, segment: Segment): Promise<string | null> {
   const { objectKey, firstSeq, lastSeq, lastId, footerSha256 } = segment
   try {
@@ -76,10 +100,7 @@ async function contentProblem(store: ObjectStore, segment: Segment): Promise<str
     }
     return null
   } catch (error) {
-    const isFinding =
-      error instanceof SegmentMissingError ||
-      error instanceof SegmentDamagedError ||
-      error instanceof StorageError
+    const isFinding = error instanceof SegmentMissingError || error instanceof SegmentDamagedError
     if (isFinding) return asFinding(error.message, objectKey)
     throw error
   }

@@ -3,6 +3,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import type { ObjectStore } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
+import { SegmentUnreadableError } from './verify-archive.ts'
 import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
 import type { VerifyRun } from './verify-run.ts'
 import {
@@ -58,18 +59,18 @@ async function work(deps: WorkerDeps, run: VerifyRun, stop: AbortSignal): Promis
     // A node that stops leaves the run as it is, and another begins it again.
     if (stop.aborted || canceled.signal.aborted) return
     logger.error({ event: 'verify.failed', workspaceId: run.workspaceId, err: error })
-    await endVerifyRun(db, run, FAILED, new Date(clock()))
+    await endVerifyRun(db, run, failureOf(error), new Date(clock()))
   } finally {
     await beats[Symbol.asyncDispose]()
   }
 }
 
-const FAILED: VerifyEnd = {
-  status: 'FAILED',
-  checked: null,
-  verdict: 'The run could not be finished, for a reason that is not the chain. Start it again.',
-  badSeq: null,
-  badEventId: null,
+function failureOf(error: unknown): VerifyEnd {
+  const verdict =
+    error instanceof SegmentUnreadableError
+      ? `The chain could not be checked: from event ${error.seq} on, the archive cannot be read now. Start the run again, or ask the operator to check the archive.`
+      : 'The run could not be finished, for a reason that is not the chain. Start it again.'
+  return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
 }
 
 function endOf(verdict: ChainVerdict): VerifyEnd {
