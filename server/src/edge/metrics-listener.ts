@@ -1,6 +1,7 @@
-import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
+import type { Server } from 'node:http'
 import type { Metrics } from '../platform/metrics.ts'
+import { createHttpServer } from './http-server.ts'
 
 /** GET /metrics on a port of its own, which is never exposed with the API. */
 export class MetricsListener implements AsyncDisposable {
@@ -14,7 +15,7 @@ export class MetricsListener implements AsyncDisposable {
     metrics: Metrics,
     at: { host: string; port: number },
   ): Promise<MetricsListener> {
-    const server = createServer((request, response) => {
+    const server = createHttpServer((request, response) => {
       if (request.method !== 'GET' || request.url !== '/metrics') {
         response.writeHead(404).end()
         return

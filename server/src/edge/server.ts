@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
@@ -12,11 +11,11 @@ import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
 import { handleError, unreadableAddress } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
+import { createHttpServer, type Patience } from './http-server.ts'
 import { parseJsonBodies } from './json-body.ts'
 import { answerUnknownRoutes } from './method-table.ts'
 import { collectOpenapi, serveOpenapi } from './openapi.ts'
 import { servePages } from './pages.ts'
-import { answerParserError, answerStrayRequests } from './parser-error.ts'
 import { STRICT } from './schema/common.ts'
 import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
@@ -88,23 +87,14 @@ const EXPORT_ROUTES = [
   cancelExport,
 ] as const
 
-/** How long a caller may take to send its headers, and all of its request. */
-export type Patience = { headersMs: number; requestMs: number; checkEveryMs: number }
-
-const PATIENCE: Patience = { headersMs: 10_000, requestMs: 30_000, checkEveryMs: 1_000 }
 const BODY_BYTES_MAX = 256 * 1_024
-const KEEP_ALIVE_MS = 72_000
 /** No shorter than any path can be: an id of any length is an unknown id, not an unknown path. */
 const PARAM_LENGTH_MAX = 16_384
 
 /** The HTTP side of the service: every route, in the order of the contract. */
-export async function buildServer(
-  deps: ServerDeps,
-  patience: Patience = PATIENCE,
-): Promise<FastifyInstance> {
+export async function buildServer(deps: ServerDeps, patience?: Patience): Promise<FastifyInstance> {
   registerFormats()
   const app = createApp(deps.logger, patience)
-  answerStrayRequests(app.server)
   observeRequests(app, deps)
   parseJsonBodies(app)
   answerUnknownRoutes(app)
@@ -129,7 +119,7 @@ export async function buildServer(
   return app
 }
 
-function createApp(logger: FastifyBaseLogger, patience: Patience): FastifyInstance {
+function createApp(logger: FastifyBaseLogger, patience?: Patience): FastifyInstance {
   const app = fastify({
     loggerInstance: logger,
     // One line a request, written by the hook below.
@@ -139,20 +129,14 @@ function createApp(logger: FastifyBaseLogger, patience: Patience): FastifyInstan
     requestIdHeader: false,
     genReqId: (request) => traceIdOf(request.headers),
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: patience.requestMs,
-    keepAliveTimeout: KEEP_ALIVE_MS,
     // A request that arrives while the server closes is still served; then the connection ends.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    clientErrorHandler: answerParserError,
+    serverFactory: (serve) => createHttpServer(serve, patience),
+    // The server answers these itself.
+    clientErrorHandler: () => {},
     frameworkErrors: handleError,
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: PARAM_LENGTH_MAX },
-    http: {
-      headersTimeout: patience.headersMs,
-      connectionsCheckingInterval: patience.checkEveryMs,
-      // Node would answer these with an empty body; the hook below does it in our shape.
-      requireHostHeader: false,
-    },
   })
   app.setValidatorCompiler(compileValidator)
   // Responses are checked by the contract tests; a serialiser of its own would drop fields silently.
@@ -181,7 +165,7 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
       'x-content-type-options': 'nosniff',
       'cache-control': 'no-store',
     })
-    done(protocolFault(request.raw))
+    done(isDecodable(request.url) ? undefined : unreadableAddress())
   })
   app.addHook('onError', async (_request, _reply, error) => {
     if (error instanceof ApiError && [401, 403, 429].includes(error.status)) {
@@ -207,23 +191,11 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
   })
 }
 
-function protocolFault({ httpVersion, headers, url }: IncomingMessage): ApiError | undefined {
-  if (httpVersion === '0.9') {
-    return new ApiError('invalid_request', { message: 'Speak HTTP/1.1.' })
-  }
-  if (headers.host === undefined && httpVersion === '1.1') {
-    return new ApiError('invalid_request', { message: 'The Host header is missing.' })
-  }
-  if (url?.includes('%') && !isDecodable(url.slice(url.indexOf('?') + 1))) {
-    return unreadableAddress()
-  }
-  return undefined
-}
-
-/** The query parser would take what it cannot decode as it stands. */
-function isDecodable(text: string): boolean {
+/** The query parser would pass on what it cannot decode. */
+function isDecodable(url: string): boolean {
+  if (!url.includes('%')) return true
   try {
-    decodeURIComponent(text)
+    decodeURIComponent(url.slice(url.indexOf('?') + 1))
     return true
   } catch {
     return false

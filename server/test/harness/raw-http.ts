@@ -3,6 +3,9 @@ import { connect, type Socket } from 'node:net'
 
 export type RawAnswer = { status: number; headers: Map<string, string>; body: string }
 
+export const ABORTS = ['close', 'reset', 'half-close'] as const
+export type Abort = (typeof ABORTS)[number]
+
 /** A connection on which a test writes any bytes it likes, and reads the answers as they come. */
 export class RawConnection implements AsyncDisposable {
   readonly #socket: Socket
@@ -31,6 +34,11 @@ export class RawConnection implements AsyncDisposable {
     })
   }
 
+  /** Bytes that the kernel has not taken: the server does not read, or not fast enough. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength
+  }
+
   send(bytes: string | Buffer): this {
     this.#socket.write(bytes)
     return this
@@ -53,9 +61,32 @@ export class RawConnection implements AsyncDisposable {
     return this
   }
 
+  /**
+   * Waits until the kernel has what was sent, then hangs up with whatever the server answered unread:
+   * by closing, by a reset, or by closing its own half and a reset after that.
+   */
+  async abort(how: Abort): Promise<void> {
+    // Not `once`, which would reject when the server hangs up first.
+    const gone = new Promise((resolve) => this.#socket.on('close', resolve))
+    this.#socket.pause()
+    await new Promise((resolve) => this.#socket.write('', resolve))
+    if (how === 'close') this.#socket.destroy()
+    else if (how === 'reset') this.#socket.resetAndDestroy()
+    else this.#socket.end(() => this.#socket.resetAndDestroy())
+    await gone
+  }
+
   /** True when the server is gone for good, not only done with answering. */
   get isCut(): boolean {
     return this.#socket.destroyed
+  }
+
+  /** The statuses of all answers, in order, until the server closes. */
+  async statuses(): Promise<number[]> {
+    await this.#ended
+    const statuses: number[] = []
+    while (this.#received.length > 0) statuses.push((await this.answer()).status)
+    return statuses
   }
 
   /** The next answer; fails when the server closes before it is whole. */
@@ -100,9 +131,32 @@ function takeAnswer(bytes: Buffer): { answer: RawAnswer; rest: Buffer } | null {
       return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
     }),
   )
-  const bodyStart = headEnd + 4
-  const bodyEnd = bodyStart + Number(headers.get('content-length') ?? 0)
-  if (bytes.length < bodyEnd) return null
-  const body = bytes.subarray(bodyStart, bodyEnd).toString('utf8')
-  return { answer: { status, headers, body }, rest: bytes.subarray(bodyEnd) }
+  const found = takeBody(bytes.subarray(headEnd + 4), headers)
+  return found && { answer: { status, headers, body: found.body }, rest: found.rest }
+}
+
+function takeBody(
+  bytes: Buffer,
+  headers: ReadonlyMap<string, string>,
+): { body: string; rest: Buffer } | null {
+  if (headers.get('transfer-encoding') === 'chunked') return takeChunks(bytes)
+  const length = Number(headers.get('content-length') ?? 0)
+  if (bytes.length < length) return null
+  return { body: bytes.subarray(0, length).toString('utf8'), rest: bytes.subarray(length) }
+}
+
+/** Without trailers. */
+function takeChunks(bytes: Buffer): { body: string; rest: Buffer } | null {
+  const chunks: Buffer[] = []
+  for (let rest = bytes; ;) {
+    const sizeEnd = rest.indexOf('\r\n')
+    const size = Number.parseInt(rest.subarray(0, Math.max(0, sizeEnd)).toString('latin1'), 16)
+    const end = sizeEnd + 2 + size
+    if (sizeEnd === -1 || rest.length < end + 2) return null
+    if (size === 0) {
+      return { body: Buffer.concat(chunks).toString('utf8'), rest: rest.subarray(end + 2) }
+    }
+    chunks.push(rest.subarray(sizeEnd + 2, end))
+    rest = rest.subarray(end + 2)
+  }
 }

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { type App, type ServeRole, startApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config.ts'
 import type { Clock, MonotonicClock } from '../../src/platform/clock.ts'
-import type { Patience } from '../../src/edge/server.ts'
+import type { Patience } from '../../src/edge/http-server.ts'
 import { createLogger, type Logger, type LogLevel } from '../../src/platform/logger.ts'
 import {
   type CompanyPlan,

@@ -64,6 +64,45 @@ const UNREADABLE: Record<string, { sent: string; expected: { status: number; cod
   '3,000 headers': { sent: get('/health', 'name: value\r\n'.repeat(3_000)), expected: TOO_LARGE },
   'a path of 70 kB': { sent: get(`/${'a'.repeat(70_000)}`), expected: TOO_LARGE },
   'an expectation nobody can meet': { sent: post('expect: the-unexpected\r\n'), expected: BAD },
+  'the same length twice': {
+    sent: post('content-length: 5\r\ncontent-length: 5\r\n', 'hello'),
+    expected: BAD,
+  },
+  'a list of lengths': { sent: post('content-length: 5, 5\r\n', 'hello'), expected: BAD },
+  'an encoding before chunks': {
+    sent: post(`${json}transfer-encoding: gzip, chunked\r\n`, '2\r\n{}\r\n0\r\n\r\n'),
+    expected: BAD,
+  },
+  'chunks twice': {
+    sent: post(`${json}transfer-encoding: chunked\r\n`.repeat(2), '0\r\n\r\n'),
+    expected: BAD,
+  },
+  'chunks in HTTP/1.0': {
+    sent: post(`${json}transfer-encoding: chunked\r\n`, '0\r\n\r\n').replace('1.1', '1.0'),
+    expected: BAD,
+  },
+  'a version that needs another parser': {
+    sent: get('/health').replace('1.1', '2.0'),
+    expected: BAD,
+  },
+  'HTTP/0.9': { sent: 'GET /health\r\n\r\n', expected: BAD },
+  'no Host header': { sent: 'GET /health HTTP/1.1\r\n\r\n', expected: BAD },
+  'two Host headers': { sent: get('/health', 'Host: x\r\n'), expected: BAD },
+  'two Host headers in HTTP/1.0': {
+    sent: get('/health', 'host: y\r\n').replace('1.1', '1.0'),
+    expected: BAD,
+  },
+  'a second Host header after 2,500 others': {
+    sent: get('/health', `${'a:\r\n'.repeat(2_500)}host: y\r\n`),
+    expected: BAD,
+  },
+  'a Host with a blank': { sent: 'GET /health HTTP/1.1\r\nhost: a b\r\n\r\n', expected: BAD },
+  'a Host with a user': { sent: 'GET /health HTTP/1.1\r\nhost: u@a\r\n\r\n', expected: BAD },
+  'a URL as Host': { sent: 'GET /health HTTP/1.1\r\nhost: http://a\r\n\r\n', expected: BAD },
+  'two Content-Type headers': {
+    sent: post(`${json}content-type: text/plain\r\ncontent-length: 2\r\n`, '{}'),
+    expected: BAD,
+  },
   'CONNECT to another host': {
     sent: 'CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\n\r\n',
     expected: { status: 405, code: 'method_not_allowed' },
@@ -85,8 +124,6 @@ const NOT_ALLOWED = { status: 405, code: 'method_not_allowed' }
 
 /** What is well-formed HTTP and still no request of ours. */
 const READABLE: Record<string, { sent: string; expected: { status: number; code: string } }> = {
-  'HTTP/0.9': { sent: 'GET /health\r\n\r\n', expected: BAD },
-  'no Host header': { sent: 'GET /health HTTP/1.1\r\n\r\n', expected: BAD },
   'an unknown path': { sent: get('/v2/events'), expected: NOT_FOUND },
   'a path with a slash too many': { sent: get('/health/'), expected: NOT_FOUND },
   'two slashes': { sent: get('//health'), expected: NOT_FOUND },
@@ -143,6 +180,30 @@ for (const [shape, { sent, expected }] of Object.entries(READABLE)) {
     assert.equal(answer.headers.has('allow'), expected.status === 405)
   })
 }
+
+test('every Host that RFC 9110 allows is served', async () => {
+  for (const host of [
+    '',
+    'example.com',
+    'a_b.example:8080',
+    '[::1]:80',
+    '10.0.0.1',
+    'a%20b',
+    'x:',
+  ]) {
+    const { status } = await sendRaw(annals.url, `GET /health HTTP/1.1\r\nhost: ${host}\r\n\r\n`)
+    assert.equal(status, 200, host)
+  }
+  assert.equal((await sendRaw(annals.url, 'GET /health HTTP/1.0\r\n\r\n')).status, 200)
+})
+
+test('a refused HEAD request is answered without a body', async () => {
+  await using connection = new RawConnection(annals.url)
+  connection.send('HEAD /health HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n')
+  const [head, body] = (await connection.closed()).split('\r\n\r\n')
+  assert.match(head ?? '', /^HTTP\/1\.1 400 /)
+  assert.equal(body, '')
+})
 
 test('a wrong method is told the right ones', async () => {
   const answer = await sendRaw(annals.url, 'PUT /v1/events HTTP/1.1\r\nhost: x\r\n\r\n')

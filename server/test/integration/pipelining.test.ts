@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { Client } from 'pg'
+import { assertErrorShape } from '../harness/error-shape.ts'
+import { eventually } from '../harness/eventually.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({
+  env: { ANNALS_METRICS_PORT: '0' },
+  patience: { headersMs: 300, requestMs: 1_000, checkEveryMs: 50 },
+})
+after(() => annals[Symbol.asyncDispose]())
+const { workspaceKey } = await annals.found()
+const metricsUrl = annals.app.metricsUrl ?? ''
+
+const EVENT = JSON.stringify({ category: 'auth', action: 'user.login' })
+const INGEST = [
+  'POST /v1/events HTTP/1.1',
+  'host: x',
+  `authorization: Bearer ${workspaceKey}`,
+  'content-type: application/json',
+  `content-length: ${EVENT.length}`,
+  '',
+  EVENT,
+].join('\r\n')
+const HEALTH = 'GET /health HTTP/1.1\r\nhost: x\r\n\r\n'
+
+const BAD = { status: 400, code: 'invalid_request' }
+
+/** What may follow requests that are in progress, and end the connection. */
+const FOLLOWERS: Record<string, { sent: string; expected: { status: number; code: string } }> = {
+  'a parse error': { sent: 'BREW /\r\n\r\n', expected: BAD },
+  'HTTP/2 without TLS': { sent: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', expected: BAD },
+  'an unsupported expectation': {
+    sent: 'POST /v1/events HTTP/1.1\r\nhost: x\r\nexpect: gold\r\ncontent-length: 9\r\n\r\n',
+    expected: BAD,
+  },
+  CONNECT: {
+    sent: 'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n',
+    expected: { status: 405, code: 'method_not_allowed' },
+  },
+  'two Host headers': { sent: 'GET / HTTP/1.1\r\nhost: x\r\nhost: x\r\n\r\n', expected: BAD },
+  'no Host header': { sent: 'GET /health HTTP/1.1\r\n\r\n', expected: BAD },
+  'a broken chunk': {
+    sent: INGEST.replace(/content-length[^]*/, 'transfer-encoding: chunked\r\n\r\nZZ\r\n'),
+    expected: BAD,
+  },
+  'headers that are too large': {
+    sent: `GET / HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`,
+    expected: { status: 431, code: 'headers_too_large' },
+  },
+  'a body that does not arrive': {
+    sent: INGEST.replace(EVENT, EVENT.slice(0, 5)),
+    expected: { status: 408, code: 'request_timeout' },
+  },
+}
+
+for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
+  test(`answers ingests with 201 in order when ${name} follows them, then refuses and closes`, async () => {
+    for (const ingests of [1, 3]) {
+      await using ledger = await holdLedger()
+      await using connection = new RawConnection(annals.url)
+      connection.send(INGEST.repeat(ingests) + sent)
+      // More after the refusal is dropped, and does not change the answers.
+      if (expected.status !== 408) connection.send(`${HEALTH}BREW\r\n\r\n`)
+      await ledger.isWaitedFor()
+      await ledger.release()
+      for (let nth = 0; nth < ingests; nth += 1) {
+        const { status, body } = await connection.answer()
+        assert.equal(status, 201, body)
+      }
+      const refusal = await connection.answer()
+      assertErrorShape(refusal, expected)
+      assert.equal(refusal.headers.get('connection'), 'close')
+      assert.equal(await connection.closed(), '')
+    }
+  })
+}
+
+test('answers an ingest with 201 when Expect: 100-continue follows it', async () => {
+  await using ledger = await holdLedger()
+  await using connection = new RawConnection(annals.url)
+  const expecting = INGEST.replace('content-type', 'expect: 100-continue\r\ncontent-type')
+  connection.send(INGEST + expecting)
+  await ledger.isWaitedFor()
+  await ledger.release()
+  const statuses = [await connection.answer(), await connection.answer(), await connection.answer()]
+  assert.deepEqual(
+    statuses.map(({ status }) => status),
+    [201, 100, 201],
+  )
+})
+
+test('ignores an upgrade to another protocol behind an ingest, and keeps the connection', async () => {
+  await using ledger = await holdLedger()
+  await using connection = new RawConnection(annals.url)
+  const upgrade = 'host: x\r\nconnection: upgrade\r\nupgrade: h2c'
+  connection.send(INGEST + INGEST.replace('host: x', upgrade))
+  await ledger.isWaitedFor()
+  await ledger.release()
+  assert.equal((await connection.answer()).status, 201)
+  assert.equal((await connection.answer()).status, 201)
+  assert.equal((await connection.send(HEALTH).answer()).status, 200)
+})
+
+test('serves nothing after a request that ends the connection', async () => {
+  const before = await countEvents()
+  await using ledger = await holdLedger()
+  await using connection = new RawConnection(annals.url)
+  connection.send(INGEST.replace('host: x', 'host: x\r\nconnection: close'))
+  await ledger.isWaitedFor()
+  connection.send(INGEST.repeat(3))
+  await ledger.release()
+  assert.deepEqual(await connection.statuses(), [201])
+  assert.equal(await countEvents(), before + 1)
+})
+
+test('limits the requests in progress on a connection, and reads no further ones', async () => {
+  await using ledger = await holdLedger()
+  await using connection = new RawConnection(annals.url)
+  connection.send(INGEST)
+  await ledger.isWaitedFor()
+  connection.send(HEALTH.repeat(5_000))
+  await eventually(() => assert.equal(connection.unsentBytes, 0))
+  await ledger.release()
+  const statuses = await connection.statuses()
+  assert.deepEqual(statuses, [201, ...Array.from({ length: 99 }, () => 200), 429])
+})
+
+test('answers the metrics port in order too', async () => {
+  for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
+    if (expected.status === 408) continue
+    await using connection = new RawConnection(metricsUrl)
+    connection.send(`GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n${sent}`)
+    assert.match((await connection.answer()).body, /annals_batch_commit_seconds/, name)
+    assert((await connection.answer()).status >= 400, name)
+    assert.equal(await connection.closed(), '', name)
+  }
+})
+
+async function countEvents(): Promise<number> {
+  const { json } = await annals.call('GET', '/v1/events?limit=200', { key: workspaceKey })
+  return json.data.length
+}
+
+type HeldLedger = AsyncDisposable & {
+  isWaitedFor: () => Promise<void>
+  release: () => Promise<void>
+}
+
+/** Keeps every commit of events waiting until it is released. */
+async function holdLedger(): Promise<HeldLedger> {
+  const client = new Client(annals.database.connection)
+  await client.connect()
+  await client.query('begin')
+  await client.query('lock table event in share mode')
+  return {
+    isWaitedFor: () =>
+      eventually(async () => {
+        const { rowCount } = await client.query(
+          `select from pg_locks where relation = 'event'::regclass and not granted`,
+        )
+        assert(rowCount)
+      }),
+    release: async () => void (await client.query('rollback')),
+    [Symbol.asyncDispose]: () => client.end(),
+  }
+}
