@@ -16,7 +16,9 @@ export function handleError(
   reply: FastifyReply,
 ): void {
   const apiError = toApiError(error, request)
-  if (apiError.code === 'internal') {
+  if (isHangUp(error, request)) {
+    request.log.debug({ event: 'request.aborted', traceId: request.id })
+  } else if (apiError.code === 'internal') {
     request.log.error({ event: 'request.failed', traceId: request.id, err: error })
   } else if (apiError.code === 'unavailable') {
     request.log.warn({ event: 'request.unavailable', traceId: request.id, err: error })
@@ -48,6 +50,10 @@ export function unreadableAddress(cause?: unknown): ApiError {
 
 function toApiError(error: FastifyError | ApiError, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error
+  if (isHangUp(error, request)) {
+    const message = 'The connection closed before the body ended.'
+    return new ApiError('invalid_request', { message, cause: error })
+  }
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
     const message = `The body is larger than ${request.routeOptions.bodyLimit} bytes.`
     return new ApiError('payload_too_large', { message, cause: error })
@@ -58,4 +64,12 @@ function toApiError(error: FastifyError | ApiError, request: FastifyRequest): Ap
   if (isOutage(error)) return new ApiError('unavailable', { cause: error })
   const isClients = error.statusCode !== undefined && error.statusCode < 500
   return new ApiError(isClients ? 'invalid_request' : 'internal', { cause: error })
+}
+
+/**
+ * True when the client closed the connection in mid-body. The code of such an error is that of any
+ * broken socket, the database's included, so where it comes from decides.
+ */
+function isHangUp(error: Error, { raw }: FastifyRequest): boolean {
+  return error === raw.errored
 }

@@ -1,20 +1,29 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 
-/** Tells a wrong method (405 with `Allow`) from a path that does not exist (404). */
+/**
+ * Tells a wrong method (405 with `Allow`) from a path that does not exist (404). Decided before the
+ * body is read: Fastify would parse it first, and answer with what is wrong with it.
+ */
 export function answerUnknownRoutes(app: FastifyInstance): void {
   const routes: { pattern: RegExp; methods: string[] }[] = []
   app.addHook('onRoute', ({ url, method }) => {
     routes.push({ pattern: patternOf(url), methods: [method].flat() })
   })
-  app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
+  app.addHook('onRequest', (request, reply, done) => {
+    done(request.is404 ? refusalOf(request, reply) : undefined)
+  })
+  const refusalOf = (request: FastifyRequest, reply: FastifyReply): ApiError => {
     const path = request.url.split('?', 1)[0] ?? ''
     const allowed = routes
       .filter(({ pattern }) => pattern.test(path))
       .flatMap(({ methods }) => methods)
-    if (allowed.length === 0) throw new ApiError('not_found', { message: 'No such path.' })
+    if (allowed.length === 0) return new ApiError('not_found', { message: 'No such path.' })
     reply.header('allow', [...new Set(allowed)].toSorted().join(', '))
-    throw new ApiError('method_not_allowed')
+    return new ApiError('method_not_allowed')
+  }
+  app.setNotFoundHandler((request, reply) => {
+    throw refusalOf(request, reply)
   })
 }
 

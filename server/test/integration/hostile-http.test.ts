@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { pino } from 'pino'
 import { assertErrorShape } from '../harness/error-shape.ts'
 import { eventually } from '../harness/eventually.ts'
-import { RawConnection, sendRaw } from '../harness/raw-http.ts'
+import { ABORTS, RawConnection, sendRaw } from '../harness/raw-http.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
+const logLines: { event?: string; level: number }[] = []
 const annals = await startTestApp({
+  logger: pino({ level: 'debug' }, { write: (line) => void logLines.push(JSON.parse(line)) }),
   patience: { headersMs: 300, requestMs: 1_000, checkEveryMs: 50 },
 })
 after(() => annals[Symbol.asyncDispose]())
@@ -142,6 +145,18 @@ const READABLE: Record<string, { sent: string; expected: { status: number; code:
   },
   PROPFIND: { sent: 'PROPFIND /v1/events HTTP/1.1\r\nhost: x\r\n\r\n', expected: NOT_ALLOWED },
   TRACE: { sent: 'TRACE /health HTTP/1.1\r\nhost: x\r\n\r\n', expected: NOT_ALLOWED },
+  'QUERY without a type': {
+    sent: 'QUERY /v1/events HTTP/1.1\r\nhost: x\r\n\r\n',
+    expected: NOT_ALLOWED,
+  },
+  'a wrong method with a body of any type': {
+    sent: 'PUT /health HTTP/1.1\r\nhost: x\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n{}',
+    expected: NOT_ALLOWED,
+  },
+  'an unknown path with a body that is no JSON': {
+    sent: `POST /nowhere HTTP/1.1\r\nhost: x\r\n${json}content-length: 2\r\n\r\n{{`,
+    expected: NOT_FOUND,
+  },
   'a body that is not declared as JSON': {
     sent: post('content-type: text/plain\r\ncontent-length: 2\r\n', '{}'),
     expected: { status: 415, code: 'unsupported_media_type' },
@@ -195,6 +210,19 @@ test('every Host that RFC 9110 allows is served', async () => {
     assert.equal(status, 200, host)
   }
   assert.equal((await sendRaw(annals.url, 'GET /health HTTP/1.0\r\n\r\n')).status, 200)
+})
+
+test('a client that hangs up in mid-body is not logged as a database outage', async () => {
+  for (const how of ABORTS) {
+    logLines.length = 0
+    await using connection = new RawConnection(annals.url)
+    await connection.send(post(`${json}content-length: 50\r\n`, '{"category":')).abort(how)
+    await eventually(() => assert(logLines.some(({ event }) => event?.startsWith('request.'))))
+    assert.deepEqual(
+      logLines.filter(({ level }) => level > 30),
+      [],
+    )
+  }
 })
 
 test('a refused HEAD request is answered without a body', async () => {
