@@ -34,7 +34,7 @@ import { CursorCodec } from './platform/cursor.ts'
 import { randomFraction } from './platform/id.ts'
 import type { Logger } from './platform/logger.ts'
 import { Mailer } from './platform/mailer.ts'
-import { createMetrics } from './platform/metrics.ts'
+import { createMetrics, type Metrics } from './platform/metrics.ts'
 import type { ObjectStore } from './platform/object-store.ts'
 import { Database } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
@@ -53,6 +53,7 @@ export type App = AsyncDisposable & {
   /** Null for a node that only works. */
   url: string | null
   metricsUrl: string | null
+  metrics: Metrics
   database: Database
   store: Store
   archive: ObjectStore
@@ -175,6 +176,7 @@ export async function startApp({
   return {
     url,
     metricsUrl: metricsListener && `http://${hostInUrl(config.host)}:${metricsListener.port}`,
+    metrics,
     database,
     store,
     archive,

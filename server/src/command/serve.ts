@@ -3,6 +3,7 @@ import { startApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { createLogger } from '../platform/logger.ts'
 import { isOutage } from '../platform/pg.ts'
+import { ProcessFaults } from '../platform/process-faults.ts'
 import { hasCompanies } from '../tenancy/company-store.ts'
 import { DEFAULT_ALLOWLIST } from './bootstrap.ts'
 import { ensurePages } from './build-pages.ts'
@@ -11,14 +12,17 @@ import { foundCompany } from '../tenancy/found-company.ts'
 /** Longer than the longest request may take. */
 const STOP_MS_MAX = 40_000
 const SAME_MOMENT_MS = 2_000
+const INTAKE = new URL('../intake/', import.meta.url).href
 
 /** `annals serve`: runs until it is told to stop, then stops cleanly. */
 export async function serve(config: Config, { role }: { role: ServeRole }): Promise<void> {
   const logger = createLogger(config.logLevel)
+  using faults = new ProcessFaults({ logger, writerFolder: INTAKE, exit: () => process.exit(1) })
   const stopped = nextStopSignal()
   const pages = role === 'worker' ? null : await ensurePages(logger)
   const pagesFolder = pages?.folder ?? null
   await using app = await startApp({ config, logger, role, pagesFolder })
+  faults.goOn(app.metrics)
   logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
   if (app.url !== null) await welcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
   if (pages?.trouble) process.stdout.write(`WARNING: ${pages.trouble}\n\n`)

@@ -50,6 +50,12 @@ export function createMetrics(countWaiting: () => number = () => 0) {
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15],
       registers,
     }),
+    exceptionsUncaught: new Counter({
+      name: 'annals_exception_uncaught_total',
+      help: 'Exceptions that no code caught, by where Node noticed them. Each is a bug.',
+      labelNames: ['origin'],
+      registers,
+    }),
     connectionsWaiting: new Gauge({
       name: 'annals_connection_wait_count',
       help: 'Queries that wait for a database connection.',
