@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
-const ANNALS = join(import.meta.dirname, '../../../bin/annals')
+export const ANNALS = join(import.meta.dirname, '../../../bin/annals')
 
 export type Outcome = { code: number | null; stdout: string; stderr: string }
 

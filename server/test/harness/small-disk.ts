@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -26,9 +26,14 @@ const NAMESPACES = [
 /** Holds the disk for as long as its standard input is open; each line gives it a new size. */
 const HOLD = `
 mount -t tmpfs -o "size=$2" none "$1" && echo held || exit 1
-while read -r size; do mount -o "remount,size=$size" none "$1" && echo grown; done`
+while read -r size; do
+  mount -o "remount,size=$size" none "$1" 2>/dev/null && echo resized || echo refused
+done`
 
 const BLOCK_BYTES = 512
+/** A disk that is full to the last byte would refuse to be resized while a program still writes. */
+const SPARE_BYTES = 262_144
+const FILL_TRIES_MAX = 50
 
 /**
  * A folder on a disk of so many bytes, for programs that run `within` it. It is a file system in
@@ -75,17 +80,33 @@ export class SmallDisk implements AsyncDisposable {
 
   async growTo(bytes: number): Promise<void> {
     this.#bytes = bytes
-    if (!this.#mount) return
-    this.#mount.holder.stdin.write(`${bytes}\n`)
-    assert.equal((await this.#mount.lines.next()).value, 'grown')
+    if (this.#mount) assert(await this.#resize(this.#mount, bytes))
+  }
+
+  /** Leaves no room beyond what is in use, until `growTo`. */
+  async fill(): Promise<void> {
+    assert(this.#mount, 'only a mounted disk can be filled')
+    for (let tries = 0; tries < FILL_TRIES_MAX; tries += 1) {
+      const { blocks, bfree, bsize } = statfsSync(this.outside)
+      if (await this.#resize(this.#mount, (blocks - bfree) * bsize + SPARE_BYTES)) return
+    }
+    throw new Error('the disk could not be filled: programs write faster than it shrinks')
+  }
+
+  /** The folder as programs that do not run `within` reach it. */
+  get outside(): string {
+    return this.#mount ? join(`/proc/${this.#mount.holder.pid}/root`, this.folder) : this.folder
+  }
+
+  /** False when more than that is in use. */
+  async #resize({ holder, lines }: Mount, bytes: number): Promise<boolean> {
+    holder.stdin.write(`${bytes}\n`)
+    return (await lines.next()).value === 'resized'
   }
 
   /** Every file on it, with its size. */
   files(): { name: string; bytes: number }[] {
-    // The holder's own view: from outside the folder is empty.
-    const root = this.#mount
-      ? join(`/proc/${this.#mount.holder.pid}/root`, this.folder)
-      : this.folder
+    const root = this.outside
     return readdirSync(root, { recursive: true, encoding: 'utf8' })
       .map((name) => ({ name, stats: statSync(join(root, name)) }))
       .filter(({ stats }) => stats.isFile())

@@ -1,0 +1,84 @@
+import { Agent, type ClientRequest, type IncomingHttpHeaders, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+
+export type Reply = {
+  /** Null: the connection broke or the answer took too long, and the outcome is unknown. */
+  status: number | null
+  headers: IncomingHttpHeaders
+  // oxlint-disable-next-line typescript/no-explicit-any -- each activity reads the fields it expects
+  json: any
+  text: string
+  durationMs: number
+}
+
+export type SendOptions = { key?: string; body?: object; headers?: Record<string, string> }
+
+/** Longer than any fault holds the service up, so that a timeout means a lost answer. */
+const REPLY_MS_MAX = 20_000
+const BROKEN = { status: null, headers: {}, json: null, text: '' }
+
+/** Keep-alive connections to the service, which a fault can cut all at once. */
+export class HttpClient implements Disposable {
+  readonly #agent = new Agent({ keepAlive: true })
+  readonly #running = new Set<ClientRequest>()
+  readonly #url: () => string
+
+  /** The address is read before each request: a service that restarts listens elsewhere. */
+  constructor(url: () => string) {
+    this.#url = url
+  }
+
+  async send(method: string, path: string, options: SendOptions = {}): Promise<Reply> {
+    const startedAtMs = performance.now()
+    const reply = await this.#exchange(method, path, options)
+    return { ...reply, durationMs: performance.now() - startedAtMs }
+  }
+
+  #exchange(
+    method: string,
+    path: string,
+    { key, body, headers }: SendOptions,
+  ): Promise<Omit<Reply, 'durationMs'>> {
+    const payload = body && JSON.stringify(body)
+    return new Promise((resolve) => {
+      const outgoing = request(`${this.#url()}${path}`, {
+        method,
+        agent: this.#agent,
+        signal: AbortSignal.timeout(REPLY_MS_MAX),
+        headers: {
+          ...(key !== undefined && { authorization: `Bearer ${key}` }),
+          ...(payload !== undefined && {
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(payload),
+          }),
+          ...headers,
+        },
+      })
+      this.#running.add(outgoing)
+      outgoing.once('close', () => this.#running.delete(outgoing))
+      outgoing.on('error', () => resolve(BROKEN))
+      outgoing.on('response', (response) => {
+        text(response).then(
+          (answer) => {
+            const isJson = response.headers['content-type']?.startsWith('application/json') === true
+            const json = isJson ? JSON.parse(answer) : null
+            const { headers } = response
+            resolve({ status: response.statusCode ?? null, headers, json, text: answer })
+          },
+          () => resolve(BROKEN),
+        )
+      })
+      outgoing.end(payload)
+    })
+  }
+
+  /** Cuts every connection, with whatever is on its way. */
+  cutAll(): void {
+    for (const outgoing of this.#running) outgoing.destroy()
+    this.#agent.destroy()
+  }
+
+  [Symbol.dispose](): void {
+    this.cutAll()
+  }
+}

@@ -1,0 +1,42 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { isMainThread } from 'node:worker_threads'
+
+/**
+ * Loaded into the service by `--import`. On SIGUSR2 it steps the service's clock to the offset in
+ * the control file, collects garbage, and writes what the process holds beside that file. The
+ * monotonic clock stays as it is, as when an operator sets the time.
+ */
+const controlFile = process.env.SOAK_CONTROL_FILE
+const machineNow = Date.now
+let offsetMs = 0
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+if (controlFile !== undefined) {
+  Date.now = () => machineNow() + offsetMs
+  globalThis.Date = new Proxy(Date, {
+    construct: (target, args, newTarget) =>
+      Reflect.construct(target, args.length === 0 ? [Date.now()] : args, newTarget),
+  })
+  readControl(controlFile)
+  if (isMainThread) process.on('SIGUSR2', () => answerProbe(controlFile))
+}
+
+function readControl(file: string): number {
+  const control: { nonce: number; offsetMs: number } = JSON.parse(readFileSync(file, 'utf8'))
+  offsetMs = control.offsetMs
+  return control.nonce
+}
+
+function answerProbe(file: string): void {
+  const nonce = readControl(file)
+  collectGarbage()
+  const { rss, heapUsed, external } = process.memoryUsage()
+  const resources: Record<string, number> = {}
+  for (const name of process.getActiveResourcesInfo()) resources[name] = (resources[name] ?? 0) + 1
+  // Renamed when it is complete: the reader never sees half of it.
+  writeFileSync(`${file}.new`, JSON.stringify({ nonce, rss, heapUsed, external, resources }))
+  renameSync(`${file}.new`, `${file}.answer`)
+}

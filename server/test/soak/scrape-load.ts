@@ -1,0 +1,17 @@
+import { judge, pause, type SoakContext } from './soak-context.ts'
+
+const EVERY_MS = 2_000
+
+/** What monitoring asks for: health, readiness and metrics. */
+export async function scrape(soak: SoakContext): Promise<void> {
+  while (!soak.stopping.aborted) {
+    judge(soak, 'health', await soak.http.send('GET', '/health'), [200])
+    judge(soak, 'ready', await soak.http.send('GET', '/ready'), [200, 503])
+    const metrics = await fetch(`${soak.service.metricsUrl}/metrics`).catch(() => null)
+    await metrics?.text().catch(() => '')
+    soak.tally.count('metrics', metrics ? String(metrics.status) : 'broken')
+    const isScraped = metrics === null || metrics.status === 200
+    soak.verdicts.check('answers', isScraped, () => `metrics: ${metrics?.status}`)
+    await pause(soak, EVERY_MS)
+  }
+}

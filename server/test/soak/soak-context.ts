@@ -1,0 +1,54 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { EventBook } from './event-book.ts'
+import type { HttpClient, Reply } from './http-client.ts'
+import type { Recovery } from './recovery.ts'
+import type { SeededRandom } from './seeded-random.ts'
+import type { SoakReceivers } from './soak-receivers.ts'
+import type { SoakService } from './soak-service.ts'
+import type { Tally } from './tally.ts'
+import type { Verdicts } from './verdicts.ts'
+import type { World } from './world.ts'
+
+/** What every activity, fault and check of the soak works with. */
+export type SoakContext = {
+  service: SoakService
+  world: World
+  http: HttpClient
+  book: EventBook
+  receivers: SoakReceivers
+  recovery: Recovery
+  tally: Tally
+  verdicts: Verdicts
+  random: SeededRandom
+  /** Aborted when the load shall end. */
+  stopping: AbortSignal
+  /** True for the checks after the load. */
+  isFinal: boolean
+}
+
+/** Counts an answer, and fails the soak when it is not one of those that the call may get. */
+export function judge(
+  { recovery, tally, verdicts }: Pick<SoakContext, 'recovery' | 'tally' | 'verdicts'>,
+  activity: string,
+  reply: Reply,
+  allowed: readonly number[],
+): void {
+  const { status } = reply
+  const code = status !== null && status >= 400 ? ` ${String(reply.json?.code)}` : ''
+  const outcome = status === null ? 'broken' : `${status}${code}`
+  tally.count(activity, outcome)
+  tally.time(activity, reply.durationMs)
+  const isRefused = status === null || status === 503
+  if (isRefused && !recovery.isFaultActive) tally.count('outside faults', `${activity} ${outcome}`)
+  if (status === null) return
+  verdicts.check(
+    'answers',
+    allowed.includes(status),
+    () => `${activity} was answered ${status}: ${reply.text.slice(0, 300)}`,
+  )
+}
+
+/** Waits, but not longer than the load runs. */
+export async function pause({ stopping }: Pick<SoakContext, 'stopping'>, ms: number) {
+  await delay(ms, undefined, { signal: stopping }).catch(() => {})
+}

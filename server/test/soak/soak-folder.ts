@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { freemem } from 'node:os'
+import { join } from 'node:path'
+import { EngineFolder, IS_ROOT, isRunning, processTree } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { SmallDisk } from '../harness/small-disk.ts'
+
+/** PostgreSQL keeps up to 2 GB of write-ahead log, and the events of half an hour come on top. */
+const DISK_BYTES_MAX = 6 * 2 ** 30
+
+/**
+ * The data folder of the service. Where the machine allows it, the folder is on a file system of its
+ * own in memory, so that it can be filled. PostgreSQL refuses to run as root, also in a user
+ * namespace, so only the real root can have such a disk.
+ */
+export class SoakFolder implements AsyncDisposable {
+  readonly #disk: SmallDisk | null
+  readonly #plain: EngineFolder | null
+  readonly #diskBytes: number
+
+  private constructor(disk: SmallDisk | null, diskBytes: number) {
+    this.#disk = disk
+    this.#diskBytes = diskBytes
+    this.#plain = disk ? null : new EngineFolder()
+  }
+
+  static async create(): Promise<SoakFolder> {
+    if (!IS_ROOT) return new SoakFolder(null, 0)
+    const diskBytes = Math.min(DISK_BYTES_MAX, Math.floor(freemem() / 2))
+    const disk = await SmallDisk.make(diskBytes)
+    if (disk.code === 'ENOSPC') return new SoakFolder(disk, diskBytes)
+    await disk[Symbol.asyncDispose]()
+    return new SoakFolder(null, 0)
+  }
+
+  get canFill(): boolean {
+    return this.#disk !== null
+  }
+
+  /** As the service sees it. */
+  get dataDir(): string {
+    return this.#plain?.dataDir ?? join(this.#disk?.folder ?? '', 'data')
+  }
+
+  /** What the service and its commands are started with. */
+  get within(): string[] {
+    return this.#disk?.within ?? []
+  }
+
+  /** A file of the data folder as this process reaches it. */
+  path(...names: string[]): string {
+    return this.#plain?.path(...names) ?? join(this.#disk?.outside ?? '', 'data', ...names)
+  }
+
+  postmasterPid(): number {
+    const file = readFileSync(this.path('engine/cluster/postmaster.pid'), 'utf8')
+    return Number(file.split('\n')[0])
+  }
+
+  hasPostmaster(): boolean {
+    return existsSync(this.path('engine/cluster/postmaster.pid'))
+  }
+
+  /** PostgreSQL's processes; none while it is down. */
+  postgresPids(): number[] {
+    return this.hasPostmaster() ? processTree(this.postmasterPid()) : []
+  }
+
+  async fill(): Promise<void> {
+    await this.#disk?.fill()
+  }
+
+  async makeRoom(): Promise<void> {
+    await this.#disk?.growTo(this.#diskBytes)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const pids = this.postgresPids()
+    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    await eventually(() => assert.deepEqual(pids.filter(isRunning), []))
+    await this.#plain?.[Symbol.asyncDispose]()
+    await this.#disk?.[Symbol.asyncDispose]()
+  }
+}

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { pathToFileURL } from 'node:url'
+import { Client } from 'pg'
+import { ENGINE_PORT } from '../../src/platform/engine-settings.ts'
+import { ANNALS, type Outcome, runAnnals } from '../harness/annals-process.ts'
+import { eventually } from '../harness/eventually.ts'
+import { ServiceLog } from './service-log.ts'
+import { SoakFolder } from './soak-folder.ts'
+
+const PROBE = pathToFileURL(join(import.meta.dirname, 'probe.ts')).href
+const START_MS_MAX = 60_000
+const PROBE_MS_MAX = 5_000
+
+/** What the process holds right after a garbage collection. */
+export type ProbeAnswer = {
+  nonce: number
+  rss: number
+  heapUsed: number
+  external: number
+  /** Whatever keeps the event loop alive, by kind. */
+  resources: Record<string, number>
+}
+
+/** `bin/annals serve` with the embedded engine on a folder of its own. */
+export class SoakService implements AsyncDisposable {
+  readonly folder: SoakFolder
+  readonly log = new ServiceLog()
+  readonly #controlFolder = mkdtempSync(join(tmpdir(), 'annals-soak-'))
+  readonly #controlFile = join(this.#controlFolder, 'control')
+  readonly #env: Record<string, string>
+  #child: ChildProcess | null = null
+  #url = ''
+  #metricsUrl = ''
+  #nonce = 0
+  #offsetMs = 0
+  /** False from a signal that ends it until it has started again. */
+  #isUp = false
+
+  private constructor(folder: SoakFolder) {
+    this.folder = folder
+    this.#env = {
+      ANNALS_DATA_DIR: folder.dataDir,
+      ANNALS_PORT: '0',
+      ANNALS_METRICS_PORT: '0',
+      ANNALS_RATE_LIMITS: 'off',
+      ANNALS_WEBHOOK_DESTINATIONS: 'any',
+      ANNALS_LOG_LEVEL: 'info',
+    }
+    this.#writeControl()
+  }
+
+  static async start(): Promise<SoakService> {
+    await using stack = new AsyncDisposableStack()
+    const folder = stack.use(await SoakFolder.create())
+    const service = stack.use(new SoakService(folder))
+    await service.start()
+    stack.move()
+    return service
+  }
+
+  get url(): string {
+    return this.#url
+  }
+
+  get metricsUrl(): string {
+    return this.#metricsUrl
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  get isUp(): boolean {
+    return this.#isUp
+  }
+
+  async start(): Promise<void> {
+    const child = this.spawnCommand(['serve'], {
+      NODE_OPTIONS: `--import=${PROBE}`,
+      SOAK_CONTROL_FILE: this.#controlFile,
+    })
+    this.#child = child
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error('the service did not start')), START_MS_MAX)
+      child.once('exit', (code) => reject(new Error(`the service ended with ${code} at its start`)))
+      this.log.follow(child, (line) => {
+        if (!this.#readStart(line)) return
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+    this.#isUp = true
+  }
+
+  /** `kill -9`; resolves when the process is gone. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL')
+  }
+
+  /** SIGTERM; resolves with the exit code and how long it took. */
+  async terminate(): Promise<{ code: number | null; durationMs: number }> {
+    const startedAtMs = performance.now()
+    const code = await this.#end('SIGTERM')
+    return { code, durationMs: performance.now() - startedAtMs }
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child?.kill(name)
+  }
+
+  /** Sets the service's clock this far from the machine's. */
+  async stepClock(offsetMs: number): Promise<void> {
+    this.#offsetMs = offsetMs
+    await this.probe()
+  }
+
+  /** Null when the process does not answer: it is stopped, or was killed meanwhile. */
+  async probe(): Promise<ProbeAnswer | null> {
+    this.#nonce += 1
+    const nonce = this.#nonce
+    this.#writeControl()
+    // Before it listens to the signal, the signal would end it.
+    if (!this.#isUp) return null
+    this.signal('SIGUSR2')
+    const read = (): ProbeAnswer => {
+      const answer: ProbeAnswer = JSON.parse(readFileSync(`${this.#controlFile}.answer`, 'utf8'))
+      assert.equal(answer.nonce, nonce)
+      return answer
+    }
+    return await eventually(read, { timeoutMs: PROBE_MS_MAX }).catch(() => null)
+  }
+
+  /** How many file descriptors the process has open. */
+  descriptorCount(): number {
+    return readdirSync(`/proc/${this.pid}/fd`).length
+  }
+
+  /** A command on the same folder, as an operator would run it beside the service. */
+  async run(...args: string[]): Promise<Outcome> {
+    return await runAnnals(args, this.#env, this.folder.within)
+  }
+
+  /** The same, for a caller that wants to kill it or to read what it prints. */
+  spawnCommand(
+    args: readonly string[],
+    env: Record<string, string> = {},
+  ): ChildProcessByStdio<null, Readable, Readable> {
+    const [program = ANNALS, ...others] = [...this.folder.within, ANNALS, ...args]
+    return spawn(program, others, {
+      cwd: '/',
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: process.env.PATH, ...this.#env, ...env },
+    })
+  }
+
+  /** A statement as the owner of the database, beside the service. */
+  async query<Row extends object>(statement: string, values: unknown[] = []): Promise<Row[]> {
+    const client = new Client({
+      host: this.folder.path('engine/run'),
+      port: ENGINE_PORT,
+      user: 'annals',
+      password: readFileSync(this.folder.path('engine.password'), 'utf8').trim(),
+      database: 'annals',
+      application_name: 'soak',
+      connectionTimeoutMillis: 10_000,
+    })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      return (await client.query<Row>(statement, values)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  #readStart(line: string): boolean {
+    const isStart = line.includes('"event":"service.started"')
+    if (isStart) {
+      const { url, metricsUrl }: { url: string; metricsUrl: string } = JSON.parse(line)
+      this.#url = url
+      this.#metricsUrl = metricsUrl
+    }
+    return isStart
+  }
+
+  async #end(name: NodeJS.Signals): Promise<number | null> {
+    this.#isUp = false
+    const child = this.#child
+    if (!child || child.exitCode !== null || child.signalCode !== null) return null
+    const exited = once(child, 'exit')
+    child.kill(name)
+    const [code]: unknown[] = await exited
+    return typeof code === 'number' ? code : null
+  }
+
+  #writeControl(): void {
+    writeFileSync(
+      this.#controlFile,
+      JSON.stringify({ nonce: this.#nonce, offsetMs: this.#offsetMs }),
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill()
+    await this.folder[Symbol.asyncDispose]()
+    rmSync(this.#controlFolder, { recursive: true, force: true })
+  }
+}
