@@ -5,6 +5,7 @@ import { openDataFolder } from './engine-files.ts'
 import { findNativeFolder } from './engine-package.ts'
 import type { EngineConnection, Presence } from './engine-presence.ts'
 import type { EngineSettings } from './engine-settings.ts'
+import type { EngineUser } from './engine-user.ts'
 
 export { EngineError } from './engine-error.ts'
 
@@ -26,6 +27,15 @@ export interface EngineLogger {
 
 const SILENT: EngineLogger = { info: () => {}, warn: () => {} }
 
+/** Under root, the start also says as which user PostgreSQL runs instead. */
+const READY = {
+  caller: 'the embedded engine is ready',
+  'folder owner': 'the embedded engine is ready and runs as the owner of the data folder',
+  own: 'the embedded engine is ready and runs as a user of its own',
+  nobody:
+    'the embedded engine is ready and runs as nobody: other programs that run as nobody can read and change the database',
+} as const satisfies Record<EngineUser['kind'], string>
+
 const RETRY_MS_MIN = 50
 const RETRY_MS_MAX = 5_000
 
@@ -41,7 +51,10 @@ export async function startEngine(options: EngineOptions): Promise<EmbeddedPostg
   const attached = await attachToEngine(engine, { exclusive, mayCreate: true })
   const durationMs = Math.round(performance.now() - startedAtMs)
   const event = attached.wasRunning ? 'engine.adopted' : 'engine.started'
-  logger.info({ event, dataDir: engine.files.dataDir, durationMs }, 'the embedded engine is ready')
+  const { uid, kind } = attached.user
+  const fields = { event, dataDir: engine.files.dataDir, durationMs, uid, user: kind }
+  if (kind === 'nobody') logger.warn(fields, READY.nobody)
+  else logger.info(fields, READY[kind])
   return new EmbeddedPostgres(engine, attached, { exclusive, logger })
 }
 

@@ -9,7 +9,6 @@ import {
   type EngineFiles,
   giveToDataOwner,
   hasCluster,
-  type Owner,
   prepareFolders,
   readOrCreatePassword,
 } from './engine-files.ts'
@@ -18,7 +17,7 @@ import { findPostmaster, stopPostmaster } from './engine-process.ts'
 import { chooseRunner } from './engine-runner.ts'
 import { ENGINE_PORT, engineSettings, type EngineSettings } from './engine-settings.ts'
 import { openSocketFolder, removeSocketLink } from './engine-socket.ts'
-import { chooseOwner } from './engine-user.ts'
+import { chooseUser, type EngineUser } from './engine-user.ts'
 import { acquireFileLock } from './file-lock.ts'
 
 /** One data folder and the programs that serve it. */
@@ -32,6 +31,7 @@ export interface Attachment {
   readonly presence: Presence
   readonly connection: EngineConnection
   readonly wasRunning: boolean
+  readonly user: EngineUser
 }
 
 export const ENGINE_DATABASE = 'annals'
@@ -48,15 +48,16 @@ export async function attachToEngine(
   { exclusive, mayCreate }: { exclusive: boolean; mayCreate: boolean },
 ): Promise<Attachment> {
   // Before anything is written, the lock file included: another version's folder stays as it is.
-  const owner = await chooseOwner(engine.files)
+  const user = await chooseUser(engine.files)
   hasCluster(engine.files)
   return withEngineLock(engine.files, async () => {
-    const { connection, presence, wasRunning } = await ensureRunning(engine, owner, mayCreate)
+    const attached = await ensureRunning(engine, user, mayCreate)
+    const { connection, presence } = attached
     try {
       const isFree = await presence.announce({ exclusive })
       if (!isFree) throw secondServiceError(engine.files, await presence.findServicePid())
       await presence.ensureDatabase(ENGINE_DATABASE)
-      return { connection, presence, wasRunning }
+      return { ...attached, user }
     } catch (cause) {
       await leaveLocked(engine, connection, presence).catch(() => {})
       throw explainSessionError(engine.files, cause)
@@ -75,14 +76,14 @@ export async function leaveEngine(
 
 async function ensureRunning(
   { files, native, settings }: Engine,
-  owner: Owner,
+  user: EngineUser,
   mayCreate: boolean,
-): Promise<Attachment> {
+): Promise<Omit<Attachment, 'user'>> {
   const exists = hasCluster(files)
   if (!exists && !mayCreate) {
     throw new EngineError(`The database in ${files.engine} is gone; nothing was made in its place.`)
   }
-  prepareFolders(files, owner)
+  prepareFolders(files, user)
   const connection = {
     host: openSocketFolder(files),
     port: ENGINE_PORT,
@@ -94,9 +95,9 @@ async function ensureRunning(
     const presence = await waitForAnswer(files, connection, () => findPostmaster(files) !== null)
     if (presence !== null) return { connection, presence, wasRunning: true }
   }
-  const runner = await chooseRunner(files, native, owner)
+  const runner = await chooseRunner(files, native, user)
   if (!exists) {
-    await createCluster(files, { runner, owner, password: connection.password })
+    await createCluster(files, { runner, user, password: connection.password })
   }
   const allSettings = engineSettings(memoryBytes(), settings)
   const presence = await bootPostmaster(files, connection, { runner, settings: allSettings })

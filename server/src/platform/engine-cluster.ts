@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { diskFullError, EngineError, explainFileError } from './engine-error.ts'
 import { type EngineFiles, type Owner, syncFolder, writePrivately } from './engine-files.ts'
 import type { EngineRunner } from './engine-runner.ts'
+import type { EngineUser } from './engine-user.ts'
 
 export const ENGINE_ROLE = 'annals'
 
@@ -17,30 +18,64 @@ const UNFINISHED = 'cluster.new-'
  * Makes the cluster, all of it or nothing: it grows under a name of its own and is renamed once
  * initdb has synced it, so a crash or a full disk leaves nothing that a later start could take for
  * a cluster. The name is fresh each time because an initdb whose parent was killed may still write
- * to the old one. The caller holds the engine's file lock.
+ * to the old one. A user without a name cannot run initdb: then the creator does, and the cluster
+ * changes hands before it is renamed. The caller holds the engine's file lock.
  */
 export async function createCluster(
   files: EngineFiles,
-  { runner, owner, password }: { runner: EngineRunner; owner: Owner; password: string },
+  { runner, user, password }: { runner: EngineRunner; user: EngineUser; password: string },
 ): Promise<void> {
   const name = `${UNFINISHED}${randomBytes(6).toString('hex')}`
-  const passwordFile = join(files.engine, `${name}.password`)
+  const folder = join(files.engine, name)
+  const passwordFile = `${folder}.password`
+  const isRoot = process.getuid?.() === 0
   try {
     removeUnfinished(files)
+    fs.mkdirSync(folder, { mode: 0o700 })
     writePrivately(passwordFile, `${password}\n`)
-    if (process.getuid?.() === 0) fs.lchownSync(passwordFile, owner.uid, owner.gid)
-    await runInitdb(files, runner, name)
-    fs.renameSync(join(files.engine, name), files.cluster)
+    if (isRoot) [folder, passwordFile].forEach((path) => giveTo(user.creator, path))
+    // The creator passes through the engine's folder to its own, and sees nothing else.
+    if (user.creator.uid !== user.uid) fs.chmodSync(files.engine, 0o711)
+    await runInitdb(files, runner, { name, creator: user.creator })
+    fs.chmodSync(files.engine, 0o700)
+    if (isRoot) takeOver(folder, user)
+    fs.renameSync(folder, files.cluster)
     syncFolder(files.engine)
   } catch (cause) {
     throw explainFileError(files.engine, cause)
   } finally {
     removeUnfinished(files)
+    fs.chmodSync(files.engine, 0o700)
   }
 }
 
-async function runInitdb(files: EngineFiles, runner: EngineRunner, name: string): Promise<void> {
-  const { file, args, options } = runner.command(join(runner.native, 'bin', 'initdb'), [
+function giveTo({ uid, gid }: Owner, path: string): void {
+  fs.lchownSync(path, uid, gid)
+}
+
+/**
+ * Each folder is closed to the creator before anything in it changes hands, so that no other process
+ * of that user can put a link to a file of root's in the place of one of ours.
+ */
+function takeOver(folder: string, owner: Owner): void {
+  giveTo(owner, folder)
+  fs.chmodSync(folder, 0o700)
+  for (const name of fs.readdirSync(folder)) {
+    const path = join(folder, name)
+    const found = fs.lstatSync(path)
+    if (found.isDirectory()) takeOver(path, owner)
+    else if (found.isFile() && found.nlink === 1) giveTo(owner, path)
+    else throw new EngineError(`${path} is not a file of PostgreSQL; nothing was created.`)
+  }
+}
+
+async function runInitdb(
+  files: EngineFiles,
+  runner: EngineRunner,
+  { name, creator }: { name: string; creator: Owner },
+): Promise<void> {
+  const program = join(runner.native, 'bin', 'initdb')
+  const wanted = [
     `--pgdata=${join(runner.engine, name)}`,
     `--username=${ENGINE_ROLE}`,
     `--pwfile=${join(runner.engine, `${name}.password`)}`,
@@ -53,7 +88,8 @@ async function runInitdb(files: EngineFiles, runner: EngineRunner, name: string)
     '--locale=C',
     '--data-checksums',
     '--no-instructions',
-  ])
+  ]
+  const { file, args, options } = runner.command(program, wanted, creator)
   try {
     await promisify(execFile)(file, args, { ...options, timeout: INITDB_MS_MAX })
   } catch (cause) {

@@ -12,7 +12,8 @@ const run = promisify(execFile)
 export interface EngineRunner {
   readonly native: string
   readonly engine: string
-  readonly command: (program: string, args: readonly string[]) => EngineCommand
+  /** Runs as the engine's user unless another one is given. */
+  readonly command: (program: string, args: readonly string[], as?: Owner) => EngineCommand
 }
 
 export interface EngineCommand {
@@ -59,9 +60,16 @@ export async function chooseRunner(
 }
 
 function droppingRunner(files: EngineFiles, native: string, owner: Owner): EngineRunner {
-  // Node wants a signed number, and macOS has nobody at 4294967294, that is -2.
-  const options = { ...OPTIONS, uid: owner.uid | 0, gid: owner.gid | 0 }
-  return { native, engine: files.engine, command: (file, args) => ({ file, args, options }) }
+  return {
+    native,
+    engine: files.engine,
+    command: (file, args, { uid, gid } = owner) => ({
+      file,
+      args,
+      // Node wants a signed number, and macOS has nobody at 4294967294, that is -2.
+      options: { ...OPTIONS, uid: uid | 0, gid: gid | 0 },
+    }),
+  }
 }
 
 function enclosingRunner(
@@ -71,8 +79,8 @@ function enclosingRunner(
   return {
     native: join(place, 'native'),
     engine: join(place, 'engine'),
-    command: (program, args) => ({
-      ...encloseCommand(place, folders, [program, ...args]),
+    command: (program, args, owner = folders.owner) => ({
+      ...encloseCommand(place, { ...folders, owner }, [program, ...args]),
       options: OPTIONS,
     }),
   }

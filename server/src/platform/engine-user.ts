@@ -2,32 +2,113 @@ import { execFile } from 'node:child_process'
 import * as fs from 'node:fs'
 import { promisify } from 'node:util'
 
-import { EngineError } from './engine-error.ts'
-import type { EngineFiles, Owner } from './engine-files.ts'
+import { EngineError, errorCode } from './engine-error.ts'
+import { dataFolderHash, type EngineFiles, type Owner } from './engine-files.ts'
+
+/** The user that owns and runs the engine. */
+export interface EngineUser extends Owner {
+  readonly kind: 'caller' | 'folder owner' | 'own' | 'nobody'
+  /** Who runs initdb, which refuses a user without a name. */
+  readonly creator: Owner
+}
+
+/**
+ * Ids that no distribution, no systemd feature and no range for containers assigns, and that exist in
+ * a container of 65,536 ids (systemd's list of user ids calls them unused).
+ */
+const OWN_ID_MIN = 60_706
+const OWN_IDS = 478
+const OWN_TRIES_MAX = 10
+/** A directory service that is down must not keep the start waiting. */
+const LOOKUP_MS_MAX = 5_000
 
 const run = promisify(execFile)
 
 /**
- * Who shall own and run the engine. PostgreSQL refuses root; under root it is whoever owns the
- * engine's folder already, else the owner of the data folder, else `nobody`.
+ * Who shall own and run the engine. PostgreSQL refuses root; under root it is the user who owns the
+ * database already, else the owner of the data folder, else a user of its own: an id that is used for
+ * nothing else and needs no entry in the system's list of users. `nobody` is the last resort, because
+ * other daemons that run as `nobody` could read and change the database.
  */
-export async function chooseOwner(files: EngineFiles): Promise<Owner> {
+export async function chooseUser(files: EngineFiles): Promise<EngineUser> {
   const ownUid = process.getuid?.() ?? 0
+  if (ownUid !== 0) return chooseCaller(files, { uid: ownUid, gid: process.getgid?.() ?? 0 })
+  const nobody = await findNobody(files)
+  const cluster = fs.lstatSync(files.cluster, { throwIfNoEntry: false })
+  const folder = fs.statSync(files.dataDir)
+  const holder = [cluster, folder].find((found) => found && found.uid !== 0)
+  if (holder) {
+    // A folder can be a user's own and yet of root's group, which the engine has no use for.
+    const owner = { uid: holder.uid, gid: holder.gid === 0 ? nobody.gid : holder.gid }
+    const creator = (await hasName('passwd', owner.uid)) ? owner : nobody
+    return { ...owner, creator, kind: kindOf(owner, { folder, nobody }) }
+  }
+  const own = await findOwnUser(files)
+  if (own) return { ...own, creator: nobody, kind: 'own' }
+  return { ...nobody, creator: nobody, kind: 'nobody' }
+}
+
+function chooseCaller(files: EngineFiles, caller: Owner): EngineUser {
   const engine = fs.lstatSync(files.engine, { throwIfNoEntry: false })
-  if (ownUid !== 0) {
-    if (engine === undefined || engine.uid === ownUid) {
-      return { uid: ownUid, gid: process.getgid?.() ?? 0 }
-    }
+  if (engine && engine.uid !== caller.uid) {
     throw new EngineError(
       `${files.engine} belongs to another user (uid ${engine.uid}); run annals as that user, or ` +
         'set ANNALS_DATA_DIR to another folder.',
     )
   }
-  const owner = [engine, fs.statSync(files.dataDir)].find((found) => found && found.uid !== 0)
-  // A folder can be a user's own and yet of root's group, which the engine has no use for.
-  if (owner && owner.gid !== 0) return { uid: owner.uid, gid: owner.gid }
-  const nobody = await findNobody(files)
-  return { uid: owner?.uid ?? nobody.uid, gid: nobody.gid }
+  return { ...caller, creator: caller, kind: 'caller' }
+}
+
+function kindOf(
+  { uid }: Owner,
+  { folder, nobody }: { folder: Owner; nobody: Owner },
+): EngineUser['kind'] {
+  if (uid === nobody.uid) return 'nobody'
+  return uid === folder.uid ? 'folder owner' : 'own'
+}
+
+/** The same for a data folder at each start, so that concurrent starts agree; null: there is none. */
+async function findOwnUser(files: EngineFiles): Promise<Owner | null> {
+  if (process.platform !== 'linux') return null
+  const first = Number.parseInt(dataFolderHash(files).slice(0, 8), 16)
+  const maps = ['/proc/self/uid_map', '/proc/self/gid_map'].map(readIdMap)
+  for (let tries = 0; tries < OWN_TRIES_MAX; tries += 1) {
+    const id = OWN_ID_MIN + ((first + tries) % OWN_IDS)
+    if (!maps.every((map) => hasId(map, id))) return null
+    if ((await hasName('passwd', id)) || (await hasName('group', id))) continue
+    return { uid: id, gid: id }
+  }
+  return null
+}
+
+function readIdMap(path: string): string {
+  try {
+    return fs.readFileSync(path, 'utf8')
+  } catch {
+    // A kernel without user namespaces has all ids.
+    return '0 0 4294967295'
+  }
+}
+
+/** Whether the user namespace knows the id. Each line is: first id inside, first outside, count. */
+export function hasId(map: string, id: number): boolean {
+  return map.split('\n').some((line) => {
+    const [first = Number.NaN, , count = Number.NaN] = line.trim().split(/\s+/).map(Number)
+    return id >= first && id < first + count
+  })
+}
+
+/** Whether a user or a group of the system has the id, be it in a directory service. */
+async function hasName(list: 'passwd' | 'group', id: number): Promise<boolean> {
+  try {
+    await run('getent', [list, String(id)], { timeout: LOOKUP_MS_MAX })
+    return true
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') return false
+    // Without getent there is no directory service either.
+    const lines = fs.readFileSync(`/etc/${list}`, 'utf8').split('\n')
+    return lines.some((line) => line.split(':')[2] === String(id))
+  }
 }
 
 async function findNobody(files: EngineFiles): Promise<Owner> {

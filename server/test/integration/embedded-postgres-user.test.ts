@@ -10,8 +10,29 @@ import { EngineFolder, EngineHolder, HOLDER, IS_ROOT, parseRefusal } from '../ha
 import { query, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 
-const service = (dataDir: string) =>
-  startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE })
+const service = (dataDir: string, logger = new EngineLog()) =>
+  startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE, logger })
+
+/** What the start said. */
+class EngineLog {
+  text = ''
+
+  info({ uid }: Record<string, unknown>, message: string): void {
+    this.text += `info: uid ${String(uid)}: ${message}\n`
+  }
+
+  warn({ uid }: Record<string, unknown>, message: string): void {
+    this.text += `warn: uid ${String(uid)}: ${message}\n`
+  }
+}
+
+/** An id of no other user: neither root nor anything that the system has a name for. */
+function assertOwnUser(id: number): void {
+  assert.notEqual(id, 0)
+  assert.notEqual(id, NOBODY.uid)
+  const lists = ['/etc/passwd', '/etc/group'].map((path) => fs.readFileSync(path, 'utf8'))
+  assert(lists.every((list) => !list.includes(`:${id}:`)))
+}
 
 const NOBODY = {
   uid: Number(execFileSync('id', ['-u', 'nobody'])),
@@ -27,19 +48,63 @@ const needsOpenCheckout = canNobodyRead()
   : 'needs root, and a checkout that nobody can read'
 
 test(
-  'under root the engine runs as nobody, who owns only its own folder',
+  'under root the engine runs as a user of its own, which owns only its own folder',
   {
     skip: needsRoot,
   },
   async () => {
     await using folder = new EngineFolder()
-    await using engine = await service(folder.dataDir)
+    const log = new EngineLog()
+    await using engine = await service(folder.dataDir, log)
     assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
-    assert.equal(fs.statSync(`/proc/${folder.postmasterPid()}`).uid, NOBODY.uid)
-    assert.equal(fs.statSync(folder.path('engine')).uid, NOBODY.uid)
+    const { uid, gid } = fs.statSync(`/proc/${folder.postmasterPid()}`)
+    assertOwnUser(uid)
+    assertOwnUser(gid)
+    assert.match(log.text, new RegExp(`^info: uid ${uid}: .* runs as a user of its own$`, 'm'))
+    const entries = fs.readdirSync(folder.path('engine'), { recursive: true, encoding: 'utf8' })
+    assert(entries.includes('cluster/PG_VERSION'))
+    for (const entry of ['', ...entries]) {
+      assert.equal(fs.lstatSync(folder.path('engine', entry)).uid, uid, entry)
+    }
+    assert.equal(fs.statSync(folder.path('engine')).mode & 0o777, 0o700)
     for (const name of ['', 'engine.password', 'engine.lock', 'engine.log']) {
       assert.equal(fs.statSync(folder.path(name)).uid, 0, name)
     }
+  },
+)
+
+test(
+  'under root a database that belongs to nobody still starts as nobody, and the start warns',
+  {
+    skip: needsRoot,
+  },
+  async () => {
+    await using folder = new EngineFolder()
+    await (await service(folder.dataDir))[Symbol.asyncDispose]()
+    execFileSync('chown', ['-R', `${NOBODY.uid}:${NOBODY.gid}`, folder.path('engine')])
+    const log = new EngineLog()
+    await using engine = await service(folder.dataDir, log)
+    assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+    assert.equal(fs.statSync(`/proc/${folder.postmasterPid()}`).uid, NOBODY.uid)
+    assert.match(
+      log.text,
+      /^warn: uid \d+: .* runs as nobody: other programs .* can read and change/m,
+    )
+  },
+)
+
+test(
+  'under root the engine runs as the owner of the data folder, even one without a name',
+  {
+    skip: needsRoot,
+  },
+  async () => {
+    await using folder = new EngineFolder()
+    folder.giveTo(61_000, 61_001)
+    await using engine = await service(folder.dataDir)
+    assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+    const { uid, gid } = fs.statSync(`/proc/${folder.postmasterPid()}`)
+    assert.deepEqual([uid, gid], [61_000, 61_001])
   },
 )
 
@@ -56,7 +121,7 @@ test(
     }
     const engine = await service(folder.dataDir)
     const pid = folder.postmasterPid()
-    assert.equal(fs.statSync(`/proc/${pid}`).uid, NOBODY.uid)
+    assertOwnUser(fs.statSync(`/proc/${pid}`).uid)
     const namespace = fs.readlinkSync(`/proc/${pid}/ns/mnt`)
     assert.notEqual(namespace, fs.readlinkSync('/proc/self/ns/mnt'))
     await query(engine.connection, 'create table kept as select 1 as one')
@@ -145,6 +210,7 @@ test('a copy of the data folder made by root is usable', { skip: needsRoot }, as
   await (await service(folder.dataDir))[Symbol.asyncDispose]()
   execFileSync('chown', ['-R', '0:0', folder.dataDir])
   await using engine = await service(folder.dataDir)
+  assertOwnUser(fs.statSync(`/proc/${folder.postmasterPid()}`).uid)
   assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
 })
 
