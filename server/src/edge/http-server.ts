@@ -31,8 +31,6 @@ export function createHttpServer(serve: RequestListener, patience: Patience = PA
     } satisfies ServerOptions<typeof OrdinaryRequest>,
     gate.admit,
   )
-  // Node drops what is beyond 2,000 headers, and a second Host with it. Their size is limited anyway.
-  server.maxHeadersCount = 0
   server.on('checkExpectation', gate.admit)
   server.on('clientError', gate.refuseUnreadable)
   return server

@@ -97,7 +97,7 @@ const UNREADABLE: Record<string, { sent: string; expected: { status: number; cod
   },
   'a second Host header after 2,500 others': {
     sent: get('/health', `${'a:\r\n'.repeat(2_500)}host: y\r\n`),
-    expected: BAD,
+    expected: TOO_LARGE,
   },
   'a Host with a blank': { sent: 'GET /health HTTP/1.1\r\nhost: a b\r\n\r\n', expected: BAD },
   'a Host with a user': { sent: 'GET /health HTTP/1.1\r\nhost: u@a\r\n\r\n', expected: BAD },
