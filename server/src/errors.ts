@@ -26,7 +26,7 @@ const ERRORS = {
   headers_too_large: [431, 'The request headers are too large.'],
   internal: [500, 'Something went wrong on our side. Quote the trace id when you report it.'],
   overloaded: [503, 'The service is at capacity. Retry after the given delay.'],
-  unavailable: [503, 'The service cannot reach its database. Retry after the given delay.'],
+  unavailable: [503, 'The database is unavailable. Retry after the given delay.'],
   archive_restoring: [503, 'Archived data is being restored. Retry after the given delay.'],
 } as const satisfies Record<string, readonly [status: number, message: string]>
 

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
-import { isOutage } from '../platform/pg.ts'
+import { isRetryable } from '../platform/pg.ts'
 
 /** Fastify's own failures, as far as a client can cause them. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -61,7 +61,7 @@ function toApiError(error: FastifyError | ApiError, request: FastifyRequest): Ap
   const known = FASTIFY_CODES[error.code]
   if (known) return new ApiError(known, { cause: error })
   if (error.code === 'FST_ERR_BAD_URL') return unreadableAddress(error)
-  if (isOutage(error)) return new ApiError('unavailable', { cause: error })
+  if (isRetryable(error)) return new ApiError('unavailable', { cause: error })
   const isClients = error.statusCode !== undefined && error.statusCode < 500
   return new ApiError(isClients ? 'invalid_request' : 'internal', { cause: error })
 }

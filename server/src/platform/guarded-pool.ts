@@ -1,4 +1,5 @@
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
+import { confirmed, type NoticeSource } from './confirmed-commit.ts'
 import { whileAlive, withDeadline } from './deadline.ts'
 import { keptPlanName } from './kept-plan.ts'
 import { DOUBT_EVERY_MS } from './second-opinion.ts'
@@ -11,9 +12,10 @@ export type PoolGuard = {
 
 /** Kysely's view of `pg`, with what it leaves out: a statement can have a name. */
 type NamedStatement = { name?: string; text: string; values: unknown[] }
-type NamingClient = PostgresPoolClient & {
-  query<R>(statement: NamedStatement): Promise<PostgresQueryResult<R>>
-}
+type NamingClient = PostgresPoolClient &
+  NoticeSource & {
+    query<R>(statement: NamedStatement): Promise<PostgresQueryResult<R>>
+  }
 type NamingPool = Omit<PostgresPool, 'connect'> & { connect(): Promise<NamingClient> }
 
 /**
@@ -89,7 +91,8 @@ class GuardedClient implements PostgresPoolClient {
   #send<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>> {
     const name = keptPlanName(text)
     // A name makes the driver prepare the statement once on each connection.
-    return this.#client.query({ ...(name !== null && { name }), text, values: [...parameters] })
+    const statement = { ...(name !== null && { name }), text, values: [...parameters] }
+    return confirmed(this.#client, () => this.#client.query<R>(statement))
   }
 
   release(destroy?: boolean): void {

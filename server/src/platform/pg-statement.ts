@@ -5,9 +5,6 @@ export type Statement = { name: string; text: string }
 /** A row of an answer: every column as text. */
 export type TextRow = readonly (string | null)[]
 
-/** Which statements a connection has prepared. */
-const prepared = new WeakMap<Client, Set<string>>()
-
 /**
  * Runs a prepared statement with messages that a BindWriter made. The messages are sent as they
  * are; they must stay untouched until this settles.
@@ -18,25 +15,17 @@ export function runStatement(
   messages: Buffer,
 ): Promise<TextRow[]> {
   return new Promise((resolve, reject) => {
-    const known = prepared.get(client) ?? new Set()
-    prepared.set(client, known)
-    client.query(
-      new StatementRun(statement, messages, {
-        isPrepared: known.has(statement.name),
-        onPrepared: () => known.add(statement.name),
-        resolve,
-        reject,
-      }),
-    )
+    client.query(new StatementRun(statement, messages, { resolve, reject }))
   })
 }
 
 type Run = {
-  isPrepared: boolean
-  onPrepared: () => void
   resolve: (rows: TextRow[]) => void
   reject: (error: unknown) => void
 }
+
+/** The statements that the server has parsed, by connection. */
+const parsed = new WeakMap<Connection, Set<string>>()
 
 /** What `pg` expects of a query that speaks the protocol itself; it calls the handlers by name. */
 class StatementRun implements Submittable {
@@ -44,6 +33,7 @@ class StatementRun implements Submittable {
   readonly #messages: Buffer
   readonly #run: Run
   readonly #rows: TextRow[] = []
+  #stopListening: () => void = () => {}
 
   constructor(statement: Statement, messages: Buffer, run: Run) {
     this.#statement = statement
@@ -52,23 +42,37 @@ class StatementRun implements Submittable {
   }
 
   submit(connection: Connection): void {
-    if (!this.#run.isPrepared) connection.parse({ ...this.#statement, types: [] }, true)
+    const known = parsed.get(connection) ?? new Set()
+    parsed.set(connection, known)
+    if (!known.has(this.#statement.name)) this.#parse(connection, known)
     connection.stream.write(this.#messages)
+  }
+
+  /**
+   * The statement is there as soon as the server says so, whatever becomes of its execution: the
+   * server refuses to parse a name twice.
+   */
+  #parse(connection: Connection, known: Set<string>): void {
+    const note = () => known.add(this.#statement.name)
+    connection.once('parseComplete', note)
+    this.#stopListening = () => connection.off('parseComplete', note)
+    connection.parse({ ...this.#statement, types: [] }, true)
   }
 
   handleDataRow({ fields }: { fields: TextRow }): void {
     this.#rows.push(fields)
   }
 
-  handleCommandComplete(): void {
-    this.#run.onPrepared()
-  }
+  /** Not the end: a statement outside a transaction commits after this, and may still fail. */
+  handleCommandComplete(): void {}
 
   handleReadyForQuery(): void {
+    this.#stopListening()
     this.#run.resolve(this.#rows)
   }
 
   handleError(error: unknown): void {
+    this.#stopListening()
     this.#run.reject(error)
   }
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { DatabaseError, Pool, types as pgTypes } from 'pg'
+import { UnconfirmedCommitError } from './confirmed-commit.ts'
 import { withDeadline } from './deadline.ts'
 import { GuardedPool, type PoolGuard } from './guarded-pool.ts'
 import type { Logger } from './logger.ts'
@@ -28,9 +30,8 @@ export const SQLSTATE = {
   UNDEFINED_TABLE: '42P01',
   SERIALIZATION_FAILURE: '40001',
   DEADLOCK_DETECTED: '40P01',
-  ADMIN_SHUTDOWN: '57P01',
-  CANNOT_CONNECT_NOW: '57P03',
   DISK_FULL: '53100',
+  CONFIGURATION_LIMIT_EXCEEDED: '53400',
 } as const
 
 const INT8_OID = 20
@@ -61,6 +62,8 @@ export class Database implements AsyncDisposable {
   readonly db: Queryable
   /** The same, for small questions a caller waits on: no answer within a second is an outage. */
   readonly hasty: Queryable
+  readonly #sockets = new Set<Socket>()
+  #cut: NodeJS.Timeout | null = null
 
   constructor({ connection, role, connectionsMax, logger, name = 'annals' }: DatabaseOptions) {
     this.pool = new Pool({
@@ -72,6 +75,7 @@ export class Database implements AsyncDisposable {
       idleTimeoutMillis: 60_000,
       statement_timeout: STATEMENT_MS_MAX,
       keepAlive: true,
+      stream: () => this.#openSocket(),
       // Part of the connection's start, so no query runs before the role is set. Every statement of
       // ours has its index; without statistics, or with those of a table that was empty then, a scan
       // of the whole looks cheaper, and a plan that is kept would go on with it as the table grows.
@@ -98,8 +102,29 @@ export class Database implements AsyncDisposable {
     }
   }
 
+  /** Statements that are still running then fail: the service stops. */
+  cutStatementsIn(ms: number): void {
+    this.#cut = setTimeout(() => this.#destroySockets(), ms)
+  }
+
+  /** Ends the pool itself: Kysely ends it only if something was asked through `db`. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.db.destroy()
+    if (this.#cut) clearTimeout(this.#cut)
+    const cut = setTimeout(() => this.#destroySockets(), END_MS_MAX)
+    const late = () => new Error('a connection was not given back')
+    await withDeadline(this.pool.end(), { timeoutMs: 2 * END_MS_MAX, late }).catch(() => {})
+    clearTimeout(cut)
+  }
+
+  #openSocket(): Socket {
+    const socket = new Socket()
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    return socket
+  }
+
+  #destroySockets(): void {
+    for (const socket of this.#sockets) socket.destroy()
   }
 }
 
@@ -114,6 +139,8 @@ const STATEMENT_MS_MAX = 30_000
 /** The server ends a statement by itself before; this is for a server that cannot tell us. */
 const ANSWER_MS_MAX = STATEMENT_MS_MAX + 5_000
 const REACH_MS_MAX = 900
+/** A statement that runs when the pool ends has no caller left. */
+const END_MS_MAX = 500
 
 /** The code of a database error, or of the socket below it; null for anything else. */
 export function sqlStateOf(error: unknown): string | null {
@@ -130,7 +157,7 @@ export function isReroute(error: unknown): boolean {
   return isCheck && error.constraint === undefined
 }
 
-const OUTAGE_CODES: readonly string[] = [
+const SOCKET_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'ENOENT',
@@ -139,19 +166,34 @@ const OUTAGE_CODES: readonly string[] = [
   'EHOSTUNREACH',
   'ENOTFOUND',
   'EAI_AGAIN',
-  SQLSTATE.ADMIN_SHUTDOWN,
-  SQLSTATE.CANNOT_CONNECT_NOW,
-  '57P02', // crash_shutdown
-  '53300', // too_many_connections
-]
+])
+
+/**
+ * SQLSTATEs of a server that serves nobody, or takes no writes: classes 08 (connection) and 53 (full
+ * disk, out of memory, too many connections), 57P01 to 57P05 (shutting down, starting, dropped), a
+ * read-only server and an I/O error.
+ */
+const OUTAGE_SQLSTATE = /^(08|53|57P)|^(25006|58030)$/
+
+/**
+ * SQLSTATEs of a statement that came to nothing and may succeed the next time: class 40 (deadlock,
+ * conflict on a standby), a statement that was canceled, and timeouts of a transaction or a lock.
+ */
+const RETRYABLE_SQLSTATE = /^40|^(57014|25P03|25P04|55P03)$/
 
 /** What `pg` throws without a code when a connection breaks or cannot be had in time. */
 const OUTAGE_MESSAGES =
   /Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|not queryable|query_wait_timeout/
 
-/** True when the database could not be reached or went away: the caller may try again later. */
+/** True when the database is out of reach, or takes no writes, for everyone. */
 export function isOutage(error: unknown): boolean {
-  const code = sqlStateOf(error)
-  if (code !== null && (OUTAGE_CODES.includes(code) || code.startsWith('08'))) return true
+  if (SOCKET_CODES.has(sqlStateOf(error) ?? '')) return true
+  if (error instanceof DatabaseError && OUTAGE_SQLSTATE.test(error.code ?? '')) return true
   return error instanceof Error && OUTAGE_MESSAGES.test(error.message)
+}
+
+/** True when the same call may succeed later, without a change by the caller. */
+export function isRetryable(error: unknown): boolean {
+  if (error instanceof DatabaseError && RETRYABLE_SQLSTATE.test(error.code ?? '')) return true
+  return error instanceof UnconfirmedCommitError || isOutage(error)
 }

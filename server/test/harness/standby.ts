@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import type { EngineConnection } from '../../src/platform/engine-presence.ts'
+import { query } from './engine.ts'
+import { eventually } from './eventually.ts'
+
+/**
+ * Makes every commit of the cluster wait for a standby of this name, which does not exist; an empty
+ * name ends that. It is the whole cluster's setting, so use an engine of your own.
+ */
+export async function waitForStandby(connection: EngineConnection, name: string): Promise<void> {
+  await query(connection, `alter system set synchronous_standby_names = '${name}'`)
+  await query(connection, 'select pg_reload_conf()')
+  await eventually(async () => {
+    const [row] = await query(connection, 'show synchronous_standby_names')
+    assert.equal(row?.['synchronous_standby_names'], name)
+  })
+}
+
+/** Cancels the commits of this application that wait for a standby. Returns how many. */
+export async function cancelWaits(
+  connection: EngineConnection,
+  applicationName: string,
+): Promise<number> {
+  const rows = await query(
+    connection,
+    `select pg_cancel_backend(pid) from pg_stat_activity
+      where application_name = '${applicationName}' and wait_event = 'SyncRep'`,
+  )
+  return rows.length
+}
