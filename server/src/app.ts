@@ -13,6 +13,7 @@ import { DownloadDesk } from './edge/download-desk.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
 import type { Patience } from './edge/http-server.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
+import { stopServer, trackConnections } from './edge/stop-server.ts'
 import { OperatorError } from './errors.ts'
 import { Writer } from './intake/writer.ts'
 import { startPartitionWorker } from './ledger/partition-worker.ts'
@@ -57,13 +58,18 @@ export type App = AsyncDisposable & {
   database: Database
   store: Store
   archive: ObjectStore
+  /** True while somebody waits for the outcome of an event. */
+  isWriting: () => boolean
 }
 
 const CONNECTIONS_MAX = 20
+/** When the service stops, background work gets this long; then its statements are cut. */
+const BACKGROUND_MS_MAX = 3_500
 
 /**
  * The whole service, from its parts. Everything that lives is put on one stack as it starts, so
- * stopping is the reverse: stop accepting, drain, stop the loops, close the pool, stop the engine.
+ * stopping is the reverse: stop accepting, end or cut the requests, drain the writer, stop the loops,
+ * close the pool, leave the engine. A node that only works has no HTTP port and no writer.
  */
 export async function startApp({
   config,
@@ -121,51 +127,46 @@ export async function startApp({
     role === 'api' ? null : startDispatcher(stack, { database, rules, box, clock, logger, metrics })
   const wakeDispatcher = () => dispatcher?.wake()
   const liveTail = stack.use(new LiveTail({ db: database.db, logger }))
-  const writer = stack.use(
-    new Writer({
-      connection,
-      clock,
-      logger,
-      metrics,
-      onCommit: (workspaceIds) => {
-        dispatcher?.wakeFor(workspaceIds)
-        liveTail.wakeFor(workspaceIds)
-      },
-    }),
-  )
-  const parts = {
-    config,
-    logger,
-    clock,
-    monotonic,
-    database,
-    metrics,
-    keyUse,
-    writer,
-    secretKey,
-    archive,
-  }
-  const url =
+  // Disposed after the writer and before everything else that asks the database.
+  stack.defer(() => database.cutStatementsIn(BACKGROUND_MS_MAX))
+  const writer =
     role === 'worker'
       ? null
-      : await listen(
-          stack,
-          config,
-          serverDeps({
-            ...parts,
-            liveTail,
-            searches: new Searches(database.db),
-            pagesFolder,
-            mailer,
-            login,
-            box,
-            destinationRules: rules,
-            wakeDispatcher,
-            wakeVerifier: () => verifier?.wake(),
-            downloadBytesMax,
+      : stack.use(
+          new Writer({
+            connection,
+            clock,
+            logger,
+            metrics,
+            onCommit: (workspaceIds) => {
+              dispatcher?.wakeFor(workspaceIds)
+              liveTail.wakeFor(workspaceIds)
+            },
           }),
-          patience,
         )
+  await writer?.startProbing()
+  const parts = { config, logger, clock, monotonic, database, metrics, keyUse, secretKey, archive }
+  const url =
+    writer &&
+    (await listen(
+      stack,
+      config,
+      serverDeps({
+        ...parts,
+        writer,
+        liveTail,
+        searches: new Searches(database.db),
+        pagesFolder,
+        mailer,
+        login,
+        box,
+        destinationRules: rules,
+        wakeDispatcher,
+        wakeVerifier: () => verifier?.wake(),
+        downloadBytesMax,
+      }),
+      patience,
+    ))
   const metricsListener =
     config.metricsPort === null
       ? null
@@ -180,6 +181,7 @@ export async function startApp({
     database,
     store,
     archive,
+    isWriting: () => writer?.isBusy === true,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }
@@ -315,6 +317,7 @@ export function serverDeps({
     hasRateLimits,
     publicUrl,
     canReachDatabase: () => database.isReachable(),
+    canWrite: () => writer.canWrite,
     isDraining: () => false,
   }
 }
@@ -327,9 +330,10 @@ async function listen(
 ): Promise<string> {
   let isDraining = false
   const server = await buildServer({ ...deps, isDraining: () => isDraining }, patience)
+  const sockets = trackConnections(server.server)
   stack.defer(async () => {
     isDraining = true
-    await server.close()
+    await stopServer(server, sockets)
   })
   const address = await server.listen({ host: config.host, port: config.port })
   return `http://${hostInUrl(config.host)}:${new URL(address).port}`

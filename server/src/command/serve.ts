@@ -1,7 +1,7 @@
 import type { App, ServeRole } from '../app.ts'
 import { startApp } from '../app.ts'
 import type { Config } from '../config.ts'
-import { createLogger } from '../platform/logger.ts'
+import { createLogger, type Logger } from '../platform/logger.ts'
 import { isOutage } from '../platform/pg.ts'
 import { ProcessFaults } from '../platform/process-faults.ts'
 import { hasCompanies } from '../tenancy/company-store.ts'
@@ -9,8 +9,8 @@ import { DEFAULT_ALLOWLIST } from './bootstrap.ts'
 import { ensurePages } from './build-pages.ts'
 import { foundCompany } from '../tenancy/found-company.ts'
 
-/** Longer than the longest request may take. */
-const STOP_MS_MAX = 40_000
+/** Requests have 5 s to end, background work 3.5 s; an orchestrator kills after 10 s or later. */
+const STOP_MS_MAX = 9_500
 const SAME_MOMENT_MS = 2_000
 const INTAKE = new URL('../intake/', import.meta.url).href
 
@@ -18,21 +18,27 @@ const INTAKE = new URL('../intake/', import.meta.url).href
 export async function serve(config: Config, { role }: { role: ServeRole }): Promise<void> {
   const logger = createLogger(config.logLevel)
   using faults = new ProcessFaults({ logger, writerFolder: INTAKE, exit: () => process.exit(1) })
-  const stopped = nextStopSignal()
+  let running: App | null = null
+  const stopped = nextStopSignal(() => endLate(logger, running))
   const pages = role === 'worker' ? null : await ensurePages(logger)
   const pagesFolder = pages?.folder ?? null
   await using app = await startApp({ config, logger, role, pagesFolder })
+  running = app
   faults.goOn(app.metrics)
   logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
   if (app.url !== null) await welcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
   if (pages?.trouble) process.stdout.write(`WARNING: ${pages.trouble}\n\n`)
-
   logger.info({ event: 'service.stopping', signal: await stopped })
-  const impatience = setTimeout(() => {
-    logger.fatal({ event: 'service.killed', afterMs: STOP_MS_MAX })
-    process.exit(1)
-  }, STOP_MS_MAX)
-  impatience.unref()
+}
+
+/**
+ * The last resort, when something does not stop. All that it can cut off may be killed at any time;
+ * only an event whose caller still waits for the outcome makes it a failure.
+ */
+function endLate(logger: Logger, app: App | null): void {
+  const isWriting = app?.isWriting() === true
+  logger.fatal({ event: 'service.killed', afterMs: STOP_MS_MAX, isWriting })
+  process.exit(isWriting ? 1 : 0)
 }
 
 /** A database that is slow to answer at the start is no reason to stop: readiness tells of it. */
@@ -41,16 +47,20 @@ function tolerateOutage(error: unknown): void {
 }
 
 /**
- * The first signal stops, another one while stopping ends the process at once. Those of the same moment
- * are one: a key in a terminal reaches the service itself, and again through npm, which passes it on.
+ * The first signal stops the service, and `onLate` is called when that takes too long. Another one ends
+ * the process at once. Signals within 2 s are one: a key in a terminal reaches the service itself, and
+ * again through npm, which passes it on.
  */
-function nextStopSignal(): Promise<string> {
+function nextStopSignal(onLate: () => void): Promise<string> {
   return new Promise((resolve) => {
     let firstAtMs: number | null = null
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, () => {
         if (firstAtMs !== null && performance.now() - firstAtMs > SAME_MOMENT_MS) process.exit(1)
-        firstAtMs ??= performance.now()
+        if (firstAtMs !== null) return
+        firstAtMs = performance.now()
+        // Not a reason to stay: without anything else to do the process ends before.
+        setTimeout(onLate, STOP_MS_MAX).unref()
         resolve(signal)
       })
     }

@@ -6,6 +6,8 @@ import { errorResponses, STRICT } from './schema/common.ts'
 export type HealthDeps = {
   /** Resolves to false when the database is out of reach; bounded in time. */
   canReachDatabase: () => Promise<boolean>
+  /** False while the database takes no writes. */
+  canWrite: () => boolean
   isDraining: () => boolean
 }
 
@@ -42,7 +44,8 @@ export const getReady =
         schema: {
           operationId: 'getReady',
           summary: 'Readiness',
-          description: '503 while the database is out of reach and while the node drains.',
+          description:
+            '503 while the database is out of reach or takes no writes, and while the node stops.',
           tags: ['Health'],
           security: [],
           response: { 200: Health, ...errorResponses('invalid_request', 'unavailable') },
@@ -52,6 +55,11 @@ export const getReady =
         if (deps.isDraining())
           throw new ApiError('unavailable', { message: 'This node is stopping.' })
         if (!(await deps.canReachDatabase())) throw new ApiError('unavailable')
+        if (!deps.canWrite()) {
+          throw new ApiError('unavailable', {
+            message: 'The database takes no writes. Queries still work.',
+          })
+        }
         return { ok: true }
       },
     )

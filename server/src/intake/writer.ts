@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../errors.ts'
 import { createSaltSource } from '../ledger/commitment.ts'
+import { probeWrite, WRITE_PROBE_SETTINGS } from '../ledger/write-probe-store.ts'
 import type { Clock } from '../platform/clock.ts'
 import { randomFraction, type WorkspaceId } from '../platform/id.ts'
 import type { Logger } from '../platform/logger.ts'
@@ -35,7 +37,14 @@ const WEIGHTS = {
 } as const
 /** With four nodes on the same workspaces this doubled the batches, and with them the rate. */
 const CROWDED_LINGER_MS = 4
-const RECONNECT_EVERY_MS = 100
+/** However alive the database is, no batch takes longer: its callers hear that nobody knows. */
+const COMMIT_MS_MAX = 10_000
+/** How old the last proof that the database takes writes may be. */
+const PROOF_MS_MAX = 2_000
+/** While the writer is down, it looks this often whether it can write again. */
+const LOOK_EVERY_MS = 200
+/** A probe that takes longer counts as failed, until it ends: it may wait for a standby. */
+const PROBE_MS_MAX = 4_000
 
 /**
  * Settings of the writer's connection. Its few statements always have the same good plan, which a
@@ -52,8 +61,11 @@ export const WRITER_SETTINGS = [
 /**
  * The one writer of events in this process: a queue, a connection and the heads it knows.
  *
- *   up ──the database does not answer──▶ down: everyone is refused at once, nothing queues
- *   down ──a connection is made──▶ up, with no head remembered
+ *   up ──a batch fails, or a probe──▶ down: every event is refused at once, nothing queues
+ *   down ──a probe succeeds──▶ up, with no head remembered and a new connection
+ *
+ * A probe (`startProbing`) has a connection of its own, so that no batch waits for it. It runs when
+ * the last proof that the database takes writes is 2 s old; a batch that was stored is a proof too.
  */
 export class Writer implements AsyncDisposable {
   readonly #batcher: Batcher<PendingItem, Outcome>
@@ -68,8 +80,13 @@ export class Writer implements AsyncDisposable {
   readonly #bindWriters = [new BindWriter(), new BindWriter()] as const
   #bindWriterInUse: BindWriter = this.#bindWriters[0]
   #ahead: { items: PendingItem[]; writer: BindWriter; sealed: SealedAhead | null } | null = null
-  readonly #reconnect: Loop
+  readonly #probeSession: PgSession
+  #probing: Loop | null = null
   #isDown = false
+  #isCommitting = false
+  #isStopping = false
+  #batchesFailed = 0
+  #provenAtMs = Number.NEGATIVE_INFINITY
 
   constructor({ connection, clock, logger, metrics, onCommit = () => {} }: WriterOptions) {
     this.#onCommit = onCommit
@@ -77,19 +94,50 @@ export class Writer implements AsyncDisposable {
     this.#logger = logger
     this.#metrics = metrics
     this.#heads = new HeadCache(clock)
-    this.#session = new PgSession({ connection, settings: WRITER_SETTINGS, name: 'annals writer' })
+    this.#session = new PgSession({
+      connection,
+      settings: WRITER_SETTINGS,
+      name: 'annals writer',
+      workMsMax: COMMIT_MS_MAX,
+    })
+    this.#probeSession = new PgSession({
+      connection,
+      settings: WRITE_PROBE_SETTINGS,
+      name: 'annals write probe',
+      // One that waits for a standby goes on waiting: the server would not notice that we left.
+      workMsMax: null,
+    })
     this.#batcher = new Batcher(
       (items) => this.#commit(items),
       { ...LIMITS, lingerMs: () => (this.#heads.isCrowded() ? CROWDED_LINGER_MS : 0) },
       WEIGHTS,
       (items) => this.#prepare(items),
     )
-    this.#reconnect = new Loop({
-      name: 'writer-reconnect',
-      everyMs: RECONNECT_EVERY_MS,
-      logger,
-      run: () => this.#comeBack(),
+  }
+
+  /**
+   * From here on the writer finds out by itself whether it can write, with or without events. Resolves
+   * when the first probe has ended, or takes too long.
+   */
+  async startProbing(): Promise<void> {
+    this.#probing = new Loop({
+      name: 'write-probe',
+      everyMs: LOOK_EVERY_MS,
+      logger: this.#logger,
+      run: () => this.#probe(),
     })
+    const tooLong = delay(PROBE_MS_MAX, undefined, { ref: false })
+    await Promise.race([this.#probing.runNow(), tooLong])
+  }
+
+  /** False while events are refused because the database takes no writes. */
+  get canWrite(): boolean {
+    return !this.#isDown
+  }
+
+  /** True while a caller waits for the outcome of its event. */
+  get isBusy(): boolean {
+    return this.#isCommitting || this.#batcher.waiting > 0
   }
 
   /** Asked before a body is read: whether an event would be refused for lack of room. */
@@ -114,16 +162,20 @@ export class Writer implements AsyncDisposable {
     const ahead = this.#ahead?.items === items ? this.#ahead : null
     this.#ahead = null
     this.#bindWriterInUse = ahead?.writer ?? this.#bindWriters[0]
+    this.#isCommitting = true
     try {
       const outcomes = await this.#session.use((client) =>
         commitBatch(client, items, this.#depsWith(this.#bindWriterInUse), ahead?.sealed),
       )
+      if (outcomes.some(({ kind }) => kind === 'stored')) this.#provenAtMs = performance.now()
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
       this.#metrics.batchEvents.observe(items.length)
       this.#onCommit(new Set(items.map((item) => item.event.workspaceId)))
       return outcomes
     } catch (error) {
       throw this.#fail(error, items.length)
+    } finally {
+      this.#isCommitting = false
     }
   }
 
@@ -151,31 +203,64 @@ export class Writer implements AsyncDisposable {
     this.#heads.forgetAll()
     if (error instanceof ApiError) return error
     this.#logger.error({ event: 'batch.failed', events, err: error })
-    const unavailable = new ApiError('unavailable', {
+    this.#batchesFailed += 1
+    this.#goDown(error)
+    return new ApiError('unavailable', {
       message:
-        'The database did not answer, so it is unknown whether the event was stored. Send it again with the same idempotencyKey.',
+        'The database did not confirm the write, so the event may or may not be stored. Send it again with the same idempotencyKey.',
       cause: error,
     })
-    this.#isDown = true
-    this.#batcher.rejectWaiting(new ApiError('unavailable', { cause: error }))
-    void this.#reconnect.runNow()
-    return unavailable
   }
 
-  async #comeBack(): Promise<void> {
-    if (!this.#isDown) return
-    try {
-      await this.#session.use((client) => client.query('select 1'))
-    } catch {
-      return
+  #goDown(cause: unknown): void {
+    this.#batcher.rejectWaiting(new ApiError('unavailable', { cause }))
+    if (!this.#isDown) this.#logger.error({ event: 'writer.down', err: cause })
+    this.#isDown = true
+  }
+
+  async #probe(): Promise<void> {
+    const startedAtMs = performance.now()
+    if (!this.#isDown && startedAtMs - this.#provenAtMs < PROOF_MS_MAX) return
+    const failedBefore = this.#batchesFailed
+    const refuse = (error: unknown): void => {
+      // Unless a batch was stored meanwhile: then it is the probe that has trouble.
+      if (this.#provenAtMs < startedAtMs && !this.#isStopping) this.#goDown(error)
     }
+    let isOver = false
+    const late = async (): Promise<void> => {
+      // What has arrived is read first: after a pause of ours the answer may lie there.
+      await new Promise(setImmediate)
+      if (!isOver) refuse(new Error(`no write was confirmed within ${PROBE_MS_MAX} ms`))
+    }
+    const timer = setTimeout(() => void late(), PROBE_MS_MAX)
+    try {
+      await this.#probeSession.use(probeWrite)
+    } catch (error) {
+      return refuse(error)
+    } finally {
+      isOver = true
+      clearTimeout(timer)
+    }
+    if (this.#batchesFailed > failedBefore) return
+    this.#provenAtMs = performance.now()
+    if (this.#isDown) this.#comeBack()
+  }
+
+  #comeBack(): void {
+    // The address may lead to another server by now, and the old connection still to the former one.
+    if (!this.#isCommitting) this.#session.drop()
+    this.#heads.forgetAll()
     this.#isDown = false
     this.#logger.info({ event: 'writer.recovered' })
   }
 
+  /** The probe first: whatever it finds, the events that were let in are still tried. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopping = true
+    this.#probeSession.drop()
+    await this.#probing?.[Symbol.asyncDispose]()
     await this.#batcher[Symbol.asyncDispose]()
-    await this.#reconnect[Symbol.asyncDispose]()
     await this.#session[Symbol.asyncDispose]()
+    await this.#probeSession[Symbol.asyncDispose]()
   }
 }

@@ -1,5 +1,7 @@
 import { Socket } from 'node:net'
 import { Client } from 'pg'
+import { confirmed } from './confirmed-commit.ts'
+import { withDeadline } from './deadline.ts'
 import type { Connection } from './pg.ts'
 import { DOUBT_EVERY_MS, secondOpinion } from './second-opinion.ts'
 
@@ -8,14 +10,18 @@ type SessionOptions = {
   /** PostgreSQL settings of the session, `name=value`. */
   settings: readonly string[]
   name: string
+  /** However alive the database is, work takes no longer than this. Null: it may take any time. */
+  workMsMax: number | null
 }
 
-/** However alive the database is, nobody waits longer than this. */
-const PATIENCE_MS = 10_000
+const CONNECT_MS_MAX = 3_000
+/** A polite end takes one message; a network that swallows it must not keep the process. */
+const END_MS_MAX = 500
 
 /**
- * One connection for one writer: work runs on it one at a time, it is made again after it broke,
- * and it is torn down when the database stops answering, so that nobody waits on a dead socket.
+ * One connection for one writer: work runs on it one at a time. It is made again after it broke, and
+ * after work that failed, since what failed may have left something behind. It is torn down when the
+ * database stops answering, so that nobody waits on a dead socket.
  */
 export class PgSession implements AsyncDisposable {
   readonly #options: SessionOptions
@@ -29,8 +35,8 @@ export class PgSession implements AsyncDisposable {
   }
 
   /**
-   * Runs work on the connection. When the database is out of reach it rejects within a second; then
-   * the outcome of the work is unknown and the connection is gone.
+   * Runs work on the connection. When the database is out of reach it rejects within a second. When
+   * it rejects, the outcome of the work is unknown and the connection is gone.
    */
   async use<T>(work: (client: Client) => Promise<T>): Promise<T> {
     let isOver = false
@@ -42,14 +48,26 @@ export class PgSession implements AsyncDisposable {
       if (!isOver) this.#socket?.destroy()
     }
     const doubt = setInterval(() => void tearDownIfSilent(), DOUBT_EVERY_MS)
-    const patience = setTimeout(() => this.#socket?.destroy(), PATIENCE_MS)
+    const { workMsMax } = this.#options
+    const limit =
+      workMsMax === null ? undefined : setTimeout(() => this.#socket?.destroy(), workMsMax)
     try {
-      return await work((this.#client ??= await this.#connect()))
+      const client = (this.#client ??= await this.#connect())
+      return await confirmed(client, () => work(client))
+    } catch (error) {
+      this.drop()
+      throw error
     } finally {
       isOver = true
       clearInterval(doubt)
-      clearTimeout(patience)
+      clearTimeout(limit)
     }
+  }
+
+  /** Ends the connection at once; the next work gets a new one, from wherever the address leads. */
+  drop(): void {
+    this.#client = null
+    this.#socket?.destroy()
   }
 
   async #connect(): Promise<Client> {
@@ -64,10 +82,16 @@ export class PgSession implements AsyncDisposable {
     // The pending query rejects with the same error; between queries the next one finds no client.
     client.on('error', () => this.#forget(client))
     client.on('end', () => this.#forget(client))
-    await client.connect()
-    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
-    this.#pid = rows[0]?.pid ?? null
-    return client
+    // Until its process is known, nobody else can tell whether the server waits for us.
+    const limit = setTimeout(() => this.#socket?.destroy(), CONNECT_MS_MAX)
+    try {
+      await client.connect()
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+      this.#pid = rows[0]?.pid ?? null
+      return client
+    } finally {
+      clearTimeout(limit)
+    }
   }
 
   #forget(client: Client): void {
@@ -92,6 +116,9 @@ export class PgSession implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#client?.end().catch(() => {})
+    const ended = this.#client?.end() ?? Promise.resolve()
+    const late = () => new Error('the database did not take the goodbye')
+    await withDeadline(ended, { timeoutMs: END_MS_MAX, late }).catch(() => {})
+    this.drop()
   }
 }

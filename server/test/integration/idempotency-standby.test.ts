@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startEngine } from '../../src/platform/embedded-postgres.ts'
-import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
+import { EngineFolder, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
+import { waitForStandby } from '../harness/standby.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { urlOf } from '../harness/template-db.ts'
 
@@ -22,19 +23,11 @@ test('a replay is not answered before the standby that commits wait for has the 
   assert.equal(first.status, 201)
   assert.equal((await send()).status, 200, 'no standby, no wait')
 
-  const setStandby = async (name: string) => {
-    await query(engine.connection, `alter system set synchronous_standby_names = '${name}'`)
-    await query(engine.connection, 'select pg_reload_conf()')
-    await eventually(async () => {
-      const [row] = await query(engine.connection, 'show synchronous_standby_names')
-      assert.equal(row?.['synchronous_standby_names'], name)
-    })
-  }
-  await setStandby('ghost')
+  await waitForStandby(engine.connection, 'ghost')
   const waiting = await send()
   assert.deepEqual([waiting.status, waiting.json.code], [503, 'unavailable'])
 
-  await setStandby('')
+  await waitForStandby(engine.connection, '')
   const last = await eventually(async () => {
     const answer = await send()
     assert.notEqual(answer.status, 503)

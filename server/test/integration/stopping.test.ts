@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import { Client } from 'pg'
+import { SERVE_ROLES, type ServeRole } from '../../src/app.ts'
+import { AnnalsProcess } from '../harness/annals-process.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { openSource } from '../harness/event-source.ts'
+import { eventually } from '../harness/eventually.ts'
+import { makeExport, openDownload, storeBulk } from '../harness/exports.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { hang, startReceiver } from '../harness/receiver.ts'
+import { call, startTestApp } from '../harness/start-app.ts'
+import { ANY_DESTINATION, makeWebhook } from '../harness/webhooks.ts'
+
+const IDLE_MS_MAX = 2_000
+const BUSY_MS_MAX = 10_000
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const env = { ANNALS_SECRET_KEY: randomBytes(32).toString('base64'), ...ANY_DESTINATION }
+// Only to prepare what the processes below work on, and to see what they left.
+const annals = stack.use(await startTestApp({ env, role: 'api' }))
+const company = await annals.found()
+const { workspaceKey: key } = company
+
+type Node = { process: AnnalsProcess; url: string }
+
+async function start(role: ServeRole): Promise<Node> {
+  const process = new AnnalsProcess(['serve', '--role', role], {
+    ...env,
+    ANNALS_DATABASE_URL: annals.database.url,
+    ANNALS_ARCHIVE_URL: annals.archiveUrl,
+    ANNALS_PORT: '0',
+  })
+  const [, line = ''] = await process.printed(/(\{.*"event":"service\.started".*\})/)
+  return { process, url: JSON.parse(line).url ?? '' }
+}
+
+async function stop({ process }: Node, msMax: number): Promise<void> {
+  const startedAtMs = performance.now()
+  process.signal('SIGTERM')
+  const { code, stdout } = await process.exited
+  const durationMs = Math.round(performance.now() - startedAtMs)
+  assert.equal(code, 0, stdout)
+  assert(durationMs < msMax, `stopping took ${durationMs} ms: ${stdout}`)
+}
+
+for (const role of SERVE_ROLES) {
+  test(`an idle node (${role}) stops within two seconds, with exit code 0`, async () => {
+    const node = await start(role)
+    if (node.url === '') return await stop(node, IDLE_MS_MAX)
+    // Connections that are kept alive, one of them without ever having asked anything.
+    await using _silent = new RawConnection(node.url)
+    const { status } = await call(`${node.url}/v1/keys/status`, 'GET', { key })
+    assert.equal(status, 200)
+    await stop(node, IDLE_MS_MAX)
+  })
+}
+
+test('a busy node stops within ten seconds, with exit code 0, and keeps what it acknowledged', async () => {
+  await using receiver = await startReceiver(hang)
+  await makeWebhook(annals, company, { url: receiver.url })
+  await storeBulk(annals, key, 400)
+  const jobId = await makeExport(annals, key, {})
+  const owner = await signInAs(annals, company, 'OWNER')
+  const node = await start('all')
+  const at = { ...annals, url: node.url }
+
+  await using source = await openSource(at, owner)
+  assert.equal(source.status, 200)
+  const { response: download } = await openDownload(at, key, jobId)
+  assert.equal(download.statusCode, 200)
+  await using slowBody = new RawConnection(node.url)
+  slowBody.send(
+    `POST /v1/events HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key}\r\n` +
+      'content-type: application/json\r\ncontent-length: 999\r\n\r\n{',
+  )
+  await eventually(() => assert(receiver.requests.length > 0))
+  const locker = new Client(annals.database.connection)
+  await locker.connect()
+  await using _ended = { [Symbol.asyncDispose]: () => locker.end() }
+  await locker.query('begin; lock table explorer_view in access exclusive mode')
+  const stuck = call(`${node.url}/dashboard/explorer/views`, 'GET', {
+    headers: { cookie: owner.cookie, 'sec-fetch-site': 'same-origin' },
+  })
+  const sent = Array.from({ length: 50 }, () =>
+    call(`${node.url}/v1/events`, 'POST', { key, body: { category: 'last', action: 'a' } }),
+  )
+  await sent[0]
+
+  const stopped = stop(node, BUSY_MS_MAX)
+  await assert.rejects(stuck)
+  await stopped
+  const answers = (await Promise.allSettled(sent)).flatMap((result) =>
+    result.status === 'fulfilled' ? [result.value] : [],
+  )
+  const acknowledged = answers.filter(({ status }) => status === 201)
+  const page = await annals.call('GET', '/v1/events?category=last&limit=100', { key })
+  const stored = new Set(page.json.data.map(({ id }: { id: string }) => id))
+  assert(acknowledged.length > 0 && acknowledged.every(({ json }) => stored.has(json.id)))
+})

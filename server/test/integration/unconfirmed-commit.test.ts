@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { EngineFolder, SMALL_ENGINE } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { cancelWaits, waitForStandby } from '../harness/standby.ts'
+import { type Answer, startTestApp, type TestApp } from '../harness/start-app.ts'
+import { urlOf } from '../harness/template-db.ts'
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const folder = stack.use(new EngineFolder())
+// An engine of its own: commits that wait for a standby are the whole cluster's matter.
+const engine = stack.use(
+  await startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE }),
+)
+const databaseUrl = urlOf(engine.connection)
+// Without loops: what they write would wait for the standby as well.
+const annals = stack.use(await startTestApp({ databaseUrl, role: 'api' }))
+const company = await annals.found()
+const { workspaceKey: key } = company
+
+const send = (idempotencyKey: string, app: TestApp = annals) =>
+  app.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a', idempotencyKey } })
+
+/** Runs a call while no standby confirms, and cancels its wait as an operator would. */
+async function callUnconfirmed(application: string, run: () => Promise<Answer>): Promise<Answer> {
+  await waitForStandby(engine.connection, 'ghost')
+  let isAnswered = false
+  const answer = run().finally(() => (isAnswered = true))
+  let canceled = 0
+  await eventually(async () => {
+    // Again and again: one call may commit more than once.
+    canceled += await cancelWaits(engine.connection, application)
+    assert(isAnswered, 'the call is still waiting')
+  })
+  const answered = await answer
+  assert(canceled > 0, `no commit waited for the standby: ${answered.text}`)
+  await waitForStandby(engine.connection, '')
+  return answered
+}
+
+function assertUnknown({ status, json, headers }: Answer): void {
+  assert.deepEqual([status, json.code], [503, 'unavailable'])
+  assert.equal(headers.get('retry-after'), '1')
+}
+
+afterEach(async () => {
+  await waitForStandby(engine.connection, '')
+  await eventually(async () => assert.equal((await annals.call('GET', '/ready')).status, 200))
+})
+
+test('an event whose wait for the standby was canceled is not acknowledged', async () => {
+  assert.equal((await send('before')).status, 201)
+  assertUnknown(await callUnconfirmed('annals writer', () => send('first')))
+  // It is stored here, as it would be on the standby by now: the same key tells its id.
+  const again = await eventually(async () => {
+    const answer = await send('first')
+    assert.equal(answer.status, 200)
+    return answer
+  })
+  assert.equal(again.headers.get('x-idempotent-replay'), 'true')
+})
+
+test('neither is one that was stored under a lock', async () => {
+  await using other = await startTestApp({ databaseUrl, role: 'api' })
+  assert.equal((await send('mine')).status, 201)
+  // The other node moves the head, so that this one goes for the lock.
+  assert.equal((await send('theirs', other)).status, 201)
+  assertUnknown(await callUnconfirmed('annals writer', () => send('locked')))
+  await eventually(async () => assert.equal((await send('locked')).status, 200))
+})
+
+test('neither is a replay', async () => {
+  assert.equal((await send('replayed')).status, 201)
+  assertUnknown(await callUnconfirmed('annals writer', () => send('replayed')))
+})
+
+test('neither is a change in the dashboard, nor one by the API', async () => {
+  const owner = await signInAs(annals, company, 'OWNER')
+  assertUnknown(
+    await callUnconfirmed('annals', () =>
+      owner.call('POST', '/dashboard/workspaces', { body: { name: 'Staging' } }),
+    ),
+  )
+  assertUnknown(
+    await callUnconfirmed('annals', () =>
+      annals.call('POST', '/v1/exports', { key, body: { source: 'HOT', format: 'CSV' } }),
+    ),
+  )
+})
+
+test('while no standby confirms, the node is not ready and refuses events at once', async () => {
+  await waitForStandby(engine.connection, 'ghost')
+  await eventually(async () => {
+    assert.equal((await annals.call('GET', '/ready')).status, 503)
+  })
+  const startedAtMs = performance.now()
+  assertUnknown(await send('late'))
+  assert(performance.now() - startedAtMs < 1_000)
+  assert.equal((await annals.call('GET', '/v1/events', { key })).status, 200)
+  await waitForStandby(engine.connection, '')
+  await eventually(async () => assert.equal((await send('late')).status, 201))
+})
