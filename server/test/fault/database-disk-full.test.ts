@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { AnnalsProcess } from '../harness/annals-process.ts'
+import { eventually } from '../harness/eventually.ts'
+import { SmallDisk } from '../harness/small-disk.ts'
+import { call } from '../harness/start-app.ts'
+
+const DISK_BYTES = 192 * 1_024 * 1_024
+
+test('a full disk under the database takes the node out of service, and room on it brings it back', async (t) => {
+  await using disk = await SmallDisk.make(DISK_BYTES)
+  if (disk.code !== 'ENOSPC') return t.skip('no file system of our own can be mounted here')
+  const env = { ANNALS_DATA_DIR: join(disk.folder, 'data'), ANNALS_PORT: '0' }
+  await using annals = new AnnalsProcess(['serve'], env, disk.within)
+  const [, url = ''] = await annals.printed(/running at (http:\S+)/)
+  const [, key = ''] = await annals.printed(/Workspace key +(\S+)/)
+  const send = () => call(`${url}/v1/events`, 'POST', { key, body: { category: 'c', action: 'a' } })
+  const statusOf = async (path: string) => (await call(`${url}${path}`, 'GET', { key })).status
+  assert.equal((await send()).status, 201)
+
+  const filler = join(disk.folder, 'filler')
+  const run = (command: string) =>
+    spawnSync(disk.within[0] ?? '', [...disk.within.slice(1), 'sh', '-c', command])
+  run(`dd if=/dev/zero of=${filler} bs=4k`)
+  await eventually(async () => assert.equal(await statusOf('/ready'), 503))
+  const refused = await send()
+  assert.deepEqual([refused.status, refused.json.code], [503, 'unavailable'])
+  assert.equal(await statusOf('/v1/events'), 200)
+
+  run(`rm ${filler}`)
+  await eventually(async () => assert.equal(await statusOf('/ready'), 200))
+  assert.equal((await send()).status, 201)
+})
