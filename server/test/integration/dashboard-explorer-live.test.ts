@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { LiveTail } from '../../src/outlet/console/live-tail.ts'
+import { newId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
 import { handClock } from '../harness/clock.ts'
 import { signInAs } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
 import { actionsOf, openSource, type Source } from '../harness/event-source.ts'
 import { eventually } from '../harness/eventually.ts'
-import { sendEvents } from '../harness/explorer.ts'
+import { removeUpTo, sendEvents } from '../harness/explorer.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const { clock, advance } = handClock()
@@ -208,4 +213,34 @@ test('events of another node are told of within a second too', async () => {
   await sendEvents(annals, founded.workspaceKey, [event('from elsewhere')])
   await until(() => actionsOf(source).length === 1)
   assert((source.told.at(-1)?.atMs ?? Infinity) - sentAtMs < 1_000)
+})
+
+test('shows each event once when the archiver takes events that were not yet read', async () => {
+  const { company, workspace, workspaceKey } = await annals.found()
+  const actions = Array.from({ length: 12 }, (_, nth) => event(`number ${nth + 1}`))
+  await sendEvents(annals, workspaceKey, actions)
+  await removeUpTo(annals, workspace.id, 8)
+  const setHead = (seq: number) =>
+    query(
+      annals.database.connection,
+      `update chain_head set seq = ${seq} where workspace_id = '${workspace.id}'`,
+    )
+  // As the reader sees it when two events arrive after it has read the head.
+  await setHead(10)
+  const seen: number[] = []
+  await using tail = new LiveTail({ db, logger: createLogger('silent') })
+  const stop = tail.follow({
+    companyId: company.id,
+    userId: newId<'user'>(),
+    filter: NO_FILTER,
+    positions: new Map([[workspace.id, 4]]),
+    onEvent: ({ seq }) => void seen.push(seq),
+    onGap: () => {},
+  })
+  await until(() => seen.length > 0)
+  await setHead(12)
+  await sendEvents(annals, workspaceKey, [event('number 13')])
+  await until(() => seen.includes(13))
+  stop()
+  assert.deepEqual(seen, [9, 10, 11, 12, 13])
 })

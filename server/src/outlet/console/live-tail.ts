@@ -131,11 +131,12 @@ export class LiveTail implements AsyncDisposable {
       const limit = Math.min(EVENTS_PER_READ, headSeq - seenSeq)
       const run = await listChainRun(this.#db, { workspaceId, afterSeq: seenSeq, limit })
       const events = run.map(({ event }) => event)
-      // What is not there was archived meanwhile.
-      seenSeq = run.length < limit ? headSeq : (events.at(-1)?.seq ?? headSeq)
+      // Missing events were archived meanwhile, and the last one read may have come after the head.
+      const lastSeq = events.at(-1)?.seq ?? headSeq
+      seenSeq = run.length < limit ? Math.max(headSeq, lastSeq) : lastSeq
       for (const follower of this.#followers) tell(follower, workspaceId, { events, seenSeq })
     }
-    if (seenSeq === headSeq) return
+    if (seenSeq >= headSeq) return
     for (const follower of this.#followers) {
       const seq = follower.positions.get(workspaceId)
       if (seq === undefined || seq >= headSeq) continue
