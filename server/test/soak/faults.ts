@@ -80,7 +80,7 @@ const RESTARTS: ReadonlySet<FaultKind> = new Set([
 ])
 
 export function isFaultKind(name: string): name is FaultKind {
-  return name in FAULTS
+  return Object.hasOwn(FAULTS, name)
 }
 
 export const FAULT_KINDS: readonly FaultKind[] = Object.keys(FAULTS).filter(isFaultKind)

@@ -1,3 +1,4 @@
+import { openSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 
@@ -14,6 +15,12 @@ type Line = { level: number; event?: string; err?: { message?: string } }
 export class ServiceLog {
   readonly #alarms = new Map<string, number>()
   readonly #errors = new Map<string, number>()
+  readonly #copy: number | null
+
+  /** With a file all lines go there as well, to look into a failure. */
+  constructor(file: string | null) {
+    this.#copy = file === null ? null : openSync(file, 'a')
+  }
 
   /** What must never be in the log; the same line again is counted. */
   get alarms(): string[] {
@@ -31,6 +38,7 @@ export class ServiceLog {
     onLine: (line: string) => void,
   ): void {
     createInterface({ input: stdout }).on('line', (line) => {
+      if (this.#copy !== null) writeSync(this.#copy, `${line}\n`)
       this.#read(line)
       onLine(line)
     })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -10,7 +10,7 @@ import { Client } from 'pg'
 import { ENGINE_PORT } from '../../src/platform/engine-settings.ts'
 import { ANNALS, type Outcome, runAnnals } from '../harness/annals-process.ts'
 import { eventually } from '../harness/eventually.ts'
-import { ServiceLog } from './service-log.ts'
+import type { ServiceLog } from './service-log.ts'
 import { SoakFolder } from './soak-folder.ts'
 
 const PROBE = pathToFileURL(join(import.meta.dirname, 'probe.ts')).href
@@ -30,7 +30,7 @@ export type ProbeAnswer = {
 /** `bin/annals serve` with the embedded engine on a folder of its own. */
 export class SoakService implements AsyncDisposable {
   readonly folder: SoakFolder
-  readonly log = new ServiceLog()
+  readonly log: ServiceLog
   readonly #controlFolder = mkdtempSync(join(tmpdir(), 'annals-soak-'))
   readonly #controlFile = join(this.#controlFolder, 'control')
   readonly #env: Record<string, string>
@@ -42,8 +42,9 @@ export class SoakService implements AsyncDisposable {
   /** False from a signal that ends it until it has started again. */
   #isUp = false
 
-  private constructor(folder: SoakFolder) {
+  private constructor(folder: SoakFolder, log: ServiceLog) {
     this.folder = folder
+    this.log = log
     this.#env = {
       ANNALS_DATA_DIR: folder.dataDir,
       ANNALS_PORT: '0',
@@ -55,10 +56,10 @@ export class SoakService implements AsyncDisposable {
     this.#writeControl()
   }
 
-  static async start(): Promise<SoakService> {
+  static async start(log: ServiceLog): Promise<SoakService> {
     await using stack = new AsyncDisposableStack()
     const folder = stack.use(await SoakFolder.create())
-    const service = stack.use(new SoakService(folder))
+    const service = stack.use(new SoakService(folder, log))
     await service.start()
     stack.move()
     return service
@@ -136,9 +137,10 @@ export class SoakService implements AsyncDisposable {
     return await eventually(read, { timeoutMs: PROBE_MS_MAX }).catch(() => null)
   }
 
-  /** How many file descriptors the process has open. */
+  /** How many file descriptors the process has open; 0 where the system does not tell. */
   descriptorCount(): number {
-    return readdirSync(`/proc/${this.pid}/fd`).length
+    const folder = `/proc/${this.pid}/fd`
+    return existsSync(folder) ? readdirSync(folder).length : 0
   }
 
   /** A command on the same folder, as an operator would run it beside the service. */

@@ -23,6 +23,7 @@ import {
 } from './resource-check.ts'
 import { scrape } from './scrape-load.ts'
 import { SeededRandom } from './seeded-random.ts'
+import { ServiceLog } from './service-log.ts'
 import type { SoakContext } from './soak-context.ts'
 import { SoakReceivers } from './soak-receivers.ts'
 import { SoakService } from './soak-service.ts'
@@ -37,6 +38,8 @@ export type SoakOptions = {
   eventsPerSecond: number
   /** All kinds by default. */
   faults?: readonly FaultKind[]
+  /** Keeps the whole log of the service. */
+  logFile?: string
   /** A line of progress, or a failed check as it is met. */
   onProgress: (line: string) => void
 }
@@ -68,7 +71,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const durationMs = minutes * 60_000
   const stop = new AbortController()
   await using stack = new AsyncDisposableStack()
-  const service = stack.use(await SoakService.start())
+  const service = stack.use(await SoakService.start(new ServiceLog(options.logFile ?? null)))
   const monitor = new Monitor(service)
   const verdicts = new Verdicts((line) => onProgress(`FAILED ${line}`))
   const http = stack.use(new HttpClient(() => service.url))
