@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { OperatorError } from './errors.ts'
 import { LOG_LEVELS } from './platform/logger.ts'
+import { parseAddress } from './platform/pg-address.ts'
 import { Secret } from './platform/secret.ts'
 import { parseCidr } from './tenancy/allowlist.ts'
 
@@ -48,8 +49,8 @@ export const OPTIONS = {
   databaseUrl: option(
     'ANNALS_DATABASE_URL',
     null,
-    'An existing PostgreSQL 15 or newer. Without it the embedded engine is used.',
-    (value) => new Secret(url(value, ['postgres:', 'postgresql:'])),
+    'An existing PostgreSQL 15 or newer. Several servers of one cluster may be listed, as in `postgres://user:password@a:5432,b:5432/annals`; the one that can be written is used. Without it the embedded engine is used.',
+    databaseUrl,
   ),
   secretKey: option(
     'ANNALS_SECRET_KEY',
@@ -239,6 +240,11 @@ function cidr(value: string): string {
   const parsed = parseCidr(value)
   if (parsed === null) throw new Error(`must hold addresses or CIDRs, got "${value}"`)
   return parsed
+}
+
+function databaseUrl(value: string): Secret<string> {
+  parseAddress(value)
+  return new Secret(value)
 }
 
 /** Never repeats the value: it may hold a password. */

@@ -5,7 +5,8 @@ import { startEngine } from './platform/embedded-postgres.ts'
 import type { Logger } from './platform/logger.ts'
 import { migrate } from './platform/migrate.ts'
 import { type ObjectStore, openObjectStore, StorageError } from './platform/object-store.ts'
-import type { Connection } from './platform/pg.ts'
+import { parseAddress } from './platform/pg-address.ts'
+import { type Connection, ServerList } from './platform/pg-servers.ts'
 import type { Secret } from './platform/secret.ts'
 import { readOrMakeSecretKey } from './platform/secret-key.ts'
 
@@ -26,7 +27,7 @@ export async function openStore(
 ): Promise<Store> {
   const givenKey = config.secretKey ?? config.secretKeyFile
   if (config.databaseUrl) {
-    const connection = { connectionString: config.databaseUrl.reveal() }
+    const connection = new ServerList(parseAddress(config.databaseUrl.reveal()))
     await migrate({ connection, logger })
     if (!givenKey) throw new Error('parseConfig asks for a key with a database address')
     return {

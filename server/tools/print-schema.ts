@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import type { Connection } from '../src/platform/pg.ts'
+import type { Server } from '../src/platform/pg-address.ts'
 
 /**
  * The schema as the catalogues have it, as SQL to be read: server/schema.sql. A migration is
@@ -8,7 +8,7 @@ import type { Connection } from '../src/platform/pg.ts'
  *
  * Partitions come and go with the months, so only what they have in common is printed.
  */
-export async function schemaText(connection: Connection): Promise<string> {
+export async function schemaText(connection: Server): Promise<string> {
   const client = new Client({ ...connection, application_name: 'annals print-schema' })
   await client.connect()
   try {

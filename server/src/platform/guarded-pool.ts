@@ -1,13 +1,19 @@
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
+import { DatabaseError } from 'pg'
 import { confirmed, type NoticeSource } from './confirmed-commit.ts'
 import { whileAlive, withDeadline } from './deadline.ts'
 import { keptPlanName } from './kept-plan.ts'
+import type { Server } from './pg-address.ts'
+import { ServerClient, type ServerList } from './pg-servers.ts'
 import { DOUBT_EVERY_MS } from './second-opinion.ts'
+
+const READ_ONLY = '25006'
 
 export type PoolGuard = {
   answerMsMax: number
   /** Asked again and again while a caller waits; no is an outage, however long others may wait. */
-  isAlive: () => Promise<boolean>
+  isAlive: (server: Server) => Promise<boolean>
+  servers: ServerList
 }
 
 /** Kysely's view of `pg`, with what it leaves out: a statement can have a name. */
@@ -34,9 +40,24 @@ export class GuardedPool implements PostgresPool {
     this.#guard = guard
   }
 
+  /** From the current server, or from the next one that takes the connection. */
   async connect(): Promise<PostgresPoolClient> {
+    const { servers } = this.#guard
+    for (let left = servers.servers.length; ; left -= 1) {
+      const server = servers.current
+      try {
+        return await this.#connectTo(server)
+      } catch (error) {
+        if (left === 1 || servers.current === server) throw error
+      }
+    }
+  }
+
+  async #connectTo(server: Server): Promise<PostgresPoolClient> {
+    const { servers } = this.#guard
     const connecting = this.#pool.connect()
     const dead = () => {
+      servers.leave(server)
       // Should it come after all, nobody is left to give it back.
       connecting.then(
         (client) => client.release(),
@@ -46,7 +67,7 @@ export class GuardedPool implements PostgresPool {
     }
     const client = await whileAlive(connecting, {
       everyMs: DOUBT_EVERY_MS,
-      isAlive: this.#guard.isAlive,
+      isAlive: () => this.#guard.isAlive(server),
       dead,
     })
     return new GuardedClient(client, this.#guard)
@@ -61,6 +82,7 @@ class GuardedClient implements PostgresPoolClient {
   readonly #client: NamingClient
   readonly #guard: PoolGuard
   #isStuck = false
+  #isReadOnly = false
 
   constructor(client: NamingClient, guard: PoolGuard) {
     this.#client = client
@@ -80,12 +102,28 @@ class GuardedClient implements PostgresPoolClient {
       this.#isStuck = true
       return this.#stuckError()
     }
-    const { answerMsMax, isAlive } = this.#guard
+    const { answerMsMax, isAlive, servers } = this.#guard
+    const server = this.#client instanceof ServerClient ? this.#client.server : servers.current
     const answer = withDeadline(this.#send<R>(statement, parameters), {
       timeoutMs: answerMsMax,
       late: stuck,
     })
-    return whileAlive(answer, { everyMs: DOUBT_EVERY_MS, isAlive, dead: stuck })
+    const guarded = whileAlive(answer, {
+      everyMs: DOUBT_EVERY_MS,
+      isAlive: () => isAlive(server),
+      dead: stuck,
+    })
+    return guarded.catch((error: unknown) => {
+      this.#leaveReadOnly(error, server)
+      throw error
+    })
+  }
+
+  /** A primary that became a standby: this connection is of no use, and new ones go elsewhere. */
+  #leaveReadOnly(error: unknown, server: Server): void {
+    if (!(error instanceof DatabaseError) || error.code !== READ_ONLY) return
+    this.#isReadOnly = true
+    this.#guard.servers.leave(server)
   }
 
   #send<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>> {
@@ -96,7 +134,7 @@ class GuardedClient implements PostgresPoolClient {
   }
 
   release(destroy?: boolean): void {
-    this.#client.release(destroy === true || this.#isStuck)
+    this.#client.release(destroy === true || this.#isStuck || this.#isReadOnly)
   }
 
   #stuckError(): Error {

@@ -1,10 +1,17 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { OperatorError } from '../errors.ts'
 import type { Logger } from './logger.ts'
 import { type Connection, isOutage, sqlStateOf, SQLSTATE } from './pg.ts'
+import {
+  connectFirst,
+  PLAIN_SETTINGS,
+  ServerClient,
+  serverListOf,
+  UnfitServerError,
+} from './pg-servers.ts'
 
 export type Migration = {
   version: number
@@ -52,14 +59,12 @@ export async function migrate({
   logger: Logger
   migrations?: readonly Migration[]
 }): Promise<{ applied: number }> {
-  const client = new Client({
-    ...connection,
-    application_name: 'annals migrate',
-    connectionTimeoutMillis: CONNECT_MS_MAX,
-  })
-  client.on('error', () => {}) // The pending query rejects with the same error.
+  const servers = serverListOf(connection)
+  const config = { application_name: 'annals migrate', connectionTimeoutMillis: CONNECT_MS_MAX }
+  const open = () => new ServerClient(servers, PLAIN_SETTINGS, config)
+  let client: Client | null = null
   try {
-    await client.connect()
+    client = await connectFirst(servers, open)
     await refuseOldServer(client)
     await client.query(`select pg_advisory_lock(${MIGRATION_LOCK})`)
     const present = await readPresent(client)
@@ -73,7 +78,7 @@ export async function migrate({
   } catch (error) {
     throw explain(error)
   } finally {
-    await client.end().catch(() => {})
+    await client?.end().catch(() => {})
   }
 }
 
@@ -152,6 +157,21 @@ function checksumOf({ sql }: Migration): string {
 function explain(error: unknown): unknown {
   if (error instanceof OperatorError || !(error instanceof Error)) return error
   const code = sqlStateOf(error)
+  if (error instanceof UnfitServerError) {
+    return new OperatorError(`the database cannot be used: ${error.message}.`, { cause: error })
+  }
+  if (/unsupported startup parameter/.test(error.message)) {
+    return new OperatorError(
+      `the database cannot be used: it refuses the settings of a connection (${error.message}). A connection pooler such as PgBouncer does this: let ANNALS_DATABASE_URL lead to PostgreSQL itself.`,
+      { cause: error },
+    )
+  }
+  if (code === SQLSTATE.READ_ONLY) {
+    return new OperatorError(
+      `the database is read-only (${error.message}). Let ANNALS_DATABASE_URL lead to the primary, or list all servers: postgres://…@a:5432,b:5432/annals.`,
+      { cause: error },
+    )
+  }
   if (code === SQLSTATE.DISK_FULL) {
     return new OperatorError('the database has no disk space left.', { cause: error })
   }

@@ -1,8 +1,15 @@
 import { Socket } from 'node:net'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { confirmed } from './confirmed-commit.ts'
 import { withDeadline } from './deadline.ts'
-import type { Connection } from './pg.ts'
+import type { Server } from './pg-address.ts'
+import {
+  connectFirst,
+  type Connection,
+  ServerClient,
+  type ServerList,
+  serverListOf,
+} from './pg-servers.ts'
 import { DOUBT_EVERY_MS, secondOpinion } from './second-opinion.ts'
 
 type SessionOptions = {
@@ -25,6 +32,8 @@ const END_MS_MAX = 500
  */
 export class PgSession implements AsyncDisposable {
   readonly #options: SessionOptions
+  readonly #servers: ServerList
+  #server: Server
   #client: Client | null = null
   #socket: Socket | null = null
   /** The server's process for this connection. */
@@ -32,6 +41,8 @@ export class PgSession implements AsyncDisposable {
 
   constructor(options: SessionOptions) {
     this.#options = options
+    this.#servers = serverListOf(options.connection)
+    this.#server = this.#servers.current
   }
 
   /**
@@ -72,26 +83,28 @@ export class PgSession implements AsyncDisposable {
 
   async #connect(): Promise<Client> {
     this.#pid = null
-    const client = new Client({
-      ...this.#options.connection,
+    // Until the server's process is known, a second connection can't tell whether it waits for us.
+    const limit = setInterval(() => this.#socket?.destroy(), CONNECT_MS_MAX)
+    try {
+      const client = await connectFirst(this.#servers, () => this.#makeClient())
+      // The pending query rejects with the same error; between queries the next one finds no client.
+      client.on('error', () => this.#forget(client))
+      client.on('end', () => this.#forget(client))
+      this.#pid = client.pid
+      return client
+    } finally {
+      clearInterval(limit)
+    }
+  }
+
+  #makeClient(): ServerClient {
+    const client = new ServerClient(this.#servers, this.#options.settings, {
       application_name: this.#options.name,
-      options: this.#options.settings.map((setting) => `-c ${setting}`).join(' '),
       keepAlive: true,
       stream: () => (this.#socket = new Socket()),
     })
-    // The pending query rejects with the same error; between queries the next one finds no client.
-    client.on('error', () => this.#forget(client))
-    client.on('end', () => this.#forget(client))
-    // Until its process is known, nobody else can tell whether the server waits for us.
-    const limit = setTimeout(() => this.#socket?.destroy(), CONNECT_MS_MAX)
-    try {
-      await client.connect()
-      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
-      this.#pid = rows[0]?.pid ?? null
-      return client
-    } finally {
-      clearTimeout(limit)
-    }
+    this.#server = client.server
+    return client
   }
 
   #forget(client: Client): void {
@@ -103,7 +116,7 @@ export class PgSession implements AsyncDisposable {
    * has lost what one of us said; its process is ended, as it may hold locks that others wait for.
    */
   async #isAtWork(): Promise<boolean> {
-    return await secondOpinion(this.#options.connection, async (client) => {
+    return await secondOpinion(this.#server, async (client) => {
       const { rowCount } = await client.query(
         `select pg_terminate_backend(pid)
            from pg_stat_activity

@@ -1,21 +1,20 @@
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { Kysely, PostgresDialect, sql } from 'kysely'
-import { DatabaseError, Pool, types as pgTypes } from 'pg'
+import { type ClientConfig, DatabaseError, Pool, types as pgTypes } from 'pg'
 import { UnconfirmedCommitError } from './confirmed-commit.ts'
 import { withDeadline } from './deadline.ts'
 import { GuardedPool, type PoolGuard } from './guarded-pool.ts'
 import type { Logger } from './logger.ts'
+import { type Server } from './pg-address.ts'
+import { type Connection, PLAIN_SETTINGS, ServerClient, serverListOf } from './pg-servers.ts'
 import { secondOpinion } from './second-opinion.ts'
 import type { Tables } from './tables.ts'
 
+export type { Connection }
+
 /** Kysely, or a transaction of it: the caller decides about the transaction. */
 export type Queryable = Kysely<Tables>
-
-/** How to reach a database; `pg` takes it as it is. */
-export type Connection =
-  | { connectionString: string }
-  | { host: string; port: number; user: string; password: string; database: string }
 
 /**
  * What a connection may do. `annals_serving` cannot update or delete an event; archiving and
@@ -32,6 +31,7 @@ export const SQLSTATE = {
   DEADLOCK_DETECTED: '40P01',
   DISK_FULL: '53100',
   CONFIGURATION_LIMIT_EXCEEDED: '53400',
+  READ_ONLY: '25006',
 } as const
 
 const INT8_OID = 20
@@ -66,8 +66,15 @@ export class Database implements AsyncDisposable {
   #cut: NodeJS.Timeout | null = null
 
   constructor({ connection, role, connectionsMax, logger, name = 'annals' }: DatabaseOptions) {
+    const servers = serverListOf(connection)
+    const settings = settingsOf(role)
     this.pool = new Pool({
-      ...connection,
+      // The pool hands it the options below.
+      Client: class extends ServerClient {
+        constructor(config?: ClientConfig) {
+          super(servers, settings, config)
+        }
+      },
       types,
       max: connectionsMax,
       application_name: name,
@@ -76,20 +83,22 @@ export class Database implements AsyncDisposable {
       statement_timeout: STATEMENT_MS_MAX,
       keepAlive: true,
       stream: () => this.#openSocket(),
-      // Part of the connection's start, so no query runs before the role is set. Every statement of
-      // ours has its index; without statistics, or with those of a table that was empty then, a scan
-      // of the whole looks cheaper, and a plan that is kept would go on with it as the table grows.
-      ...(role !== 'owner' && { options: `-c role=${role} -c enable_seqscan=off` }),
     })
     // An idle connection that breaks is replaced by the pool; unhandled it would end the process.
     this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
     // One that breaks in use fails its query, and is nobody's but the borrower's to listen to.
     this.pool.on('connect', (client) => void client.on('error', () => {}))
-    // One question at a time: an outage must not open a connection for everyone who waits.
-    let opinion: Promise<boolean> | null = null
-    const isAlive = () => (opinion ??= secondOpinion(connection).finally(() => (opinion = null)))
-    this.db = onPool(this.pool, { answerMsMax: ANSWER_MS_MAX, isAlive })
-    this.hasty = onPool(this.pool, { answerMsMax: REACH_MS_MAX, isAlive })
+    // One question per server at a time: an outage must not open a connection for each caller that waits.
+    const opinions = new Map<Server, Promise<boolean>>()
+    const isAlive = (server: Server): Promise<boolean> => {
+      const asked = opinions.get(server)
+      if (asked) return asked
+      const opinion = secondOpinion(server).finally(() => opinions.delete(server))
+      opinions.set(server, opinion)
+      return opinion
+    }
+    this.db = onPool(this.pool, { answerMsMax: ANSWER_MS_MAX, isAlive, servers })
+    this.hasty = onPool(this.pool, { answerMsMax: REACH_MS_MAX, isAlive, servers })
   }
 
   async isReachable(): Promise<boolean> {
@@ -126,6 +135,15 @@ export class Database implements AsyncDisposable {
   #destroySockets(): void {
     for (const socket of this.#sockets) socket.destroy()
   }
+}
+
+/**
+ * Part of the connection's start, so no query runs before the role is set. Every statement of ours has
+ * its index; without statistics, or with those of a table that was empty then, a scan of the whole
+ * looks cheaper, and a plan that is kept would go on with it as the table grows.
+ */
+function settingsOf(role: DatabaseRole): readonly string[] {
+  return role === 'owner' ? PLAIN_SETTINGS : [`role=${role}`, 'enable_seqscan=off']
 }
 
 function onPool(pool: Pool, guard: PoolGuard): Queryable {

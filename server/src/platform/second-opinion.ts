@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { Client, DatabaseError } from 'pg'
 import { withDeadline } from './deadline.ts'
-import type { Connection } from './pg.ts'
+import type { Server } from './pg-address.ts'
 
 /** How long a statement stays unanswered before someone else is asked, and asked again. */
 export const DOUBT_EVERY_MS = 400
@@ -10,15 +10,15 @@ const OPINION_MS_MAX = 400
 const TOO_MANY_CONNECTIONS = '53300'
 
 /**
- * Whether the database answers on a fresh connection, and says yes to `ask`. A slow statement and a
- * dead network look alike to the one who waits; a second connection tells them apart.
+ * Whether a server answers on a fresh connection, and says yes to `ask`. A slow statement and a dead
+ * network look alike to the caller that waits; a second connection tells them apart.
  */
 export async function secondOpinion(
-  connection: Connection,
+  server: Server,
   ask: (client: Client) => Promise<boolean> = async () => true,
 ): Promise<boolean> {
   const socket = new Socket()
-  const client = new Client({ ...connection, stream: () => socket })
+  const client = new Client({ ...server, stream: () => socket })
   client.on('error', () => {})
   try {
     return await withDeadline(

@@ -3,7 +3,8 @@ import { Client } from 'pg'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import type { ObjectStore } from '../../src/platform/object-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { type Connection, Database } from '../../src/platform/pg.ts'
+import { Database } from '../../src/platform/pg.ts'
+import type { Server } from '../../src/platform/pg-address.ts'
 import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
 import { isAccepted, isAcknowledged, type Load, type SentEvent } from './load.ts'
 
@@ -16,10 +17,7 @@ import { isAccepted, isAcknowledged, type Load, type SentEvent } from './load.ts
  * 3. the service takes every unacknowledged event that is sent again with its key, by itself, and
  *    then each is stored exactly once.
  */
-export async function assertLedgerHolds(
-  connection: Connection,
-  loads: readonly Load[],
-): Promise<void> {
+export async function assertLedgerHolds(connection: Server, loads: readonly Load[]): Promise<void> {
   await Promise.all(loads.map((load) => load.stop()))
   const events = loads.flatMap((load) => load.events)
   await assertStored(connection, events)
@@ -28,7 +26,7 @@ export async function assertLedgerHolds(
   await assertStored(connection, events)
 }
 
-async function assertStored(connection: Connection, events: readonly SentEvent[]): Promise<void> {
+async function assertStored(connection: Server, events: readonly SentEvent[]): Promise<void> {
   await assertChainsHold(connection)
   const rows = await readRows(connection, [...new Set(events.map((event) => event.workspaceId))])
   assertGapless(rows)
@@ -58,7 +56,7 @@ const NO_ARCHIVE: ObjectStore = {
   [Symbol.asyncDispose]: async () => {},
 }
 
-async function assertChainsHold(connection: Connection): Promise<void> {
+async function assertChainsHold(connection: Server): Promise<void> {
   await using database = new Database({
     connection,
     role: 'annals_serving',
@@ -74,7 +72,7 @@ async function assertChainsHold(connection: Connection): Promise<void> {
 type Row = { workspaceId: string; seq: number; id: string; request: string; keys: number }
 
 /** By a statement of its own, in the order of the chains, without the code that is under test. */
-async function readRows(connection: Connection, workspaceIds: readonly string[]): Promise<Row[]> {
+async function readRows(connection: Server, workspaceIds: readonly string[]): Promise<Row[]> {
   const client = new Client(connection)
   await client.connect()
   try {

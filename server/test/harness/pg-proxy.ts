@@ -17,6 +17,11 @@ export class PgProxy implements AsyncDisposable {
   #mode: Mode = 'pass'
   #cutAt: { text: string; when: Cut } | null = null
   #rewrite: { from: string; to: string } | null = null
+  /**
+   * As PgBouncer with `ignore_startup_parameters=options`: new connections start without the settings
+   * that their client asked for.
+   */
+  dropsSettings = false
 
   private constructor(upstreamPath: string) {
     this.#server = createServer((client) => this.#join(client, connect(upstreamPath)))
@@ -111,7 +116,11 @@ export class PgProxy implements AsyncDisposable {
         this.#pairs.delete(pair)
       })
     }
-    client.on('data', (bytes) => this.#toServer(pair, bytes))
+    let isStarting = this.dropsSettings
+    client.on('data', (bytes) => {
+      this.#toServer(pair, isStarting ? withoutSettings(bytes) : bytes)
+      isStarting = false
+    })
     upstream.on('data', (bytes) => client.write(this.#altered(bytes)))
     if (this.#mode === 'stall') client.pause()
   }
@@ -150,6 +159,18 @@ export class PgProxy implements AsyncDisposable {
     this.#server.close()
     await once(this.#server, 'close')
   }
+}
+
+/** The first message of a connection, without its `options`. It is sent, and arrives, in one piece. */
+function withoutSettings(startup: Buffer): Buffer {
+  const HEAD_BYTES = 8
+  assert.equal(startup.readInt32BE(0), startup.length, 'one whole message')
+  const words = startup.toString('utf8', HEAD_BYTES).split('\0')
+  const at = words.findIndex((word, nth) => nth % 2 === 0 && word === 'options')
+  const body = Buffer.from(words.toSpliced(at, at === -1 ? 0 : 2).join('\0'))
+  const head = Buffer.from(startup.subarray(0, HEAD_BYTES))
+  head.writeInt32BE(HEAD_BYTES + body.length, 0)
+  return Buffer.concat([head, body])
 }
 
 function cut([client, upstream]: readonly [Socket, Socket]): void {

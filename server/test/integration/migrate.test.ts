@@ -5,7 +5,8 @@ import { Client } from 'pg'
 import { OperatorError } from '../../src/errors.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { migrate, type Migration, readMigrations } from '../../src/platform/migrate.ts'
-import { type Connection, Database, sqlStateOf } from '../../src/platform/pg.ts'
+import { Database, sqlStateOf } from '../../src/platform/pg.ts'
+import type { Server } from '../../src/platform/pg-address.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import { cloneDatabase, createEmptyDatabase } from '../harness/template-db.ts'
 
@@ -18,7 +19,7 @@ function migration(version: number, sql: string, oldestProgram = 1): Migration {
 const FIRST = migration(1, 'create table first (id integer)')
 const SECOND = migration(2, 'create table second (id integer)')
 
-async function query(connection: Connection, text: string): Promise<unknown[]> {
+async function query(connection: Server, text: string): Promise<unknown[]> {
   const client = new Client(connection)
   await client.connect()
   try {
@@ -28,9 +29,9 @@ async function query(connection: Connection, text: string): Promise<unknown[]> {
   }
 }
 
-const versionsIn = (connection: Connection) =>
+const versionsIn = (connection: Server) =>
   query(connection, 'select version from schema_migration order by version')
-const tablesIn = (connection: Connection) =>
+const tablesIn = (connection: Server) =>
   query(
     connection,
     `select table_name from information_schema.tables where table_schema = 'public' order by 1`,
@@ -162,7 +163,7 @@ test('a database that cannot be reached, entered or found is told in one sentenc
   await using database = await createEmptyDatabase()
   await using proxy = await PgProxy.listen(database.connection)
   const tcp = { ...database.connection, host: '127.0.0.1', port: proxy.port }
-  const refuse = (connection: Connection) => refusal(migrate({ connection, logger }))
+  const refuse = (connection: Server) => refusal(migrate({ connection, logger }))
   assert.match(
     await refuse({ ...tcp, password: 'wrong' }),
     /^the database refused the login: .*\.$/,

@@ -1,0 +1,113 @@
+/** One PostgreSQL server. `options` are the settings of a connection that the address itself asks for. */
+export type Server =
+  | { connectionString: string; options?: string }
+  | { host: string; port: number; user: string; password: string; database: string }
+
+/** What an address leads to: its servers in order, and whether it asks for one that can be written. */
+export type Address = { servers: readonly Server[]; needsPrimary: boolean }
+
+const PARTS = /^(postgres(?:ql)?:\/\/)((?:[^/?#]*@)?)([^/?#]*)([^?#]*)(?:\?([^#]*))?$/
+const SCHEME = /^postgres(?:ql)?:\/\//
+const WRONG_SCHEME = 'must be an address that starts with postgres: or postgresql:'
+const UNREADABLE =
+  'cannot be read as an address: percent-encode special characters in user, password and database'
+const WRITABLE = ['any', 'read-write', 'primary']
+const PORT_DEFAULT = '5432'
+
+/**
+ * Reads an address as libpq does: `postgres://user:password@a:5432,[::1]:5433/db?…`, or the hosts and
+ * ports in the query, `?host=a,b&port=5432,5433`. Each host becomes an address of its own, which `pg`
+ * reads. Throws the rest of a sentence that begins with the variable's name; it never repeats the
+ * value, which may hold a password.
+ */
+export function parseAddress(text: string): Address {
+  const [, scheme, login = '', authority = '', path = '', search = ''] = PARTS.exec(text) ?? []
+  if (scheme === undefined) throw new Error(SCHEME.test(text) ? UNREADABLE : WRONG_SCHEME)
+  const query = new URLSearchParams(search)
+  const needsPrimary = readTarget(query.get('target_session_attrs'))
+  const options = query.get('options')
+  const hosts = readHosts(authority, query)
+  // Ours: a connection's name tells its purpose, and its settings are joined to those we need.
+  for (const name of [
+    'target_session_attrs',
+    'load_balance_hosts',
+    'options',
+    'application_name',
+  ]) {
+    query.delete(name)
+  }
+  const servers = hosts.map((host) => ({
+    connectionString: addressOf({ scheme, login, path, query }, host),
+    ...(options && { options }),
+  }))
+  return { servers, needsPrimary: needsPrimary || servers.length > 1 }
+}
+
+/** Where a server is, for people: no user and no password. */
+export function placeOf(server: Server): string {
+  if ('host' in server) return `${server.host}:${server.port}`
+  const url = URL.parse(server.connectionString)
+  const host = url?.searchParams.get('host') ?? (url?.hostname || 'localhost')
+  return `${host}:${url?.port || PORT_DEFAULT}`
+}
+
+/** Whether the address asks for a server that can be written. Annals always writes. */
+function readTarget(target: string | null): boolean {
+  if (target !== null && !WRITABLE.includes(target)) {
+    throw new Error('must ask for target_session_attrs=read-write: Annals writes to the database')
+  }
+  return target === 'read-write' || target === 'primary'
+}
+
+type Host = { name: string; port: string | null }
+
+function readHosts(authority: string, query: URLSearchParams): Host[] {
+  const listed = authority.split(',').map(readHost)
+  const names = query.get('host')?.split(',') ?? listed.map(({ name }) => name)
+  const ports = query.get('port')?.split(',') ?? listed.map(({ port }) => port)
+  if (ports.length !== 1 && ports.length !== names.length) {
+    throw new Error('must have one port for all hosts, or one port for each host')
+  }
+  return names.map((name, nth) => {
+    if (name === '' && names.length > 1) throw new Error('must not have an empty host in its list')
+    return { name, port: checkPort(ports[ports.length === 1 ? 0 : nth] || null) }
+  })
+}
+
+/** `host`, `host:5432`, `[::1]` or `[::1]:5432`. */
+function readHost(text: string): Host {
+  const [, name, port] = /^(\[[^\]]*\]|[^:[\]]*)(?::(.*))?$/.exec(text) ?? []
+  if (name === undefined) {
+    throw new Error(
+      'has a host that cannot be read: write host:port, an IPv6 address as [::1]:port',
+    )
+  }
+  return { name, port: port || null }
+}
+
+function checkPort(port: string | null): string | null {
+  if (port === null || (/^\d{1,5}$/.test(port) && Number(port) >= 1 && Number(port) <= 65_535)) {
+    return port
+  }
+  throw new Error(
+    'has a port that is not a number from 1 to 65535; percent-encode special characters in user and password',
+  )
+}
+
+type Rest = { scheme: string; login: string; path: string; query: URLSearchParams }
+
+function addressOf({ scheme, login, path, query }: Rest, { name, port }: Host): string {
+  const own = new URLSearchParams(query)
+  own.delete('host')
+  own.delete('port')
+  const isSocket = name.startsWith('/') || /^%2f/i.test(name)
+  if (isSocket) own.set('host', name.startsWith('/') ? name : decodeURIComponent(name))
+  const isBareIpv6 = !name.startsWith('[') && name.includes(':')
+  const host = isSocket ? 'localhost' : isBareIpv6 ? `[${name}]` : name
+  const search = own.size > 0 ? `?${own.toString()}` : ''
+  const address = `${scheme}${login}${host}${port === null ? '' : `:${port}`}${path}${search}`
+  if (!URL.canParse(host === '' ? address.replace('@/', '@localhost/') : address)) {
+    throw new Error(UNREADABLE)
+  }
+  return address
+}

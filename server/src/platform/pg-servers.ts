@@ -1,0 +1,163 @@
+import { Client, type ClientConfig } from 'pg'
+import { type Address, placeOf, type Server } from './pg-address.ts'
+
+/**
+ * The servers that a database may be on, of which one can be written at a time. New connections go to
+ * the server that took the last one; a server that is gone, or is no longer the primary, is left for
+ * the next in the list. All connections of a process share one list, so one failure is enough.
+ */
+export class ServerList {
+  readonly servers: readonly Server[]
+  readonly needsPrimary: boolean
+  #at = 0
+
+  constructor({ servers, needsPrimary }: Address) {
+    this.servers = servers
+    this.needsPrimary = needsPrimary
+  }
+
+  get current(): Server {
+    const server = this.servers[this.#at]
+    if (!server) throw new Error('a list of servers has at least one')
+    return server
+  }
+
+  /** Compare and set: many callers may find the same server gone, and one of them moves on. */
+  leave(server: Server): void {
+    if (this.current === server) this.#at = (this.#at + 1) % this.servers.length
+  }
+}
+
+/** How to reach a database: one server, or several of which one is the primary. */
+export type Connection = Server | ServerList
+
+export function serverListOf(connection: Connection): ServerList {
+  if (connection instanceof ServerList) return connection
+  return new ServerList({ servers: [connection], needsPrimary: false })
+}
+
+/** For a connection without a role: something to see at the other end whether settings arrive. */
+export const PLAIN_SETTINGS: readonly string[] = ['annals.session=direct']
+
+/**
+ * A connection to the current server of a list, for one use. It is open when the server has confirmed
+ * every setting that it was started with: a connection pooler may drop them without a word, and the
+ * service would run as the owner of its tables. Checked on each connection, because an address can
+ * lead elsewhere tomorrow. A class, because that is what `pg` takes for a pool.
+ */
+export class ServerClient extends Client {
+  readonly server: Server
+  readonly #list: ServerList
+  readonly #settings: readonly string[]
+  #pid: number | null = null
+
+  constructor(list: ServerList, settings: readonly string[], config: ClientConfig = {}) {
+    const server = list.current
+    super({ ...config, ...configOf(server, settings) })
+    this.server = server
+    this.#list = list
+    this.#settings = settings
+    // What is pending rejects with the same error; unhandled, the event would end the process.
+    this.on('error', () => {})
+  }
+
+  /** The server's process for this connection; null until it is open. */
+  get pid(): number | null {
+    return this.#pid
+  }
+
+  override connect(): Promise<this>
+  override connect(callback: (error: unknown) => void): void
+  override connect(callback?: (error: unknown) => void): Promise<this> | void {
+    const connecting = this.#open()
+    if (!callback) return connecting
+    // oxlint-disable-next-line promise/no-callback-in-promise -- the pool of `pg` takes nothing else
+    connecting.then(() => callback(null), callback)
+  }
+
+  async #open(): Promise<this> {
+    try {
+      await super.connect()
+      this.#pid = await this.#check()
+      return this
+    } catch (error) {
+      this.#list.leave(this.server)
+      super.end().catch(() => {})
+      throw error
+    }
+  }
+
+  async #check(): Promise<number> {
+    const pairs = this.#settings.map((setting) => setting.split('=', 2))
+    const names = pairs.map(([name]) => name)
+    const { rows } = await super.query<SessionRow>(CHECK, [names])
+    const [session] = rows
+    if (!session) throw new Error('a select without a table has a row')
+    if (this.#list.needsPrimary && session.isReadOnly) {
+      throw new UnfitServerError(`${placeOf(this.server)} is read-only or a standby`)
+    }
+    for (const [nth, [name, value]] of pairs.entries()) {
+      const isRole = name === 'role'
+      if (session.values[nth] === value && (!isRole || session.user === value)) continue
+      const instead = isRole ? `, and would run as ${session.user}` : ''
+      throw new UnfitServerError(
+        `${placeOf(this.server)} ignores the settings of a connection (${name}=${value})${instead}. A connection pooler such as PgBouncer does this: let ANNALS_DATABASE_URL lead to PostgreSQL itself`,
+      )
+    }
+    return session.pid
+  }
+}
+
+type SessionRow = { pid: number; user: string; isReadOnly: boolean; values: (string | null)[] }
+
+const CHECK = `
+  select pg_backend_pid() as pid, current_user as "user",
+         pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "isReadOnly",
+         array(select current_setting(name, true)
+                 from unnest($1::text[]) with ordinality as setting (name, nth)
+                order by nth) as values`
+
+/** It answers, and cannot be used. The code is PostgreSQL's for a rejected connection: an outage. */
+export class UnfitServerError extends Error {
+  override name = 'UnfitServerError'
+  readonly code = '08004'
+}
+
+/** No server of a list took the connection; the message has the reason of each. */
+class NoServerError extends Error {
+  override name = 'NoServerError'
+  readonly code = '08001'
+}
+
+/** Tries each server of a list once, the current one first, and returns the first connection. */
+export async function connectFirst(
+  list: ServerList,
+  make: () => ServerClient,
+): Promise<ServerClient> {
+  const reasons: string[] = []
+  for (;;) {
+    const client = make()
+    try {
+      return await client.connect()
+    } catch (error) {
+      if (list.servers.length === 1) throw error
+      reasons.push(reasonOf(error, client.server))
+      if (reasons.length < list.servers.length) continue
+      throw new NoServerError(reasons.join('; '), { cause: error })
+    }
+  }
+}
+
+function reasonOf(error: unknown, server: Server): string {
+  // A name with several addresses fails with an AggregateError, whose own message is empty.
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error
+  const message = first instanceof Error ? first.message : String(first)
+  return error instanceof UnfitServerError ? message : `${placeOf(server)}: ${message}`
+}
+
+/** As `pg` takes it. What the address asks for comes first, so that what we need has the last word. */
+function configOf(server: Server, settings: readonly string[]): ClientConfig {
+  const given = 'options' in server && server.options ? [server.options] : []
+  const options = [...given, ...settings.map((setting) => `-c ${setting}`)].join(' ')
+  return { ...server, options }
+}

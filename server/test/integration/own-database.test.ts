@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { OperatorError } from '../../src/errors.ts'
+import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import type { EngineConnection } from '../../src/platform/engine-presence.ts'
+import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startTestApp, type TestApp } from '../harness/start-app.ts'
+import { urlOf } from '../harness/template-db.ts'
+
+const start = (folder: EngineFolder) =>
+  startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE })
+
+/** A cluster with a database that was made as documented, cleanly stopped. */
+const stopped = new EngineFolder()
+after(() => stopped[Symbol.asyncDispose]())
+const prepared = prepare()
+prepared.catch(() => {}) // Each test awaits it.
+
+async function prepare() {
+  await using engine = await start(stopped)
+  // As the master user of a managed database: no superuser.
+  await query(engine.connection, "create role master login createrole createdb password 'm'")
+  const master = { ...engine.connection, user: 'master', password: 'm', database: 'postgres' }
+  for (const statement of documentedStatements()) await query(master, statement)
+  const own = { ...engine.connection, user: 'app', password: 'secret', database: 'app' }
+  await using annals = await startTestApp({ databaseUrl: urlOf(own) })
+  const { workspaceKey: key } = await annals.found()
+  return { master, own, key }
+}
+
+/** From the documentation, with other names: the embedded engine has a login and a database `annals`. */
+function documentedStatements(): string[] {
+  const docs = readFileSync(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8')
+  const [, block = ''] = /```sql\n(create role annals_serving.*?)```/s.exec(docs) ?? []
+  const renamed = block.replaceAll(/\bannals\b/g, 'app').replaceAll('…', 'secret')
+  const statements = renamed.split(';').map((statement) => statement.trim())
+  return statements.filter((statement) => statement !== '')
+}
+
+const send = async (annals: TestApp, key: string, action: string): Promise<number> =>
+  (await annals.call('POST', '/v1/events', { key, body: { category: 'c', action } })).status
+
+const actionsOn = async (connection: EngineConnection): Promise<unknown[]> =>
+  (await query(connection, 'select action from event order by seq')).map((row) => row['action'])
+
+/** Both servers in one address, as libpq reads it. */
+function listOf(first: EngineConnection, second: EngineConnection): string {
+  const { user, password, database } = first
+  const list = new URLSearchParams({
+    host: `${first.host},${second.host}`,
+    port: `${first.port},${second.port}`,
+    target_session_attrs: 'read-write',
+  })
+  return `postgres://${user}:${encodeURIComponent(password)}@/${database}?${list.toString()}`
+}
+
+test('the documented statements, run by a master user that is no superuser, make a login that serves', async () => {
+  const { own, master } = await prepared
+  await using folder = new EngineFolder()
+  copyCluster(folder)
+  await using engine = await start(folder)
+  const { host } = engine.connection
+  await using annals = await startTestApp({ databaseUrl: urlOf({ ...own, host }) })
+  const { workspaceKey } = await annals.found()
+  assert.equal(await send(annals, workspaceKey, 'served'), 201)
+  const login = { ...own, host }
+  const [role] = await query(login, 'select rolsuper from pg_roles where rolname = current_user')
+  assert.equal(role?.['rolsuper'], false)
+  await query(login, 'set role annals_keeper')
+
+  // The master user as the login of the service.
+  await query({ ...master, host }, 'create database other')
+  const other = { ...master, host, database: 'other' }
+  await using second = await startTestApp({ databaseUrl: urlOf(other) })
+  const { workspaceKey: otherKey } = await second.found()
+  assert.equal(await send(second, otherKey, 'served'), 201)
+})
+
+test('a list of servers leads to the one that can be written, also after a failover', async () => {
+  const { own, key } = await prepared
+  await using folderA = new EngineFolder()
+  await using folderB = new EngineFolder()
+  copyCluster(folderA)
+  copyCluster(folderB, { isStandby: true })
+
+  await using stack = new AsyncDisposableStack()
+  const a = await start(folderA)
+  stack.defer(() => a[Symbol.asyncDispose]())
+  const b = stack.use(await start(folderB))
+  const [onA, onB] = [a, b].map(({ connection }) => ({ ...own, host: connection.host }))
+  assert(onA && onB)
+  const databaseUrl = listOf(onB, onA)
+  await using annals = await startTestApp({ databaseUrl })
+  assert.equal(await send(annals, key, 'on the primary'), 201)
+  assert.deepEqual(await actionsOn(onA), ['on the primary'])
+
+  // The standby takes over, and the old primary can only be read: connections to it are left.
+  await query(b.connection, 'select pg_promote()')
+  await query(a.connection, 'alter system set default_transaction_read_only = on')
+  await query(a.connection, 'select pg_reload_conf()')
+  const founded = await eventually(() => annals.found({ company: 'After' }))
+  const [company] = await query(onB, `select name from company where id = '${founded.company.id}'`)
+  assert.equal(company?.['name'], 'After')
+
+  // The old primary is gone: the writer goes over as well.
+  await a[Symbol.asyncDispose]()
+  await eventually(async () => assert.equal(await send(annals, key, 'after the failover'), 201))
+  assert((await actionsOn(onB)).includes('after the failover'))
+})
+
+test('without a server that can be written, the start says what each one of the list answered', async () => {
+  const { own } = await prepared
+  await using folder = new EngineFolder()
+  copyCluster(folder, { isStandby: true })
+  await using engine = await start(folder)
+  const standby = { ...own, host: engine.connection.host }
+  const { user, password, database, host, port } = standby
+  const gone = `${host}-gone`
+  const hosts = new URLSearchParams({ host: `${gone},${host}`, port: String(port) })
+  const login = `${user}:${encodeURIComponent(password)}`
+  const databaseUrl = `postgres://${login}@/${database}?${hosts.toString()}`
+  await assert.rejects(startTestApp({ databaseUrl }), (error) => {
+    assert(error instanceof OperatorError, String(error))
+    assert(error.message.includes(`${gone}:${port}: connect ENOENT`), error.message)
+    assert(error.message.includes(`${host}:${port} is read-only or a standby`), error.message)
+    return !error.message.includes(password)
+  })
+  // A single standby, without a list.
+  await assert.rejects(startTestApp({ databaseUrl: urlOf(standby) }), (error) => {
+    assert(error instanceof OperatorError, String(error))
+    return error.message.startsWith('the database is read-only')
+  })
+})
+
+/** A copy of the stopped cluster. As a standby it recovers for ever, like one that lost its primary. */
+function copyCluster(to: EngineFolder, { isStandby = false } = {}): void {
+  execFileSync('cp', ['-a', stopped.dataDir, to.dataDir])
+  if (isStandby) writeFileSync(to.path('engine/cluster/standby.signal'), '')
+}
