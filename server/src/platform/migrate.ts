@@ -28,6 +28,8 @@ const MIGRATION_LOCK = 4_207_001
 const SERVER_VERSION_MIN = 150_000
 /** A server that takes the connection and says nothing is out of reach too. */
 const CONNECT_MS_MAX = 5_000
+/** PostgreSQL's code for a role that does not exist: an invalid value of the setting `role`. */
+const ROLE_UNKNOWN = '22023'
 
 export const MIGRATIONS_DIR = join(import.meta.dirname, '../../migrations')
 
@@ -74,6 +76,7 @@ export async function migrate({
       await apply(client, migration)
       logger.info({ event: 'migration.applied', version: migration.version, name: migration.name })
     }
+    await refuseMissingRoles(client)
     return { applied: missing.length }
   } catch (error) {
     throw explain(error)
@@ -92,6 +95,11 @@ async function refuseOldServer(client: Client): Promise<void> {
       `the database is PostgreSQL ${rows[0]?.text}; Annals needs 15 or newer. Nothing was changed.`,
     )
   }
+}
+
+/** A database that was restored elsewhere has its tables, but the roles belong to the server. */
+async function refuseMissingRoles(client: Client): Promise<void> {
+  await client.query('set role annals_serving; set role annals_keeper; reset role')
 }
 
 type Present = Map<number, { checksum: string; oldestProgram: number; name: string }>
@@ -178,7 +186,7 @@ function explain(error: unknown): unknown {
   if (code === '28P01' || code === '28000') {
     return new OperatorError(`the database refused the login: ${error.message}.`, { cause: error })
   }
-  if (code === '3D000' || code === '42501') {
+  if (code === '3D000' || code === '42501' || code === ROLE_UNKNOWN) {
     return new OperatorError(`the database said: ${error.message}.`, { cause: error })
   }
   if (isOutage(error) || (code !== null && /^E[A-Z]+$/.test(code))) {

@@ -53,10 +53,10 @@ test('an address that leads to such a pooler later stores nothing as the owner, 
 test('settings in the address do not replace the role of the service', async () => {
   const options = encodeURIComponent('-c work_mem=8MB')
   await using annals = await startTestApp({ databaseUrl: `${url}?options=${options}` })
-  const { rows } =
-    await sql`select current_user as role, current_setting('work_mem') as memory`.execute(
-      annals.app.database.db,
-    )
+  const { db } = annals.app.database
+  const { rows } = await eventually(() =>
+    sql`select current_user as role, current_setting('work_mem') as memory`.execute(db),
+  )
   assert.deepEqual(rows, [{ role: 'annals_serving', memory: '8MB' }])
 })
 

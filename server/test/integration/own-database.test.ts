@@ -72,6 +72,13 @@ test('the documented statements, run by a master user that is no superuser, make
   assert.equal(role?.['rolsuper'], false)
   await query(login, 'set role annals_keeper')
 
+  // A login that lost a role, as after a restore on another server.
+  await query({ ...master, host }, 'revoke annals_keeper from app')
+  await assert.rejects(startTestApp({ databaseUrl: urlOf(login) }), (error) => {
+    assert(error instanceof OperatorError, String(error))
+    return /the database said: permission denied to set role "annals_keeper"/.test(error.message)
+  })
+
   // The master user as the login of the service.
   await query({ ...master, host }, 'create database other')
   const other = { ...master, host, database: 'other' }
