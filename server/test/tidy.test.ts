@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { test } from 'node:test'
+import { readRequestSchemas } from './harness/route-schemas.ts'
+import { isLinear, unboundedParts } from './harness/schema-bounds.ts'
 
 const SERVER = join(import.meta.dirname, '..')
 const SRC = join(SERVER, 'src')
@@ -140,4 +142,30 @@ test('SQL stays in stores, migrations and the platform', () => {
     .filter(({ text }) => statement.test(text))
     .map(({ name }) => name)
   assert.deepEqual(problems, [])
+})
+
+test('every array and string of every request body and query has a bound', async () => {
+  const schemas = await readRequestSchemas()
+  assert(schemas.length > 100, `only ${schemas.length} schemas were found`)
+  const problems = schemas.flatMap(({ route, part, schema }) =>
+    unboundedParts(schema).map((problem) => `${route} ${part} ${problem}`),
+  )
+  assert.deepEqual(problems, [])
+})
+
+test('the check of bounds finds what it is for, also inside unions', () => {
+  const list = { type: 'array', items: { type: 'string', maxLength: 1 } }
+  const wrap = (schema: object) => ({ type: 'object', properties: { a: { anyOf: [schema] } } })
+  for (const schema of [
+    list,
+    { ...list, maxItems: 101, uniqueItems: true },
+    { ...list, maxItems: 1, items: { type: 'string' } },
+    { type: 'string', format: 'uri' },
+    { type: 'string', maxLength: 9, pattern: '(a+)+$' },
+    { type: 'object', additionalProperties: { type: 'string', maxLength: 1 } },
+  ]) {
+    assert.equal(unboundedParts(wrap(schema)).length, 1, JSON.stringify(schema))
+  }
+  assert.deepEqual(unboundedParts(wrap({ ...list, maxItems: 100, uniqueItems: true })), [])
+  assert.deepEqual(['^a+a+$', 'a+', '^(a|a)*$', '^a{2,}b*$'].filter(isLinear), [])
 })

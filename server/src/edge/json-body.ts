@@ -1,15 +1,24 @@
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../errors.ts'
+import { StrictJsonError } from '../platform/json-fault.ts'
 import { sliceItems } from '../platform/json-items.ts'
-import { parseStrictJson, StrictJsonError } from '../platform/strict-json.ts'
+import type { JsonReaderOptions } from '../platform/json-reader.ts'
+import { JSON_AT_ONCE_BYTES_MAX, parseStrictJson, readLargeJson } from '../platform/strict-json.ts'
+import { runAtOnce, runInSlices, TimeSlice } from '../platform/time-slice.ts'
+
+/** The metadata of an event is the one thing that callers may send in any size and shape. */
+const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 }
 
 /**
  * JSON is the only body there is, and it is read strictly: what a double cannot hold, duplicate
  * keys and broken text are refused before anything looks at the value. An empty body is no body,
  * whatever its content type, so that a POST without one may carry the header.
+ *
+ * Small bodies are read at once, large ones in slices. In a large one `metadata` becomes a
+ * `CanonicalJson`.
  */
 export function parseJsonBodies(app: FastifyInstance): void {
-  addJsonParser(app, parseStrictJson)
+  addJsonParser(app, (body) => readText(body))
 }
 
 /**
@@ -21,77 +30,85 @@ export function parseJsonItemBodies(
   app: FastifyInstance,
   { name, itemsMax }: { name: string; itemsMax: number },
 ): void {
-  addJsonParser(app, (body) => {
+  addJsonParser(app, async (body) => {
+    const slicing = sliceItems(body, { name, itemsMax })
+    const isSmall = body.length <= JSON_AT_ONCE_BYTES_MAX
+    const sliced = isSmall ? runAtOnce(slicing) : await runInSlices(slicing)
+    if (!sliced) throw tooMany({ name, itemsMax })
+    const { items, frame } = sliced
     try {
-      const value = parseStrictJson(body)
-      refuseTooMany(itemsOf(value, name), { name, itemsMax })
-      return value
+      const around = await readText(frame)
+      return items.length === 0 ? around : { ...objectOf(around), [name]: await readItems(items) }
     } catch (error) {
-      const isItems = error instanceof StrictJsonError && error.path.startsWith(`/${name}/`)
-      const text = body.toString()
-      // The first fault may be an item's while the text breaks off further on.
-      if (!isItems || !isJson(text)) throw error
-      const { items, frame } = sliceItems(text)
-      refuseTooMany(items, { name, itemsMax })
-      return { ...parseFrame(frame), [name]: items.map(parseItem) }
+      // Where a part is no JSON, the whole is none: its first fault and the byte are in the whole.
+      if (items.length > 0 && isSyntaxFault(error)) await readText(body)
+      throw error
     }
   })
 }
 
-function itemsOf(value: unknown, name: string): readonly unknown[] {
-  const items: unknown = Object.entries(value ?? {}).find(([key]) => key === name)?.[1]
-  return Array.isArray(items) ? items : []
+/** A promise for large texts only: most bodies are small, and are read in the turn that they end in. */
+function readText(text: Buffer): unknown {
+  return text.length <= JSON_AT_ONCE_BYTES_MAX ? parseStrictJson(text) : readLargeJson(text, READER)
+}
+
+async function readItems(items: readonly Buffer[]): Promise<unknown[]> {
+  const slice = new TimeSlice()
+  const values: unknown[] = []
+  for (const item of items) {
+    try {
+      const value = readText(item)
+      values.push(value instanceof Promise ? await value : value)
+    } catch (error) {
+      if (!(error instanceof StrictJsonError) || error.kind === 'syntax') throw error
+      values.push(refusalOf(error))
+    }
+    if (slice.isOver) await slice.next()
+  }
+  return values
+}
+
+function objectOf(value: unknown): object {
+  return typeof value === 'object' && value !== null ? value : {}
+}
+
+function isSyntaxFault(error: unknown): boolean {
+  return error instanceof StrictJsonError && error.kind === 'syntax'
 }
 
 /** Before anything looks at the items: two million fit a body, and take seconds to describe. */
-function refuseTooMany(
-  items: readonly unknown[],
-  { name, itemsMax }: { name: string; itemsMax: number },
-): void {
-  if (items.length <= itemsMax) return
+function tooMany({ name, itemsMax }: { name: string; itemsMax: number }): ApiError {
   const message = `must not have more than ${itemsMax} items`
-  throw new ApiError('invalid_request', {
+  return new ApiError('invalid_request', {
     message: `The request does not match the schema: /${name} ${message}.`,
     details: [{ path: `/${name}`, message }],
   })
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function parseFrame(text: string): object {
-  const frame = parseStrictJson(Buffer.from(text))
-  return typeof frame === 'object' && frame !== null ? frame : {}
-}
-
-function parseItem(text: string): unknown {
-  try {
-    return parseStrictJson(Buffer.from(text))
-  } catch (error) {
-    if (error instanceof StrictJsonError) return refusalOf(error)
-    throw error
-  }
-}
-
-function addJsonParser(app: FastifyInstance, parse: (body: Buffer) => unknown): void {
+function addJsonParser(app: FastifyInstance, read: (body: Buffer) => unknown): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>(
     'application/json',
     { parseAs: 'buffer' },
     (_request, body, done) => {
       try {
-        done(null, body.length === 0 ? undefined : parse(body))
+        const value = body.length === 0 ? undefined : read(body)
+        if (value instanceof Promise) return orRefusal(value)
+        done(null, value)
       } catch (error) {
-        done(error instanceof StrictJsonError ? refusalOf(error) : toError(error))
+        done(toError(error))
       }
+      return undefined
     },
   )
+}
+
+async function orRefusal(value: Promise<unknown>): Promise<unknown> {
+  try {
+    return await value
+  } catch (error) {
+    throw toError(error)
+  }
 }
 
 function refusalOf({ kind, path, message }: StrictJsonError): ApiError {
@@ -102,5 +119,6 @@ function refusalOf({ kind, path, message }: StrictJsonError): ApiError {
 }
 
 function toError(error: unknown): Error {
+  if (error instanceof StrictJsonError) return refusalOf(error)
   return error instanceof Error ? error : new Error(String(error))
 }

@@ -10,9 +10,6 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
   app.addHook('onRoute', ({ url, method }) => {
     routes.push({ pattern: patternOf(url), methods: [method].flat() })
   })
-  app.addHook('onRequest', (request, reply, done) => {
-    done(request.is404 ? refusalOf(request, reply) : undefined)
-  })
   const refusalOf = (request: FastifyRequest, reply: FastifyReply): ApiError => {
     const path = request.url.split('?', 1)[0] ?? ''
     const allowed = routes
@@ -22,7 +19,11 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     reply.header('allow', [...new Set(allowed)].toSorted().join(', '))
     return new ApiError('method_not_allowed')
   }
-  app.setNotFoundHandler((request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
+    done(request.is404 ? refusalOf(request, reply) : undefined)
+  })
+  // For a route that finds nothing itself, such as a file of the pages.
+  app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
     throw refusalOf(request, reply)
   })
 }

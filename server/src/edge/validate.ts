@@ -1,10 +1,18 @@
 import type { FastifySchemaCompiler } from 'fastify'
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { Settings } from 'typebox/system'
 import { ApiError, type ErrorDetail } from '../errors.ts'
+import { escapePointer } from '../platform/json-fault.ts'
 import { EXCLUSION_RULE } from './exclusion-text.ts'
+import { sizeFaults } from './size-faults.ts'
 
 const DETAILS_MAX = 20
+/** A name goes into answers, and may be as long as a body. */
+const PATH_CHARS_MAX = 500
+
+// TypeBox stops here too. Its settings are one for the process.
+Settings.Set({ maxErrors: DETAILS_MAX })
 
 type Fault = { keyword: string; instancePath: string; params: object; message: string }
 
@@ -23,9 +31,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     const value = isTextOnly ? input : readParameters(input, { integers, lists })
     const faulty = isQuery ? faultyParameters(input, lists) : []
     if (faulty.length === 0 && validator.Check(value)) return { value }
-    const details =
-      faulty.length > 0 ? faulty : describe(validator.Errors(value), httpPart ?? 'body')
-    return { error: new ApiError('invalid_request', { details, message: summary(details) }) }
+    return { error: refusal(faulty.length > 0 ? faulty : faultsOf(validator, value, httpPart)) }
   }
 }
 
@@ -36,9 +42,42 @@ export function createParser<const T extends TSchema>(
   const validator = Compile(schema)
   return (value) => {
     if (validator.Check(value)) return value
-    const details = describe(validator.Errors(value), 'body')
-    return new ApiError('invalid_request', { details, message: summary(details) })
+    return refusal(faultsOf(validator, value, 'body'))
   }
+}
+
+type FaultSource = { Type: () => TSchema; Errors: (value: unknown) => readonly Fault[] }
+
+/**
+ * At most `DETAILS_MAX` of what is wrong. Sizes come first and alone: TypeBox walks all of a value to
+ * describe it, and compares each of its items with each other.
+ */
+function faultsOf(validator: FaultSource, value: unknown, part = 'body'): ErrorDetail[] {
+  const tooLarge = sizeFaults(validator.Type(), value, {
+    faultsMax: DETAILS_MAX,
+    unknownName: unknownIn(part),
+  })
+  if (tooLarge.length === 0) return describe(validator.Errors(value), part)
+  return tooLarge.map(({ path, message }) => ({ path: pathIn(part, path), message }))
+}
+
+function refusal(faults: readonly ErrorDetail[]): ApiError {
+  const details = faults.map(({ path, message }) => ({ path: cut(path), message }))
+  return new ApiError('invalid_request', { details, message: summary(details) })
+}
+
+function cut(path: string): string {
+  if (path.length <= PATH_CHARS_MAX) return path
+  return `${path.slice(0, PATH_CHARS_MAX).toWellFormed()}…`
+}
+
+function unknownIn(part: string): string {
+  return part === 'body' ? 'is not a known field' : 'is not a known parameter'
+}
+
+/** A JSON pointer into a body; in a query the name of a parameter. */
+function pathIn(part: string, pointer: string): string {
+  return part === 'body' ? pointer : pointer.slice(1) || NAMELESS
 }
 
 function summary([first, ...others]: readonly ErrorDetail[]): string {
@@ -95,11 +134,9 @@ function describe(faults: readonly Fault[], part: string): ErrorDetail[] {
 }
 
 function detailsOf({ keyword, instancePath, params, message }: Fault, part: string): ErrorDetail[] {
-  const at = (name = '') => {
-    const pointer = name === '' ? instancePath : `${instancePath}/${escapePointer(name)}`
-    return part === 'body' ? pointer : pointer.slice(1) || NAMELESS
-  }
-  const unknown = part === 'body' ? 'is not a known field' : 'is not a known parameter'
+  const at = (name = '') =>
+    pathIn(part, name === '' ? instancePath : `${instancePath}/${escapePointer(name)}`)
+  const unknown = unknownIn(part)
   // TypeBox stops at a few faults, so the one that sums up the unknown fields may be missing.
   if (keyword === 'boolean') return [{ path: at(), message: unknown }]
   // The same fault is reported once more, more clearly, by anyOf.
@@ -155,9 +192,4 @@ const FORMAT_MESSAGES: Record<string, string> = {
 
 function namesIn(value: unknown): string[] {
   return Array.isArray(value) ? value.map(String) : []
-}
-
-/** RFC 6901. */
-export function escapePointer(name: string): string {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }

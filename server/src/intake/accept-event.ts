@@ -5,7 +5,9 @@ import { canonicalJson } from '../ledger/canonical.ts'
 import type { EventId } from '../ledger/event.ts'
 import type { Clock } from '../platform/clock.ts'
 import { type CompanyId, parseId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
+import { CanonicalJson } from '../platform/json-reader.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
+import { TimeSlice } from '../platform/time-slice.ts'
 import type { Outcome, PendingItem } from './pending-item.ts'
 import type { Writer } from './writer.ts'
 
@@ -17,7 +19,7 @@ export type EventInput = {
   projectId?: string
   actor?: { id?: string; email?: string; role?: string }
   resource?: { type?: string; id?: string }
-  metadata?: Record<string, unknown>
+  metadata?: Record<string, unknown> | CanonicalJson
   idempotencyKey?: string
 }
 
@@ -54,9 +56,12 @@ export async function acceptEvents(
   origin: EventOrigin,
   deps: AcceptDeps,
 ): Promise<(Receipt | ApiError)[]> {
-  const read = inputs.map((input) =>
-    input instanceof ApiError ? input : readOrRefuse(input, origin, deps.clock),
-  )
+  const slice = new TimeSlice()
+  const read: (PendingItem | ApiError)[] = []
+  for (const input of inputs) {
+    read.push(input instanceof ApiError ? input : readOrRefuse(input, origin, deps.clock))
+    if (slice.isOver) await slice.next()
+  }
   const items = await withoutForeignProjects(read, deps)
   const readable = items.flatMap((item) => (item instanceof ApiError ? [] : [item]))
   const outcomes = await deps.writer.submitAll(readable)
@@ -193,6 +198,7 @@ function badTimestamp(message: string): ApiError {
 }
 
 function canonicalPart(part: object | undefined): string | null {
+  if (part instanceof CanonicalJson) return part.text
   return part === undefined ? null : canonicalJson(part)
 }
 

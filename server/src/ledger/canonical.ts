@@ -10,8 +10,14 @@ import { JSON_DEPTH_MAX } from '../platform/json-fault.ts'
  * on metadata of eight keys, this takes about half the time of the package `canonicalize`.
  */
 export function canonicalJson(value: unknown): string {
-  return write(value, 1)
+  const text = write(value, 1)
+  // Adding up strings makes a tree. Reading a character lays it out in one piece, here and not where
+  // a whole batch of such texts is hashed: 256 of 8 kB took 120 ms there.
+  if (text.length > TREE_LENGTH_MIN) text.charCodeAt(0)
+  return text
 }
+
+const TREE_LENGTH_MIN = 1_024
 
 /** A JSON string token as RFC 8785 writes it. */
 export function canonicalString(text: string): string {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
+import { StrictJsonError } from './json-fault.ts'
 import { sliceItems } from './json-items.ts'
 import { parseStrictJson } from './strict-json.ts'
+import { runAtOnce } from './time-slice.ts'
 
 /** Strings full of what a careless reader would take for structure. */
 const anyText = fc.string({
@@ -20,42 +22,85 @@ const { value: anyValue } = fc.letrec((tie) => ({
 }))
 const anyIndent = fc.constantFrom('', ' ', '\t', '   ')
 
+function slice(text: string, itemsMax = 10) {
+  const sliced = runAtOnce(sliceItems(Buffer.from(text), { name: 'events', itemsMax }))
+  return sliced && { items: sliced.items.map(String), frame: String(sliced.frame) }
+}
+
 test('the slices are the items, however they are written', () => {
   fc.assert(
     fc.property(fc.array(anyValue, { maxLength: 8 }), anyIndent, (values, indent) => {
-      const text = JSON.stringify({ events: values }, null, indent)
-      const { items, frame } = sliceItems(text)
+      const sliced = slice(JSON.stringify({ events: values }, null, indent))
       // Not by JSON.parse, which takes one of such keys for another now and then.
-      const parsed = items.map((item) => parseStrictJson(Buffer.from(item)))
+      const parsed = sliced?.items.map((item) => parseStrictJson(Buffer.from(item)))
       assert.equal(JSON.stringify(parsed), JSON.stringify(values))
-      assert.deepEqual(JSON.parse(frame), { events: [] })
+      assert.deepEqual(JSON.parse(sliced?.frame ?? ''), { events: [] })
     }),
   )
 })
 
-test('the frame keeps whatever stands beside the array', () => {
+test('the frame keeps what stands beside the array', () => {
   const anyRest = fc.dictionary(anyText, fc.oneof(fc.integer(), anyText, fc.boolean()))
   fc.assert(
     fc.property(fc.array(anyValue, { maxLength: 4 }), anyRest, (values, rest) => {
-      const { frame } = sliceItems(JSON.stringify({ ...rest, events: values }))
-      assert.equal(frame, JSON.stringify({ ...rest, events: [] }))
+      const sliced = slice(JSON.stringify({ ...rest, events: values }))
+      assert.equal(sliced?.frame, JSON.stringify({ ...rest, events: [] }))
     }),
   )
 })
 
+test('a text is JSON exactly when its frame and all of its items are', () => {
+  const pieces = ['{', '}', '[', ']', ',', ':', '"', '\\', '"events":[', '{"events":[', '1', ' ']
+  const almostJson = fc
+    .array(fc.constantFrom(...pieces), { maxLength: 10 })
+    .map((parts) => `{"events":[${parts.join('')}]}`)
+  fc.assert(
+    fc.property(almostJson, (text) => {
+      const sliced = slice(text, 100)
+      assert(sliced)
+      assert.equal([sliced.frame, ...sliced.items].every(isJson), isJson(text), text)
+    }),
+    { numRuns: 3_000 },
+  )
+})
+
+function isJson(text: string): boolean {
+  try {
+    parseStrictJson(Buffer.from(text))
+    return true
+  } catch (error) {
+    return error instanceof StrictJsonError && error.kind === 'value'
+  }
+}
+
 test('an item is sliced as it was written, with what parsing would forget', () => {
-  const { items } = sliceItems('{"events":[{"a":1,"a":2}, 1.50 ,12345678901234567890]}')
-  assert.deepEqual(items, ['{"a":1,"a":2}', ' 1.50 ', '12345678901234567890'])
+  const sliced = slice('{"events":[{"a":1,"a":2}, 1.50 ,12345678901234567890]}')
+  assert.deepEqual(sliced?.items, ['{"a":1,"a":2}', ' 1.50 ', '12345678901234567890'])
 })
 
-test('of several arrays the first is sliced and the others stay in the frame', () => {
-  const { items, frame } = sliceItems('{"x":[1,2],"events":[{"a":1,"a":2}]}')
-  assert.deepEqual(items, ['1', '2'])
-  assert.equal(frame, '{"x":[],"events":[{"a":1,"a":2}]}')
+test('of several arrays only the named one of the outermost object is sliced', () => {
+  assert.deepEqual(slice('{"x":[1,2],"y":{"events":[3]},"events":[{"a":1,"a":2}]}'), {
+    items: ['{"a":1,"a":2}'],
+    frame: '{"x":[1,2],"y":{"events":[3]},"events":[]}',
+  })
 })
 
-test('a text without an array inside an object has no items and is its own frame', () => {
-  for (const text of ['{}', '{"events":{"x":[1]}}', '{"events":"[1,2]"}', '5', '"["']) {
-    assert.deepEqual(sliceItems(text), { items: [], frame: text })
+test('more items than asked for are not sliced at all', () => {
+  assert.equal(slice('{"events":[1,2,3]}', 3)?.items.length, 3)
+  assert.equal(slice('{"events":[1,2,3,4]}', 3), null)
+  assert.equal(slice('{"events":[1,2,3,4,', 3), null)
+})
+
+test('a text without such an array has no items and is its own frame', () => {
+  for (const text of [
+    '{}',
+    '{"events":{"x":[1]}}',
+    '{"events":"[1,2]"}',
+    '["events",[1]]',
+    '[["events"],[1]]',
+    '5',
+    '"["',
+  ]) {
+    assert.deepEqual(slice(text), { items: [], frame: text })
   }
 })

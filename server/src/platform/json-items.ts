@@ -1,47 +1,78 @@
-const BACKSLASH = '\\'
+const QUOTE = 0x22
+const COMMA = 0x2c
+const OPEN_ARRAY = 0x5b
+const BACKSLASH = 0x5c
+const CLOSE_ARRAY = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
+const BYTES_PER_STEP = 65_536
 
 /** A text of `{ "<name>": [ … ] }` taken apart: `frame` is the same text with the array empty. */
-export type SlicedItems = { items: string[]; frame: string }
+export type SlicedItems = { items: Buffer[]; frame: Buffer }
 
 /**
- * The texts of the items of the first array inside an object, for a text that `JSON.parse` accepts.
- * Whoever must judge items one by one needs them as they were written: parsing has forgotten a
- * repeated key and rounded a number. The frame is left for the caller to judge, so that nothing
- * beside the items goes unseen.
+ * The texts of the items of the array that the outermost object has under `name`. A caller that judges
+ * items one by one needs them as they were written: parsing has forgotten a repeated key and rounded a
+ * number. Nothing is checked: the text is JSON exactly when the frame and every item are.
+ *
+ * Null when there are more items than `itemsMax`: two million fit a body. Yields every few kilobytes.
  */
-export function sliceItems(text: string): SlicedItems {
-  const items: string[] = []
+export function* sliceItems(
+  text: Buffer,
+  { name, itemsMax }: { name: string; itemsMax: number },
+): Generator<void, SlicedItems | null, void> {
+  const key = Buffer.from(JSON.stringify(name))
+  const items: Buffer[] = []
   let depth = 0
+  let isKey = false
   let arrayStart = -1
   let itemStart = -1
+  let yieldAt = BYTES_PER_STEP
   for (let at = 0; at < text.length; at += 1) {
-    const char = text.charAt(at)
-    if (char === '"') {
-      at = endOfString(text, at)
-    } else if (char === '{' || char === '[') {
+    if (at >= yieldAt) {
+      yieldAt = at + BYTES_PER_STEP
+      yield
+    }
+    const byte = text[at]
+    if (byte === QUOTE) {
+      const end = endOfString(text, at)
+      if (depth === 1) isKey = end + 1 - at === key.length && key.compare(text, at, end + 1) === 0
+      at = end
+    } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       depth += 1
-      if (depth === 2 && char === '[' && arrayStart === -1) arrayStart = itemStart = at + 1
-    } else if (char === '}' || char === ']') {
+      if (depth === 2 && byte === OPEN_ARRAY && isKey) arrayStart = itemStart = at + 1
+      isKey = false
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
       depth -= 1
       if (arrayStart !== -1 && depth === 1) {
-        const last = text.slice(itemStart, at)
-        if (items.length > 0 || last.trim() !== '') items.push(last)
-        return { items, frame: text.slice(0, arrayStart) + text.slice(at) }
+        const last = text.subarray(itemStart, at)
+        if (items.length > 0 || !isBlank(last)) items.push(last)
+        if (items.length > itemsMax) return null
+        const frame = Buffer.concat([text.subarray(0, arrayStart), text.subarray(at)])
+        return { items, frame }
       }
-    } else if (char === ',' && depth === 2 && arrayStart !== -1) {
-      items.push(text.slice(itemStart, at))
+    } else if (byte === COMMA) {
+      isKey = false
+      if (depth !== 2 || arrayStart === -1) continue
+      items.push(text.subarray(itemStart, at))
+      if (items.length > itemsMax) return null
       itemStart = at + 1
     }
   }
-  return { items, frame: text }
+  return { items: [], frame: text }
 }
 
 /** The place of the closing quote. */
-function endOfString(text: string, opening: number): number {
+function endOfString(text: Buffer, opening: number): number {
   for (let at = opening + 1; at < text.length; at += 1) {
-    const char = text.charAt(at)
-    if (char === BACKSLASH) at += 1
-    else if (char === '"') return at
+    const byte = text[at]
+    if (byte === BACKSLASH) at += 1
+    else if (byte === QUOTE) return at
   }
   return text.length
+}
+
+function isBlank(text: Buffer): boolean {
+  return text.toString('latin1').trim() === ''
 }

@@ -28,10 +28,9 @@ function normalDecimal(token: string): string {
   const fractionDigits = pointAt < 0 ? 0 : mantissa.length - pointAt - 1
   const digits = pointAt < 0 ? mantissa : mantissa.slice(0, pointAt) + mantissa.slice(pointAt + 1)
 
-  // Loops, because /0+$/ takes quadratic time on a long run of zeros that is not at the end.
-  let first = 0
-  while (digits.charCodeAt(first) === ZERO) first += 1
-  if (first === digits.length) return '0'
+  const first = digits.search(/[1-9]/)
+  if (first === -1) return '0'
+  // A loop, because /0+$/ takes quadratic time on a long run of zeros that is not at the end.
   let end = digits.length
   while (digits.charCodeAt(end - 1) === ZERO) end -= 1
 

@@ -3,7 +3,8 @@ import { suite, test } from 'node:test'
 
 import * as fc from 'fast-check'
 
-import { parseStrictJson, StrictJsonError } from './strict-json.ts'
+import { StrictJsonError } from './json-fault.ts'
+import { parseStrictJson } from './strict-json.ts'
 
 const parse = (text: string): unknown => parseStrictJson(Buffer.from(text))
 

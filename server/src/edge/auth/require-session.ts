@@ -21,10 +21,20 @@ declare module 'fastify' {
   }
 }
 
-type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+/** Runs before the body is read. */
+export type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 /** For a route's options: `{ ...deps.signedIn('events.read'), schema: … }`. */
 export type RouteGuard = { onRequest: Hook; config: { permission: Permission | null } }
+/** The same for a route that anyone may call. */
+export type OpenRouteGuard = {
+  onRequest: Hook[]
+  bodyLimit: number
+  config: { permission: null }
+}
+
+/** Of a caller that nobody has let in yet: an address, a password and a token fit many times over. */
+const ANONYMOUS_BODY_BYTES_MAX = 4 * 1_024
 
 export class SessionGuard {
   readonly cookie: SessionCookie
@@ -62,13 +72,17 @@ export class SessionGuard {
     },
   })
 
-  /** For the few routes before somebody is signed in. */
-  anybody = (): RouteGuard => ({
+  /** For the few routes before a member is signed in. `then` runs before the body is read, too. */
+  anybody = (then: Hook): OpenRouteGuard => ({
     config: { permission: null },
-    onRequest: async (request) => {
-      this.#noteAddress(request)
-      refuseCrossSite(request, this.#publicOrigin)
-    },
+    bodyLimit: ANONYMOUS_BODY_BYTES_MAX,
+    onRequest: [
+      async (request) => {
+        this.#noteAddress(request)
+        refuseCrossSite(request, this.#publicOrigin)
+      },
+      then,
+    ],
   })
 
   #noteAddress(request: FastifyRequest): void {

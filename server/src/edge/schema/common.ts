@@ -7,6 +7,11 @@ export const STRICT = { additionalProperties: false } as const
 export const Uuid = Type.String({ format: 'uuid' })
 export const DateTime = Type.String({ format: 'date-time' })
 
+/** A value to filter by: longer than any field of an event, and short enough to be kept and sent on. */
+export const FilterText = Type.String({ maxLength: 1_024 })
+
+export const TraceId = Type.String({ pattern: '^[0-9A-Fa-f]{32}$', maxLength: 32 })
+
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 export const ErrorDetails = Type.Array(

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
-import { DateTime, ErrorDetails, Nullable, STRICT, Uuid } from './common.ts'
+import type { CanonicalJson } from '../../platform/json-reader.ts'
+import { DateTime, ErrorDetails, FilterText, Nullable, STRICT, Uuid } from './common.ts'
 
 /** Index entries must fit a page, so what is filtered on has a length. */
 const FACET_LENGTH_MAX = 512
@@ -35,8 +36,9 @@ export const EventInput = Type.Object(
       ),
     ),
     metadata: Type.Optional(
-      // Not a record of unknowns: whoever describes a fault would walk every key, 9 µs each.
-      Type.Unsafe<Record<string, unknown>>(
+      // Not a record of unknowns: describing a fault would walk every key, 9 µs each. In a large body
+      // it comes as its canonical text.
+      Type.Unsafe<Record<string, unknown> | CanonicalJson>(
         Type.Object({}, { description: 'Arbitrary key-value data.' }),
       ),
     ),
@@ -81,14 +83,14 @@ export const EventFilterQuery = Type.Object(
     ),
     from: Type.Optional({ ...DateTime, description: 'Inclusive.' }),
     to: Type.Optional({ ...DateTime, description: 'Exclusive.' }),
-    category: Type.Optional(Type.String()),
-    action: Type.Optional(Type.String()),
+    category: Type.Optional(FilterText),
+    action: Type.Optional(FilterText),
     projectId: Type.Optional(Uuid),
     workspaceId: Type.Optional({ ...Uuid, description: 'Company keys only.' }),
-    actorId: Type.Optional(Type.String()),
-    actorEmail: Type.Optional(Type.String()),
-    resourceType: Type.Optional(Type.String()),
-    resourceId: Type.Optional(Type.String()),
+    actorId: Type.Optional(FilterText),
+    actorEmail: Type.Optional(FilterText),
+    resourceType: Type.Optional(FilterText),
+    resourceId: Type.Optional(FilterText),
   },
   STRICT,
 )

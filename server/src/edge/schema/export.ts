@@ -5,7 +5,7 @@ import {
   EXPORT_SOURCES,
   EXPORT_STATUSES,
 } from '../../outlet/export/export-job.ts'
-import { DateTime, KEY_ERRORS, Nullable, STRICT, Uuid } from './common.ts'
+import { DateTime, FilterText, KEY_ERRORS, Nullable, STRICT, Uuid } from './common.ts'
 
 /** Every route that names an export can fail like this. */
 export const EXPORT_ERRORS = [...KEY_ERRORS, 'invalid_request', 'not_found'] as const
@@ -13,8 +13,6 @@ export const EXPORT_ERRORS = [...KEY_ERRORS, 'invalid_request', 'not_found'] as 
 /** An id in a path may be any text: what is no id of the caller's is not there. */
 export const ExportParams = Type.Object({ jobId: Type.String() })
 
-/** Longer than anything an event can have, and short enough to be kept with the job. */
-const Text = Type.String({ maxLength: 1_024 })
 const Status = Type.Enum([...EXPORT_STATUSES])
 export const Source = Type.Enum([...EXPORT_SOURCES], {
   description: 'HOT: what the query shows. ARCHIVED: what is older. Or both.',
@@ -26,17 +24,17 @@ export const ExportFilters = Type.Object(
   {
     from: Type.Optional({ ...DateTime, description: 'Inclusive.' }),
     to: Type.Optional({ ...DateTime, description: 'Exclusive.' }),
-    category: Type.Optional(Text),
-    action: Type.Optional(Text),
+    category: Type.Optional(FilterText),
+    action: Type.Optional(FilterText),
     workspaceId: Type.Optional({
       ...Uuid,
       description: 'One of the company’s. A workspace key may name its own only.',
     }),
     projectId: Type.Optional(Uuid),
-    actorId: Type.Optional(Text),
-    actorEmail: Type.Optional(Text),
-    resourceType: Type.Optional(Text),
-    resourceId: Type.Optional(Text),
+    actorId: Type.Optional(FilterText),
+    actorEmail: Type.Optional(FilterText),
+    resourceType: Type.Optional(FilterText),
+    resourceId: Type.Optional(FilterText),
   },
   STRICT,
 )

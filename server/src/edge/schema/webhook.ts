@@ -24,7 +24,11 @@ const Url = Type.String({
   maxLength: DESTINATION_CHARACTERS_MAX,
   description: 'Where deliveries are sent. Https and public, unless the operator allows more.',
 })
-const Events = Type.Array(Type.Enum([...WEBHOOK_EVENTS]), { minItems: 1, uniqueItems: true })
+const Events = Type.Array(Type.Enum([...WEBHOOK_EVENTS]), {
+  minItems: 1,
+  maxItems: WEBHOOK_EVENTS.length,
+  uniqueItems: true,
+})
 const ProjectChoice = Nullable({
   ...Uuid,
   description: 'A project of the workspace; null for all of it.',

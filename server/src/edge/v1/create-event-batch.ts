@@ -1,6 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { type AcceptDeps, acceptEvents, type Receipt } from '../../intake/accept-event.ts'
+import { TimeSlice } from '../../platform/time-slice.ts'
 import type { KeyGuard } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
 import { parseJsonItemBodies } from '../json-body.ts'
@@ -21,6 +23,15 @@ export const createEventBatch =
   (deps: AcceptDeps & { keyGuard: KeyGuard }): FastifyPluginAsyncTypebox =>
   async (app) => {
     const parseInput = createParser(EventInput)
+    const parseInputs = async (events: readonly unknown[]) => {
+      const slice = new TimeSlice()
+      const inputs: (Static<typeof EventInput> | ApiError)[] = []
+      for (const event of events) {
+        inputs.push(event instanceof ApiError ? event : parseInput(event))
+        if (slice.isOver) await slice.next()
+      }
+      return inputs
+    }
     parseJsonItemBodies(app, { name: 'events', itemsMax: EVENTS_PER_REQUEST_MAX })
     app.post(
       '/v1/events/batch',
@@ -55,9 +66,7 @@ export const createEventBatch =
         },
       },
       async (request, reply) => {
-        const inputs = request.body.events.map((event: unknown) =>
-          event instanceof ApiError ? event : parseInput(event),
-        )
+        const inputs = await parseInputs(request.body.events)
         deps.keyGuard.charge(request, reply, inputs.length - 1)
         const origin = {
           companyId: request.principal.companyId,

@@ -8,7 +8,7 @@ import type { Queryable } from '../../../platform/pg.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { type FilterInput, readFilter } from '../../event-filter-input.ts'
-import { DateTime, Nullable, STRICT, Uuid } from '../../schema/common.ts'
+import { DateTime, FilterText, Nullable, STRICT, TraceId, Uuid } from '../../schema/common.ts'
 import { EventRecord } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 
@@ -30,13 +30,13 @@ export const EXPLORED_WORKSPACE = {
 /** The filters of the explorer, but for the time. */
 export const EXPLORED_FILTERS = {
   ...EXPLORED_WORKSPACE,
-  category: Type.Optional(Type.String()),
-  action: Type.Optional(Type.String()),
+  category: Type.Optional(FilterText),
+  action: Type.Optional(FilterText),
   projectId: Type.Optional(Uuid),
-  actorId: Type.Optional(Type.String()),
-  actorEmail: Type.Optional(Type.String()),
-  resourceType: Type.Optional(Type.String()),
-  resourceId: Type.Optional(Type.String()),
+  actorId: Type.Optional(FilterText),
+  actorEmail: Type.Optional(FilterText),
+  resourceType: Type.Optional(FilterText),
+  resourceId: Type.Optional(FilterText),
   text: Type.Optional(
     Type.String({
       minLength: 1,
@@ -49,12 +49,10 @@ export const EXPLORED_FILTERS = {
 }
 
 export const EXPLORED_TRACE = {
-  traceId: Type.Optional(
-    Type.String({
-      pattern: '^[0-9A-Fa-f]{32}$',
-      description: 'Needs `from` and `to`, at most 24 hours apart.',
-    }),
-  ),
+  traceId: Type.Optional({
+    ...TraceId,
+    description: 'Needs `from` and `to`, at most 24 hours apart.',
+  }),
 }
 
 /** A record with what is needed to recompute its hash. */

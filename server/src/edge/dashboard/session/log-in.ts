@@ -20,7 +20,7 @@ export const logIn =
     app.post(
       '/dashboard/session',
       {
-        ...deps.anybody(),
+        ...deps.anybody(deps.login.throttle.byAddress('login')),
         schema: {
           operationId: 'logIn',
           summary: 'Sign in',
@@ -38,7 +38,7 @@ export const logIn =
       async (request, reply) => {
         const { body, clientAddress: address, id: traceId } = request
         const attempt = { address, account: body.email }
-        const account = await deps.login.throttle.run('login', attempt, async () => {
+        const account = await deps.login.throttle.runAdmitted('login', attempt, async () => {
           const { account: found, isRight } = await checkPassword(deps, body)
           if (found && isRight) return found
           deps.login.failures.note({ account: found, address, traceId })

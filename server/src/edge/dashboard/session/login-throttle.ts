@@ -1,6 +1,7 @@
 import { ApiError } from '../../../errors.ts'
 import type { MonotonicClock } from '../../../platform/clock.ts'
 import { networkOf } from '../../auth/client-address.ts'
+import type { Hook } from '../../auth/require-session.ts'
 import { type SlotRate, TokenSlots } from '../../auth/token-slots.ts'
 import { SlowRefusals } from './slow-refusals.ts'
 
@@ -62,27 +63,51 @@ export class LoginThrottle {
   }
 
   /**
-   * Counts what its caller got wrong, and nothing else: neither a success nor what we could not do, such
-   * as a login that found no place at the desk. Asking for a reset cannot be wrong, so there each counts.
+   * Takes the token of the caller's address before its body is read: a flood costs no parsing, and a
+   * body that is refused counts as a wrong attempt.
    */
+  byAddress(matter: Matter): Hook {
+    return async ({ clientAddress: address }) =>
+      await this.#slowly(async () => this.#take(this.#addressBuckets(matter, { address })))
+  }
+
+  /** For a route without `byAddress`. */
   async run<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+    await this.#slowly(async () => this.#take(this.#addressBuckets(matter, attempt)))
+    return await this.runAdmitted(matter, attempt, work)
+  }
+
+  /**
+   * For an attempt whose address was admitted. Counts what its caller got wrong, and nothing else:
+   * neither a success nor what we could not do, such as a login that found no place in the queue.
+   * Asking for a reset cannot be wrong, so there each counts.
+   *
+   * The account is admitted before anything is looked up, so that a refusal says nothing of it. What
+   * one bucket refuses takes nothing from the others.
+   */
+  async runAdmitted<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+    return await this.#slowly(async () => {
+      const byAddress = this.#addressBuckets(matter, attempt)
+      const byAccount = this.#accountBuckets(matter, attempt)
+      this.#take(byAccount, byAddress)
+      return await this.#count(matter, [...byAddress, ...byAccount], work)
+    })
+  }
+
+  async #slowly<T>(work: () => Promise<T>): Promise<T> {
     try {
-      this.#admit(matter, attempt)
-      return await this.#count(matter, attempt, work)
+      return await work()
     } catch (error) {
       if (isRefusal(error)) await this.#refusals.hold()
       throw error
     }
   }
 
-  /**
-   * Before anything is looked up, so that a refusal says nothing of an account. What one bucket refuses
-   * takes nothing from the others.
-   */
-  #admit(matter: Matter, attempt: Attempt): void {
+  /** A token of each, or of none: a refusal gives back those that were taken before, too. */
+  #take(buckets: readonly Bucket[], takenBefore: readonly Bucket[] = []): void {
     if (!this.#isOn) return
-    const taken: Bucket[] = []
-    for (const bucket of this.#bucketsOf(matter, attempt)) {
+    const taken = [...takenBefore]
+    for (const bucket of buckets) {
       const waitMs = bucket.slots.take(bucket.name)
       if (waitMs > 0) {
         giveBack(taken)
@@ -92,7 +117,7 @@ export class LoginThrottle {
     }
   }
 
-  async #count<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+  async #count<T>(matter: Matter, taken: readonly Bucket[], work: () => Promise<T>): Promise<T> {
     let isCounted = matter === 'reset'
     try {
       return await work()
@@ -100,21 +125,26 @@ export class LoginThrottle {
       isCounted = error instanceof ApiError && error.status < 500
       throw error
     } finally {
-      if (!isCounted && this.#isOn) giveBack(this.#bucketsOf(matter, attempt))
+      if (!isCounted && this.#isOn) giveBack(taken)
     }
   }
 
-  #bucketsOf(matter: Matter, { address, account }: Attempt): Bucket[] {
-    const network = networkOf(address)
-    const names: [Counted, string][] = [['address', network]]
-    if (account !== undefined) {
-      const name = account.toLowerCase()
-      names.push(['accountFromAddress', `${network} ${name}`], ['account', name])
-    }
-    return names.flatMap(([counted, name]) => {
-      const slots = this.#slots[matter].get(counted)
-      return slots ? [{ slots, name }] : []
-    })
+  #addressBuckets(matter: Matter, { address }: Attempt): Bucket[] {
+    return this.#bucketOf(matter, 'address', networkOf(address))
+  }
+
+  #accountBuckets(matter: Matter, { address, account }: Attempt): Bucket[] {
+    if (account === undefined) return []
+    const name = account.toLowerCase()
+    return [
+      ...this.#bucketOf(matter, 'accountFromAddress', `${networkOf(address)} ${name}`),
+      ...this.#bucketOf(matter, 'account', name),
+    ]
+  }
+
+  #bucketOf(matter: Matter, counted: Counted, name: string): Bucket[] {
+    const slots = this.#slots[matter].get(counted)
+    return slots ? [{ slots, name }] : []
   }
 }
 

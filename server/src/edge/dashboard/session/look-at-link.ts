@@ -30,7 +30,7 @@ export const lookAtLink =
     app.post(
       '/dashboard/links/look',
       {
-        ...deps.anybody(),
+        ...deps.anybody(deps.login.throttle.byAddress('link')),
         schema: {
           operationId: 'lookAtLink',
           summary: 'What a one-time link is for',
@@ -42,7 +42,7 @@ export const lookAtLink =
         },
       },
       async ({ body, clientAddress: address }) => {
-        const link = await deps.login.throttle.run('link', { address }, async () => {
+        const link = await deps.login.throttle.runAdmitted('link', { address }, async () => {
           const found = await findLink(deps.hasty, body.token, deps.clock())
           if (!found) throw noSuchLink()
           return found

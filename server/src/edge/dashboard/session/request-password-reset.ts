@@ -18,7 +18,7 @@ export const requestPasswordReset =
     app.post(
       '/dashboard/password-reset',
       {
-        ...deps.anybody(),
+        ...deps.anybody(deps.login.throttle.byAddress('reset')),
         schema: {
           operationId: 'requestPasswordReset',
           summary: 'Ask for a link to a new password',
@@ -36,7 +36,7 @@ export const requestPasswordReset =
       async ({ body: { email }, clientAddress: address, id: traceId, server }, reply) => {
         const attempt = { address, account: email }
         const linkOf = (token: string) => linkText(deps, server, token)
-        await deps.login.throttle.run('reset', attempt, async () => {
+        await deps.login.throttle.runAdmitted('reset', attempt, async () => {
           const isTaken = deps.login.resets.push({ email, address, traceId, linkOf })
           if (!isTaken) throw new ApiError('overloaded')
         })

@@ -22,7 +22,7 @@ export const useLink =
     app.post(
       '/dashboard/links/use',
       {
-        ...deps.anybody(),
+        ...deps.anybody(deps.login.throttle.byAddress('link')),
         schema: {
           operationId: 'useLink',
           summary: 'Use a one-time link',
@@ -39,7 +39,7 @@ export const useLink =
       },
       async (request, reply) => {
         const attempt = { address: request.clientAddress }
-        const token = await deps.login.throttle.run('link', attempt, () =>
+        const token = await deps.login.throttle.runAdmitted('link', attempt, () =>
           signInByLink(deps, request, request.body),
         )
         return await answerSignedIn(deps, request, reply, token)

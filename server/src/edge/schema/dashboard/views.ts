@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { VIEW_RANGES } from '../../../outlet/console/relative-range.ts'
 import { VISIBILITIES } from '../../../outlet/console/view.ts'
 import { Name } from '../../dashboard/name-input.ts'
-import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
+import { DateTime, Nullable, STRICT, TraceId, Uuid } from '../common.ts'
 import { Exclusions } from '../exclusion.ts'
 
 /** As long as a value of an event can be. */
@@ -17,7 +17,7 @@ export const SAVED_FILTERS = {
   actorEmail: Type.Optional(Value),
   resourceType: Type.Optional(Value),
   resourceId: Type.Optional(Value),
-  traceId: Type.Optional(Type.String({ pattern: '^[0-9A-Fa-f]{32}$' })),
+  traceId: Type.Optional(TraceId),
   text: Type.Optional(
     Type.String({
       minLength: 1,

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import canonicalize from 'canonicalize'
+import * as fc from 'fast-check'
+import { StrictJsonError } from './json-fault.ts'
+import { CanonicalJson, readJson } from './json-reader.ts'
+import { parseStrictJson, readLargeJson } from './strict-json.ts'
+import { runAtOnce } from './time-slice.ts'
+
+const OPTIONS = { canonicalMember: 'metadata', keysMax: 1_000 }
+
+const anyKey = fc.string({
+  unit: fc.constantFrom('"', '\\', '\n', 'a', 'b', 'é', '\u{1F600}', '\uffee', '0', '1'),
+})
+const anyJson = fc.dictionary(anyKey, fc.jsonValue({ maxDepth: 4, stringUnit: 'grapheme' }))
+const anySpace = fc.constantFrom('', ' ', '\n\t')
+
+/** JSON has no -0 of its own: JSON.stringify writes 0. */
+const textOf = (value: unknown, space: string) => JSON.stringify(value, null, space)
+
+test('the canonical text of a member is what the package canonicalize makes of it', () => {
+  fc.assert(
+    fc.property(anyJson, anySpace, (metadata, space) => {
+      const read = runAtOnce(readJson(textOf({ metadata, other: { metadata } }, space), OPTIONS))
+      assert(typeof read === 'object' && read !== null && 'metadata' in read && 'other' in read)
+      assert(read.metadata instanceof CanonicalJson)
+      assert.equal(read.metadata.text, canonicalize(metadata))
+      assert.equal(JSON.stringify(read.other), JSON.stringify({ metadata }))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('many keys are sorted as few are, whatever order they come in', () => {
+  const keys = Array.from({ length: 3_000 }, (_, index) => `${(index * 7_919) % 3_001}-é"`)
+  const metadata = Object.fromEntries(keys.map((key) => [key, [key, { b: 1, a: 1e21 }]]))
+  const read = runAtOnce(readJson(JSON.stringify({ metadata }), OPTIONS))
+  assert(typeof read === 'object' && read !== null && 'metadata' in read)
+  assert(read.metadata instanceof CanonicalJson)
+  assert.equal(read.metadata.text, canonicalize(metadata))
+})
+
+test('a long string is read as a short one is, wherever it is cut', () => {
+  const units = ['x', '\\n', '\\"', '\\\\', '€', '😀', '\\ud83d\\ude00', '\\u00e9']
+  for (const unit of units) {
+    for (const before of ['', 'a', 'ab', 'abc', 'abcd', 'abcde', 'abcdefg']) {
+      const token = `"${before}${unit.repeat(70_000)}"`
+      const read = runAtOnce(readJson(`{"metadata":{${token}:${token}},"k":${token}}`, OPTIONS))
+      assert(typeof read === 'object' && read !== null && 'metadata' in read && 'k' in read)
+      const value: unknown = JSON.parse(token)
+      assert(read.k === value, unit)
+      assert(read.metadata instanceof CanonicalJson)
+      assert(read.metadata.text === canonicalize({ [String(value)]: value }), unit)
+    }
+  }
+})
+
+test('a fault in a long string is found wherever it is', () => {
+  for (const [unit, end] of [
+    ['x', '\\ud800'],
+    ['\\n', '\\ude00'],
+    ['\\ud83d\\ude00', '\\u0000'],
+    ['\\n', '\\x'],
+    ['x', '\u0001'],
+  ] as const) {
+    const small = refusalOf(() => parseStrictJson(Buffer.from(`{"a":["${end}"]}`)))
+    const text = `{"a":["${unit.repeat(70_000)}${end}"]}`
+    const large = refusalOf(() => runAtOnce(readJson(text, OPTIONS)))
+    assert.deepEqual([large.kind, large.path], [small.kind, small.path], end)
+  }
+})
+
+test('a large text is refused for what a small one is refused for', async () => {
+  const pad = `"pad":"${'x'.repeat(20_000)}"`
+  for (const rest of [
+    '"metadata":{"a":1,"b":{"c":1,"c":2}}',
+    '"metadata":{"a":1,"\\u0061":2}',
+    '"a":1,"a":2',
+    '"metadata":{"n":[12345678901234567890]}',
+    '"metadata":{"n":"\\u0000"}',
+    '"metadata":{"\\ud800":1}',
+    `"metadata":${'{"a":'.repeat(32)}1${'}'.repeat(32)}`,
+    '"metadata":{"a":1,}',
+    '"metadata":{"a":tru}',
+    '"metadata":{"a":"\\x"}',
+    '"metadata":{"a":"\u0001"}',
+  ]) {
+    const small = refusalOf(() => parseStrictJson(Buffer.from(`{"pad":"",${rest}}`)))
+    const large = await readLargeJson(Buffer.from(`{${pad},${rest}}`), OPTIONS).then(
+      () => null,
+      (error: unknown) => error,
+    )
+    assert(large instanceof StrictJsonError, rest)
+    assert.deepEqual([large.kind, large.path], [small.kind, small.path], rest)
+  }
+})
+
+function refusalOf(read: () => unknown): StrictJsonError {
+  try {
+    read()
+  } catch (error) {
+    assert(error instanceof StrictJsonError)
+    return error
+  }
+  throw new Error('it was accepted')
+}
+
+test('only the named member may have more keys than any schema', () => {
+  const many = Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`k${index}`, 1]))
+  const read = (value: unknown) => runAtOnce(readJson(JSON.stringify(value), OPTIONS))
+  assert.doesNotThrow(() => read({ metadata: many }))
+  assert.equal(refusalOf(() => read({ other: many })).path, '/other')
+  assert.equal(refusalOf(() => read(many)).path, '')
+})
+
+test('a member that is no object is read as the value it is', () => {
+  for (const metadata of [null, 1, 'text', [1, { a: 1 }]]) {
+    const read = runAtOnce(readJson(JSON.stringify({ metadata }), OPTIONS))
+    assert.deepEqual(read, { metadata })
+  }
+})

@@ -1,0 +1,63 @@
+import { once } from 'node:events'
+import { Agent, request as send } from 'node:http'
+import { isMainThread, parentPort, Worker } from 'node:worker_threads'
+
+export type ThreadRequest = {
+  url: string
+  method: string
+  headers?: Record<string, string>
+  body?: Buffer
+}
+export type ThreadAnswer = { status: number; ms: number; text: string }
+
+/**
+ * An HTTP client on a thread of its own: what it does to send a body is not counted as work of the
+ * server, which runs on this one.
+ */
+export class HttpThread implements AsyncDisposable {
+  readonly #worker = new Worker(new URL(import.meta.url))
+  readonly #waiting = new Map<number, (answer: ThreadAnswer) => void>()
+  #sent = 0
+
+  constructor() {
+    this.#worker.on('message', ({ id, answer }: { id: number; answer: ThreadAnswer }) => {
+      this.#waiting.get(id)?.(answer)
+      this.#waiting.delete(id)
+    })
+  }
+
+  async call(request: ThreadRequest): Promise<ThreadAnswer> {
+    const id = (this.#sent += 1)
+    return await new Promise((resolve) => {
+      this.#waiting.set(id, resolve)
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
+      this.#worker.postMessage({ id, request })
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker.terminate()
+  }
+}
+
+async function callNow({ url, method, headers, body }: ThreadRequest): Promise<ThreadAnswer> {
+  const startedMs = performance.now()
+  const outgoing = send(url, { method, agent, headers: { ...headers } })
+  if (body) outgoing.setHeader('content-length', body.length)
+  outgoing.end(body)
+  const [response] = await once(outgoing, 'response')
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8')) text += chunk
+  return { status: response.statusCode, ms: performance.now() - startedMs, text }
+}
+
+const agent = new Agent({ keepAlive: true })
+
+if (!isMainThread) {
+  parentPort?.on('message', ({ id, request }: { id: number; request: ThreadRequest }) => {
+    void callNow(request)
+      .catch((error: unknown) => ({ status: 0, ms: 0, text: String(error) }))
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
+      .then((answer) => parentPort?.postMessage({ id, answer }))
+  })
+}

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { CHANGES, readOperations } from '../harness/operations.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+const changes = (await readOperations()).filter(({ method }) => CHANGES.has(method))
+
+/** No route gets as far as to say so, unless it has read the body. */
+const BROKEN = `[${' '.repeat(5_000)}`
+
+function assertRefused({ status, json, text }: Answer, expected: { status: number; code: string }) {
+  assert.deepEqual({ status, code: json?.code }, expected, text)
+}
+
+test('a caller without a key or session may send 4 kB, and what is larger is not read', async () => {
+  const open = changes.filter(({ isOpen }) => isOpen)
+  assert.deepEqual(
+    open.map(({ id }) => id),
+    ['logIn', 'requestPasswordReset', 'lookAtLink', 'useLink'],
+  )
+  for (const { method, path } of open) {
+    const answer = await annals.call(method, path, { text: BROKEN })
+    assertRefused(answer, { status: 413, code: 'payload_too_large' })
+    assert.match(answer.json.error, /4096 bytes/, path)
+    const small = await annals.call(method, path, { text: '{}'.padEnd(4_096) })
+    assertRefused(small, { status: 400, code: 'invalid_request' })
+  }
+})
+
+test('every other route refuses a stranger before it reads the body', async () => {
+  const guarded = changes.filter(({ isOpen }) => !isOpen)
+  assert(guarded.length > 50)
+  for (const { method, path, isDashboard } of guarded) {
+    const answer = await annals.call(method, path, { text: BROKEN })
+    const code = isDashboard ? 'not_signed_in' : 'missing_api_key'
+    assertRefused(answer, { status: 401, code })
+  }
+})
+
+test('a path or method that does not exist is told before the body is read', async () => {
+  for (const text of [BROKEN, 'x'.repeat(300_000)]) {
+    const nowhere = await annals.call('POST', '/nowhere', { text })
+    assertRefused(nowhere, { status: 404, code: 'not_found' })
+    const wrong = await annals.call('PUT', '/v1/events', { text })
+    assertRefused(wrong, { status: 405, code: 'method_not_allowed' })
+    assert.equal(wrong.headers.get('allow'), 'GET, HEAD, POST')
+  }
+})
+
+test('an address with too many attempts is refused before the body is read, and bad bodies count', async () => {
+  const headers = { 'sec-fetch-site': 'same-origin' }
+  const tryLogin = (text: string) => annals.call('POST', '/dashboard/session', { text, headers })
+  const codes: string[] = []
+  for (let tries = 0; tries < 60; tries += 1) codes.push((await tryLogin('[')).json.code)
+  const first = codes.indexOf('rate_limited')
+  assert(first > 0 && first <= 52, codes.join())
+  assert(codes.slice(0, first).every((code) => code === 'invalid_json'))
+  const refused = await tryLogin(BROKEN)
+  assertRefused(refused, { status: 429, code: 'rate_limited' })
+  assert(Number(refused.headers.get('retry-after')) > 0)
+})
