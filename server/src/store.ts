@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Config } from './config.ts'
+import { withDeadline } from './platform/deadline.ts'
 import { startEngine } from './platform/embedded-postgres.ts'
 import type { Logger } from './platform/logger.ts'
 import { migrate } from './platform/migrate.ts'
@@ -48,6 +49,9 @@ export async function openStore(
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }
+
+/** A storage that hangs while it is opened doesn't hold up the shutdown. */
+const ARCHIVE_CLOSE_MS_MAX = 1_000
 
 /**
  * Where this node archives, or null when it must not. A folder of one node's disk is no place for the
@@ -98,15 +102,17 @@ function openLazily(url: string, config: Config): ObjectStore {
     }
   }
   return {
-    put: async (key, bytes) => (await open()).put(key, bytes),
-    read: async (key) => (await open()).read(key),
-    readRange: async (key, start, end) => (await open()).readRange(key, start, end),
-    stat: async (key) => (await open()).stat(key),
-    restore: async (key) => (await open()).restore(key),
-    delete: async (key) => (await open()).delete(key),
+    put: async (key, bytes, signal) => (await open()).put(key, bytes, signal),
+    read: async (key, signal) => (await open()).read(key, signal),
+    readRange: async (key, start, end, signal) => (await open()).readRange(key, start, end, signal),
+    stat: async (key, signal) => (await open()).stat(key, signal),
+    restore: async (key, signal) => (await open()).restore(key, signal),
+    delete: async (key, signal) => (await open()).delete(key, signal),
     [Symbol.asyncDispose]: async () => {
-      const opened = await opening?.catch(() => null)
-      await opened?.[Symbol.asyncDispose]()
+      if (!opening) return
+      const late = () => new Error('the archive is still being opened')
+      const opened = withDeadline(opening, { timeoutMs: ARCHIVE_CLOSE_MS_MAX, late })
+      await (await opened.catch(() => null))?.[Symbol.asyncDispose]()
     },
   }
 }

@@ -55,6 +55,7 @@ export class DownloadDesk {
   readonly #deps: ExportDeps
   readonly #slots = new DownloadSlots(SLOT_LIMITS)
   readonly #turns = new FairTurns(TURN_LIMITS)
+  readonly #coldTurns = new FairTurns(TURN_LIMITS)
   readonly #cache = new ColdCache()
 
   constructor(deps: ExportDeps) {
@@ -70,11 +71,15 @@ export class DownloadDesk {
   ): Promise<void> {
     using slot = this.#slots.take(job.companyId)
     const { stop } = slot
-    // Nobody is left to read it; what it says is that this is no fault of ours.
-    reply.raw.once('close', () => stop.abort(new ApiError('overloaded')))
+    // The client left: no one reads this error, and it counts as no fault of ours.
+    const leave = () => stop.abort(new ApiError('overloaded'))
+    reply.raw.once('close', leave)
+    // It may have left before, and then `close` was emitted already.
+    if (reply.raw.destroyed) leave()
     using _access = watch((reason) => stop.abort(reason))
     await check()
-    const terms = { stop, turns: this.#turns, cache: this.#cache, bytesMax }
+    const node = { turns: this.#turns, coldTurns: this.#coldTurns, cache: this.#cache }
+    const terms = { stop, bytesMax, ...node }
     await using download = await openDownload(this.#deps, job, terms)
     await begin()
     stop.signal.throwIfAborted()

@@ -69,3 +69,36 @@ test('a failure is told to all who wait, and is not kept', async () => {
   }
   assert.equal(await cache.find('key', ada, read), 'value 1')
 })
+
+test('a reader that leaves does not wait, and the read goes on for the other', async () => {
+  const cache = new BriefCache<string>(100)
+  const stop = new AbortController()
+  const { promise, resolve } = Promise.withResolvers<{ value: string; bytes: number }>()
+  let isGivenUp = false
+  const read = (signal: AbortSignal) => {
+    signal.addEventListener('abort', () => (isGivenUp = true))
+    return promise
+  }
+  const left = cache.find('key', ada, read, stop.signal)
+  const stays = cache.find('key', bob, read)
+  stop.abort(new Error('left'))
+  await assert.rejects(left, /left/)
+  assert(!isGivenUp)
+  resolve({ value: 'value', bytes: 1 })
+  assert.equal(await stays, 'value')
+})
+
+test('a read is given up with its last reader, and the next one starts anew', async () => {
+  const cache = new BriefCache<string>(100)
+  const stop = new AbortController()
+  let isGivenUp = false
+  const hang = (signal: AbortSignal) => {
+    signal.addEventListener('abort', () => (isGivenUp = true))
+    return new Promise<never>(() => {})
+  }
+  const left = cache.find('key', ada, hang, stop.signal)
+  stop.abort(new Error('left'))
+  await assert.rejects(left, /left/)
+  assert(isGivenUp)
+  assert.equal(await cache.find('key', bob, counted().read), 'value 1')
+})

@@ -1,7 +1,10 @@
+import { untilAborted } from '../platform/deadline.ts'
 import type { SealedEvent } from './event.ts'
 import type { OpenSegment } from './segment-reader.ts'
 
 const KEEP_MS = 1_000
+/** A read that has run for longer may hang: the next reader starts one of its own. */
+const JOIN_MS_MAX = 3_000
 /** About six row groups of usual events. */
 const GROUP_BYTES_MAX = 32 * 1_024 * 1_024
 /** Some dozen footers, or three whole files of those that cannot be read in parts. */
@@ -19,6 +22,13 @@ export class ColdCache {
 }
 
 export type Weighed<Value> = { value: Value; bytes: number }
+type Reading<Value> = {
+  result: Promise<Weighed<Value>>
+  startedAtMs: number
+  /** How many wait for it; when the last one leaves, the read is given up. */
+  waiting: number
+  stop: AbortController
+}
 type Kept<Value> = Weighed<Value> & { readers: Set<object>; timer: NodeJS.Timeout }
 
 /**
@@ -29,7 +39,7 @@ type Kept<Value> = Weighed<Value> & { readers: Set<object>; timer: NodeJS.Timeou
 export class BriefCache<Value> {
   readonly #bytesMax: number
   readonly #kept = new Map<string, Kept<Value>>()
-  readonly #reading = new Map<string, Promise<Weighed<Value>>>()
+  readonly #reading = new Map<string, Reading<Value>>()
   #bytes = 0
 
   constructor(bytesMax: number) {
@@ -46,18 +56,43 @@ export class BriefCache<Value> {
     return kept.value
   }
 
-  /** What is not kept is read, once for all who ask for it meanwhile. */
-  async find(key: string, reader: object, read: () => Promise<Weighed<Value>>): Promise<Value> {
+  /**
+   * What is not kept is read, once for all who ask for it meanwhile. A reader whose signal aborts leaves
+   * at once, and the read goes on for the others.
+   */
+  async find(
+    key: string,
+    reader: object,
+    read: (signal: AbortSignal) => Promise<Weighed<Value>>,
+    signal: AbortSignal | null = null,
+  ): Promise<Value> {
     const kept = this.get(key, reader)
     if (kept !== null) return kept
-    let reading = this.#reading.get(key)
-    if (!reading) {
-      reading = read().finally(() => this.#reading.delete(key))
-      this.#reading.set(key, reading)
+    const reading = this.#join(key, read)
+    reading.waiting += 1
+    try {
+      const weighed = await untilAborted(reading.result, signal)
+      this.#keep(key, weighed)
+      return this.get(key, reader) ?? weighed.value
+    } finally {
+      reading.waiting -= 1
+      if (reading.waiting === 0) this.#leave(key, reading)
     }
-    const weighed = await reading
-    this.#keep(key, weighed)
-    return this.get(key, reader) ?? weighed.value
+  }
+
+  #join(key: string, read: (signal: AbortSignal) => Promise<Weighed<Value>>): Reading<Value> {
+    const running = this.#reading.get(key)
+    const nowMs = performance.now()
+    if (running && nowMs - running.startedAtMs < JOIN_MS_MAX) return running
+    const stop = new AbortController()
+    const reading = { result: read(stop.signal), startedAtMs: nowMs, waiting: 0, stop }
+    this.#reading.set(key, reading)
+    return reading
+  }
+
+  #leave(key: string, reading: Reading<Value>): void {
+    reading.stop.abort()
+    if (this.#reading.get(key) === reading) this.#reading.delete(key)
   }
 
   #keep(key: string, { value, bytes }: Weighed<Value>): void {

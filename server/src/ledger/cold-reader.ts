@@ -22,6 +22,8 @@ export type ColdDeps = {
   /** Resolves when it is this reader's turn to read; disposed of when it has read. */
   turn: () => Promise<Disposable>
   cache: ColdCache
+  /** Once aborted, a read is waited for no longer, and its turn is over. */
+  signal: AbortSignal | null
 }
 
 /** A segment has to be restored before it can be read. */
@@ -100,17 +102,21 @@ async function findGroup(reading: Reading, wish: ColdWish): Promise<readonly Sea
 }
 
 async function readNext(reading: Reading, wish: ColdWish): Promise<readonly SealedEvent[] | null> {
-  const { store, cache, segment } = reading
-  const opened = await cache.opened.find(segment.sha256, reading, async () => ({
-    value: await openCatalogued(store, segment),
+  const { store, cache, segment, signal } = reading
+  const open = async (stop: AbortSignal) => ({
+    value: await openCatalogued(store, segment, stop),
     bytes: segment.footerSha256 === null ? segment.bytes : FOOTER_BYTES,
-  }))
+  })
+  const opened = await cache.opened.find(segment.sha256, reading, open, signal)
   const group = nextGroup(opened, wish)
   if (group === null) return null
-  return await cache.groups.find(groupKey(segment, lastSeqOf(group)), reading, async () => {
-    const value = await naming(segment, readGroup(opened, group))
+  const read = async (stop: AbortSignal) => {
+    // The source that it was opened with has the signal of that read.
+    const source = segment.footerSha256 === null ? opened.source : partsOf(store, segment, stop)
+    const value = await naming(segment, readGroup({ ...opened, source }, group))
     return { value, bytes: bytesOf(value) }
-  })
+  }
+  return await cache.groups.find(groupKey(segment, lastSeqOf(group)), reading, read, signal)
 }
 
 function nextGroup({ groups }: OpenSegment, wish: ColdWish): SegmentGroup | null {
@@ -147,11 +153,15 @@ function bytesOf(events: readonly SealedEvent[]): number {
   )
 }
 
-async function openCatalogued(store: ObjectStore, segment: Segment): Promise<OpenSegment> {
+async function openCatalogued(
+  store: ObjectStore,
+  segment: Segment,
+  signal: AbortSignal,
+): Promise<OpenSegment> {
   const source =
     segment.footerSha256 === null
-      ? sourceOf(await readChecked(store, segment))
-      : partsOf(store, segment)
+      ? sourceOf(await readChecked(store, segment, signal))
+      : partsOf(store, segment, signal)
   const opened = await naming(segment, openSegment(source, segment.footerSha256))
   const other = PLACE_NAMES.find((name) => opened.footer[name] !== segment[name])
   if (other) {
@@ -164,11 +174,11 @@ async function openCatalogued(store: ObjectStore, segment: Segment): Promise<Ope
 
 const PLACE_NAMES = ['workspaceId', 'firstSeq', 'lastSeq', 'firstPrevHash', 'lastHash'] as const
 
-function partsOf(store: ObjectStore, segment: Segment): SegmentSource {
+function partsOf(store: ObjectStore, segment: Segment, signal: AbortSignal): SegmentSource {
   return {
     bytes: segment.bytes,
     read: async (start, end) => {
-      const part = await store.readRange(segment.objectKey, start, end)
+      const part = await store.readRange(segment.objectKey, start, end, signal)
       if (part === null) throw missing(segment)
       return part
     },
@@ -176,8 +186,12 @@ function partsOf(store: ObjectStore, segment: Segment): SegmentSource {
 }
 
 /** The file's bytes, when they are those that were catalogued. */
-export async function readChecked(store: ObjectStore, segment: Segment): Promise<Buffer> {
-  const bytes = await store.read(segment.objectKey)
+export async function readChecked(
+  store: ObjectStore,
+  segment: Segment,
+  signal?: AbortSignal,
+): Promise<Buffer> {
+  const bytes = await store.read(segment.objectKey, signal)
   if (bytes === null) throw missing(segment)
   if (hash('sha256', bytes, 'hex') !== segment.sha256) {
     throw new SegmentDamagedError(

@@ -15,6 +15,10 @@ export type ReaderDeps = {
   store: ObjectStore
   /** Asked for before each fetch and disposed of after it; without it everything is fetched at once. */
   turn?: () => Promise<Disposable>
+  /** The same for reads of the archive; without it they share `turn`. */
+  coldTurn?: () => Promise<Disposable>
+  /** Once aborted, reads of the archive are given up. */
+  signal?: AbortSignal
   /** Of the node; without it a reader has its own. */
   cache?: ColdCache
 }
@@ -38,7 +42,8 @@ export async function* readEvents(
   filter: EventFilter,
   limit: () => number,
 ): AsyncGenerator<EventPage, void, void> {
-  const { database, store, turn = noTurn, cache = new ColdCache() } = deps
+  const { database, store, turn = noTurn, coldTurn = turn, cache = new ColdCache() } = deps
+  const cold = { store, turn: coldTurn, cache, signal: deps.signal ?? null }
   let nextSeq = fromSeq
   let before: Segment | null = null
   while (nextSeq <= toSeq) {
@@ -47,7 +52,7 @@ export async function* readEvents(
       refuseHole(before, segment)
       before = segment
       const wish = { fromSeq: nextSeq, toSeq, filter, limit }
-      if (mayHold(segment, filter)) yield* readCold({ store, turn, cache }, segment, wish)
+      if (mayHold(segment, filter)) yield* readCold(cold, segment, wish)
       nextSeq = segment.lastSeq + 1
     }
     if (segments.length > 0) continue

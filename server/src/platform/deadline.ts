@@ -14,6 +14,20 @@ export async function withDeadline<T>(
   }
 }
 
+/** Rejects with the signal's reason when it aborts; the work itself goes on and its end is ignored. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | null): Promise<T> {
+  if (signal === null) return await work
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = () => reject(signal.reason)
+  signal.addEventListener('abort', onAbort)
+  if (signal.aborted) onAbort()
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
 /**
  * Rejects with `dead()` as soon as `isAlive` says no; it is asked at every interval and does not
  * throw. The work itself goes on and its end is ignored.

@@ -1,5 +1,7 @@
-import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { BoundedOperations } from './bounded-operations.ts'
 import { acquireFileLock } from './file-lock.ts'
 import { randomHex } from './id.ts'
 import type { ObjectState, ObjectStore } from './object-store.ts'
@@ -8,8 +10,23 @@ import { StorageError } from './storage-error.ts'
 const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 const OPENING_MS_MAX = 10_000
+/** For what moves a whole object, for anything else, and for clearing up at the end. */
+const WHOLE_MS_MAX = 120_000
+const PART_MS_MAX = 30_000
+const CLOSE_MS_MAX = 2_000
+/**
+ * Of the four threads that Node has for files, names, compression and passwords. A file system that hangs,
+ * such as a network mount, blocks a thread for as long as it likes, and nothing can free it.
+ */
+const THREADS_MAX = 2
 /** Beside the workspaces' folders, whose names are ids. */
 const DRAFTS = '.drafts'
+
+/** One for the process, because its threads are: all folders share them, also one that is opened again. */
+const operations = new BoundedOperations({
+  runningMax: THREADS_MAX,
+  late: () => new StorageError('The archive folder does not answer in time; is its disk in reach?'),
+})
 
 /**
  * Objects as files below a folder, which several processes may use at once.
@@ -24,18 +41,29 @@ export async function openFolderStore(
   { objectBytesMax }: { objectBytesMax: number },
 ): Promise<ObjectStore> {
   const root = resolve(path)
+  let isGivenUp = false
+  const openStore = async () => {
+    const store = await openDrafts(root, objectBytesMax)
+    if (isGivenUp) await store.close()
+    return store
+  }
   try {
-    await makeFolder(join(root, DRAFTS))
-    using _opening = await lockOpening(root)
-    const drafts = join(root, DRAFTS, randomHex(8))
-    await mkdir(drafts, { mode: FOLDER_MODE })
-    const lock = await acquireFileLock(join(drafts, 'lock'), { waitMsMax: 0 })
-    if (lock === null) throw new StorageError(`${drafts} was taken by another program.`)
-    await removeDeadDrafts(root, drafts)
-    return new FolderStore({ root, drafts, lock, objectBytesMax })
+    return await operations.run(openStore, { timeoutMs: OPENING_MS_MAX + CLOSE_MS_MAX })
   } catch (error) {
+    isGivenUp = true
     throw explainFileError(root, error)
   }
+}
+
+async function openDrafts(root: string, objectBytesMax: number): Promise<FolderStore> {
+  await makeFolder(join(root, DRAFTS))
+  using _opening = await lockOpening(root)
+  const drafts = join(root, DRAFTS, randomHex(8))
+  await mkdir(drafts, { mode: FOLDER_MODE })
+  const lock = await acquireFileLock(join(drafts, 'lock'), { waitMsMax: 0 })
+  if (lock === null) throw new StorageError(`${drafts} was taken by another program.`)
+  await removeDeadDrafts(root, drafts)
+  return new FolderStore({ root, drafts, lock, objectBytesMax })
 }
 
 class FolderStore implements ObjectStore {
@@ -52,40 +80,57 @@ class FolderStore implements ObjectStore {
     this.#objectBytesMax = options.objectBytesMax
   }
 
-  async put(key: string, bytes: Buffer): Promise<void> {
+  async put(key: string, bytes: Buffer, signal?: AbortSignal): Promise<void> {
     this.#drafted += 1
     const draft = join(this.#drafts, String(this.#drafted))
     const path = join(this.#root, key)
-    try {
-      await writeDurably(draft, bytes)
-      await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
-      await rename(draft, path)
-      // Every folder on the way: one that we found may be another writer's, not yet flushed.
-      for (let folder = dirname(path); ; folder = dirname(folder)) {
-        await syncFolder(folder)
-        if (folder === this.#root) break
+    let isGivenUp = false
+    const put = async () => {
+      try {
+        await writeDurably(draft, bytes)
+        // The caller was told that it failed: the object must not appear afterwards.
+        if (isGivenUp) throw new StorageError('The write was given up.')
+        await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
+        await rename(draft, path)
+        // Every folder on the way: one that we found may be another writer's, not yet flushed.
+        for (let folder = dirname(path); ; folder = dirname(folder)) {
+          await syncFolder(folder)
+          if (folder === this.#root) break
+        }
+      } catch (error) {
+        // The first failure is the one to tell; what stays is removed by the next opening.
+        await rm(draft, { force: true }).catch(() => {})
+        throw explainFileError(this.#root, error)
       }
+    }
+    try {
+      await operations.run(put, { timeoutMs: WHOLE_MS_MAX, signal })
     } catch (error) {
-      // The first failure is the one to tell; what stays is removed by the next opening.
-      await rm(draft, { force: true }).catch(() => {})
-      throw explainFileError(this.#root, error)
+      isGivenUp = true
+      throw error
     }
   }
 
-  async read(key: string): Promise<Buffer | null> {
-    return await this.#unlessMissing(async () => {
-      await using file = await open(join(this.#root, key))
+  async read(key: string, signal?: AbortSignal): Promise<Buffer | null> {
+    const read = async () => {
+      await using file = await this.#open(key)
       const { size } = await file.stat()
       if (size > this.#objectBytesMax) {
         throw new StorageError(`The archive's ${key} has ${size} bytes, more than any segment.`)
       }
       return await file.readFile()
-    })
+    }
+    return await this.#unlessMissing(read, { timeoutMs: WHOLE_MS_MAX, signal })
   }
 
-  async readRange(key: string, start: number, end: number): Promise<Buffer | null> {
-    return await this.#unlessMissing(async () => {
-      await using file = await open(join(this.#root, key))
+  async readRange(
+    key: string,
+    start: number,
+    end: number,
+    signal?: AbortSignal,
+  ): Promise<Buffer | null> {
+    const read = async () => {
+      await using file = await this.#open(key)
       const { size } = await file.stat()
       const bytes = Buffer.alloc(Math.max(0, Math.min(end, size) - start))
       let read = 0
@@ -96,46 +141,78 @@ class FolderStore implements ObjectStore {
         read += bytesRead
       }
       return bytes.subarray(0, read)
-    })
+    }
+    return await this.#unlessMissing(read, { timeoutMs: PART_MS_MAX, signal })
   }
 
-  async stat(key: string): Promise<ObjectState | null> {
-    return await this.#unlessMissing(async () => {
-      const { size } = await stat(join(this.#root, key))
-      return { bytes: size, readiness: 'ready' }
-    })
+  /**
+   * A regular file, or a link to one. Anything else is refused: reading a pipe or a device could wait
+   * forever. `O_NONBLOCK` keeps the opening itself from waiting, and means nothing for a regular file.
+   */
+  async #open(key: string): Promise<FileHandle> {
+    const file = await open(join(this.#root, key), constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      if (!(await file.stat()).isFile()) throw notRegular(key)
+      return file
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+
+  async stat(key: string, signal?: AbortSignal): Promise<ObjectState | null> {
+    const look = async (): Promise<ObjectState> => {
+      const found = await stat(join(this.#root, key))
+      if (!found.isFile()) throw notRegular(key)
+      return { bytes: found.size, readiness: 'ready' }
+    }
+    return await this.#unlessMissing(look, { timeoutMs: PART_MS_MAX, signal })
   }
 
   /** A file is never cold. */
   async restore(): Promise<void> {}
 
-  async delete(key: string): Promise<void> {
+  async delete(key: string, signal?: AbortSignal): Promise<void> {
     const path = join(this.#root, key)
-    await this.#unlessMissing(async () => {
+    const remove = async () => {
       await unlink(path)
       await syncFolder(dirname(path))
-    })
+    }
+    await this.#unlessMissing(remove, { timeoutMs: PART_MS_MAX, signal })
   }
 
   /**
    * Null when the object is missing while the archive is there. A disk that went away must not look
    * like an archive without objects; our own drafts tell, as nobody else removes them.
    */
-  async #unlessMissing<T>(use: () => Promise<T>): Promise<T | null> {
-    try {
-      return await use()
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw explainFileError(this.#root, error)
-    }
-    try {
+  async #unlessMissing<T>(
+    use: () => Promise<T>,
+    limits: { timeoutMs: number; signal: AbortSignal | undefined },
+  ): Promise<T | null> {
+    const find = async (): Promise<T | null> => {
+      try {
+        return await use()
+      } catch (error) {
+        if (codeOf(error) !== 'ENOENT') throw error
+      }
       await stat(this.#drafts)
       return null
+    }
+    try {
+      return await operations.run(find, limits)
     } catch (error) {
       throw explainFileError(this.#root, error)
     }
   }
 
+  /** Removes our drafts. Where that takes too long, the next opening does it once our process is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
+    await operations.run(() => this.close(), { timeoutMs: CLOSE_MS_MAX }).catch(() => {})
+  }
+
+  /** Locks are taken and dropped on the main thread, so the folder must have answered before. */
+  async close(): Promise<void> {
+    await stat(this.#root).catch(() => {})
     using _lock = this.#lock
     try {
       using _opening = await lockOpening(this.#root)
@@ -144,6 +221,10 @@ class FolderStore implements ObjectStore {
       // The next opening removes what stays: our lock is free from here on.
     }
   }
+}
+
+function notRegular(key: string): StorageError {
+  return new StorageError(`The archive's ${key} is not a regular file.`)
 }
 
 /** Nobody looks for dead drafts while others are between making theirs and locking it. */
@@ -183,7 +264,7 @@ async function writeDurably(path: string, bytes: Buffer): Promise<void> {
 
 /** A new or renamed entry is durable only once its folder is. */
 async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path, 'r')
+  await using folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
   await folder.sync()
 }
 

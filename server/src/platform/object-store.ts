@@ -8,20 +8,23 @@ export { StorageError }
 
 export type ObjectState = { bytes: number; readiness: 'ready' | 'cold' | 'restoring' }
 
-/** Where the archive's segments lie. Whatever fails for the storage's sake is a `StorageError`. */
+/**
+ * Where the archive's segments lie. Whatever fails for the storage's sake is a `StorageError`. Every
+ * operation has a deadline, and rejects with the signal's reason as soon as that aborts.
+ */
 export type ObjectStore = AsyncDisposable & {
   /** Whole or not at all; durable when it returns. Overwrites. */
-  put(key: string, bytes: Buffer): Promise<void>
+  put(key: string, bytes: Buffer, signal?: AbortSignal): Promise<void>
   /** Null when there is none. */
-  read(key: string): Promise<Buffer | null>
+  read(key: string, signal?: AbortSignal): Promise<Buffer | null>
   /** The bytes from `start` to before `end`, fewer where the object ends; null when there is none. */
-  readRange(key: string, start: number, end: number): Promise<Buffer | null>
+  readRange(key: string, start: number, end: number, signal?: AbortSignal): Promise<Buffer | null>
   /** Null when there is none. */
-  stat(key: string): Promise<ObjectState | null>
+  stat(key: string, signal?: AbortSignal): Promise<ObjectState | null>
   /** Asks for an object of a cold class to be brought back; harmless when it is ready or asked for. */
-  restore(key: string): Promise<void>
+  restore(key: string, signal?: AbortSignal): Promise<void>
   /** Harmless when there is none. */
-  delete(key: string): Promise<void>
+  delete(key: string, signal?: AbortSignal): Promise<void>
 }
 
 /** An object is held in memory as a whole, on its way in and out. */
@@ -78,19 +81,56 @@ function parseUrl(url: string): URL {
 /** Both stores trust a key to be one of ours, which cannot lead out of the place they were given. */
 function withCheckedKeys(store: ObjectStore): ObjectStore {
   return {
-    put: async (key, bytes) => {
+    put: async (key, bytes, signal) => {
       assert(bytes.length <= OBJECT_BYTES_MAX, 'an object is within its bound')
-      await store.put(checkKey(key), bytes)
+      await store.put(checkKey(key), bytes, signal)
     },
-    read: async (key) => await store.read(checkKey(key)),
-    readRange: async (key, start, end) => {
+    read: async (key, signal) => await store.read(checkKey(key), signal),
+    readRange: async (key, start, end, signal) => {
       assert(start >= 0 && start < end && end - start <= OBJECT_BYTES_MAX, 'a range has its bounds')
-      return await store.readRange(checkKey(key), start, end)
+      return await store.readRange(checkKey(key), start, end, signal)
     },
-    stat: async (key) => await store.stat(checkKey(key)),
-    restore: async (key) => await store.restore(checkKey(key)),
-    delete: async (key) => await store.delete(checkKey(key)),
+    stat: async (key, signal) => await store.stat(checkKey(key), signal),
+    restore: async (key, signal) => await store.restore(checkKey(key), signal),
+    delete: async (key, signal) => await store.delete(checkKey(key), signal),
     [Symbol.asyncDispose]: async () => await store[Symbol.asyncDispose](),
+  }
+}
+
+const STOP_GRACE_MS = 3_000
+
+/**
+ * The same store for a background worker: when `signal` aborts, a running operation has `graceMs` to end
+ * before it is given up, so that a storage that hangs doesn't hold up the shutdown.
+ */
+export function stoppable(
+  store: ObjectStore,
+  signal: AbortSignal,
+  { graceMs = STOP_GRACE_MS }: { graceMs?: number } = {},
+): ObjectStore {
+  const run = async <T>(operation: (stop: AbortSignal) => Promise<T>): Promise<T> => {
+    const stop = new AbortController()
+    let timer: NodeJS.Timeout | undefined
+    const stopLater = () => {
+      timer = setTimeout(() => stop.abort(signal.reason), graceMs)
+    }
+    signal.addEventListener('abort', stopLater)
+    if (signal.aborted) stopLater()
+    try {
+      return await operation(stop.signal)
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', stopLater)
+    }
+  }
+  return {
+    put: (key, bytes) => run((stop) => store.put(key, bytes, stop)),
+    read: (key) => run((stop) => store.read(key, stop)),
+    readRange: (key, start, end) => run((stop) => store.readRange(key, start, end, stop)),
+    stat: (key) => run((stop) => store.stat(key, stop)),
+    restore: (key) => run((stop) => store.restore(key, stop)),
+    delete: (key) => run((stop) => store.delete(key, stop)),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }
 }
 

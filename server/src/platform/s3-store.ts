@@ -6,7 +6,7 @@ import type {
   S3,
 } from '@aws-sdk/client-s3'
 import type { Upload } from '@aws-sdk/lib-storage'
-import { withDeadline } from './deadline.ts'
+import { untilAborted, withDeadline } from './deadline.ts'
 import type { ObjectState, ObjectStore } from './object-store.ts'
 import { answerOf, explainS3Error, sentenceOf } from './s3-error.ts'
 import { StorageError } from './storage-error.ts'
@@ -14,15 +14,21 @@ import { StorageError } from './storage-error.ts'
 /** For one call of ours: a request may be tried again, and an upload is many requests. */
 export type S3Limits = {
   connectMsMax: number
+  /** Until the answer begins, and between two parts of it. Writes may take longer than reads. */
   requestMsMax: number
+  readRequestMsMax: number
+  /** For what moves a whole object, and for any other call. */
   totalMsMax: number
+  partMsMax: number
   attemptsMax: number
 }
 
 const LIMITS: S3Limits = {
   connectMsMax: 5_000,
   requestMsMax: 30_000,
+  readRequestMsMax: 10_000,
   totalMsMax: 120_000,
+  partMsMax: 30_000,
   attemptsMax: 3,
 }
 
@@ -62,25 +68,27 @@ export async function openS3Store(
   // Loaded here, so that who archives to a folder never pays for it.
   const { S3, AbortMultipartUploadCommand } = await import('@aws-sdk/client-s3')
   const { Upload } = await import('@aws-sdk/lib-storage')
-  const client = new S3({
-    ...(endpoint !== null && { endpoint, forcePathStyle: true }),
-    ...(region !== null && { region }),
-    maxAttempts: limits.attemptsMax,
-    // With it each upload opens a connection of its own, and waits for a server that does not know
-    // the header as long as for the whole request.
-    expectContinueHeader: false,
-    requestHandler: {
-      connectionTimeout: limits.connectMsMax,
-      requestTimeout: limits.requestMsMax,
-      // By default the handler prints a warning instead.
-      throwOnRequestTimeout: true,
-      // The request's own limit ends with the head of the answer; this one holds in its body too.
-      socketTimeout: limits.requestMsMax,
-    },
-  })
+  const connect = (requestMsMax: number) =>
+    new S3({
+      ...(endpoint !== null && { endpoint, forcePathStyle: true }),
+      ...(region !== null && { region }),
+      maxAttempts: limits.attemptsMax,
+      // With it each upload opens a connection of its own, and waits for a server that does not know
+      // the header as long as for the whole request.
+      expectContinueHeader: false,
+      requestHandler: {
+        connectionTimeout: limits.connectMsMax,
+        requestTimeout: requestMsMax,
+        // By default the handler prints a warning instead.
+        throwOnRequestTimeout: true,
+        // The request's own limit ends with the head of the answer; this one holds in its body too.
+        socketTimeout: requestMsMax,
+      },
+    })
   return new S3Store({
     sdk: { Upload, AbortMultipartUploadCommand },
-    client,
+    client: connect(limits.requestMsMax),
+    reader: connect(Math.min(limits.readRequestMsMax, limits.requestMsMax)),
     place,
     limits,
     objectBytesMax,
@@ -90,6 +98,9 @@ export async function openS3Store(
 class S3Store implements ObjectStore {
   readonly #sdk: Sdk
   readonly #client: S3
+  /** With connections of its own: neither writes nor reads that hang take them from the other. */
+  readonly #reader: S3
+  readonly #closed = new AbortController()
   readonly #place: Place
   readonly #limits: S3Limits
   readonly #objectBytesMax: number
@@ -97,20 +108,23 @@ class S3Store implements ObjectStore {
   constructor(options: {
     sdk: Sdk
     client: S3
+    reader: S3
     place: Place
     limits: S3Limits
     objectBytesMax: number
   }) {
     this.#sdk = options.sdk
     this.#client = options.client
+    this.#reader = options.reader
     this.#place = options.place
     this.#limits = options.limits
     this.#objectBytesMax = options.objectBytesMax
   }
 
   /** Each request carries a checksum (CRC32, the SDK's default), which the server compares. */
-  async put(key: string, bytes: Buffer): Promise<void> {
-    await this.#call(async (abortSignal) => {
+  async put(key: string, bytes: Buffer, signal?: AbortSignal): Promise<void> {
+    const limits = { timeoutMs: this.#limits.totalMsMax, signal }
+    await this.#call(limits, async (abortSignal) => {
       const upload = new this.#sdk.Upload({
         client: this.#stoppableClient(abortSignal),
         params: { ...this.#target(key), Body: bytes },
@@ -121,18 +135,24 @@ class S3Store implements ObjectStore {
     })
   }
 
-  async read(key: string): Promise<Buffer | null> {
-    return await this.#call(async (abortSignal) => {
-      const get = async () => await this.#client.getObject(this.#target(key), { abortSignal })
+  async read(key: string, signal?: AbortSignal): Promise<Buffer | null> {
+    const limits = { timeoutMs: this.#limits.totalMsMax, signal }
+    return await this.#call(limits, async (abortSignal) => {
+      const get = async () => await this.#reader.getObject(this.#target(key), { abortSignal })
       return await this.#receive(key, get, { bytesMax: this.#objectBytesMax, abortSignal })
     })
   }
 
   /** A part comes without a checksum: whoever asks for one knows what its bytes must be. */
-  async readRange(key: string, start: number, end: number): Promise<Buffer | null> {
+  async readRange(
+    key: string,
+    start: number,
+    end: number,
+    signal?: AbortSignal,
+  ): Promise<Buffer | null> {
     const request = { ...this.#target(key), Range: `bytes=${start}-${end - 1}` }
-    return await this.#call(async (abortSignal) => {
-      const get = async () => await this.#client.getObject(request, { abortSignal })
+    return await this.#call(this.#partLimits(signal), async (abortSignal) => {
+      const get = async () => await this.#reader.getObject(request, { abortSignal })
       try {
         return await this.#receive(key, get, { bytesMax: end - start, abortSignal })
       } catch (error) {
@@ -168,13 +188,13 @@ class S3Store implements ObjectStore {
     }
   }
 
-  async stat(key: string): Promise<ObjectState | null> {
-    const head = await this.#head(key)
+  async stat(key: string, signal?: AbortSignal): Promise<ObjectState | null> {
+    const head = await this.#head(key, signal)
     return head && { bytes: head.ContentLength ?? 0, readiness: readinessOf(head) }
   }
 
-  async restore(key: string): Promise<void> {
-    const head = await this.#head(key)
+  async restore(key: string, signal?: AbortSignal): Promise<void> {
+    const head = await this.#head(key, signal)
     if (head === null) throw new StorageError(`The archive has no ${key} to restore.`)
     if (readinessOf(head) !== 'cold') return
     const request = {
@@ -182,7 +202,7 @@ class S3Store implements ObjectStore {
       ...(head.ArchiveStatus === undefined && { Days: RESTORED_DAYS }),
       GlacierJobParameters: { Tier: 'Standard' as const },
     }
-    await this.#call(async (abortSignal) => {
+    await this.#call(this.#partLimits(signal), async (abortSignal) => {
       await this.#client
         .restoreObject({ ...this.#target(key), RestoreRequest: request }, { abortSignal })
         // Somebody asked, or the object moved, since we looked.
@@ -190,20 +210,23 @@ class S3Store implements ObjectStore {
     })
   }
 
-  async delete(key: string): Promise<void> {
-    await this.#call(async (abortSignal) => {
+  async delete(key: string, signal?: AbortSignal): Promise<void> {
+    await this.#call(this.#partLimits(signal), async (abortSignal) => {
       await this.#client.deleteObject(this.#target(key), { abortSignal })
     })
   }
 
-  async #head(key: string): Promise<HeadObjectCommandOutput | null> {
-    return await this.#call(async (abortSignal) => {
-      const head = await this.#client
+  async #head(
+    key: string,
+    signal: AbortSignal | undefined,
+  ): Promise<HeadObjectCommandOutput | null> {
+    return await this.#call(this.#partLimits(signal), async (abortSignal) => {
+      const head = await this.#reader
         .headObject(this.#target(key), { abortSignal })
         .catch(nullWhen((error) => answerOf(error)?.status === 404))
       if (head !== null) return head
       // The answer to HEAD has no body that tells a missing object from a missing bucket.
-      const bucket = await this.#client
+      const bucket = await this.#reader
         .headBucket({ Bucket: this.#place.bucket }, { abortSignal })
         .catch(nullWhen((error) => answerOf(error)?.status === 404))
       if (bucket === null) throw new StorageError(sentenceOf('NoSuchBucket', 404, this.#url))
@@ -235,25 +258,39 @@ class S3Store implements ObjectStore {
     return Object.create(client, { send: { value: send } })
   }
 
+  #partLimits(signal: AbortSignal | undefined): CallLimits {
+    return { timeoutMs: this.#limits.partMsMax, signal }
+  }
+
   /** One call of ours: within its time, and with its failure in our words. */
-  async #call<T>(run: (abortSignal: AbortSignal) => Promise<T>): Promise<T> {
+  async #call<T>(
+    { timeoutMs, signal }: CallLimits,
+    run: (abortSignal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    signal?.throwIfAborted()
     const giveUp = new AbortController()
-    const timeoutMs = this.#limits.totalMsMax
+    const stop = AbortSignal.any([giveUp.signal, this.#closed.signal, ...(signal ? [signal] : [])])
     try {
-      return await withDeadline(run(giveUp.signal), {
+      return await withDeadline(untilAborted(run(stop), stop), {
         timeoutMs,
         late: () => Object.assign(new Error(`over ${timeoutMs} ms`), { name: 'TimeoutError' }),
       })
     } catch (error) {
       giveUp.abort()
+      signal?.throwIfAborted()
       throw explainS3Error(error, this.#url)
     }
   }
 
+  /** Waits for nothing: what is on its way is given up. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed.abort()
     this.#client.destroy()
+    this.#reader.destroy()
   }
 }
+
+type CallLimits = { timeoutMs: number; signal: AbortSignal | undefined }
 
 const COLD_CLASSES: ReadonlySet<string> = new Set(['GLACIER', 'DEEP_ARCHIVE'])
 const NOTHING_TO_RESTORE: ReadonlySet<string> = new Set([

@@ -131,7 +131,8 @@ async function open(
   store: ObjectStore,
   { turns = new FairTurns({ ...TURN_LIMITS, turnsMax: 6 }), cache = new ColdCache() } = {},
 ): Promise<Download> {
-  const terms = { stop: new AbortController(), turns, cache, bytesMax: Infinity }
+  const stop = new AbortController()
+  const terms = { stop, turns, coldTurns: turns, cache, bytesMax: Infinity }
   return await openDownload({ database, store, clock, logger }, job, terms)
 }
 
@@ -310,9 +311,11 @@ test('a search that nobody waits for any more ends with the next file', async ()
     },
   })
   const job = await jobOf(founded, { filters: { ...TIMES, category: 'none' } })
+  const turns = new FairTurns({ ...TURN_LIMITS, turnsMax: 6 })
   const terms = {
     stop,
-    turns: new FairTurns({ ...TURN_LIMITS, turnsMax: 6 }),
+    turns,
+    coldTurns: turns,
     cache: new ColdCache(),
     bytesMax: Infinity,
   }

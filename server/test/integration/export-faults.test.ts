@@ -71,7 +71,8 @@ async function foundArchived() {
 }
 
 async function open(job: ExportJob, store: ObjectStore): Promise<Download> {
-  const node = { turns: new FairTurns({ ...TURN_LIMITS, turnsMax: 1 }), cache: new ColdCache() }
+  const turns = new FairTurns({ ...TURN_LIMITS, turnsMax: 1 })
+  const node = { turns, coldTurns: turns, cache: new ColdCache() }
   const terms = { stop: new AbortController(), bytesMax: Infinity, ...node }
   return await openDownload({ database, store, clock, logger }, job, terms)
 }

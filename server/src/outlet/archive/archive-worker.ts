@@ -1,7 +1,7 @@
 import type { Clock } from '../../platform/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
-import type { ObjectStore } from '../../platform/object-store.ts'
+import { type ObjectStore, stoppable } from '../../platform/object-store.ts'
 import { type Connection, Database } from '../../platform/pg.ts'
 import { ARCHIVE_CONNECTIONS_MAX, ArchiveOutOfReachError } from './archive-deps.ts'
 import { archiveLedger } from './archive-ledger.ts'
@@ -30,7 +30,7 @@ export function startArchiveWorker({
       connectionsMax: ARCHIVE_CONNECTIONS_MAX,
       logger,
     })
-    const deps = { database, connection, store, clock, logger }
+    const deps = { database, connection, store: stoppable(store, signal), clock, logger }
     try {
       const report = await archiveLedger(deps, { beforeMs: null, patience: PATIENCE }, signal)
       if (report.events > 0) logger.info({ event: 'archive.done', ...report })

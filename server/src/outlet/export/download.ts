@@ -33,10 +33,12 @@ const FIRST_CHUNK_MS_MAX = 10_000
 const CROWDED_ROWS_MAX = AHEAD_ROWS_MIN - 1
 const RESTORE_RETRY_SECONDS = 300
 
-/** Whoever has a reason to end the download aborts `stop` with it; turns and cache are the node's. */
+/** Aborting `stop` ends the download; its reason is why. Turns and cache are the node's. */
 export type DownloadTerms = {
   stop: AbortController
   turns: FairTurns
+  /** For reads of the archive: a storage that hangs must not hold up exports of hot events. */
+  coldTurns: FairTurns
   cache: ColdCache
   /** It is cut before it has more, uncompressed. */
   bytesMax: number
@@ -56,7 +58,7 @@ export async function openDownload(
   await using stack = new AsyncDisposableStack()
   const download = stack.use(new Download(deps, job, terms))
   try {
-    await refuseRestoring(deps, job)
+    await refuseRestoring(deps, job, terms.stop.signal)
     await download.begin(FIRST_CHUNK_MS_MAX)
   } catch (error) {
     throw await refusalOf(deps, job, error)
@@ -69,8 +71,12 @@ export async function openDownload(
   return download
 }
 
-async function refuseRestoring({ store, database }: ExportDeps, job: ExportJob): Promise<void> {
-  if (await requestRestores(store, segmentsOf(database.db, job))) throw restoring()
+async function refuseRestoring(
+  { store, database }: ExportDeps,
+  job: ExportJob,
+  signal: AbortSignal,
+): Promise<void> {
+  if (await requestRestores(store, segmentsOf(database.db, job), signal)) throw restoring()
 }
 
 function restoring(): ApiError {
@@ -148,14 +154,26 @@ export class Download implements AsyncDisposable {
   /** Where it was cut because it has to be restored. */
   #coldAt: Segment | null = null
 
-  constructor(deps: ExportDeps, job: ExportJob, { stop, turns, cache, bytesMax }: DownloadTerms) {
+  constructor(
+    deps: ExportDeps,
+    job: ExportJob,
+    { stop, turns, coldTurns, cache, bytesMax }: DownloadTerms,
+  ) {
     this.job = job
     this.#deps = deps
     this.#stop = stop
     this.#bytesMax = bytesMax
     const { signal } = stop
     const { database, store } = deps
-    const reader = { database, store, cache, turn: () => turns.take(job.companyId, signal) }
+    const reader = {
+      database,
+      store,
+      cache,
+      signal,
+      turn: () => turns.take(job.companyId, signal),
+      coldTurn: () => coldTurns.take(job.companyId, signal),
+    }
+    const isCrowded = () => turns.isCrowded || coldTurns.isCrowded
     this.#run = new ExportRun({
       format: job.format,
       filter: job.filter,
@@ -163,7 +181,7 @@ export class Download implements AsyncDisposable {
       rowLimit: job.rowLimit,
       read: (range, filter, limit) =>
         readEvents(reader, range, filter, () =>
-          Math.min(limit(), turns.isCrowded ? CROWDED_ROWS_MAX : Infinity),
+          Math.min(limit(), isCrowded() ? CROWDED_ROWS_MAX : Infinity),
         ),
       now: () => performance.now(),
       signal,

@@ -1,7 +1,7 @@
 import { type EventFilter, filterText, NO_FILTER } from '../../ledger/event-filter.ts'
 import { mayHold } from '../../ledger/reader.ts'
 import { listSegments, type Segment } from '../../ledger/segment-store.ts'
-import { withDeadline } from '../../platform/deadline.ts'
+import { untilAborted, withDeadline } from '../../platform/deadline.ts'
 import type { ObjectStore } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { ExportRange } from './export-job.ts'
@@ -68,8 +68,9 @@ export function overlap({ firstSeq, lastSeq }: Segment, { fromSeq, toSeq }: Expo
 export async function requestRestores(
   store: ObjectStore,
   segments: AsyncIterable<Segment>,
+  signal: AbortSignal | null = null,
 ): Promise<boolean> {
-  return await someUnready(store, segments, { restores: true })
+  return await someUnready(store, segments, { restores: true, signal })
 }
 
 /** Whether one of them has to be restored. Asks for nothing, and stops at the first. */
@@ -77,7 +78,7 @@ export async function hasUnready(
   store: ObjectStore,
   segments: AsyncIterable<Segment>,
 ): Promise<boolean> {
-  return await someUnready(store, segments, { restores: false })
+  return await someUnready(store, segments, { restores: false, signal: null })
 }
 
 /**
@@ -88,14 +89,17 @@ export async function hasUnready(
 async function someUnready(
   store: ObjectStore,
   segments: AsyncIterable<Segment>,
-  { restores }: { restores: boolean },
+  { restores, signal }: { restores: boolean; signal: AbortSignal | null },
 ): Promise<boolean> {
+  const giveUp = new AbortController()
+  const stop = AbortSignal.any([giveUp.signal, ...(signal ? [signal] : [])])
   const endsAtMs = performance.now() + CHECK_MS_MAX
   let isSome = false
   let checked = 0
   try {
     for await (const batch of batchesOf(segments)) {
-      const checking = Promise.all(batch.map((segment) => isUnready(store, segment, restores)))
+      const check = (segment: Segment) => isUnready(store, segment, { restores, signal: stop })
+      const checking = untilAborted(Promise.all(batch.map(check)), signal)
       const timeoutMs = Math.max(0, endsAtMs - performance.now())
       const found = await withDeadline(checking, { timeoutMs, late: () => new CheckLateError() })
       isSome ||= found.includes(true)
@@ -104,6 +108,8 @@ async function someUnready(
     }
   } catch (error) {
     if (!(error instanceof CheckLateError)) throw error
+  } finally {
+    giveUp.abort()
   }
   return isSome
 }
@@ -124,11 +130,11 @@ async function* batchesOf(segments: AsyncIterable<Segment>): AsyncGenerator<Segm
 async function isUnready(
   store: ObjectStore,
   { objectKey }: Segment,
-  restores: boolean,
+  { restores, signal }: { restores: boolean; signal: AbortSignal },
 ): Promise<boolean> {
-  const state = await store.stat(objectKey)
+  const state = await store.stat(objectKey, signal)
   // One that is missing is reported by the download, which says which.
   if (state === null || state.readiness === 'ready') return false
-  if (restores && state.readiness === 'cold') await store.restore(objectKey)
+  if (restores && state.readiness === 'cold') await store.restore(objectKey, signal)
   return true
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../platform/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
-import type { ObjectStore } from '../../platform/object-store.ts'
+import { type ObjectStore, stoppable } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { SegmentUnreadableError } from './verify-archive.ts'
 import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
@@ -49,7 +49,7 @@ async function work(deps: WorkerDeps, run: VerifyRun, stop: AbortSignal): Promis
   }
   const beats = new Loop({ name: 'verify-beat', everyMs: BEAT_EVERY_MS, logger, run: beat })
   try {
-    const verdict = await verifyChain(db, store, run.workspaceId, {
+    const verdict = await verifyChain(db, stoppable(store, stop), run.workspaceId, {
       eventsPerRead: EVENTS_PER_READ,
       onProgress: (events) => (checked = events),
       signal: AbortSignal.any([stop, canceled.signal]),

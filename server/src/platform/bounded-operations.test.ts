@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BoundedOperations } from './bounded-operations.ts'
+
+const late = () => new Error('late')
+const forever = () => new Promise<never>(() => {})
+const operations = (runningMax = 2) => new BoundedOperations({ runningMax, late })
+
+test('releases the caller of an operation that never ends at the deadline', async () => {
+  await assert.rejects(operations().run(forever, { timeoutMs: 10 }), /late/)
+})
+
+test('releases the caller at once when its signal aborts, running or waiting', async () => {
+  const slots = operations(1)
+  const [first, second] = [new AbortController(), new AbortController()]
+  const running = slots.run(forever, { timeoutMs: 10_000, signal: first.signal })
+  const waiting = slots.run(forever, { timeoutMs: 10_000, signal: second.signal })
+  for (const stop of [first, second]) stop.abort(new Error('left'))
+  await assert.rejects(running, /left/)
+  await assert.rejects(waiting, /left/)
+  await assert.rejects(slots.run(forever, { timeoutMs: 10_000, signal: first.signal }), /left/)
+})
+
+test('never runs more than its slots, however many operations hang', async () => {
+  const slots = operations()
+  let started = 0
+  const hang = () => {
+    started += 1
+    return forever()
+  }
+  const hung = Array.from({ length: 10 }, () => slots.run(hang, { timeoutMs: 20 }))
+  for (const { status } of await Promise.allSettled(hung)) assert.equal(status, 'rejected')
+  const startedAtMs = performance.now()
+  await assert.rejects(slots.run(hang, { timeoutMs: 60_000 }), /late/)
+  assert(performance.now() - startedAtMs < 1_000, 'fails at once')
+  assert.equal(started, 2)
+})
+
+test('one operation that hangs delays no other, and all slots come back when it ends', async () => {
+  const slots = operations()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const hung = [0, 1].map(() => slots.run(() => promise, { timeoutMs: 10 }))
+  await Promise.allSettled(hung)
+  await assert.rejects(
+    slots.run(async () => 1, { timeoutMs: 10_000 }),
+    /late/,
+  )
+  resolve()
+  await promise
+  await new Promise(setImmediate)
+  void slots.run(forever, { timeoutMs: 10_000 }).catch(() => {})
+  const results = [1, 2, 3].map((n) => slots.run(async () => n, { timeoutMs: 1_000 }))
+  assert.deepEqual(await Promise.all(results), [1, 2, 3])
+})
+
+test('passes on what an operation throws', async () => {
+  const fail = async () => {
+    throw new Error('no disk')
+  }
+  await assert.rejects(operations().run(fail, { timeoutMs: 1_000 }), /no disk/)
+})

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import * as fs from 'node:fs/promises'
+import { get } from 'node:http'
+import { join } from 'node:path'
+import { after, beforeEach, test } from 'node:test'
+import { promisify } from 'node:util'
+import { openObjectStore, StorageError, stoppable } from '../../src/platform/object-store.ts'
+import { listFiles } from '../harness/archive.ts'
+import { archiveNow, WHOLE } from '../harness/archived-bulk.ts'
+import { eventually } from '../harness/eventually.ts'
+import { download, makeExport, openDownload, readJob, storeEvents } from '../harness/exports.ts'
+import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
+import { startTestApp, type TestApp } from '../harness/start-app.ts'
+
+const metadata = await listenAsMetadata()
+after(() => metadata.server.close())
+setS3Environment(metadata)
+const s3 = await S3Server.listen()
+after(() => s3[Symbol.asyncDispose]())
+const env = { ANNALS_ARCHIVE_URL: `s3://${s3.bucket}/annals`, ANNALS_S3_ENDPOINT: s3.endpoint }
+const commands = {
+  ...env,
+  ...Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      name.startsWith('AWS_') && value !== undefined ? [[name, value]] : [],
+    ),
+  ),
+}
+beforeEach(() => {
+  s3.mode = 'pass'
+  s3.next.stalled = 0
+})
+
+/** As many as read at once on a node. */
+const TURNS = 6
+const FOLDER_COMPANIES = 3
+
+type Archived = { key: string; workspaceId: string }
+
+/** Companies with one archived event and one hot one each. */
+async function foundArchived(
+  annals: TestApp,
+  { count, options = {} }: { count: number; options?: Record<string, string> },
+): Promise<Archived[]> {
+  const companies = await Promise.all(Array.from({ length: count }, () => annals.found()))
+  const store = async (action: string) => {
+    for (const { workspaceKey } of companies) {
+      await storeEvents(annals, workspaceKey, [{ category: 'c', action }])
+    }
+  }
+  await store('cold')
+  const { code, stderr } = await archiveNow(annals, options)
+  assert.equal(code, 0, stderr)
+  await store('hot')
+  return companies.map(({ workspace, workspaceKey: key }) => ({ key, workspaceId: workspace.id }))
+}
+
+const inFolder = await startTestApp()
+after(() => inFolder[Symbol.asyncDispose]())
+const [broken, linked, honest] = await foundArchived(inFolder, { count: FOLDER_COMPANIES })
+assert(broken && linked && honest)
+const inBucket = await startTestApp({ env })
+after(() => inBucket[Symbol.asyncDispose]())
+const [remote] = await foundArchived(inBucket, { count: 1, options: commands })
+assert(remote)
+
+function fileOf({ workspaceId }: Archived): string {
+  const [file] = listFiles(inFolder, workspaceId)
+  assert(file)
+  return join(new URL(inFolder.archiveUrl).pathname, file)
+}
+
+const REPLACEMENTS: Record<string, (path: string) => Promise<unknown>> = {
+  'a pipe': (path) => promisify(execFile)('mkfifo', [path]),
+  'a folder': (path) => fs.mkdir(path),
+  'a link to a device': (path) => fs.symlink('/dev/zero', path),
+}
+
+test('an archived file may be a link to a regular file', async () => {
+  const path = fileOf(linked)
+  await fs.rename(path, `${path}.moved`)
+  await fs.symlink(`${path}.moved`, path)
+  const jobId = await makeExport(inFolder, linked.key, WHOLE)
+  assert.equal((await download(inFolder, linked.key, jobId)).trailers['x-row-count'], '2')
+})
+
+test('an archived file that is not a regular file stops no other export, nor the shutdown', async () => {
+  const { key } = broken
+  const path = fileOf(broken)
+  for (const [what, replace] of Object.entries(REPLACEMENTS)) {
+    await fs.rm(path, { recursive: true })
+    await replace(path)
+    for (let nth = 0; nth <= TURNS; nth += 1) {
+      const jobId = await makeExport(inFolder, key, WHOLE)
+      const answer = await inFolder.call('GET', `/v1/exports/${jobId}/download`, { key })
+      assert.deepEqual([answer.status, answer.json.code], [503, 'unavailable'], what)
+      const { status, errorCode } = await readJob(inFolder, key, jobId)
+      assert.deepEqual([status, errorCode], ['PENDING', 'storage_unavailable'], what)
+    }
+  }
+  const jobId = await makeExport(inFolder, honest.key, WHOLE)
+  assert.equal((await download(inFolder, honest.key, jobId)).trailers['x-row-count'], '2')
+  const startedAtMs = performance.now()
+  await inFolder[Symbol.asyncDispose]()
+  assert(performance.now() - startedAtMs < 5_000)
+})
+
+test('a client that leaves gives back its place while the bucket hangs', async () => {
+  const { key } = remote
+  const jobId = await makeExport(inBucket, key, WHOLE)
+  s3.mode = 'hang'
+  const clients = Array.from({ length: 2 * TURNS }, () => {
+    const headers = { authorization: `Bearer ${key}` }
+    return get(`${inBucket.url}/v1/exports/${jobId}/download`, { agent: false, headers })
+  })
+  for (const client of clients) client.on('error', () => {})
+  await eventually(() => assert(s3.hanging >= clients.length))
+  for (const client of clients) client.destroy()
+  // Each request to the bucket is given up with its client, so that none waits for a connection.
+  await eventually(() => assert.equal(s3.hanging, 0), { timeoutMs: 3_000 })
+  s3.mode = 'pass'
+  const startedAtMs = performance.now()
+  assert.equal((await download(inBucket, key, jobId)).trailers['x-row-count'], '2')
+  assert(performance.now() - startedAtMs < 3_000)
+})
+
+test('a bucket that hangs holds up no hot export, no shutdown, and no read once it answers', async () => {
+  const { key } = remote
+  const hotJob = await makeExport(inBucket, key)
+  const hung = []
+  // The head of each answer passes and the body stalls: reads that hang take every turn.
+  s3.next.stalled = Infinity
+  for (let nth = 0; nth <= TURNS; nth += 1) {
+    const jobId = await makeExport(inBucket, key, WHOLE)
+    hung.push(openDownload(inBucket, key, jobId).catch(() => null))
+  }
+  await eventually(() => assert(s3.requests.some(({ method }) => method === 'GET')))
+  const startedAtMs = performance.now()
+  assert.equal((await download(inBucket, key, hotJob)).trailers['x-row-count'], '1')
+  assert(performance.now() - startedAtMs < 3_000, 'a hot export does not wait')
+  s3.next.stalled = 0
+  const late = await makeExport(inBucket, key, WHOLE)
+  const received = await download(inBucket, key, late)
+  assert.equal(received.trailers['x-row-count'], '2')
+  s3.next.stalled = Infinity
+  const last = await makeExport(inBucket, key, WHOLE)
+  hung.push(openDownload(inBucket, key, last).catch(() => null))
+  const stopping = performance.now()
+  await inBucket[Symbol.asyncDispose]()
+  assert(performance.now() - stopping < 8_000, 'the shutdown does not wait for the bucket')
+  for (const opened of await Promise.all(hung)) opened?.leave()
+})
+
+test('every operation on a bucket that hangs has a deadline, and ends when it is told to', async () => {
+  const options = { s3Endpoint: s3.endpoint, s3Region: null }
+  const s3Limits = { partMsMax: 300, totalMsMax: 400, requestMsMax: 60_000 }
+  await using store = await openObjectStore(env.ANNALS_ARCHIVE_URL, { ...options, s3Limits })
+  await using patient = await openObjectStore(env.ANNALS_ARCHIVE_URL, options)
+  const key = '01a1de6c-465a-72cc-a6d9-b29ca0e92743/2026-01/0000000000000001.parquet'
+  s3.mode = 'hang'
+  const operations = {
+    put: (place: typeof store) => place.put(key, Buffer.from('x')),
+    read: (place: typeof store) => place.read(key),
+    readRange: (place: typeof store) => place.readRange(key, 0, 1),
+    stat: (place: typeof store) => place.stat(key),
+    restore: (place: typeof store) => place.restore(key),
+    delete: (place: typeof store) => place.delete(key),
+  }
+  for (const [name, operate] of Object.entries(operations)) {
+    const startedAtMs = performance.now()
+    await assert.rejects(operate(store), StorageError, name)
+    assert(performance.now() - startedAtMs < 2_000, name)
+    const stop = new AbortController()
+    const stopped = operate(stoppable(patient, stop.signal, { graceMs: 10 }))
+    await eventually(() => assert(s3.hanging > 0))
+    stop.abort(new Error('stopping'))
+    await assert.rejects(stopped, /stopping/, name)
+    await eventually(() => assert.equal(s3.hanging, 0))
+  }
+})
