@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
+
+const ANSWER_MS_MAX = 15_000
+const AT_ONCE = 16
+
+/** How a client goes away: it says goodbye, or its connection breaks. */
+export const DEPARTURES = ['close', 'reset'] as const
+export type Departure = (typeof DEPARTURES)[number]
+
+/** Sends the bytes and goes away without reading the answer. */
+export async function sendAndLeave(
+  url: string,
+  bytes: Buffer,
+  departure: Departure,
+): Promise<void> {
+  const { hostname, port } = new URL(url)
+  const socket = connect({ host: hostname, port: Number(port) })
+  // The service may hang up first; that is its right.
+  socket.on('error', () => {})
+  socket.write(bytes, () => (departure === 'reset' ? socket.resetAndDestroy() : socket.destroy()))
+  await once(socket, 'close')
+}
+
+/** The first answer to the bytes; fails when there is none in time. */
+export async function answerTo(url: string, bytes: Buffer): Promise<RawAnswer> {
+  await using connection = new RawConnection(url)
+  const late = setTimeout(() => void connection[Symbol.asyncDispose](), ANSWER_MS_MAX)
+  try {
+    return await connection.send(bytes).answer()
+  } finally {
+    clearTimeout(late)
+  }
+}
+
+/** Runs all of them, sixteen at a time. */
+export async function attackAll<T>(items: readonly T[], attack: (item: T) => Promise<void>) {
+  const queue = items[Symbol.iterator]()
+  const run = async () => {
+    for (const item of queue) await attack(item)
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, run))
+}
+
+/** Every refusal has a status of the caller's fault and a body in our shape. */
+export function assertRefusedOrServed({ status, body }: RawAnswer, about: string): void {
+  assert(status < 500, `${about}: ${status} ${body.slice(0, 300)}`)
+  if (status < 400) return
+  const { error, code, traceId } = JSON.parse(body)
+  assert(error && code && traceId, `${about}: ${body.slice(0, 300)}`)
+}

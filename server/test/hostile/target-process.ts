@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { startApp } from '../../src/app.ts'
+import { parseConfig } from '../../src/config.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import type { TargetReport } from './target.ts'
+
+/**
+ * The service under attack, in a process of its own. It sends its address to the parent once, and a
+ * report whenever the parent asks. Nothing catches an uncaught error here, so one ends the process.
+ */
+const { gc } = globalThis
+const send = process.send?.bind(process)
+assert(gc && send, 'fork this file with --expose-gc')
+
+const TICK_MS = 5
+let pieceCpuMsMax = 0
+watchMainThread()
+
+// Without workers, so that nothing a hostile client creates makes the service dial anywhere.
+const app = await startApp({
+  config: parseConfig(process.env),
+  logger: createLogger('error', 'stderr'),
+  role: 'api',
+  patience: { headersMs: 500, requestMs: 2_000, checkEveryMs: 100 },
+})
+send({ url: app.url })
+
+process.on('message', (order) => {
+  if (order === 'stop') void stop()
+  else report()
+})
+
+function report(): void {
+  // The first collection runs finalizers, whose garbage the later ones collect.
+  for (let nth = 0; nth < 3; nth += 1) gc?.()
+  const { heapUsed, rss } = process.memoryUsage()
+  const figures: TargetReport = { heapBytes: heapUsed, rssBytes: rss, pieceCpuMsMax }
+  pieceCpuMsMax = 0
+  send?.(figures)
+}
+
+async function stop(): Promise<void> {
+  await app[Symbol.asyncDispose]()
+  process.disconnect()
+}
+
+/**
+ * Keeps the most CPU time that the main thread used between two ticks of a timer. Work in one piece
+ * delays the tick, so a long piece shows; time that other processes took does not count.
+ */
+function watchMainThread(): void {
+  let before = process.threadCpuUsage()
+  setInterval(() => {
+    const now = process.threadCpuUsage()
+    const cpuMs = (now.user - before.user + now.system - before.system) / 1_000
+    pieceCpuMsMax = Math.max(pieceCpuMsMax, cpuMs - TICK_MS)
+    before = now
+  }, TICK_MS).unref()
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { UserId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg.ts'
+import { type FoundedCompany, foundCompany } from '../../src/tenancy/found-company.ts'
+import { createSession } from '../../src/tenancy/session-store.ts'
+import { findAccount } from '../../src/tenancy/user-store.ts'
+import { runAnnals } from '../harness/annals-process.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+export type TargetReport = {
+  /** After a garbage collection. */
+  heapBytes: number
+  rssBytes: number
+  /** The longest piece of work on the main thread since the last report, in CPU time. */
+  pieceCpuMsMax: number
+}
+
+type Parts = {
+  url: string
+  company: FoundedCompany
+  userId: UserId
+  db: Database
+  child: ChildProcess
+  env: Record<string, string>
+}
+
+const PROGRAM = join(import.meta.dirname, 'target-process.ts')
+/** As in bin/annals. */
+const NODE_OPTIONS = ['--expose-gc', '--max-semi-space-size=32']
+
+/** A service in a process of its own, one company in it, and what the process says about itself. */
+export class Target implements AsyncDisposable {
+  readonly url: string
+  readonly company: FoundedCompany
+  readonly #parts: Parts
+  readonly #owned: AsyncDisposableStack
+  #stderr = ''
+
+  static async start(): Promise<Target> {
+    await using stack = new AsyncDisposableStack()
+    const database = stack.use(await cloneDatabase())
+    const env = {
+      ANNALS_DATABASE_URL: database.url,
+      ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+      ANNALS_PORT: '0',
+      ANNALS_RATE_LIMITS: 'off',
+    }
+    const child = fork(PROGRAM, { execArgv: NODE_OPTIONS, silent: true, env })
+    stack.defer(() => stop(child))
+    const [{ url }] = await once(child, 'message')
+    const db = stack.use(
+      new Database({
+        connection: database.connection,
+        role: 'annals_serving',
+        connectionsMax: 2,
+        logger: createLogger('silent'),
+      }),
+    )
+    const company = await foundCompany(db.db, {
+      company: 'Hostile',
+      plan: 'ENTERPRISE',
+      workspaces: ['Production'],
+      project: 'Billing',
+      email: 'owner@example.com',
+      password: 'correct horse battery',
+      allowlist: ['127.0.0.1/32'],
+    })
+    const account = await findAccount(db.db, company.user.email)
+    assert(account)
+    const parts = { url, company, userId: account.userId, db, child, env }
+    return new Target(parts, stack.move())
+  }
+
+  private constructor(parts: Parts, owned: AsyncDisposableStack) {
+    this.url = parts.url
+    this.company = parts.company
+    this.#parts = parts
+    this.#owned = owned
+    parts.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#stderr += text))
+  }
+
+  /** What the service has logged as an error. */
+  get errors(): string {
+    return this.#stderr
+  }
+
+  get isAlive(): boolean {
+    return isAlive(this.#parts.child)
+  }
+
+  /** A new session of the company's owner, since some routes end the one they are called with. */
+  async signIn(): Promise<string> {
+    const { token } = await createSession(this.#parts.db.db, {
+      userId: this.#parts.userId,
+      address: '127.0.0.1',
+      userAgent: 'hostile',
+      nowMs: Date.now(),
+    })
+    return `annals_session=${token}`
+  }
+
+  async report(): Promise<TargetReport> {
+    this.#parts.child.send('report')
+    const [report] = await once(this.#parts.child, 'message')
+    return report
+  }
+
+  async assertVerifies(): Promise<void> {
+    const { code, stdout, stderr } = await runAnnals(['verify'], this.#parts.env)
+    assert.equal(code, 0, stdout + stderr)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#owned.disposeAsync()
+  }
+}
+
+function isAlive({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (!isAlive(child)) return
+  child.send('stop')
+  await once(child, 'exit')
+}
