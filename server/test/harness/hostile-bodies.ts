@@ -40,6 +40,7 @@ const string = (name: string, unit: string): Shape => ({
 
 export const MANY_KEYS = object('many short keys', (index) => `"${keyAt(index)}":0`)
 export const MANY_NUMBERS = list('many numbers', () => '0')
+export const LONG_STRING = string('a long string', 'x')
 export const BLANKS = 'a long run of blanks'
 
 /** Objects that are stored when they come as metadata. */
@@ -57,7 +58,7 @@ export const VALID_OBJECTS: readonly Shape[] = [
   list('many empty objects', () => '{}'),
   list('many short strings', () => '"é"'),
   list('many deep values', () => `${'['.repeat(28)}${']'.repeat(28)}`),
-  string('a long string', 'x'),
+  LONG_STRING,
   string('a string of escapes', '\\n'),
   string('a string of surrogate pairs', '\\ud83d\\ude00'),
   string('a string of three-byte characters', '€'),
