@@ -3,6 +3,7 @@ import { assertId, type WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { ChainHead, EventFacets, SealedEvent } from './event.ts'
+import type { PartialPage } from './event-page.ts'
 import {
   EQUALITY_FIELDS,
   type EventFilter,
@@ -68,23 +69,51 @@ export async function listEvents(
     hotFromId?: string
     after: PagePlace | null
     limit: number
+    bytesMax: number
   },
-): Promise<SealedEvent[]> {
+): Promise<PartialPage> {
   const conditions = [
     sql`workspace_id = ${query.workspaceId}`,
     ...filterConditions(query.filter),
     ...(query.after ? [afterCondition(query.after)] : []),
     ...hotConditions(query),
   ]
-  const { rows } = await sql<EventRow>`
-    ${isPlanKept(query.filter, query.after) ? KEEP_PLAN : sql``}
-    select ${EVENT_COLUMNS}
-      from event
+  // One more than asked for tells whether there is a further page.
+  const page = sql`
+    select * from event
      where ${sql.join(conditions, sql` and `)}
      order by ts desc, id desc
-     limit ${sql.lit(roundedLimit(query.limit))}`.execute(db)
-  return rows.slice(0, query.limit).map(toEvent)
+     limit ${sql.lit(roundedLimit(query.limit + 1))}`
+  const isKept = isPlanKept(query.filter, query.after)
+  return await readPage(db, sql`${isKept ? KEEP_PLAN : sql``}${page}`, query)
 }
+
+/**
+ * Reads the rows of `page`, newest first, up to `limit` events or until their parts reach `bytesMax`,
+ * and at least one. Lengths are read without the values, so a row that is left out costs next to nothing.
+ */
+export async function readPage(
+  db: Queryable,
+  page: RawBuilder<unknown>,
+  { limit, bytesMax }: { limit: number; bytesMax: number },
+): Promise<PartialPage> {
+  const { rows } = await sql<EventRow & { hasNext: boolean }>`
+    select ${EVENT_COLUMNS}, has_next as "hasNext"
+      from (select page.*,
+                   row_number() over newest as place,
+                   sum(${PART_BYTES}) over (newest rows unbounded preceding) - (${PART_BYTES}) as bytes_before,
+                   lead(true) over newest is not null as has_next
+              from (${page}) as page
+            window newest as (order by ts desc, id desc)) as measured
+     where place <= ${limit} and bytes_before < ${bytesMax}
+     order by ts desc, id desc`.execute(db)
+  const events = rows.map(({ hasNext: _, ...row }) => toEvent(row))
+  return { events, hasMore: rows.at(-1)?.hasNext === true }
+}
+
+const PART_BYTES = sql`
+  coalesce(octet_length(actor), 0) + coalesce(octet_length(resource), 0)
+    + coalesce(octet_length(metadata), 0)`
 
 function hotConditions({
   filter,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { PAGE_BYTES_MAX } from '../../src/ledger/event-page.ts'
 import { listEvents } from '../../src/ledger/event-store.ts'
 import type { Exclusion } from '../../src/ledger/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot-floor.ts'
@@ -77,7 +78,8 @@ const page = {
   hotSinceMs: 0,
   filter: { ...NO_FILTER, text: 'actor 49' },
   after: { timestampMs: nowMs, id: hot.fromId },
-  limit: 51,
+  limit: 50,
+  bytesMax: PAGE_BYTES_MAX,
 }
 const matches = [
   { field: 'actorId' as const, value: 'actor 49', events: 40 },

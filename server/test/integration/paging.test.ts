@@ -294,3 +294,39 @@ test('a project that was made a moment ago is known at once', async () => {
   await annals.app.database.db.transaction().execute((trx) => createProject(trx, project))
   assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
 })
+
+test('a page of large events ends before its limit, and its cursor leads to the rest', async () => {
+  const { workspaces, companyKey } = await annals.found({ workspaces: ['A', 'B', 'C'] })
+  const metadata = { blob: 'x'.repeat(250_000) }
+  for (let nth = 0; nth < 12; nth += 1) {
+    for (const { workspaceKey: key } of workspaces) {
+      const body = { category: 'large', action: `event ${nth}`, timestamp: at(nth), metadata }
+      const answer = await annals.call('POST', '/v1/events', { key, body })
+      assert.equal(answer.status, 201, answer.text)
+    }
+  }
+  const walk = async (key: string) => {
+    const ids: string[] = []
+    for (let cursor: string | null = null, page = 0; page === 0 || cursor !== null; page += 1) {
+      const next: Record<string, string> = cursor === null ? {} : { cursor }
+      const { json, text } = await listPage(annals, key, { limit: '200', ...next })
+      assert(text.length < 2_500_000, `a page of ${text.length} bytes`)
+      assert(json.data.length > 0, 'no page is empty')
+      ids.push(...idsOf(json.data))
+      cursor = json.nextCursor
+    }
+    return ids
+  }
+  const all = await walk(companyKey)
+  assert.equal(all.length, 36)
+  assert.equal(new Set(all).size, 36)
+  for (const { workspaceKey } of workspaces) {
+    const own = await walk(workspaceKey)
+    assert.equal(own.length, 12)
+    assert.deepEqual(
+      own,
+      all.filter((id) => own.includes(id)),
+      'the same order',
+    )
+  }
+})

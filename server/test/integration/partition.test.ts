@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { PAGE_BYTES_MAX } from '../../src/ledger/event-page.ts'
 import { listEvents } from '../../src/ledger/event-store.ts'
 import { ensurePartition, listStrayMonths } from '../../src/ledger/partition-store.ts'
 import { startPartitionWorker } from '../../src/ledger/partition-worker.ts'
@@ -224,6 +225,7 @@ test('a query with from reads only the partitions that can hold its events', asy
         hotSinceMs: clock() - hotDays * DAY_MS,
         after: null,
         limit: 50,
+        bytesMax: PAGE_BYTES_MAX,
       }),
     )
     return relationsOf(plan)

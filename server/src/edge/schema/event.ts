@@ -76,7 +76,13 @@ export const EventRecord = Type.Object({
 export const EventFilterQuery = Type.Object(
   {
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'Events per page.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 200,
+        default: 50,
+        description:
+          'Events per page, at most. A page of large events has fewer; `nextCursor` leads on.',
+      }),
     ),
     cursor: Type.Optional(
       Type.String({ maxLength: 512, description: 'The previous page’s `nextCursor`.' }),

@@ -1,6 +1,7 @@
 import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { type EventFilter, filterText } from '../../ledger/event-filter.ts'
+import { bytesPerWorkspace, mergePages, type PartialPage } from '../../ledger/event-page.ts'
 import { listEvents, type PagePlace } from '../../ledger/event-store.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type UserId, type WorkspaceId } from '../../platform/id.ts'
@@ -33,14 +34,12 @@ export async function exploreEvents(
 ): Promise<ExplorerPage> {
   const binding = bindingOf(query)
   const after = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding))
-  // One more than asked for tells whether there is a further page.
-  const page = { filter: query.filter, after, limit: query.limit + 1 }
+  const { filter, limit } = query
+  const page = { filter, after, limit, bytesMax: bytesPerWorkspace(query.workspaceIds.length) }
   const pages = await searches.readEach(query, (db, workspaceId, hot) =>
     readPage(db, { workspaceId, hot, hotSinceMs: query.hotSinceMs, ...page }),
   )
-  const events = newestOf(pages.flat(), query.limit + 1)
-  const hasMore = events.length > query.limit
-  if (hasMore) events.pop()
+  const { events, hasMore } = mergePages(pages, limit)
   const last = events.at(-1)
   const nextCursor =
     hasMore && last ? cursors.encode(`${last.timestampMs}/${last.id}`, binding) : null
@@ -54,16 +53,17 @@ export type PageQuery = {
   filter: EventFilter
   after: PagePlace | null
   limit: number
+  bytesMax: number
 }
 
-async function readPage(db: Queryable, query: PageQuery): Promise<SealedEvent[]> {
+async function readPage(db: Queryable, query: PageQuery): Promise<PartialPage> {
   const { workspaceId, hot, filter } = query
   const page = { ...query, hotFromId: hot.fromId }
   const { text } = filter
   if (text === null) return await listEvents(db, page)
   // To look at a few hundred events takes less than to ask which values hold the text.
   const newest = await listNewestHolding(db, query, { eventsMax: EVENTS_LOOKED_AT })
-  if (newest.length === query.limit) return newest
+  if (newest.hasMore) return newest
   const plan = await planTextSearch(db, {
     workspaceId,
     filter: { ...filter, text },
@@ -71,19 +71,7 @@ async function readPage(db: Queryable, query: PageQuery): Promise<SealedEvent[]>
   })
   const { matches } = plan
   if (plan.kind === 'scan' || !matches) return await listEvents(db, page)
-  const found = await listMatchingEvents(db, query, { matches, seenSeq: plan.seenSeq })
-  return newestOf(found, query.limit)
-}
-
-/** The newest of several lists as one list; an event that is in two of them is there once. */
-function newestOf(events: readonly SealedEvent[], limit: number): SealedEvent[] {
-  const unique = new Map(events.map((event) => [event.id, event]))
-  return [...unique.values()].toSorted(newestFirst).slice(0, limit)
-}
-
-function newestFirst(a: SealedEvent, b: SealedEvent): number {
-  if (a.timestampMs !== b.timestampMs) return b.timestampMs - a.timestampMs
-  return a.id < b.id ? 1 : -1
+  return await listMatchingEvents(db, query, { matches, seenSeq: plan.seenSeq })
 }
 
 /** What a cursor belongs to: the member, his choice, the filters and the order; not the page size. */

@@ -16,9 +16,10 @@ const FOLLOWERS_PER_COMPANY_MAX = 50
 const POLL_MS = 400
 /** However often it is woken, it looks no more often. */
 const LOOK_MS_MIN = 100
-const EVENTS_PER_READ = 500
+/** Few, because an event can be a quarter of a megabyte. */
+const EVENTS_PER_READ = 100
 /** A chain that gains more between two looks is too fast to be read along. */
-const READS_PER_LOOK_MAX = 4
+const READS_PER_LOOK_MAX = 20
 /** Who comes back after more events than these loads the page anew. */
 const EVENTS_MISSED_MAX = 1_000
 

@@ -1,37 +1,46 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { SealedEvent } from '../../ledger/event.ts'
 import { NO_FILTER, type SearchedField } from '../../ledger/event-filter.ts'
+import type { PartialPage } from '../../ledger/event-page.ts'
 import {
   afterCondition,
-  EVENT_COLUMNS,
-  type EventRow,
   filterConditions,
   hotFromCondition,
+  readPage,
   SEARCHED_COLUMNS,
-  toEvent,
 } from '../../ledger/event-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { PageQuery } from './explore-events.ts'
 import type { TextMatch } from './value-store.ts'
 
 /**
- * The newest events of each field that has one of the values, each value by its own range of the index,
- * and those above `seenSeq`, whose values may not be listed yet. An event may be there several times.
+ * A page of the newest events that have one of the values in its field, each value by its own range of
+ * the index, and of those above `seenSeq`, whose values may not be listed yet. An event that matches
+ * several times is found several times, so only ids are collected before the page is read.
  */
 export async function listMatchingEvents(
   db: Queryable,
   query: PageQuery,
   { matches, seenSeq }: { matches: readonly TextMatch[]; seenSeq: number },
-): Promise<SealedEvent[]> {
+): Promise<PartialPage> {
   const byField = Map.groupBy(matches, ({ field }) => field)
   const parts = [...byField].map(([field, found]) =>
     withValues(query, { field, values: found.map(({ value }) => value) }),
   )
-  const { rows } = await sql<EventRow>`${sql.join(
+  const found = sql.join(
     [unseen(query, seenSeq), ...parts].map((part) => sql`(${part})`),
-    sql` union all `,
-  )}`.execute(db)
-  return rows.map(toEvent)
+    sql` union `,
+  )
+  const page = sql`
+    select event.*
+      from (select ts, id from (${found}) as found
+             order by ts desc, id desc
+             limit ${query.limit + 1}) as newest
+     cross join lateral (
+       select * from event
+        where workspace_id = ${query.workspaceId} and id = newest.id
+        limit 1) as event
+     order by event.ts desc, event.id desc`
+  return await readPage(db, page, query)
 }
 
 function withValues(
@@ -46,15 +55,15 @@ function withValues(
     hotFromCondition(filter, hot.fromId),
   ]
   return sql`
-    select ${EVENT_COLUMNS}
+    select ts, id
       from unnest(${values}::text[]) as wanted (value)
      cross join lateral (
-       select * from event
+       select ts, id from event
         where ${sql.join(conditions, sql` and `)}
         order by ts desc, id desc
-        limit ${limit}) as found
+        limit ${limit + 1}) as found
      order by ts desc, id desc
-     limit ${limit}`
+     limit ${limit + 1}`
 }
 
 function unseen(
@@ -67,21 +76,21 @@ function unseen(
     ...(after ? [afterCondition(after)] : []),
   ]
   return sql`
-    select ${EVENT_COLUMNS}
+    select ts, id
       from (select * from event
              where workspace_id = ${workspaceId} and seq > ${Math.max(seenSeq, hot.floorSeq)}
             offset 0) as unseen
      where ${sql.join(conditions, sql` and `)}
      order by ts desc, id desc
-     limit ${limit}`
+     limit ${limit + 1}`
 }
 
-/** What holds the text among the newest events, of which so many are looked at. */
+/** A page of what holds the text among the newest `eventsMax` events. */
 export async function listNewestHolding(
   db: Queryable,
-  { workspaceId, hot, filter, after, limit }: PageQuery,
+  { workspaceId, hot, filter, after, limit, bytesMax }: PageQuery,
   { eventsMax }: { eventsMax: number },
-): Promise<SealedEvent[]> {
+): Promise<PartialPage> {
   const { text } = filter
   const conditions = [
     sql`workspace_id = ${workspaceId}`,
@@ -89,14 +98,14 @@ export async function listNewestHolding(
     ...(after ? [afterCondition(after)] : []),
     hotFromCondition(filter, hot.fromId),
   ]
-  const { rows } = await sql<EventRow>`
-    select ${EVENT_COLUMNS}
+  const page = sql`
+    select newest.*
       from (select * from event
              where ${sql.join(conditions, sql` and `)}
              order by ts desc, id desc
              limit ${sql.lit(eventsMax)}) as newest
      where ${sql.join(filterConditions({ ...NO_FILTER, text }), sql` and `)}
      order by ts desc, id desc
-     limit ${limit}`.execute(db)
-  return rows.map(toEvent)
+     limit ${limit + 1}`
+  return await readPage(db, page, { limit, bytesMax })
 }

@@ -1,11 +1,11 @@
 import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { type EventFilter, filterText } from '../../ledger/event-filter.ts'
+import { bytesPerWorkspace, mergePages } from '../../ledger/event-page.ts'
 import { listEvents, type PagePlace } from '../../ledger/event-store.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { type CompanyId, parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { mergePages } from './merge-pages.ts'
 
 export type EventQuery = {
   companyId: CompanyId
@@ -26,7 +26,8 @@ const READS_AT_ONCE_MAX = 4
 
 /**
  * One page, newest first by (timestamp, id). Several workspaces are read one by one, each a page
- * from its own index, and merged here: no statement spans workspaces, and none sorts.
+ * from its own index, and merged here: no statement spans workspaces, and none sorts. A page of large
+ * events ends before its limit.
  */
 export async function queryEvents(
   db: Queryable,
@@ -35,8 +36,8 @@ export async function queryEvents(
 ): Promise<EventPage> {
   const binding = bindingOf(query)
   const after = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding))
-  // One more than asked for tells whether there is a further page.
-  const limit = query.limit + 1
+  const { limit } = query
+  const bytesMax = bytesPerWorkspace(query.workspaceIds.length)
   const pages = await readInTurns(query.workspaceIds, (workspaceId) =>
     listEvents(db, {
       workspaceId,
@@ -44,11 +45,10 @@ export async function queryEvents(
       hotSinceMs: query.hotSinceMs,
       after,
       limit,
+      bytesMax,
     }),
   )
-  const events = mergePages(pages, limit)
-  const hasMore = events.length > query.limit
-  if (hasMore) events.pop()
+  const { events, hasMore } = mergePages(pages, limit)
   const last = events.at(-1)
   const nextCursor =
     hasMore && last ? cursors.encode(`${last.timestampMs}/${last.id}`, binding) : null
