@@ -53,6 +53,7 @@ test('every variable of the operator’s interface is accepted', () => {
     ANNALS_SMTP_URL: 'smtp://user:pass@mail:25',
     ANNALS_LOG_LEVEL: 'debug',
     ANNALS_METRICS_PORT: '9100',
+    ANNALS_BOOTSTRAP_PASSWORD: 'correct horse battery',
   }
   const known = Object.values(OPTIONS).map(({ variable }) => variable)
   assert.deepEqual(
