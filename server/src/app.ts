@@ -283,12 +283,8 @@ export function serverDeps({
   })
   const exports = { database, store: archive, clock, logger }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
-  const { signedIn, anybody, cookie } = new SessionGuard({
-    db: hasty,
-    clock,
-    trustedProxies,
-    publicUrl,
-  })
+  const sessionGuard = new SessionGuard({ db: hasty, clock, trustedProxies, publicUrl })
+  const { signedIn, anybody, cookie } = sessionGuard
   const projects = new ProjectCache(
     (workspaceId, projectId) => hasProject(hasty, { workspaceId, projectId }),
     monotonic,
@@ -308,6 +304,7 @@ export function serverDeps({
     metrics,
     keyUse,
     keyGuard,
+    sessionGuard,
     requireKey: keyGuard.requireKey,
     keyAccess: createKeyAccess(hasty, logger),
     sessionAccess: createSessionAccess(hasty, clock, logger),

@@ -63,6 +63,7 @@ export class ConnectionGate {
       whenAnswered(before, () => endWithError(socket, fault, { traceId, hasBody }))
       return
     }
+    if (isBareUpgrade(request)) response.shouldKeepAlive = false
     connection.inFlight += 1
     response.once('close', connection.onAnswered)
     if (!response.shouldKeepAlive) connection.state = 'last'
@@ -107,6 +108,16 @@ export class ConnectionGate {
     this.#connections.set(socket, connection)
     return connection
   }
+}
+
+/**
+ * Whether the parser drops what arrives in one piece with the request: it takes that for another
+ * protocol, unless the request has a body. Nothing may follow such a request.
+ */
+function isBareUpgrade({ headers }: IncomingMessage): boolean {
+  if (headers.upgrade === undefined) return false
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers
+  return Number(length) === 0 && encoding === undefined
 }
 
 function tooManyInFlight({ inFlight }: Connection): ApiError | null {

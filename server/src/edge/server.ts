@@ -6,6 +6,7 @@ import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
 import { collectGates } from './auth/operation-gates.ts'
 import type { KeyGuard } from './auth/require-key.ts'
+import type { SessionGuard } from './auth/require-session.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
 import { handleError, unreadableAddress } from './error-handler.ts'
@@ -55,6 +56,7 @@ export type ServerDeps = HealthDeps &
   Omit<DashboardDeps, 'operationGates'> &
   AcceptDeps & {
     keyGuard: KeyGuard
+    sessionGuard: SessionGuard
     logger: Logger
     metrics: Metrics
     /** With the dashboard's built pages; null: there are none. */
@@ -96,6 +98,7 @@ export async function buildServer(deps: ServerDeps, patience?: Patience): Promis
   registerFormats()
   const app = createApp(deps.logger, patience)
   observeRequests(app, deps)
+  recheckSlowCallers(app, deps)
   parseJsonBodies(app)
   answerUnknownRoutes(app)
   refuseUnknownParameters(app)
@@ -144,6 +147,7 @@ function createApp(logger: FastifyBaseLogger, patience?: Patience): FastifyInsta
   app.setErrorHandler(handleError)
   app.decorateRequest('principal')
   app.decorateRequest('key')
+  app.decorateRequest('gate')
   app.decorateRequest('viewer')
   app.decorateRequest('clientAddress', '')
   return app
@@ -188,6 +192,27 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
       })
     }
     done()
+  })
+}
+
+/** From here on a body counts as slow. */
+const SLOW_BODY_MS = 250
+
+/**
+ * Access is judged before the body is read, and a body may take half a minute to arrive. Without a
+ * second look, a key or session that is revoked meanwhile would still get its last request through.
+ */
+function recheckSlowCallers(
+  app: FastifyInstance,
+  { keyGuard, sessionGuard }: Pick<ServerDeps, 'keyGuard' | 'sessionGuard'>,
+): void {
+  app.addHook('preHandler', (request, reply, done) => {
+    if (reply.elapsedTime < SLOW_BODY_MS) {
+      done()
+      return
+    }
+    const guard = request.key ? keyGuard : sessionGuard
+    guard.recheck(request).then(() => done(), done)
   })
 }
 

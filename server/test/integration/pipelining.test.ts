@@ -104,6 +104,15 @@ test('ignores an upgrade to another protocol behind an ingest, and keeps the con
   assert.equal((await connection.send(HEALTH).answer()).status, 200)
 })
 
+test('ends the connection after an upgrade without a body, so that nothing after it is lost', async () => {
+  await using connection = new RawConnection(annals.url)
+  const upgrade = HEALTH.replace('host: x', 'host: x\r\nconnection: upgrade\r\nupgrade: h2c')
+  const answer = await connection.send(upgrade + HEALTH).answer()
+  assert.equal(answer.status, 200)
+  assert.equal(answer.headers.get('connection'), 'close')
+  assert.deepEqual(await connection.statuses(), [])
+})
+
 test('serves nothing after a request that ends the connection', async () => {
   const before = await countEvents()
   await using ledger = await holdLedger()

@@ -7,6 +7,7 @@ import type { Principal } from '../../tenancy/principal.ts'
 import { authenticate, principalOf } from './authenticate.ts'
 import { clientAddress, networkOf } from './client-address.ts'
 import { admit, type Gate } from './gate.ts'
+import { readmit } from './key-access.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 import type { KeyUseRecorder } from './key-use-recorder.ts'
 import { TokenBuckets } from './token-bucket.ts'
@@ -16,6 +17,8 @@ declare module 'fastify' {
     /** Set by `requireKey`, so it is there in every route that asks for a key. */
     principal: Principal
     key: CachedKey
+    /** What the route asks of the key. */
+    gate: Gate
     /** The caller's address, through trusted proxies. */
     clientAddress: string
   }
@@ -68,12 +71,20 @@ export class KeyGuard {
       request.clientAddress = this.#addressOf(request)
       const key = await this.#authenticate(request)
       request.key = key
+      request.gate = gate
       request.principal = principalOf(key)
       this.charge(request, reply, 1)
       admit(request.principal, request.clientAddress, gate)
     }
     this.#gates.set(hook, gate)
     return hook
+  }
+
+  /** Judges the key of a request again, when its body took long to arrive. */
+  async recheck(request: FastifyRequest): Promise<void> {
+    const key = await this.#keyCache.find(request.key.kid)
+    const { clientAddress: address, gate } = request
+    request.principal = readmit(key, { address, gate, nowMs: this.#clock() })
   }
 
   /** Undefined for any other hook. */

@@ -63,14 +63,27 @@ export class SessionGuard {
     config: { permission },
     onRequest: async (request) => {
       this.#noteAddress(request)
-      const token = this.cookie.read(request.headers.cookie)
-      const viewer = token && (await findViewer(this.#db, token, this.#clock()))
-      if (!viewer) throw new ApiError('not_signed_in')
+      const viewer = await this.#viewerOf(request)
       refuseCrossSite(request, this.#publicOrigin)
       request.viewer = viewer
       refuseRole(viewer, permission)
     },
   })
+
+  /** Judges the session of a request again, when its body took long to arrive. */
+  async recheck(request: FastifyRequest): Promise<void> {
+    const { permission } = request.routeOptions.config
+    if (!permission) return
+    request.viewer = await this.#viewerOf(request)
+    refuseRole(request.viewer, permission)
+  }
+
+  async #viewerOf({ headers }: FastifyRequest): Promise<Viewer> {
+    const token = this.cookie.read(headers.cookie)
+    const viewer = token && (await findViewer(this.#db, token, this.#clock()))
+    if (!viewer) throw new ApiError('not_signed_in')
+    return viewer
+  }
 
   /** For the few routes before a member is signed in. `then` runs before the body is read, too. */
   anybody = (then: Hook): OpenRouteGuard => ({

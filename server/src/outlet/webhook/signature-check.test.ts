@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { checkSignature, type SignatureFinding } from './signature-check.ts'
+import { runAtOnce } from '../../platform/time-slice.ts'
 import { createSigner } from './signature.ts'
 import { newWebhookSecret } from './webhook-secret.ts'
 
@@ -38,7 +39,7 @@ function findingOf(
     timestamp: timestamp || null,
     secret: secret || null,
   }
-  const { finding, explanation } = checkSignature(question, secrets)
+  const { finding, explanation } = runAtOnce(checkSignature(question, secrets))
   assert.match(explanation, /\.$/, 'a sentence')
   assert(!explanation.includes(current) && !explanation.includes(next), 'no secret is told')
   return finding
@@ -94,3 +95,38 @@ test('during a rotation the new secret is recognised, and said to be early', () 
   assert.equal(findingOf({ signature: hex(next, BODY) }, both), 'next_secret')
   assert.equal(findingOf({ signature: SENT }, both), 'valid')
 })
+
+test('no step takes long, whatever the body', () => {
+  const deep = `${'['.repeat(63)}${'1,'.repeat(99_000)}1${']'.repeat(63)}`
+  const keys = Array.from({ length: 15_000 }, (_, index) => `"k${index}":[]`)
+  const bodies = [
+    deep,
+    `{${keys.join()}}`,
+    ' '.repeat(200_000),
+    '['.repeat(100_000),
+    '"'.repeat(200_000),
+  ]
+  for (const body of bodies) {
+    const tries = Array.from({ length: 3 }, () => longestStepMs(body))
+    assert(Math.min(...tries) <= 20, `${body.slice(0, 20)}: ${tries.join()} ms`)
+  }
+})
+
+function longestStepMs(body: string): number {
+  const question = {
+    body,
+    signature: `v1=${'0'.repeat(64)}`,
+    id: null,
+    timestamp: '1',
+    secret: 'x',
+  }
+  const steps = checkSignature(question, { current, next })
+  let longestMs = 0
+  for (let isDone = false; !isDone;) {
+    const before = process.threadCpuUsage()
+    isDone = steps.next().done === true
+    const { user, system } = process.threadCpuUsage(before)
+    longestMs = Math.max(longestMs, (user + system) / 1_000)
+  }
+  return longestMs
+}

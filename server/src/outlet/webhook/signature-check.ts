@@ -37,19 +37,25 @@ type NamedBody = { text: string; finding: SignatureFinding | null; words: string
 /**
  * Finds out why a signature does not fit, by trying the mistakes that people make: each of the keys with
  * each form of the body. `secrets`: the present one, and the next while a rotation's overlap lasts.
+ * Yields after each try, because a body can be large.
  */
-export function checkSignature(
+export function* checkSignature(
   question: SignatureQuestion,
   secrets: { current: string; next: string | null },
-): SignatureAnswer {
+): Generator<void, SignatureAnswer, void> {
   const signature = question.signature.trim()
-  if (/(?:^|\s)v1,/.test(signature)) return checkStandard({ ...question, signature }, secrets)
+  if (/(?:^|\s)v1,/.test(signature))
+    return yield* checkStandard({ ...question, signature }, secrets)
   const digest = readDigest(signature)
   if (digest === null) {
     return answer('unreadable', 'This is no HMAC-SHA-256: expected v1= and 64 hex digits.')
   }
-  const match = findMatch(digest.bytes, keysOf(secrets), bodiesOf(question))
-  if (!match && isMadeWith(question, digest.bytes)) return answer('other_secret', OTHER_WORDS)
+  const bodies = yield* bodiesOf(question)
+  const match = yield* findMatch(digest.bytes, keysOf(secrets), bodies)
+  if (!match && question.secret !== null) {
+    const given = keysOf({ current: question.secret, next: null })
+    if (yield* findMatch(digest.bytes, given, bodies)) return answer('other_secret', OTHER_WORDS)
+  }
   if (!match) {
     return answer(
       'no_match',
@@ -67,16 +73,10 @@ export function checkSignature(
 const OTHER_WORDS =
   'It was made with the secret you hold, which is not this webhook’s: it is from before a rotation, or of another webhook. Rotate the secret here and put the new one into your receiver.'
 
-function isMadeWith(question: SignatureQuestion, digest: Buffer): boolean {
-  const { secret } = question
-  if (secret === null) return false
-  return findMatch(digest, keysOf({ current: secret, next: null }), bodiesOf(question)) !== null
-}
-
-function checkStandard(
+function* checkStandard(
   { body, signature, id, timestamp }: SignatureQuestion,
   { current, next }: { current: string; next: string | null },
-): SignatureAnswer {
+): Generator<void, SignatureAnswer, void> {
   if (id === null || timestamp === null) {
     return answer(
       'id_or_timestamp_missing',
@@ -91,8 +91,8 @@ function checkStandard(
     const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${text}`).digest()
     return digests.some((digest) => digest.equals(expected))
   }
-  const bodies = bodiesOf({ body, id, timestamp })
-  for (const { text, finding, words } of bodies) {
+  for (const { text, finding, words } of yield* bodiesOf({ body, id, timestamp })) {
+    yield
     if (isMatch(standardKey(current), text)) {
       return finding ? answer(finding, words) : answer('valid', VALID_STANDARD)
     }
@@ -153,17 +153,22 @@ function keysOf({ current, next }: { current: string; next: string | null }): Na
 const NEWLINE_WORDS =
   'The body differs from what was signed by a line break. Take the raw bytes of the request: an editor, a shell or a framework has added or changed a newline.'
 
-function bodiesOf({
+/** The body in every form that may have been signed by mistake, each text once. */
+function* bodiesOf({
   body,
   timestamp,
-}: Pick<SignatureQuestion, 'body' | 'id' | 'timestamp'>): NamedBody[] {
+}: Pick<SignatureQuestion, 'body' | 'id' | 'timestamp'>): Generator<void, NamedBody[], void> {
   const bodies: NamedBody[] = [{ text: body, finding: null, words: '' }]
   const newline = (text: string) => bodies.push({ text, finding: 'newline', words: NEWLINE_WORDS })
   newline(body.replace(/\r?\n$/, ''))
   newline(`${body}\n`)
   newline(body.replaceAll('\r\n', '\n'))
   newline(body.trim())
-  const compact = recompact(body)
+  yield
+  const value = parse(body)
+  yield
+  const compact = value === undefined ? null : recompact(body)
+  yield
   if (compact !== null) {
     bodies.push({
       text: compact,
@@ -172,7 +177,8 @@ function bodiesOf({
         'The body was parsed and printed again: without the blanks it fits. Verify the raw bytes of the request, before any JSON parser.',
     })
   }
-  const pretty = reprint(body)
+  const pretty = reprint(value)
+  yield
   if (pretty !== null) {
     bodies.push({
       text: pretty,
@@ -189,27 +195,37 @@ function bodiesOf({
         'The signature covers the timestamp and the body; x-service-signature covers the body alone, webhook-signature covers both.',
     })
   }
-  return bodies
+  const seen = new Set<string>()
+  return bodies.filter(({ text }) => !seen.has(text) && seen.add(text))
 }
 
 /** An event may be nested 32 levels deep, and stands in a body that is less deep than that. */
 const DEPTH_MAX = 64
+/** Blanks that pretty-printing may add. Every line is indented by its depth, so a nested body grows a lot. */
+const INDENT_CHARS_MAX = 400_000
 
 /** Without blanks between its parts, and everything inside texts as it is. */
-function recompact(body: string): string | null {
-  if (parse(body) === undefined) return null
+function recompact(body: string): string {
   return body.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, (_, text: string | undefined) => text ?? '')
 }
 
-function reprint(body: string): string | null {
-  const value = parse(body)
-  // Each level is a blank more on every line within: what is nested deeper than ours is not ours.
-  return value === undefined || isDeep(value) ? null : JSON.stringify(value, null, 2)
+/** Null when it would be much larger than any body of ours. */
+function reprint(value: unknown): string | null {
+  return value === undefined || indentOf(value) > INDENT_CHARS_MAX
+    ? null
+    : JSON.stringify(value, null, 2)
 }
 
-function isDeep(value: unknown, depth = 0): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return depth >= DEPTH_MAX || Object.values(value).some((inner) => isDeep(inner, depth + 1))
+/** How many blanks and line breaks pretty-printing adds; above the bound it stops counting. */
+function indentOf(value: unknown, depth = 0): number {
+  if (typeof value !== 'object' || value === null) return 0
+  if (depth >= DEPTH_MAX) return Number.POSITIVE_INFINITY
+  let chars = 0
+  for (const inner of Object.values(value)) {
+    chars += 2 * (depth + 1) + 1 + indentOf(inner, depth + 1)
+    if (chars > INDENT_CHARS_MAX) break
+  }
+  return chars
 }
 
 function parse(body: string): unknown {
@@ -220,16 +236,17 @@ function parse(body: string): unknown {
   }
 }
 
-function findMatch(
+function* findMatch(
   digest: Buffer,
   keys: readonly NamedKey[],
   bodies: readonly NamedBody[],
-): { key: NamedKey; body: NamedBody } | null {
+): Generator<void, { key: NamedKey; body: NamedBody } | null, void> {
   for (const key of keys) {
-    const body = bodies.find(({ text }) =>
-      createHmac('sha256', key.key).update(text).digest().equals(digest),
-    )
-    if (body) return { key, body }
+    for (const body of bodies) {
+      yield
+      const made = createHmac('sha256', key.key).update(body.text).digest()
+      if (made.equals(digest)) return { key, body }
+    }
   }
   return null
 }

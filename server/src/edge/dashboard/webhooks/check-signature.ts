@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { checkSignature } from '../../../outlet/webhook/signature-check.ts'
 import { secretsAt } from '../../../outlet/webhook/rotation.ts'
+import { runInSlices } from '../../../platform/time-slice.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { SignatureAnswer, SignatureQuestion } from '../../schema/dashboard/webhooks.ts'
 import { WebhookParams } from '../../schema/webhook.ts'
@@ -46,7 +47,7 @@ export const checkWebhookSignature =
           timestamp: body.timestamp ?? null,
           secret: body.secret ?? null,
         }
-        return checkSignature(question, { current, next })
+        return await runInSlices(checkSignature(question, { current, next }))
       },
     )
   }
