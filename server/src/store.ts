@@ -84,6 +84,7 @@ function noArchive(): ObjectStore {
     readRange: refuse,
     stat: refuse,
     restore: refuse,
+    rename: refuse,
     delete: refuse,
     [Symbol.asyncDispose]: async () => {},
   }
@@ -107,6 +108,7 @@ function openLazily(url: string, config: Config): ObjectStore {
     readRange: async (key, start, end, signal) => (await open()).readRange(key, start, end, signal),
     stat: async (key, signal) => (await open()).stat(key, signal),
     restore: async (key, signal) => (await open()).restore(key, signal),
+    rename: async (from, to, signal) => (await open()).rename(from, to, signal),
     delete: async (key, signal) => (await open()).delete(key, signal),
     [Symbol.asyncDispose]: async () => {
       if (!opening) return

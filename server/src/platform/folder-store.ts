@@ -172,6 +172,16 @@ class FolderStore implements ObjectStore {
   /** A file is never cold. */
   async restore(): Promise<void> {}
 
+  async rename(from: string, to: string, signal?: AbortSignal): Promise<boolean> {
+    const path = join(this.#root, to)
+    const move = async () => {
+      await rename(join(this.#root, from), path)
+      await syncFolder(dirname(path))
+      return true
+    }
+    return (await this.#unlessMissing(move, { timeoutMs: PART_MS_MAX, signal })) ?? false
+  }
+
   async delete(key: string, signal?: AbortSignal): Promise<void> {
     const path = join(this.#root, key)
     const remove = async () => {

@@ -210,6 +210,21 @@ class S3Store implements ObjectStore {
     })
   }
 
+  /** S3 has no rename: the object is copied on the server, and the old one deleted. */
+  async rename(from: string, to: string, signal?: AbortSignal): Promise<boolean> {
+    const limits = { timeoutMs: this.#limits.totalMsMax, signal }
+    const source = this.#target(from)
+    return await this.#call(limits, async (abortSignal) => {
+      const copy = { ...this.#target(to), CopySource: `${source.Bucket}/${source.Key}` }
+      const copied = await this.#client
+        .copyObject(copy, { abortSignal })
+        .catch(nullWhen((error) => error.name === 'NoSuchKey'))
+      if (copied === null) return false
+      await this.#client.deleteObject(source, { abortSignal })
+      return true
+    })
+  }
+
   async delete(key: string, signal?: AbortSignal): Promise<void> {
     await this.#call(this.#partLimits(signal), async (abortSignal) => {
       await this.#client.deleteObject(this.#target(key), { abortSignal })

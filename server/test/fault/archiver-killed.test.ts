@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { AnnalsProcess } from '../harness/annals-process.ts'
-import { assertNoStrays } from '../harness/archive.ts'
+import { assertEveryFileKnown } from '../harness/archive.ts'
 import { sendEvents } from '../harness/deliveries.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -44,5 +44,5 @@ test('an archiver that is killed again and again loses, doubles and leaves nothi
   assert.equal(code, 0, stdout + stderr)
   assert.equal(await countStored(annals), 0)
   assert.equal(await assertChainsHold(annals), WORKSPACES * EVENTS)
-  await assertNoStrays(annals)
+  await assertEveryFileKnown(annals)
 })

@@ -2,38 +2,62 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { ObjectStore } from '../../platform/object-store.ts'
 import type { Database } from '../../platform/pg.ts'
-import { condemnDraft, type Draft, listDrafts, removeDraft } from './draft-store.ts'
+import { condemnDraft, type Draft, draftKeyOf, listDrafts, removeDraft } from './draft-store.ts'
 
 type ClearDeps = { database: Database; store: ObjectStore; logger: Logger }
 
 /** An archiver leaves one behind when it dies. More than these wait for the next run. */
 const DRAFTS_MAX = 100
 
-/** Deletes what archivers that died have left of a workspace. For who holds its lock. */
+/**
+ * Deletes what archivers that died have left of a workspace. For the holder of its lock. A file that has
+ * its final name is kept: another database may name it in its catalog, because a copy of that database,
+ * restored from a backup, has the note and not the catalog entry.
+ */
 export async function clearDrafts(deps: ClearDeps, workspaceId: WorkspaceId): Promise<void> {
   const drafts = await listDrafts(deps.database.db, { workspaceId, limit: DRAFTS_MAX })
-  for (const draft of drafts) await clearDraft(deps, draft)
+  for (const draft of drafts) {
+    await clear(deps, draft, async ({ store }) => {
+      await store.delete(draftKeyOf(draft))
+      if ((await store.stat(draft.objectKey)) !== null) throw new DraftPublishedError()
+    })
+  }
+}
+
+/** For the archiver that wrote the draft, so no other database can know its file. */
+export async function clearOwnDraft(deps: ClearDeps, draft: Draft): Promise<void> {
+  await clear(deps, draft, async ({ store }) => {
+    await store.delete(draftKeyOf(draft))
+    await store.delete(draft.objectKey)
+  })
+}
+
+class DraftPublishedError extends Error {
+  override name = 'DraftPublishedError'
+  override message =
+    'The file is complete and this database does not name it. Delete it by hand if no other database uses this archive.'
 }
 
 /**
- * Deletes a draft's file, unless the catalogue names it, and then the draft.
+ * Deletes a draft's files, unless the catalog names them, and then the draft.
  *
- * This can never delete a file that will be catalogued, whoever else is at work, with or without the
- * lock. The catalogue takes a file in the statement that ends its draft, and only while the draft is
- * not condemned; a file is deleted only after its draft was condemned; both change the same row, so
- * one comes first. And no name is given twice, so the deleted file is not somebody's next one. Nor is
- * a file forgotten: the row goes after the file.
+ * This can never delete a file that this database will catalog, even if another archiver is at work
+ * without the lock. The catalog takes a file in the statement that ends its draft, and only while the
+ * draft is not condemned; a file is deleted only after its draft was condemned; both change the same
+ * row, so one comes first. No name is given twice. Nor is a file forgotten: the row goes after the file.
  *
- * A storage that refuses to delete is no reason to keep events hot: the draft waits for the next run.
+ * If the storage refuses to delete, the draft waits for the next run and archiving goes on.
  */
-export async function clearDraft(
-  { database: { db }, store, logger }: ClearDeps,
+async function clear(
+  deps: ClearDeps,
   draft: Draft,
+  deleteFiles: (deps: ClearDeps) => Promise<void>,
 ): Promise<void> {
+  const { db } = deps.database
   try {
-    if (await condemnDraft(db, draft)) await store.delete(draft.objectKey)
+    if (await condemnDraft(db, draft)) await deleteFiles(deps)
     await removeDraft(db, draft)
   } catch (error) {
-    logger.warn({ event: 'draft.kept', ...draft, err: error })
+    deps.logger.warn({ event: 'draft.kept', ...draft, err: error })
   }
 }

@@ -2,8 +2,13 @@ import { sql } from 'kysely'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 
-/** A file that was or will be written, and that the catalogue does not name. */
+/** A file that was or will be written, and that the catalog does not name. The key is its final one. */
 export type Draft = { workspaceId: WorkspaceId; objectKey: string }
+
+/** The name of the file until it is checked. */
+export function draftKeyOf({ objectKey }: Draft): string {
+  return `${objectKey}.draft`
+}
 
 /** Before the file is written: from here on nobody forgets it. */
 export async function noteDraft(

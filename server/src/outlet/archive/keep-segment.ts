@@ -4,13 +4,14 @@ import { footerSha256Of } from '../../ledger/segment-footer.ts'
 import { insertSegment } from '../../ledger/segment-store.ts'
 import { randomHex } from '../../platform/id.ts'
 import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
-import { clearDraft } from './clear-drafts.ts'
-import { noteDraft } from './draft-store.ts'
+import { clearOwnDraft } from './clear-drafts.ts'
+import { draftKeyOf, noteDraft } from './draft-store.ts'
 import type { EncodedRun } from './encode-runs.ts'
 
 /**
- * Writes a segment's file, reads it back, holds every hash in it against the table's, and has the
- * catalogue name it. False when another archiver was here; then there is no file, as after a failure.
+ * Writes a segment's file under the name of a draft, reads it back, compares every hash in it with the
+ * table's, gives it its final name and adds it to the catalog. False when another archiver was here;
+ * then there is no file, as after a failure.
  */
 export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<boolean> {
   const { db } = deps.database
@@ -20,8 +21,11 @@ export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<b
   await noteDraft(db, draft, new Date(deps.clock()))
   let isOurs = false
   try {
-    await deps.store.put(draft.objectKey, file)
-    await refuseOtherEvents(deps, draft.objectKey, run)
+    const draftKey = draftKeyOf(draft)
+    await deps.store.put(draftKey, file)
+    await refuseOtherEvents(deps, draftKey, run)
+    // Gone when another archiver took us for dead and deleted it.
+    if (!(await deps.store.rename(draftKey, draft.objectKey))) return false
     const segment = {
       ...summary,
       objectKey: draft.objectKey,
@@ -32,7 +36,7 @@ export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<b
     }
     isOurs = await insertSegment(db, segment, new Date(deps.clock()))
   } finally {
-    if (!isOurs) await clearDraft(deps, draft)
+    if (!isOurs) await clearOwnDraft(deps, draft)
   }
   if (isOurs) {
     const { firstSeq, lastSeq } = summary
