@@ -10,30 +10,30 @@ import { errorBody } from './error-handler.ts'
 import { parserFault, protocolFault } from './protocol-fault.ts'
 import { newTraceId, traceIdOf } from './trace.ts'
 
-/** Requests of one connection that may be in progress at once. Few clients send more than one. */
+/** How many requests per connection can be in progress at once. Few clients send more than one. */
 export const REQUESTS_IN_FLIGHT_MAX = 100
-/** Long enough to read an answer; then a client that does not hang up is disconnected. */
+/** Long enough for the client to read the response. Then the server closes the connection. */
 const LINGER_MS = 1_000
 
 /**
- *   open ──a request that ends the connection──▶ last ──its answer──▶ closed by Node
- *   open, last ──what cannot be served──▶ refused ──the answers before, then the refusal──▶ closed
+ *   open ──request that ends the connection──▶ last ──its response──▶ closed by Node
+ *   open, last ──invalid request──▶ refused ──earlier responses, then the refusal──▶ closed
  *
- * After `open` no further request is served: its answer could not be sent.
+ * After `open` no further request is served, because its response could not be sent.
  */
 type Connection = {
   state: 'open' | 'last' | 'refused'
   inFlight: number
   newest: { request: IncomingMessage; response: ServerResponse } | null
-  /** The answer before the newest one. */
+  /** The response before the newest one. */
   previous: ServerResponse | null
   readonly onAnswered: () => void
 }
 
 /**
- * Stands between Node's parser and the routes. What cannot be served is refused by a hand-written
- * answer that waits for the answers before it, and ends the connection. A connection holds a bounded
- * number of requests, and nothing of what follows a refusal.
+ * Sits between Node's parser and the routes. It refuses requests that can't be served with a
+ * hand-written response, which waits for the responses before it and ends the connection. It limits
+ * the number of requests per connection, and drops everything that follows a refusal.
  */
 export class ConnectionGate {
   readonly #serve: RequestListener
@@ -70,9 +70,9 @@ export class ConnectionGate {
     this.#serve(request, response)
   }
 
-  /** For `clientError`: the parser gave up, or the request did not arrive in time. */
+  /** For `clientError`: the parser failed, or the request did not arrive in time. */
   readonly refuseUnreadable = (error: Error, socket: Socket): void => {
-    // Broken by the client, or closed by us.
+    // The client disconnected, or the server closed the connection.
     if (!socket.writable) return
     const connection = this.#connectionOf(socket)
     if (connection.state === 'refused') return
@@ -83,7 +83,7 @@ export class ConnectionGate {
     connection.state = 'refused'
     const before = isBody ? previous : (newest?.response ?? null)
     whenAnswered(before, () => {
-      // A caller that was answered before its body ended has its answer, and gets no second one.
+      // If the caller got a response before its body ended, don't send a second one.
       if (isBody && newest.response.headersSent) whenAnswered(newest.response, () => end(socket))
       else endWithError(socket, parserFault(error), { traceId: newTraceId(), hasBody: true })
     })
@@ -99,7 +99,7 @@ export class ConnectionGate {
       previous: null,
       onAnswered: () => {
         connection.inFlight -= 1
-        // An idle connection keeps nothing of its last request.
+        // Don't retain the last request on an idle connection.
         if (connection.inFlight > 0 || !connection.newest?.request.complete) return
         connection.newest = null
         connection.previous = null
@@ -123,7 +123,7 @@ function isBareUpgrade({ headers }: IncomingMessage): boolean {
 function tooManyInFlight({ inFlight }: Connection): ApiError | null {
   if (inFlight < REQUESTS_IN_FLIGHT_MAX) return null
   return new ApiError('rate_limited', {
-    message: `A connection can have ${REQUESTS_IN_FLIGHT_MAX} requests in progress. Read the answers before sending more.`,
+    message: `A connection can have at most ${REQUESTS_IN_FLIGHT_MAX} requests in progress. Read the responses before sending more.`,
   })
 }
 
@@ -133,8 +133,8 @@ function whenAnswered(response: ServerResponse | null, then: () => void): void {
 }
 
 /**
- * What still arrives is read and dropped, not parsed. Closing with unread input would reset the
- * connection, and a reset can destroy answers that the client has not read yet.
+ * Reads and drops further input without parsing it. Closing with unread input would reset the
+ * connection, and a reset can destroy responses that the client has not read yet.
  */
 function discardInput(socket: Socket): void {
   socket.removeAllListeners('data')
@@ -153,7 +153,7 @@ function endWithError(
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
     `x-trace-id: ${traceId}`,
-    // No path was asked for, so there is no method to name.
+    // CONNECT has no path, so there are no allowed methods to list.
     ...(error.status === 405 ? ['allow:'] : []),
     ...(error.retryAfterSeconds === undefined ? [] : [`retry-after: ${error.retryAfterSeconds}`]),
     'connection: close',

@@ -30,7 +30,7 @@ const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
 
 /** What a route asks for beside the download itself. */
 export type DownloadTerms = {
-  /** Watches the caller's access until it is disposed of. `onLost` cuts the download. */
+  /** Watches the caller's access until disposed of. `onLost` ends the download. */
   watch: (onLost: (reason: unknown) => void) => Disposable
   /** Called when there is a place for it; throws to refuse it. */
   check: () => Promise<void>
@@ -42,7 +42,7 @@ export type DownloadTerms = {
   bytesMax: number
 }
 
-/** For a download that asks for nothing else. */
+/** The default terms of a download. */
 export const PLAIN_TERMS: Omit<DownloadTerms, 'watch'> = {
   check: async () => {},
   begin: async () => {},
@@ -71,10 +71,10 @@ export class DownloadDesk {
   ): Promise<void> {
     using slot = this.#slots.take(job.companyId)
     const { stop } = slot
-    // The client left: no one reads this error, and it counts as no fault of ours.
+    // The client disconnected. Nothing reads this error, and it doesn't count as a failure.
     const leave = () => stop.abort(new ApiError('overloaded'))
     reply.raw.once('close', leave)
-    // It may have left before, and then `close` was emitted already.
+    // If it disconnected earlier, `close` was already emitted.
     if (reply.raw.destroyed) leave()
     using _access = watch((reason) => stop.abort(reason))
     await check()

@@ -51,7 +51,7 @@ export function unreadableAddress(cause?: unknown): ApiError {
 function toApiError(error: FastifyError | ApiError, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error
   if (isHangUp(error, request)) {
-    const message = 'The connection closed before the body ended.'
+    const message = 'The connection closed before the body was complete.'
     return new ApiError('invalid_request', { message, cause: error })
   }
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
@@ -67,8 +67,8 @@ function toApiError(error: FastifyError | ApiError, request: FastifyRequest): Ap
 }
 
 /**
- * True when the client closed the connection in mid-body. The code of such an error is that of any
- * broken socket, the database's included, so where it comes from decides.
+ * True if the client disconnected while sending its body. The error code alone can't tell: a broken
+ * database socket has the same one. So the source of the error decides.
  */
 function isHangUp(error: Error, { raw }: FastifyRequest): boolean {
   return error === raw.errored

@@ -67,7 +67,7 @@ export class EventStream {
     else this.#write(`id: ${id}\nevent: ${event}\ndata: ${data}\n\n`)
   }
 
-  /** For a client that may have no more: it gets a last event, or loses what it has not taken yet. */
+  /** Ends the stream with a last event. If the client is behind, resets it and drops unread events. */
   cut(last: StreamEvent): void {
     if (this.#response.writableLength > 0) {
       this.#response.socket?.resetAndDestroy()

@@ -6,7 +6,7 @@ import { errorResponses, STRICT } from './schema/common.ts'
 export type HealthDeps = {
   /** Resolves to false when the database is out of reach; bounded in time. */
   canReachDatabase: () => Promise<boolean>
-  /** False while the database takes no writes. */
+  /** False while the database doesn't accept writes. */
   canWrite: () => boolean
   isDraining: () => boolean
 }
@@ -45,7 +45,7 @@ export const getReady =
           operationId: 'getReady',
           summary: 'Readiness',
           description:
-            '503 while the database is out of reach or takes no writes, and while the node stops.',
+            "503 while the database is unreachable or doesn't accept writes, and while the node stops.",
           tags: ['Health'],
           security: [],
           response: { 200: Health, ...errorResponses('invalid_request', 'unavailable') },
@@ -57,7 +57,7 @@ export const getReady =
         if (!(await deps.canReachDatabase())) throw new ApiError('unavailable')
         if (!deps.canWrite()) {
           throw new ApiError('unavailable', {
-            message: 'The database takes no writes. Queries still work.',
+            message: "The database doesn't accept writes. Queries still work.",
           })
         }
         return { ok: true }

@@ -7,15 +7,15 @@ import {
 } from 'node:http'
 import { ConnectionGate } from './connection-gate.ts'
 
-/** How long a caller may take to send its headers, and all of its request. */
+/** How long a client can take to send its headers, and its whole request. */
 export type Patience = { headersMs: number; requestMs: number; checkEveryMs: number }
 
 export const PATIENCE: Patience = { headersMs: 10_000, requestMs: 30_000, checkEveryMs: 1_000 }
 const KEEP_ALIVE_MS = 72_000
 
 /**
- * An HTTP server whose connections answer in order and cannot end the process, whatever they send.
- * Every port of the service is one.
+ * An HTTP server that answers each connection's requests in order and survives anything that a client
+ * sends. Every port of the service uses it.
  */
 export function createHttpServer(serve: RequestListener, patience: Patience = PATIENCE): Server {
   const gate = new ConnectionGate(serve)
@@ -25,7 +25,7 @@ export function createHttpServer(serve: RequestListener, patience: Patience = PA
       requestTimeout: patience.requestMs,
       connectionsCheckingInterval: patience.checkEveryMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      // Node would answer with an empty body, and after it serve what follows.
+      // Node would respond with an empty body and keep serving the connection.
       requireHostHeader: false,
       IncomingMessage: OrdinaryRequest,
     } satisfies ServerOptions<typeof OrdinaryRequest>,
@@ -37,17 +37,17 @@ export function createHttpServer(serve: RequestListener, patience: Patience = PA
 }
 
 /**
- * A request that never takes over its connection. For CONNECT Node would detach the socket: without
- * an error listener, so that a client that hangs up ends the process, and without the answers that
- * requests before it still wait for. This way CONNECT arrives as a request like any other.
+ * A request that never takes over its connection. On CONNECT, Node would detach the socket and leave it
+ * without an error listener, so a client that disconnects would end the process. Earlier requests on
+ * the connection would lose their responses. With this class, CONNECT arrives like any other request.
  */
 class OrdinaryRequest extends IncomingMessage {
-  /** Node sets it while it parses, and detaches the socket when it is true. */
+  /** Node's parser sets this flag, and Node detaches the socket if it is true. */
   get upgrade(): boolean {
     return false
   }
 
   set upgrade(_isUpgrade: boolean) {
-    // Stays false.
+    // Ignore the parser: the flag stays false.
   }
 }

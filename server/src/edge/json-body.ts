@@ -6,7 +6,7 @@ import type { JsonReaderOptions } from '../platform/json-reader.ts'
 import { JSON_AT_ONCE_BYTES_MAX, parseStrictJson, readLargeJson } from '../platform/strict-json.ts'
 import { runAtOnce, runInSlices, TimeSlice } from '../platform/time-slice.ts'
 
-/** The metadata of an event is the one thing that callers may send in any size and shape. */
+/** An event's metadata is the only field that can have any shape and size. */
 const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 }
 
 /**
@@ -14,7 +14,7 @@ const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 
  * keys and broken text are refused before anything looks at the value. An empty body is no body,
  * whatever its content type, so that a POST without one may carry the header.
  *
- * Small bodies are read at once, large ones in slices. In a large one `metadata` becomes a
+ * Small bodies are parsed in one go, large ones in slices. In a large body, `metadata` becomes a
  * `CanonicalJson`.
  */
 export function parseJsonBodies(app: FastifyInstance): void {
@@ -40,14 +40,15 @@ export function parseJsonItemBodies(
       const around = await readText(frame)
       return items.length === 0 ? around : { ...objectOf(around), [name]: await readItems(items) }
     } catch (error) {
-      // Where a part is no JSON, the whole is none: its first fault and the byte are in the whole.
+      // If a part isn't valid JSON, neither is the whole. Report the first error with its byte offset
+      // in the whole body.
       if (items.length > 0 && isSyntaxFault(error)) await readText(body)
       throw error
     }
   })
 }
 
-/** A promise for large texts only: most bodies are small, and are read in the turn that they end in. */
+/** Returns a promise only for large texts. Most bodies are small and are parsed synchronously. */
 function readText(text: Buffer): unknown {
   return text.length <= JSON_AT_ONCE_BYTES_MAX ? parseStrictJson(text) : readLargeJson(text, READER)
 }
@@ -76,7 +77,7 @@ function isSyntaxFault(error: unknown): boolean {
   return error instanceof StrictJsonError && error.kind === 'syntax'
 }
 
-/** Before anything looks at the items: two million fit a body, and take seconds to describe. */
+/** Runs before the items are validated: a body can hold two million, which would take seconds. */
 function tooMany({ name, itemsMax }: { name: string; itemsMax: number }): ApiError {
   const message = `must not have more than ${itemsMax} items`
   return new ApiError('invalid_request', {

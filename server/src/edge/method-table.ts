@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 
 /**
- * Tells a wrong method (405 with `Allow`) from a path that does not exist (404). Decided before the
- * body is read: Fastify would parse it first, and answer with what is wrong with it.
+ * Distinguishes a wrong method (405 with `Allow`) from a path that does not exist (404). It runs before
+ * the body is read; Fastify would parse the body first and report its errors instead.
  */
 export function answerUnknownRoutes(app: FastifyInstance): void {
   const routes: { pattern: RegExp; methods: string[] }[] = []
@@ -22,7 +22,7 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     done(request.is404 ? refusalOf(request, reply) : undefined)
   })
-  // For a route that finds nothing itself, such as a file of the pages.
+  // For a route that finds nothing itself, such as the dashboard's static files.
   app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
     throw refusalOf(request, reply)
   })

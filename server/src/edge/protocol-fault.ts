@@ -8,7 +8,7 @@ const PARSER_CODES: Record<string, ErrorCode> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-/** What the parser could not read, as the answer to it. */
+/** The response to a request that the parser could not read. */
 export function parserFault(error: Error & { code?: string }): ApiError {
   const code = PARSER_CODES[error.code ?? '']
   if (code) return new ApiError(code, { cause: error })
@@ -16,8 +16,8 @@ export function parserFault(error: Error & { code?: string }): ApiError {
 }
 
 /**
- * Why the head of a request cannot be served, whatever its path; null when it can. Each fault leaves
- * room for another program on the way to read the request differently, so the connection ends.
+ * Why a request can't be served because of its head, whatever its path. Null if it can. A proxy could
+ * interpret each of these requests differently, so the connection ends.
  */
 export function protocolFault(request: IncomingMessage): ApiError | null {
   const { httpVersion, method, headers, rawHeaders } = request
@@ -26,11 +26,11 @@ export function protocolFault(request: IncomingMessage): ApiError | null {
   if (method === 'CONNECT') return new ApiError('method_not_allowed')
   const encoding = headers['transfer-encoding']
   if (isHttp10 && encoding !== undefined) return invalid('Transfer-Encoding requires HTTP/1.1.')
-  // The parser accepts any codings before `chunked` and leaves them undone.
+  // The parser accepts other codings before `chunked` but doesn't decode them.
   if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') {
     return invalid('The only supported Transfer-Encoding is chunked.')
   }
-  // HTTP/1.0 has no expectations: the header is ignored there.
+  // HTTP/1.0 has no Expect header, so it is ignored there.
   if (!isHttp10 && headers.expect !== undefined && !/^100-continue$/i.test(headers.expect)) {
     return invalid('The Expect header can only be 100-continue.')
   }
@@ -44,15 +44,15 @@ export function protocolFault(request: IncomingMessage): ApiError | null {
 const HOST = /^(?:\[[\w.:~!$&'()*+,;=%-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/
 
 /**
- * Node keeps the first of these and drops the others, while a proxy may keep the last. A repeated
- * `Content-Length` never gets here: the parser refuses it. `Authorization` is checked with the key.
+ * Node keeps the first of these headers and drops the rest, but a proxy may keep the last. The parser
+ * already refuses a repeated `Content-Length`. `Authorization` is checked with the key.
  */
 function repeatedHeader(rawHeaders: readonly string[]): string | null {
   let hosts = 0
   let contentTypes = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] ?? ''
-    // Lengths first: this runs for every header of every request.
+    // Compare lengths first: this runs for every header of every request.
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
     else if (name.length === 12 && name.toLowerCase() === 'content-type') contentTypes += 1
   }

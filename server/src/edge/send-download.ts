@@ -27,7 +27,7 @@ export async function sendDownload(
   { isGzip, stallMsMax }: { isGzip: boolean; stallMsMax: number },
 ): Promise<Sending> {
   const pieces = isGzip ? gzipped(download.chunks()) : download.chunks()
-  // At once, wherever the next piece is waited for.
+  // Take effect immediately, even while waiting for the next piece.
   const onAbort = () => cut(response)
   download.signal.addEventListener('abort', onAbort)
   try {
@@ -51,8 +51,8 @@ export async function sendDownload(
 }
 
 /**
- * With a reset: an end without one would look like the whole to a client of HTTP/1.0. It also drops what
- * the client has not taken yet.
+ * Resets the connection. An HTTP/1.0 client would take a normal close for the end of the file. A reset
+ * also drops unsent data.
  */
 function cut(response: ServerResponse): void {
   response.socket?.resetAndDestroy()

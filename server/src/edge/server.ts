@@ -136,7 +136,7 @@ function createApp(logger: FastifyBaseLogger, patience?: Patience): FastifyInsta
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     serverFactory: (serve) => createHttpServer(serve, patience),
-    // The server answers these itself.
+    // `createHttpServer` handles client errors itself.
     clientErrorHandler: () => {},
     frameworkErrors: handleError,
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: PARAM_LENGTH_MAX },
@@ -216,7 +216,7 @@ function recheckSlowCallers(
   })
 }
 
-/** The query parser would pass on what it cannot decode. */
+/** The query parser passes through text that it can't decode. */
 function isDecodable(url: string): boolean {
   if (!url.includes('%')) return true
   try {

@@ -4,9 +4,9 @@ import { escapePointer } from '../platform/json-fault.ts'
 type Schema = Record<string, unknown>
 
 /**
- * What in a value is larger than its schema allows, at most `faultsMax` of it. It looks at lengths and
- * names only. A value that passes is bounded by its schema, and with it the cost of anything that is
- * done to it, such as describing what else is wrong.
+ * Lists the parts of a value that are larger than its schema allows, at most `faultsMax` of them. It
+ * looks only at lengths and names. A value that passes is bounded by its schema, and so is the cost of
+ * processing it, such as reporting other errors.
  */
 export function sizeFaults(
   schema: unknown,
@@ -21,18 +21,18 @@ export function sizeFaults(
 type Found = {
   faults: ErrorDetail[]
   faultsMax: number
-  /** What is wrong with a name that the schema does not have. */
+  /** The message for a name that the schema doesn't have. */
   unknownName: string
 }
 
 function collect(schema: unknown, value: unknown, path: string, found: Found): void {
   if (!isSchema(schema) || found.faults.length >= found.faultsMax) return
   if (Array.isArray(schema.anyOf)) {
-    // Of our unions one alternative at most has a size: the others are null or constants.
+    // In our unions, at most one alternative has a size: the others are null or constants.
     for (const alternative of schema.anyOf) collect(alternative, value, path, found)
   } else if (typeof value === 'string') {
     const { maxLength } = schema
-    // A length counts code points, and a code point may be two units.
+    // `maxLength` counts code points, and a code point can be two UTF-16 units.
     if (typeof maxLength === 'number' && value.length > 2 * maxLength) {
       found.faults.push({ path, message: `must not have more than ${maxLength} characters` })
     }
@@ -73,7 +73,7 @@ function collectMembers(
       unknown += 1
     }
   }
-  // A few are told together with the other faults.
+  // A few unknown fields are reported later, together with other errors.
   if (unknown <= found.faultsMax) return
   for (const name of Object.keys(value)) {
     if (found.faults.length >= found.faultsMax) return

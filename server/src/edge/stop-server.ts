@@ -4,14 +4,14 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { withDeadline } from '../platform/deadline.ts'
 
-/** Running requests get this long to end; so do downloads. */
+/** How long running requests and downloads can take to end. */
 const REQUESTS_MS_MAX = 5_000
-/** A connection that has sent nothing by then is not about to: browsers open some in advance. */
+/** By then, a connection that has sent nothing is idle: browsers open some in advance. */
 const FIRST_BYTE_MS_MAX = 500
-/** What a request that was cut still does is bounded elsewhere; nobody waits for its answer. */
+/** How long to wait for handlers of closed connections. Their work is bounded elsewhere. */
 const AFTER_CUT_MS_MAX = 500
 
-/** The connections that are open, among them those that are no longer HTTP's. */
+/** All open connections, including those that were detached from the HTTP server. */
 export function trackConnections(server: Server): ReadonlySet<Socket> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
@@ -22,15 +22,15 @@ export function trackConnections(server: Server): ReadonlySet<Socket> {
 }
 
 /**
- * Stops listening and closes idle connections and live streams, lets running requests end, and cuts
- * what is left after 5 s.
+ * Stops listening, closes idle connections and live tails, waits for running requests, and closes the
+ * remaining connections after 5 s.
  */
 export async function stopServer(
   app: FastifyInstance,
   sockets: ReadonlySet<Socket>,
 ): Promise<void> {
   const ended = once(app.server, 'close')
-  // Before Fastify does it: that waits for the downloads first.
+  // Don't leave this to Fastify, which waits for downloads first.
   app.server.close()
   const closed = Promise.all([ended, app.close()])
   const late = () => new Error('requests are still running')

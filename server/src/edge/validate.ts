@@ -8,10 +8,10 @@ import { EXCLUSION_RULE } from './exclusion-text.ts'
 import { sizeFaults } from './size-faults.ts'
 
 const DETAILS_MAX = 20
-/** A name goes into answers, and may be as long as a body. */
+/** Paths appear in responses, and a name can be as long as the body. */
 const PATH_CHARS_MAX = 500
 
-// TypeBox stops here too. Its settings are one for the process.
+// TypeBox stops at the same number of errors. Its settings are global to the process.
 Settings.Set({ maxErrors: DETAILS_MAX })
 
 type Fault = { keyword: string; instancePath: string; params: object; message: string }
@@ -49,8 +49,8 @@ export function createParser<const T extends TSchema>(
 type FaultSource = { Type: () => TSchema; Errors: (value: unknown) => readonly Fault[] }
 
 /**
- * At most `DETAILS_MAX` of what is wrong. Sizes come first and alone: TypeBox walks all of a value to
- * describe it, and compares each of its items with each other.
+ * Returns at most `DETAILS_MAX` errors. Size errors are reported first and alone, because TypeBox visits
+ * the whole value to report errors and compares every item with every other.
  */
 function faultsOf(validator: FaultSource, value: unknown, part = 'body'): ErrorDetail[] {
   const tooLarge = sizeFaults(validator.Type(), value, {
@@ -75,7 +75,7 @@ function unknownIn(part: string): string {
   return part === 'body' ? 'is not a known field' : 'is not a known parameter'
 }
 
-/** A JSON pointer into a body; in a query the name of a parameter. */
+/** A JSON pointer into the body, or the name of a query parameter. */
 function pathIn(part: string, pointer: string): string {
   return part === 'body' ? pointer : pointer.slice(1) || NAMELESS
 }

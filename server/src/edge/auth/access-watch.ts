@@ -1,11 +1,11 @@
 import { ApiError } from '../../errors.ts'
 import type { Logger } from '../../platform/logger.ts'
 
-/** With a read of at most 0.9 s, a stream ends within two seconds after its access was revoked. */
+/** Together with a query of at most 0.9 s, a stream ends within two seconds after access is revoked. */
 const RECHECK_MS = 750
-/** Before a new stream's first check: the cache that admitted it may be almost two seconds old. */
+/** Delay before a new stream's first check: the cache that admitted it can be almost 2 seconds old. */
 const FIRST_CHECK_MS = 100
-/** A stream whose access can't be confirmed for this long ends. */
+/** A stream ends if its access can't be confirmed for this long. */
 const UNCONFIRMED_MS_MAX = 30_000
 
 type Watched<Grant> = {
@@ -17,10 +17,10 @@ type Watched<Grant> = {
 }
 
 /**
- * Rechecks the access of every open stream on the node, again and again: downloads and live tails live
- * for hours, and the check at their start says nothing about later. All streams share one read, so the
- * database is asked at most ten times per second while streams open, and less than twice per second
- * after that, however many there are. Without streams it asks nothing.
+ * Periodically rechecks the access of every open stream on the node. Downloads and live tails run for
+ * hours, and access can be revoked after they start. All streams share one query, so the database gets
+ * at most ten queries per second while streams open, and fewer than two per second after that, however
+ * many streams there are. Without streams there are no queries.
  */
 export class AccessWatch<Grant> {
   readonly #read: (ids: readonly string[]) => Promise<ReadonlyMap<string, Grant>>
@@ -30,7 +30,7 @@ export class AccessWatch<Grant> {
   #isReading = false
   #readAtMs = Number.NEGATIVE_INFINITY
 
-  /** `read` returns what each id may do now; an id that it leaves out has lost its access. */
+  /** `read` returns what each id can currently access. An id that it omits has lost access. */
   constructor(
     read: (ids: readonly string[]) => Promise<ReadonlyMap<string, Grant>>,
     logger: Logger,
@@ -39,7 +39,7 @@ export class AccessWatch<Grant> {
     this.#logger = logger
   }
 
-  /** `check` throws when the stream must end; `onLost` then gets what it threw, once. */
+  /** `check` throws if the stream must end. `onLost` is then called once, with that error. */
   watch(
     id: string,
     check: (grant: Grant | null) => void,
@@ -68,7 +68,7 @@ export class AccessWatch<Grant> {
       const grants = await this.#read([...new Set(all.map(({ id }) => id))])
       for (const watched of all) this.#judge(watched, grants.get(watched.id) ?? null)
     } catch (error) {
-      // A database that doesn't answer now is asked again.
+      // If the database doesn't respond, the next run tries again.
       this.#logger.warn({ event: 'access.unchecked', streams: all.length, err: error })
       const sinceMs = this.#readAtMs - UNCONFIRMED_MS_MAX
       for (const watched of all) {
@@ -90,7 +90,7 @@ export class AccessWatch<Grant> {
   }
 
   #end(watched: Watched<Grant>, reason: unknown): void {
-    // Unless the stream ended while we asked.
+    // Skip streams that ended during the query.
     if (this.#watched.delete(watched)) watched.onLost(reason)
   }
 }

@@ -9,7 +9,7 @@ import { principalOf, refuseEnded } from './authenticate.ts'
 import { admit, type Gate } from './gate.ts'
 import type { CachedKey } from './key-cache.ts'
 
-/** By kid. It reads past the key cache, whose age would add to the time until a revocation holds. */
+/** Keyed by kid. It bypasses the key cache, whose age would delay revocation. */
 export type KeyAccess = AccessWatch<CachedKey>
 
 export function createKeyAccess(db: Queryable, logger: Logger): KeyAccess {
@@ -24,7 +24,7 @@ export function createKeyAccess(db: Queryable, logger: Logger): KeyAccess {
   }, logger)
 }
 
-/** Throws as a new request with the key would, but for rate limits. */
+/** Throws whatever a new request with the key would throw, except for rate limits. */
 export function readmit(
   key: CachedKey | null,
   { address, gate, nowMs }: { address: string; gate: Gate; nowMs: number },

@@ -26,14 +26,14 @@ export type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<voi
 
 /** For a route's options: `{ ...deps.signedIn('events.read'), schema: … }`. */
 export type RouteGuard = { onRequest: Hook; config: { permission: Permission | null } }
-/** The same for a route that anyone may call. */
+/** The same for a route that anyone can call. */
 export type OpenRouteGuard = {
   onRequest: Hook[]
   bodyLimit: number
   config: { permission: null }
 }
 
-/** Of a caller that nobody has let in yet: an address, a password and a token fit many times over. */
+/** The body limit for anonymous callers. An email address, a password and a token fit easily. */
 const ANONYMOUS_BODY_BYTES_MAX = 4 * 1_024
 
 export class SessionGuard {
@@ -85,7 +85,7 @@ export class SessionGuard {
     return viewer
   }
 
-  /** For the few routes before a member is signed in. `then` runs before the body is read, too. */
+  /** For the few routes that need no session. `then` also runs before the body is read. */
   anybody = (then: Hook): OpenRouteGuard => ({
     config: { permission: null },
     bodyLimit: ANONYMOUS_BODY_BYTES_MAX,

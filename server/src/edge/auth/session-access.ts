@@ -7,10 +7,10 @@ import { listViewers, type SeenViewer } from '../../tenancy/session-store.ts'
 import { listCustomerWorkspacesOf } from '../../tenancy/workspace-store.ts'
 import { AccessWatch } from './access-watch.ts'
 
-/** A session that goes on, and the customer workspaces that its member sees now. */
+/** A valid session, and the customer workspaces that its member can currently see. */
 export type SessionGrant = { viewer: SeenViewer; workspaceIds: readonly WorkspaceId[] }
 
-/** By the session's token. A stream by itself doesn't keep the session from its idle timeout. */
+/** Keyed by session token. An open stream alone doesn't prevent the session's idle timeout. */
 export type SessionAccess = AccessWatch<SessionGrant>
 
 export function createSessionAccess(db: Queryable, clock: Clock, logger: Logger): SessionAccess {

@@ -14,7 +14,7 @@ const SECRET_BYTES = 16
  * that a name shares its slot with one other in 65,536: it may be refused for what that one did, and
  * is never allowed more.
  *
- * A slot holds the time at which its bucket is full again, on a clock that started at zero or later.
+ * A slot holds the time when its bucket is full again, on a clock that started at zero or later.
  */
 export class TokenSlots {
   readonly #fullAtMs = new Float64Array(SLOTS)

@@ -7,7 +7,7 @@ export const STRICT = { additionalProperties: false } as const
 export const Uuid = Type.String({ format: 'uuid' })
 export const DateTime = Type.String({ format: 'date-time' })
 
-/** A value to filter by: longer than any field of an event, and short enough to be kept and sent on. */
+/** A filter value: longer than any field of an event, and short enough to store and forward. */
 export const FilterText = Type.String({ maxLength: 1_024 })
 
 export const TraceId = Type.String({ pattern: '^[0-9A-Fa-f]{32}$', maxLength: 32 })

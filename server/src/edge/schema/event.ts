@@ -36,8 +36,8 @@ export const EventInput = Type.Object(
       ),
     ),
     metadata: Type.Optional(
-      // Not a record of unknowns: describing a fault would walk every key, 9 µs each. In a large body
-      // it comes as its canonical text.
+      // Not a record of unknowns: reporting an error would visit every key, at 9 µs each. In a large
+      // body, metadata arrives as its canonical text.
       Type.Unsafe<Record<string, unknown> | CanonicalJson>(
         Type.Object({}, { description: 'Arbitrary key-value data.' }),
       ),

@@ -66,7 +66,7 @@ export const ExportFile = {
     'text/csv': {
       schema: Type.String({
         description:
-          "RFC 4180 in UTF-8 without a byte order mark: a header line, then one line a row, each ends with CR LF. An absent field is an empty cell, `metadata` is JSON. So that no spreadsheet runs a cell as a formula, a `'` is added at the start of a cell that begins with `=`, `+`, `-`, `@`, a tab, a line break or `'`, and before a sign (also full-width) that follows a `;` or a tab, or the start of the cell, with nothing but blanks between. JSONL has the values unchanged. It has no `sealed` and `salts`: to recompute hashes, export JSONL.",
+          "RFC 4180 in UTF-8 without a byte order mark: a header line, then one line a row, each ends with CR LF. An absent field is an empty cell, `metadata` is JSON. To keep spreadsheets from running cells as formulas, a `'` is added at the start of a cell that begins with `=`, `+`, `-`, `@`, a tab, a line break or `'`. A `'` is also added before a `=`, `+`, `-` or `@` (or its full-width form) that follows a `;`, a tab or the start of the cell, with only blanks in between. JSONL keeps the values unchanged. It has no `sealed` and `salts`: to recompute hashes, export JSONL.",
       }),
       'x-columns': CSV_HEADER.trimEnd().split(','),
     },

@@ -28,7 +28,7 @@ export const downloadExport =
           operationId: 'downloadExport',
           summary: 'Download an export',
           description:
-            'Streams the rows as they are read; write them straight to disk. Can be opened while the job is PENDING or RUNNING, several times and also at once, always from the start and with the same bytes. A body whose connection was cut before its last chunk is incomplete: open the download again. When one has come to its end the job is SUCCEEDED, and a rerun gives the same rows again. A client that takes nothing for ten minutes is cut, and so is one whose key is revoked or expires, or that would be refused for another reason if it opened the download now.',
+            'Streams the rows as they are read; write them straight to disk. Can be opened while the job is PENDING or RUNNING, several times and also at once, always from the start and with the same bytes. A body whose connection was cut before its last chunk is incomplete: open the download again. When one has come to its end the job is SUCCEEDED, and a rerun gives the same rows again. A client that takes nothing for ten minutes is cut. The download also ends within two seconds after its key is revoked or expires, or if the caller loses access for any other reason.',
           tags: ['Exports'],
           params: ExportParams,
           response: {
@@ -53,7 +53,7 @@ export const downloadExport =
     )
   }
 
-/** Until it is disposed of: calls `onLost` when the key could no longer open the download. */
+/** Calls `onLost` when the key could no longer open the download. Dispose of it to stop. */
 function watchKey(
   { keyAccess, clock }: ExportRouteDeps,
   { key: { kid }, clientAddress: address }: FastifyRequest,

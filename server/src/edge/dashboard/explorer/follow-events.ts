@@ -112,7 +112,7 @@ async function openStream(
   return stream
 }
 
-/** Throws unless the session goes on with the same role and the same workspaces. */
+/** Throws unless the session is still valid, with the same role and workspaces. */
 function refuseChanged(
   grant: SessionGrant | null,
   { viewer, explored }: Pick<Opening, 'viewer' | 'explored'>,

@@ -84,7 +84,7 @@ function refusePlan({ plan }: Viewer): void {
   if (PLAN_TERMS[plan].exportRowsMax === null) throw new ApiError('plan_required')
 }
 
-/** Until it is disposed of: calls `onLost` when the member could no longer open the download. */
+/** Calls `onLost` when the member could no longer open the download. Dispose of it to stop. */
 function watchSession(
   { sessionAccess, cookie, hasty, clock }: DownloadDeps,
   { headers }: FastifyRequest,
@@ -97,7 +97,7 @@ function watchSession(
       refuseRole(viewer, 'exports.create')
       refusePlan(viewer)
       if (!seesJob(viewer, job)) throw new ApiError('not_found')
-      // A download is a use of the session. An outage is no reason to stop it: the next check tries again.
+      // A download keeps the session alive. An outage doesn't stop it: the next check tries again.
       noteUse(hasty, viewer, clock()).catch(() => {})
     },
     onLost,

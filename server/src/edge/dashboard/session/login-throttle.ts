@@ -63,27 +63,27 @@ export class LoginThrottle {
   }
 
   /**
-   * Takes the token of the caller's address before its body is read: a flood costs no parsing, and a
-   * body that is refused counts as a wrong attempt.
+   * Takes a token for the caller's address before the body is read, so that a flood costs no parsing. A
+   * refused body counts as a failed attempt.
    */
   byAddress(matter: Matter): Hook {
     return async ({ clientAddress: address }) =>
       await this.#slowly(async () => this.#take(this.#addressBuckets(matter, { address })))
   }
 
-  /** For a route without `byAddress`. */
+  /** For routes without `byAddress`. */
   async run<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
     await this.#slowly(async () => this.#take(this.#addressBuckets(matter, attempt)))
     return await this.runAdmitted(matter, attempt, work)
   }
 
   /**
-   * For an attempt whose address was admitted. Counts what its caller got wrong, and nothing else:
-   * neither a success nor what we could not do, such as a login that found no place in the queue.
-   * Asking for a reset cannot be wrong, so there each counts.
+   * For an attempt whose address was admitted. Counts only the caller's mistakes: neither successes nor
+   * failures of the service, such as a full login queue. A reset request can't be wrong, so each one
+   * counts.
    *
-   * The account is admitted before anything is looked up, so that a refusal says nothing of it. What
-   * one bucket refuses takes nothing from the others.
+   * The account is admitted before anything is looked up, so that a refusal reveals nothing about it. If
+   * one bucket refuses, the others lose no token.
    */
   async runAdmitted<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
     return await this.#slowly(async () => {
@@ -103,7 +103,7 @@ export class LoginThrottle {
     }
   }
 
-  /** A token of each, or of none: a refusal gives back those that were taken before, too. */
+  /** Takes a token from every bucket or from none: a refusal returns the tokens taken before it. */
   #take(buckets: readonly Bucket[], takenBefore: readonly Bucket[] = []): void {
     if (!this.#isOn) return
     const taken = [...takenBefore]
