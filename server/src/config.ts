@@ -49,7 +49,7 @@ export const OPTIONS = {
   databaseUrl: option(
     'ANNALS_DATABASE_URL',
     null,
-    'An existing PostgreSQL 15 or newer. Several servers of one cluster may be listed, as in `postgres://user:password@a:5432,b:5432/annals`; the one that can be written is used. Without it the embedded engine is used.',
+    'An existing PostgreSQL 15 or newer. To use a cluster, list its servers, as in `postgres://user:password@a:5432,b:5432/annals`; connections go to the writable one. Without it the embedded engine is used.',
     databaseUrl,
   ),
   secretKey: option(
@@ -67,7 +67,7 @@ export const OPTIONS = {
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',
     null,
-    'Where archived segments live: `file:///…` or `s3://bucket/prefix`, the same on every node. Default: with the embedded engine a folder in the data folder; with `ANNALS_DATABASE_URL` none, and nothing is archived.',
+    'Where archived segments live: `file:///…` or `s3://bucket/prefix`, the same on every node. Default with the embedded engine: a folder in the data folder. No default with `ANNALS_DATABASE_URL`: nothing is archived unless you set it.',
     (value) => url(value, ['file:', 's3:']),
   ),
   s3Endpoint: option(
@@ -121,7 +121,7 @@ export const OPTIONS = {
   bootstrapPassword: option(
     'ANNALS_BOOTSTRAP_PASSWORD',
     null,
-    "The owner's password for `annals bootstrap`, instead of `--password`, which other users of the machine can see. Other commands ignore it.",
+    "The owner's password for `annals bootstrap`. Use it instead of `--password`, which other users of the machine can see. Other commands ignore it.",
     (value) => new Secret(text(value)),
   ),
   logLevel: option('ANNALS_LOG_LEVEL', 'info', LOG_LEVELS.join(', ') + '.', oneOf(LOG_LEVELS)),
