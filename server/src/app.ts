@@ -58,18 +58,18 @@ export type App = AsyncDisposable & {
   database: Database
   store: Store
   archive: ObjectStore
-  /** True while somebody waits for the outcome of an event. */
+  /** True while a caller waits for the outcome of an event. */
   isWriting: () => boolean
 }
 
 const CONNECTIONS_MAX = 20
-/** When the service stops, background work gets this long; then its statements are cut. */
+/** How long background work can take at shutdown before its statements are aborted. */
 const BACKGROUND_MS_MAX = 3_500
 
 /**
  * The whole service, from its parts. Everything that lives is put on one stack as it starts, so
- * stopping is the reverse: stop accepting, end or cut the requests, drain the writer, stop the loops,
- * close the pool, leave the engine. A node that only works has no HTTP port and no writer.
+ * stopping is the reverse: stop accepting, finish or abort the requests, drain the writer, stop the
+ * loops, close the pool, leave the engine. A worker node has no HTTP port and no writer.
  */
 export async function startApp({
   config,
@@ -127,7 +127,7 @@ export async function startApp({
     role === 'api' ? null : startDispatcher(stack, { database, rules, box, clock, logger, metrics })
   const wakeDispatcher = () => dispatcher?.wake()
   const liveTail = stack.use(new LiveTail({ db: database.db, logger }))
-  // Disposed after the writer and before everything else that asks the database.
+  // Disposed after the writer and before everything else that uses the database.
   stack.defer(() => database.cutStatementsIn(BACKGROUND_MS_MAX))
   const writer =
     role === 'worker'

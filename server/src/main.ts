@@ -35,7 +35,7 @@ program
   .option('--email <email>', "the owner's login (default: a fresh one)")
   .option(
     '--password <password>',
-    "the owner's password (default: a fresh one); other users of the machine can see it",
+    "the owner's password (default: a random one); other users of the machine can see it",
   )
   .option('--password-stdin', "read the owner's password from the first line of standard input")
   .option('--allow-ip <cidr>', 'may be repeated (default: 127.0.0.1/32, ::1/128)', collect, [])

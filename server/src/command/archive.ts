@@ -11,8 +11,8 @@ import { refuseNoData } from './open-database.ts'
 
 /**
  * `annals archive`: moves events into the archive, those received before a time or those whose plan's
- * hot time is over. Exit code 1 when there is no archive, when it lacks the newest segment, or when a
- * workspace could not be archived.
+ * hot time is over. Exits with code 1 if there is no archive, if the archive lacks the newest segment, or
+ * if a workspace could not be archived.
  */
 export async function archive(config: Config, options: { before?: string }): Promise<void> {
   const beforeMs = options.before === undefined ? null : parseRfc3339(options.before)
@@ -23,7 +23,7 @@ export async function archive(config: Config, options: { before?: string }): Pro
   }
   if (archiveUrlOf(config) === null) {
     throw new OperatorError(
-      'there is no archive: with ANNALS_DATABASE_URL, events stay in the database until ANNALS_ARCHIVE_URL says where to archive them. Nothing was archived.',
+      'there is no archive: with ANNALS_DATABASE_URL, events stay in the database unless ANNALS_ARCHIVE_URL is set. Nothing was archived.',
     )
   }
   refuseNoData(config)
@@ -40,7 +40,7 @@ export async function archive(config: Config, options: { before?: string }): Pro
     }),
   )
   const deps = { connection, database, store, clock, logger }
-  // Small runs too: the operator asked for it now.
+  // Archive small runs too, because the operator asked for it now.
   const wish = { beforeMs, patience: { eventsMin: 1, overdueMs: 0 } }
   try {
     report(await archiveLedger(deps, wish, new AbortController().signal))

@@ -1,23 +1,23 @@
 import { OperatorError } from '../errors.ts'
 import type { Secret } from '../platform/secret.ts'
 
-/** A password and where the operator gave it, for messages. */
+/** A password and its source, for error messages. */
 export type GivenPassword = { text: string; source: string }
 
 type PasswordSources = {
   flag: string | undefined
   variable: Secret<string> | null
-  /** Null unless the operator asked for it: a command must not wait for input by itself. */
+  /** Null unless the operator asked for it: a command must not wait for input on its own. */
   stdin: AsyncIterable<Buffer> | null
 }
 
-/** More than any password that the rules accept. */
+/** Longer than any valid password. */
 const LINE_BYTES_MAX = 4_096
 const STDIN = 'the password on standard input'
 
 /**
- * The owner's password from the one place that gives it, or null when none does. A command line can
- * be read by every user of the machine, so there are two other ways.
+ * Returns the owner's password from the only source that provides one, or null if none does. Every user
+ * of the machine can read a command line, so there are two other sources.
  */
 export async function readPassword({
   flag,
@@ -35,7 +35,7 @@ export async function readPassword({
   return stdin && { text: await readLine(stdin), source: STDIN }
 }
 
-/** The first line without its end. */
+/** The first line, without its line ending. */
 async function readLine(stdin: AsyncIterable<Buffer>): Promise<string> {
   let bytes = Buffer.alloc(0)
   for await (const chunk of stdin) {

@@ -9,7 +9,7 @@ import { DEFAULT_ALLOWLIST } from './bootstrap.ts'
 import { ensurePages } from './build-pages.ts'
 import { foundCompany } from '../tenancy/found-company.ts'
 
-/** Requests have 5 s to end, background work 3.5 s; an orchestrator kills after 10 s or later. */
+/** Requests get 5 s, background work 3.5 s. Orchestrators kill the process after 10 s or more. */
 const STOP_MS_MAX = 9_500
 const SAME_MOMENT_MS = 2_000
 const INTAKE = new URL('../intake/', import.meta.url).href
@@ -24,7 +24,7 @@ export async function serve(config: Config, { role }: { role: ServeRole }): Prom
   const pagesFolder = pages?.folder ?? null
   await using app = await startApp({ config, logger, role, pagesFolder })
   running = app
-  faults.goOn(app.metrics)
+  faults.markStarted(app.metrics)
   logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
   if (app.url !== null) await welcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
   if (pages?.trouble) process.stdout.write(`WARNING: ${pages.trouble}\n\n`)
@@ -32,8 +32,8 @@ export async function serve(config: Config, { role }: { role: ServeRole }): Prom
 }
 
 /**
- * The last resort, when something does not stop. All that it can cut off may be killed at any time;
- * only an event whose caller still waits for the outcome makes it a failure.
+ * The last resort, if something doesn't stop. Everything it aborts is safe to kill at any time. It is a
+ * failure only if a caller is still waiting for the outcome of an event.
  */
 function endLate(logger: Logger, app: App | null): void {
   const isWriting = app?.isWriting() === true
@@ -47,9 +47,9 @@ function tolerateOutage(error: unknown): void {
 }
 
 /**
- * The first signal stops the service, and `onLate` is called when that takes too long. Another one ends
- * the process at once. Signals within 2 s are one: a key in a terminal reaches the service itself, and
- * again through npm, which passes it on.
+ * The first signal stops the service, and `onLate` is called if that takes too long. A second signal ends
+ * the process immediately. Signals within 2 s count as one: Ctrl+C in a terminal reaches the service
+ * directly, and again through npm, which forwards it.
  */
 function nextStopSignal(onLate: () => void): Promise<string> {
   return new Promise((resolve) => {
@@ -59,7 +59,7 @@ function nextStopSignal(onLate: () => void): Promise<string> {
         if (firstAtMs !== null && performance.now() - firstAtMs > SAME_MOMENT_MS) process.exit(1)
         if (firstAtMs !== null) return
         firstAtMs = performance.now()
-        // Not a reason to stay: without anything else to do the process ends before.
+        // Unref'd, so that the timer doesn't keep an otherwise finished process alive.
         setTimeout(onLate, STOP_MS_MAX).unref()
         resolve(signal)
       })

@@ -6,8 +6,8 @@ import { listAllWorkspaces } from '../tenancy/workspace-store.ts'
 import { openDatabase, refuseNoData } from './open-database.ts'
 
 /**
- * `annals verify`: exit code 1 when a chain does not hold, with its first bad event, and when a chain
- * could not be checked because a file of the archive is out of reach.
+ * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event. Also exits with
+ * code 1 if a chain could not be checked because an archived file can't be read.
  */
 export async function verify(config: Config): Promise<void> {
   refuseNoData(config)

@@ -52,7 +52,7 @@ export function createMetrics(countWaiting: () => number = () => 0) {
     }),
     exceptionsUncaught: new Counter({
       name: 'annals_exception_uncaught_total',
-      help: 'Exceptions that no code caught, by where Node noticed them. Each is a bug.',
+      help: 'Uncaught exceptions, by how Node reported them. Each one is a bug.',
       labelNames: ['origin'],
       registers,
     }),

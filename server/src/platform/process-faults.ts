@@ -5,18 +5,18 @@ const ORIGINS = ['uncaughtException', 'unhandledRejection'] as const
 
 type FaultOptions = {
   logger: Logger
-  /** URL of the folder with the code that writes events, and nothing else. */
+  /** URL of the folder that contains only the code that writes events. */
   writerFolder: string
   /** Ends the process at once, with an exit code that makes a supervisor restart it. */
   exit: () => void
 }
 
 /**
- * Handles exceptions that no code caught. Until `goOn` each one ends the process. From then on the
- * process survives them, except those from the code that writes events: after such an exception the
- * writer's state is unknown, and a restart reads it from the database. See docs/decisions/0035.
+ * Handles uncaught exceptions. Until `markStarted`, each one ends the process. After that, the process
+ * survives all but those from the code that writes events: they leave the writer's state unknown, and a
+ * restart reads it from the database again. See docs/decisions/0035.
  *
- * Disposal gives exceptions back to Node, which ends the process.
+ * After disposal Node handles uncaught exceptions again, by ending the process.
  */
 export class ProcessFaults implements Disposable {
   readonly #options: FaultOptions
@@ -33,7 +33,7 @@ export class ProcessFaults implements Disposable {
   }
 
   /** The service has started. */
-  goOn(metrics: Metrics): void {
+  markStarted(metrics: Metrics): void {
     this.#metrics = metrics
     for (const origin of ORIGINS) metrics.exceptionsUncaught.inc({ origin }, 0)
   }
@@ -56,11 +56,11 @@ export class ProcessFaults implements Disposable {
 
 const CAUSES_MAX = 10
 
-/** True when the error, or one that caused it, has a stack frame in the folder. */
+/** True if the error, or one that caused it, has a stack frame in the folder. */
 export function comesFrom(folder: string, error: unknown): boolean {
   let current = error
   for (let depth = 0; depth < CAUSES_MAX && current instanceof Error; depth += 1) {
-    // Without the message, which may quote a caller.
+    // Skip the message, which may quote a caller.
     const frames = (current.stack ?? '').replace(current.message, '')
     if (frames.includes(folder)) return true
     current = current.cause
