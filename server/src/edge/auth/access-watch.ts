@@ -1,9 +1,9 @@
 import { ApiError } from '../../errors.ts'
 import type { Logger } from '../../platform/logger.ts'
 
-/** Together with a query of at most 0.9 s, a stream ends within two seconds after access is revoked. */
+/** With a query of at most 0.9 s, a stream ends within two seconds after access is revoked. */
 const RECHECK_MS = 750
-/** Delay before a new stream's first check: the cache that admitted it can be almost 2 seconds old. */
+/** Delay before a stream's first check: the cache that admitted it can be almost 2 s old. */
 const FIRST_CHECK_MS = 100
 /** A stream ends if its access can't be confirmed for this long. */
 const UNCONFIRMED_MS_MAX = 30_000
