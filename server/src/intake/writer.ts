@@ -37,13 +37,13 @@ const WEIGHTS = {
 } as const
 /** With four nodes on the same workspaces this doubled the batches, and with them the rate. */
 const CROWDED_LINGER_MS = 4
-/** However alive the database is, no batch takes longer: its callers hear that nobody knows. */
+/** The time limit for a batch, even if the database is alive. After it, the outcome is unknown. */
 const COMMIT_MS_MAX = 10_000
-/** How old the last proof that the database takes writes may be. */
+/** How old the last confirmation that the database accepts writes can be. */
 const PROOF_MS_MAX = 2_000
-/** While the writer is down, it looks this often whether it can write again. */
+/** How often the writer probes while it is down. */
 const LOOK_EVERY_MS = 200
-/** A probe that takes longer counts as failed, until it ends: it may wait for a standby. */
+/** A probe that takes longer counts as failed until it ends. It may be waiting for a standby. */
 const PROBE_MS_MAX = 4_000
 
 /**
@@ -61,11 +61,11 @@ export const WRITER_SETTINGS = [
 /**
  * The one writer of events in this process: a queue, a connection and the heads it knows.
  *
- *   up ──a batch fails, or a probe──▶ down: every event is refused at once, nothing queues
- *   down ──a probe succeeds──▶ up, with no head remembered and a new connection
+ *   up ──a batch or a probe fails──▶ down: every event is refused immediately, nothing is queued
+ *   down ──a probe succeeds──▶ up, with an empty head cache and a new connection
  *
- * A probe (`startProbing`) has a connection of its own, so that no batch waits for it. It runs when
- * the last proof that the database takes writes is 2 s old; a batch that was stored is a proof too.
+ * The probe (`startProbing`) has its own connection, so that no batch waits for it. It runs if the
+ * last confirmation that the database accepts writes is 2 s old. A stored batch is a confirmation too.
  */
 export class Writer implements AsyncDisposable {
   readonly #batcher: Batcher<PendingItem, Outcome>
@@ -104,7 +104,7 @@ export class Writer implements AsyncDisposable {
       connection,
       settings: WRITE_PROBE_SETTINGS,
       name: 'annals write probe',
-      // One that waits for a standby goes on waiting: the server would not notice that we left.
+      // A probe that waits for a standby keeps waiting: the server wouldn't notice a disconnect.
       workMsMax: null,
     })
     this.#batcher = new Batcher(
@@ -116,8 +116,8 @@ export class Writer implements AsyncDisposable {
   }
 
   /**
-   * From here on the writer finds out by itself whether it can write, with or without events. Resolves
-   * when the first probe has ended, or takes too long.
+   * Starts checking whether the database accepts writes, with or without events. Resolves when the first
+   * probe has ended or timed out.
    */
   async startProbing(): Promise<void> {
     this.#probing = new Loop({
@@ -130,7 +130,7 @@ export class Writer implements AsyncDisposable {
     await Promise.race([this.#probing.runNow(), tooLong])
   }
 
-  /** False while events are refused because the database takes no writes. */
+  /** False while events are refused because the database doesn't accept writes. */
   get canWrite(): boolean {
     return !this.#isDown
   }
@@ -207,7 +207,7 @@ export class Writer implements AsyncDisposable {
     this.#goDown(error)
     return new ApiError('unavailable', {
       message:
-        'The database did not confirm the write, so the event may or may not be stored. Send it again with the same idempotencyKey.',
+        'The database did not confirm the write, so the event may or may not be stored. Retry with the same idempotencyKey.',
       cause: error,
     })
   }
@@ -223,12 +223,12 @@ export class Writer implements AsyncDisposable {
     if (!this.#isDown && startedAtMs - this.#provenAtMs < PROOF_MS_MAX) return
     const failedBefore = this.#batchesFailed
     const refuse = (error: unknown): void => {
-      // Unless a batch was stored meanwhile: then it is the probe that has trouble.
+      // If a batch was stored in the meantime, only the probe itself has a problem.
       if (this.#provenAtMs < startedAtMs && !this.#isStopping) this.#goDown(error)
     }
     let isOver = false
     const late = async (): Promise<void> => {
-      // What has arrived is read first: after a pause of ours the answer may lie there.
+      // Process pending I/O first: if this process was paused, the response may already be there.
       await new Promise(setImmediate)
       if (!isOver) refuse(new Error(`no write was confirmed within ${PROBE_MS_MAX} ms`))
     }
@@ -247,14 +247,15 @@ export class Writer implements AsyncDisposable {
   }
 
   #comeBack(): void {
-    // The address may lead to another server by now, and the old connection still to the former one.
+    // The address may point to another server by now, while the old connection still goes to the
+    // previous one.
     if (!this.#isCommitting) this.#session.drop()
     this.#heads.forgetAll()
     this.#isDown = false
     this.#logger.info({ event: 'writer.recovered' })
   }
 
-  /** The probe first: whatever it finds, the events that were let in are still tried. */
+  /** Stops the probe first, so that its result can't reject events that were already accepted. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopping = true
     this.#probeSession.drop()

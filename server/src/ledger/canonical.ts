@@ -11,8 +11,8 @@ import { JSON_DEPTH_MAX } from '../platform/json-fault.ts'
  */
 export function canonicalJson(value: unknown): string {
   const text = write(value, 1)
-  // Adding up strings makes a tree. Reading a character lays it out in one piece, here and not where
-  // a whole batch of such texts is hashed: 256 of 8 kB took 120 ms there.
+  // Concatenation builds a tree of strings. Reading a character flattens it here, rather than where a
+  // whole batch is hashed: flattening 256 texts of 8 kB took 120 ms there.
   if (text.length > TREE_LENGTH_MIN) text.charCodeAt(0)
   return text
 }

@@ -70,7 +70,7 @@ test('a failure is told to all who wait, and is not kept', async () => {
   assert.equal(await cache.find('key', ada, read), 'value 1')
 })
 
-test('a reader that leaves does not wait, and the read goes on for the other', async () => {
+test('a reader that aborts stops waiting, and the read continues for the other', async () => {
   const cache = new BriefCache<string>(100)
   const stop = new AbortController()
   const { promise, resolve } = Promise.withResolvers<{ value: string; bytes: number }>()
@@ -88,7 +88,7 @@ test('a reader that leaves does not wait, and the read goes on for the other', a
   assert.equal(await stays, 'value')
 })
 
-test('a read is given up with its last reader, and the next one starts anew', async () => {
+test('a read is canceled when its last reader aborts, and the next reader starts a new one', async () => {
   const cache = new BriefCache<string>(100)
   const stop = new AbortController()
   let isGivenUp = false

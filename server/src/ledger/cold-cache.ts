@@ -3,7 +3,7 @@ import type { SealedEvent } from './event.ts'
 import type { OpenSegment } from './segment-reader.ts'
 
 const KEEP_MS = 1_000
-/** A read that has run for longer may hang: the next reader starts one of its own. */
+/** A read that has run for longer may be hanging, so the next reader starts a new one. */
 const JOIN_MS_MAX = 3_000
 /** About six row groups of usual events. */
 const GROUP_BYTES_MAX = 32 * 1_024 * 1_024
@@ -25,7 +25,7 @@ export type Weighed<Value> = { value: Value; bytes: number }
 type Reading<Value> = {
   result: Promise<Weighed<Value>>
   startedAtMs: number
-  /** How many wait for it; when the last one leaves, the read is given up. */
+  /** The number of waiting readers. When the last one aborts, the read is canceled. */
   waiting: number
   stop: AbortController
 }
@@ -57,8 +57,8 @@ export class BriefCache<Value> {
   }
 
   /**
-   * What is not kept is read, once for all who ask for it meanwhile. A reader whose signal aborts leaves
-   * at once, and the read goes on for the others.
+   * Returns the cached value, or reads it. Concurrent readers share one read. A reader whose signal
+   * aborts stops waiting immediately, and the read continues for the others.
    */
   async find(
     key: string,

@@ -22,7 +22,7 @@ export type ColdDeps = {
   /** Resolves when it is this reader's turn to read; disposed of when it has read. */
   turn: () => Promise<Disposable>
   cache: ColdCache
-  /** Once aborted, a read is waited for no longer, and its turn is over. */
+  /** Aborting it stops the wait for a read and releases its slot. */
   signal: AbortSignal | null
 }
 
@@ -111,7 +111,7 @@ async function readNext(reading: Reading, wish: ColdWish): Promise<readonly Seal
   const group = nextGroup(opened, wish)
   if (group === null) return null
   const read = async (stop: AbortSignal) => {
-    // The source that it was opened with has the signal of that read.
+    // Don't reuse the source that opened the segment: it is bound to the signal of that read.
     const source = segment.footerSha256 === null ? opened.source : partsOf(store, segment, stop)
     const value = await naming(segment, readGroup({ ...opened, source }, group))
     return { value, bytes: bytesOf(value) }

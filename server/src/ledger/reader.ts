@@ -15,9 +15,9 @@ export type ReaderDeps = {
   store: ObjectStore
   /** Asked for before each fetch and disposed of after it; without it everything is fetched at once. */
   turn?: () => Promise<Disposable>
-  /** The same for reads of the archive; without it they share `turn`. */
+  /** The same for archive reads. Without it, they share `turn`. */
   coldTurn?: () => Promise<Disposable>
-  /** Once aborted, reads of the archive are given up. */
+  /** Aborting it cancels archive reads. */
   signal?: AbortSignal
   /** Of the node; without it a reader has its own. */
   cache?: ColdCache
