@@ -28,7 +28,7 @@ export async function findKeyByKid(db: Queryable, kid: string): Promise<StoredKe
   return row ? toKey(row) : null
 }
 
-/** Those that exist, in any order. */
+/** Returns the keys that exist, in any order. */
 export async function listKeysByKid(db: Queryable, kids: readonly string[]): Promise<StoredKey[]> {
   const rows = await selectKeys(db)
     .where(sql<boolean>`k.kid = any (${kids}::text[])`)

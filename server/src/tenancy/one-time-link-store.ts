@@ -140,7 +140,7 @@ export async function consumeLink(
   return row ? openLink(row) : null
 }
 
-/** The user's links to a new password. */
+/** The user's password reset links. */
 export async function deleteResets(
   db: Queryable,
   { companyId, userId }: { companyId: CompanyId; userId: UserId },
@@ -169,7 +169,7 @@ async function deleteOldestResets(
         .select('id')
         .where('company_id', '=', companyId)
         .where('user_id', '=', userId)
-        // Dated ahead of now: created before the clock stepped back, so older than the rest.
+        // Links dated in the future were created before the clock stepped back, so they are older.
         .orderBy((order) => order('created_at', '<=', new Date(nowMs)), 'desc')
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc')

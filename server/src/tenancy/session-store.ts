@@ -62,7 +62,7 @@ async function endOldest(
         .where('user_id', '=', userId)
         // Of sessions of the same millisecond any may be the oldest, but never the new one.
         .where('id', '!=', except)
-        // Dated ahead of now: created before the clock stepped back, so older than the rest.
+        // Sessions dated in the future were created before the clock stepped back, so they are older.
         .orderBy((order) => order('created_at', '<=', new Date(nowMs)), 'desc')
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc')
@@ -84,10 +84,10 @@ type ViewerRow = {
   seenAt: Date
 }
 
-/** With when the session was last used, to the minute. */
+/** Includes the time when the session was last used, to the minute. */
 export type SeenViewer = Viewer & { seenAt: Date }
 
-/** Who the cookie belongs to, or null when it is unknown or its session is over. A use of the session. */
+/** The cookie's owner, or null if the cookie is unknown or its session is over. Counts as a use. */
 export async function findViewer(
   db: Queryable,
   token: SessionToken,
@@ -100,7 +100,7 @@ export async function findViewer(
   return rest
 }
 
-/** The viewers of the tokens whose sessions go on. It is no use of them. */
+/** The viewers of the tokens whose sessions are still valid. Doesn't count as a use. */
 export async function listViewers(
   db: Queryable,
   tokens: readonly SessionToken[],
@@ -143,15 +143,15 @@ function viewerOf(row: ViewerRow): SeenViewer | null {
 }
 
 /**
- * Keeps the session from its idle timeout. Writes at most once per minute. A session that was created
- * before the clock stepped back must not live longer for it.
+ * Resets the session's idle timeout. Writes at most once per minute. A session must not live longer
+ * because the clock stepped back.
  */
 export async function noteUse(
   db: Queryable,
   { sessionId, seenAt }: Pick<SeenViewer, 'sessionId' | 'seenAt'>,
   nowMs: number,
 ): Promise<void> {
-  // Also when it was seen ahead of now, as it is after the clock stepped back.
+  // Also if it was last used in the future, as happens after the clock stepped back.
   if (Math.abs(nowMs - seenAt.getTime()) < SEEN_EVERY_MS) return
   await db
     .updateTable('user_session')
