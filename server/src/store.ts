@@ -50,12 +50,12 @@ export async function openStore(
   }
 }
 
-/** A storage that hangs while it is opened doesn't hold up the shutdown. */
+/** How long shutdown waits for storage that hangs while it is being opened. */
 const ARCHIVE_CLOSE_MS_MAX = 1_000
 
 /**
- * Where this node archives, or null when it must not. A folder of one node's disk is no place for the
- * events of a database that other nodes share: they could not read them, and a pod takes it along.
+ * Where this node archives, or null if it must not. A local folder is not a safe default for a shared
+ * database: other nodes couldn't read it, and it disappears with the pod.
  */
 export function archiveUrlOf({ archiveUrl, databaseUrl, dataDir }: Config): string | null {
   if (archiveUrl !== null) return archiveUrl
@@ -63,8 +63,8 @@ export function archiveUrlOf({ archiveUrl, databaseUrl, dataDir }: Config): stri
 }
 
 /**
- * The storage of archived segments. It is opened on first use: events are accepted while the storage
- * is down. Without an archive, every call fails with a `StorageError`.
+ * The storage for archived segments. It is opened on first use, so that events are accepted while the
+ * storage is down. Without an archive, every call fails with a `StorageError`.
  */
 export function openArchive(config: Config): ObjectStore {
   const url = archiveUrlOf(config)
@@ -74,8 +74,8 @@ export function openArchive(config: Config): ObjectStore {
 function noArchive(): ObjectStore {
   const refuse = async (key: string): Promise<never> => {
     throw new StorageError(
-      `The archive file ${key} is out of reach: this node has no archive (ANNALS_ARCHIVE_URL is not set).`,
-      { summary: `No archive is configured, so the archive file ${key} cannot be read.` },
+      `The archive file ${key} can't be read: this node has no archive (ANNALS_ARCHIVE_URL is not set).`,
+      { summary: `No archive is configured, so the archive file ${key} can't be read.` },
     )
   }
   return {

@@ -20,14 +20,14 @@ export type ArchiveDeps = {
  */
 export const ARCHIVE_CONNECTIONS_MAX = 3
 
-/** The table differs from the chain that it holds, so its events must not be archived. */
+/** The table doesn't match its chain, so its events must not be archived. */
 export class ArchiveRefusedError extends Error {
   override name = 'ArchiveRefusedError'
 }
 
 /**
- * The catalogue names a segment that this node's archive does not have: it is another archive than
- * the one the other nodes use, and evidence must not be divided between two.
+ * The catalog lists a segment that this node's archive doesn't have. The node uses a different archive
+ * than the others, and evidence must not be split between two archives.
  */
 export class ArchiveOutOfReachError extends Error {
   override name = 'ArchiveOutOfReachError'

@@ -41,8 +41,8 @@ export type ArchiveReport = {
 type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & { connection: Connection }
 
 /**
- * Archives what is due of every workspace, and drops partitions that became empty. Throws an
- * `ArchiveOutOfReachError`, and archives nothing, when the storage lacks the newest segment.
+ * Archives the events that are due in every workspace, and drops partitions that became empty. If the
+ * storage lacks the newest segment, throws an `ArchiveOutOfReachError` and archives nothing.
  */
 export async function archiveLedger(
   deps: LedgerDeps,
@@ -66,7 +66,7 @@ export async function archiveLedger(
       if (moved > 0) report.workspaces += 1
       if (isOvertaken) report.workspacesBusy += 1
     } catch (error) {
-      // The other workspaces are archived all the same.
+      // Continue with the other workspaces.
       report.failed += 1
       const { workspaceId } = workspace
       deps.logger.error({ event: 'archive.failed', workspaceId, err: error })

@@ -33,7 +33,7 @@ export async function unlockArchive(db: Queryable, workspaceId: WorkspaceId): Pr
     select pg_advisory_unlock(hashtextextended(${`annals-archive/${workspaceId}`}, 0))`.execute(db)
 }
 
-/** A segment as far as it takes to look for its file. */
+/** The fields of a segment that are needed to find its file. */
 export type SegmentPlace = {
   workspaceId: string
   objectKey: string
@@ -41,7 +41,7 @@ export type SegmentPlace = {
   lastSeq: number
 }
 
-/** The segment that was catalogued last: of one workspace, or of all of them. */
+/** The most recently cataloged segment, of one workspace or of all. */
 export async function findNewestSegment(
   db: Queryable,
   workspaceId: WorkspaceId | null,

@@ -6,9 +6,9 @@ import { findNewestSegment } from './archive-store.ts'
 type ReachDeps = Pick<ArchiveDeps, 'database' | 'store'>
 
 /**
- * Refuses to archive into a storage that does not have the newest segment: of the whole catalogue, or
- * of a workspace. One request to the storage, whatever the archive holds. A second archiver with
- * another storage stops here as soon as the first one has catalogued a segment.
+ * Refuses to archive into storage that lacks the newest segment of the whole catalog or of a workspace.
+ * It makes one storage request, however large the archive is. A second archiver with different storage
+ * stops here as soon as the first one has cataloged a segment.
  */
 export async function refuseOutOfReach(
   { database: { db }, store }: ReachDeps,
@@ -22,10 +22,10 @@ export async function refuseOutOfReach(
     if ((await store.stat(objectKey)) !== null) return
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    const reason = `cannot look for the archived segment ${where}: ${error.message}`
+    const reason = `cannot look up the archived segment ${where}: ${error.message}`
     throw new ArchiveOutOfReachError(`${reason} Nothing was archived.`, { cause: error })
   }
   throw new ArchiveOutOfReachError(
-    `the catalogue names the segment ${where}, which this node's archive does not have. Set ANNALS_ARCHIVE_URL to the archive that holds it. Nothing was archived.`,
+    `this node's archive lacks the segment ${where}. Set ANNALS_ARCHIVE_URL to the archive that has it. Nothing was archived.`,
   )
 }

@@ -3,8 +3,8 @@ import { isOutage, type Queryable } from '../../platform/pg.ts'
 import { findNewestSegment } from './archive-store.ts'
 
 /**
- * Says once, at the start, that a node without an archive keeps all events in the database, and names
- * the newest segment when others have archived some: this node cannot read them.
+ * Logs once, at startup, that a node without an archive keeps all events in the database. If other nodes
+ * have archived events, also logs the newest segment, because this node can't read it.
  */
 export async function noteNoArchive({
   db,
@@ -19,10 +19,10 @@ export async function noteNoArchive({
   try {
     const segment = await findNewestSegment(db, null)
     if (segment === null) return
-    const missing = `The catalogue names archived segments, the newest ${segment.objectKey}, which this node cannot read. Set ANNALS_ARCHIVE_URL to the archive that holds them.`
+    const missing = `This node can't read archived segments, such as the newest one, ${segment.objectKey}. Set ANNALS_ARCHIVE_URL to the archive that has them.`
     logger.error({ event: 'archive.unreachable', reason: missing, ...segment })
   } catch (error) {
-    // Readiness reports an outage of the database; it does not stop the start.
+    // Readiness reports a database outage; it doesn't stop the startup.
     if (!isOutage(error)) throw error
   }
 }

@@ -132,7 +132,7 @@ export class LiveTail implements AsyncDisposable {
       const limit = Math.min(EVENTS_PER_READ, headSeq - seenSeq)
       const run = await listChainRun(this.#db, { workspaceId, afterSeq: seenSeq, limit })
       const events = run.map(({ event }) => event)
-      // Missing events were archived meanwhile, and the last one read may have come after the head.
+      // Missing events were archived in the meantime. The last event read can be newer than the head.
       const lastSeq = events.at(-1)?.seq ?? headSeq
       seenSeq = run.length < limit ? Math.max(headSeq, lastSeq) : lastSeq
       for (const follower of this.#followers) tell(follower, workspaceId, { events, seenSeq })

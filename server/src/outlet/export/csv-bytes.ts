@@ -18,7 +18,7 @@ const LINE_END = Buffer.from('\r\n')
 const ACTOR_NAMES = [Buffer.from('id'), Buffer.from('email'), Buffer.from('role')]
 const RESOURCE_NAMES = [Buffer.from('type'), Buffer.from('id')]
 
-/** By byte; what is neither is 0. The rules are those of `csvCell`. */
+/** Lookup tables by byte, for the rules of `csvCell`. */
 const IS_RISKY_START = bytesOf("\t\r\n'")
 const PLAIN = 0
 const GUARDED = 1
@@ -27,7 +27,7 @@ const CLASS = Uint8Array.from({ length: 256 }, (_, byte) => {
   if ('",\r\n'.includes(String.fromCharCode(byte))) return QUOTED
   return byte === SEMICOLON || byte === TAB ? GUARDED : PLAIN
 })
-/** The UTF-8 bytes of each blank and of each sign, by the first of them. */
+/** The UTF-8 bytes of each blank and each sign, indexed by the first byte. */
 const BLANKS_BY_BYTE = byFirstByte(BLANKS)
 const SIGNS_BY_BYTE = byFirstByte(FORMULA_SIGNS)
 
@@ -138,12 +138,12 @@ function classOf(bytes: Buffer, from: number, to: number): number {
   return found
 }
 
-/** Doubles quotes, and puts an apostrophe before each sign that could start a formula. */
+/** Doubles quotes and inserts an apostrophe before each sign that could start a formula. */
 function putGuarded(bytes: Buffer, from: number, to: number, out: Buffer, at: number): number {
   let index = from
   let end = at
   while (index < to) {
-    // Here a cell could start: at the start of ours, or behind a separator.
+    // A cell could start here: at the start of the text or after a separator.
     const sign = skipBlanks(bytes, index, to)
     while (index < sign) out[end++] = bytes[index++] ?? 0
     if (matchAt(SIGNS_BY_BYTE, bytes, index, to) > 0) out[end++] = APOSTROPHE
@@ -166,7 +166,7 @@ function skipBlanks(bytes: Buffer, from: number, to: number): number {
   }
 }
 
-/** How many bytes the character at a place has when it is one of these, else 0. */
+/** The byte length of the character at `at` if it is one of these, else 0. */
 function matchAt(characters: ByFirstByte, bytes: Buffer, at: number, to: number): number {
   const candidates = at < to ? characters[bytes[at] ?? 0] : null
   if (!candidates) return 0

@@ -33,11 +33,11 @@ const FIRST_CHUNK_MS_MAX = 10_000
 const CROWDED_ROWS_MAX = AHEAD_ROWS_MIN - 1
 const RESTORE_RETRY_SECONDS = 300
 
-/** Aborting `stop` ends the download; its reason is why. Turns and cache are the node's. */
+/** Aborting `stop` ends the download, with its reason. All downloads share the turns and the cache. */
 export type DownloadTerms = {
   stop: AbortController
   turns: FairTurns
-  /** For reads of the archive: a storage that hangs must not hold up exports of hot events. */
+  /** For archive reads: storage that hangs must not delay exports of hot events. */
   coldTurns: FairTurns
   cache: ColdCache
   /** It is cut before it has more, uncompressed. */

@@ -41,7 +41,7 @@ export async function noteFailure(
   return errorCode
 }
 
-/** What the job's owner is told. Where the storage is and how it refuses goes to the log only. */
+/** The message for the job's owner. The storage's location and error go only to the log. */
 function summaryOf(error: unknown): string {
   if (error instanceof StorageError) return error.summary
   if (error instanceof AssertionError) return 'The ledger is not as it should be.'

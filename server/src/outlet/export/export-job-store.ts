@@ -99,7 +99,7 @@ export async function findExportJob(
   return row ? toJob(row) : null
 }
 
-/** The rule of `findExportJob`, for a job that was found before. */
+/** The rule of `findExportJob`, for a job that is already loaded. */
 export function ownsJob({ companyId, workspaceId }: JobOwner, job: ExportJob): boolean {
   return job.companyId === companyId && (workspaceId === null || job.workspaceId === workspaceId)
 }

@@ -60,7 +60,7 @@ function cellsOf(event: SealedEvent): Record<string, string> {
   return Object.fromEntries(COLUMNS.map((name, index) => [name, cells[index] ?? '']))
 }
 
-test('any text is read back as it was, with an apostrophe before what could be a formula', () => {
+test('round-trips any text, with an apostrophe before anything that could be a formula', () => {
   fc.assert(
     fc.property(anyText, anyText, anyText, (category, actorId, value) => {
       const metadata = JSON.stringify({ value })
@@ -73,7 +73,7 @@ test('any text is read back as it was, with an apostrophe before what could be a
   )
 })
 
-test('no cell begins like a formula, nor does a part of one after a semicolon or a tab', () => {
+test('no cell starts like a formula, not even after a semicolon or a tab', () => {
   fc.assert(
     fc.property(anyText, (text) => {
       const actor = JSON.stringify({ id: text, email: text, role: text })
@@ -89,7 +89,7 @@ test('no cell begins like a formula, nor does a part of one after a semicolon or
   )
 })
 
-test('each sign gets an apostrophe where a spreadsheet could start a cell', () => {
+test('adds an apostrophe before each sign where a spreadsheet could start a cell', () => {
   const cells = {
     '=1': "'=1",
     '＝1': "'＝1",

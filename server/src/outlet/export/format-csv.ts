@@ -20,11 +20,11 @@ export function csvRow(event: SealedEvent): string {
   )
 }
 
-/** What a spreadsheet takes for the start of a formula. Some treat the full-width forms alike. */
+/** Characters that start a formula in a spreadsheet. Some accept the full-width forms too. */
 export const FORMULA_SIGNS = ['=', '+', '-', '@', '＝', '＋', '－', '＠'] as const
 /**
- * What a spreadsheet may trim before it looks for a sign: the spaces of Unicode, the zero-width space
- * and the byte order mark. A tab is a separator.
+ * Characters that a spreadsheet may trim before a sign: Unicode spaces, the zero-width space and the
+ * byte order mark. A tab is a separator.
  */
 export const BLANKS = [
   ' ',
@@ -40,14 +40,14 @@ export const BLANKS = [
 const SIGN = `[${FORMULA_SIGNS.join('').replace('-', '\\-')}]`
 const BLANK = `[${BLANKS.join('')}]`
 /**
- * Just before a sign that could start a cell: of this file, or of one that a spreadsheet makes when it
- * splits at `;` or tabs, which ignores our quotes. No two matches share a blank, so it takes linear time.
+ * Matches just before a sign that could start a cell. A spreadsheet that splits at `;` or tabs ignores
+ * our quotes, so a cell can also start there. No two matches share a blank, so this takes linear time.
  */
 const BEFORE_SIGN = new RegExp(`((?:^|[;\\t])${BLANK}*)(?=${SIGN})`, 'g')
-/** A spreadsheet drops an apostrophe at the start, and may skip a tab or a line break. */
+/** A spreadsheet drops a leading apostrophe, and may skip a leading tab or line break. */
 const RISKY_START = /^[\t\r\n']/
 const NEEDS_QUOTES = /[",\r\n]/
-/** A cell that needs neither a quote nor an apostrophe, in one test: most cells pass. */
+/** Matches cells that need neither quotes nor an apostrophe, as most do, in one test. */
 const PLAIN = new RegExp(
   `^[^${FORMULA_SIGNS.join('').replace('-', '\\-')}${BLANKS.join('')}\\t\\r\\n',";][^",\\r\\n;\\t]*$`,
 )

@@ -57,7 +57,7 @@ function jobsOf(db: Queryable, { companyId, userId, workspaceIds }: Viewer) {
        where (range ->> 'workspaceId')::uuid <> all (${workspaceIds}::uuid[]))`)
 }
 
-/** The rule of `findVisibleJob`, for a job that was found before. */
+/** The rule of `findVisibleJob`, for a job that is already loaded. */
 export function seesJob({ companyId, userId, workspaceIds }: Viewer, job: ExportJob): boolean {
   if (job.companyId !== companyId) return false
   if (workspaceIds === null) return true

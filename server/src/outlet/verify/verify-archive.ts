@@ -19,7 +19,7 @@ export type ArchiveVerdict =
   | { ok: true; head: ChainHead }
   | { ok: false; head: ChainHead; seq: number; id: string | null; problem: string }
 
-/** A file of the archive cannot be read now. That says nothing about the chain. */
+/** An archived file can't be read right now. This says nothing about the chain. */
 export class SegmentUnreadableError extends Error {
   override name = 'SegmentUnreadableError'
   readonly seq: number
@@ -35,8 +35,8 @@ const SEGMENTS_PER_READ = 100
 const EVENTS_PER_READ = 2_000
 
 /**
- * Checks every file, every hash in it, and that each file follows the one before. Throws a
- * `SegmentUnreadableError` when a file cannot be read.
+ * Checks every file, every hash in it, and that each file continues the one before. Throws a
+ * `SegmentUnreadableError` if a file can't be read.
  */
 export async function verifyArchive(
   db: Queryable,

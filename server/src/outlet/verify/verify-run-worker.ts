@@ -68,7 +68,7 @@ async function work(deps: WorkerDeps, run: VerifyRun, stop: AbortSignal): Promis
 function failureOf(error: unknown): VerifyEnd {
   const verdict =
     error instanceof SegmentUnreadableError
-      ? `The chain could not be checked: from event ${error.seq} on, the archive cannot be read now. Start the run again, or ask the operator to check the archive.`
+      ? `The chain could not be checked: the archive can't be read from event ${error.seq} on. Start the run again, or ask the operator to check the archive.`
       : 'The run could not be finished, for a reason that is not the chain. Start it again.'
   return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
 }
