@@ -6,11 +6,11 @@ const late = () => new Error('late')
 const forever = () => new Promise<never>(() => {})
 const operations = (runningMax = 2) => new BoundedOperations({ runningMax, late })
 
-test('releases the caller of an operation that never ends at the deadline', async () => {
+test('rejects at the deadline when an operation never ends', async () => {
   await assert.rejects(operations().run(forever, { timeoutMs: 10 }), /late/)
 })
 
-test('releases the caller at once when its signal aborts, running or waiting', async () => {
+test('rejects immediately when the signal aborts, while running or waiting', async () => {
   const slots = operations(1)
   const [first, second] = [new AbortController(), new AbortController()]
   const running = slots.run(forever, { timeoutMs: 10_000, signal: first.signal })
@@ -21,7 +21,7 @@ test('releases the caller at once when its signal aborts, running or waiting', a
   await assert.rejects(slots.run(forever, { timeoutMs: 10_000, signal: first.signal }), /left/)
 })
 
-test('never runs more than its slots, however many operations hang', async () => {
+test('never runs more operations than it has slots, however many hang', async () => {
   const slots = operations()
   let started = 0
   const hang = () => {
@@ -36,7 +36,7 @@ test('never runs more than its slots, however many operations hang', async () =>
   assert.equal(started, 2)
 })
 
-test('one operation that hangs delays no other, and all slots come back when it ends', async () => {
+test('a hanging operation delays no other, and its slot is released when it ends', async () => {
   const slots = operations()
   const { promise, resolve } = Promise.withResolvers<void>()
   const hung = [0, 1].map(() => slots.run(() => promise, { timeoutMs: 10 }))
@@ -53,7 +53,7 @@ test('one operation that hangs delays no other, and all slots come back when it 
   assert.deepEqual(await Promise.all(results), [1, 2, 3])
 })
 
-test('passes on what an operation throws', async () => {
+test('passes on the error of an operation', async () => {
   const fail = async () => {
     throw new Error('no disk')
   }

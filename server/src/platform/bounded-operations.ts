@@ -1,17 +1,17 @@
 type Operation = { start: () => void; fail: (error: Error) => void }
 
 /**
- * Runs operations that can't be canceled, a few at a time, each with a deadline. A caller is released at
- * the deadline, or when its signal aborts. The operation keeps its slot until it really ends, so that
- * operations that never end are never more than `runningMax`. When all slots are taken by operations that
- * passed their deadline, further ones fail at once.
+ * Runs operations that can't be canceled, at most `runningMax` at a time, each with a deadline. At the
+ * deadline, or when the signal aborts, the caller gets an error. The operation keeps its slot until it
+ * really ends, so hanging operations never exceed `runningMax`. If operations past their deadline take
+ * all slots, further ones fail immediately.
  */
 export class BoundedOperations {
   readonly #runningMax: number
   readonly #late: () => Error
   readonly #waiting = new Set<Operation>()
   readonly #running = new Set<Operation>()
-  /** Those of the running that passed their deadline. */
+  /** Running operations that are past their deadline. */
   readonly #overdue = new Set<Operation>()
 
   constructor({ runningMax, late }: { runningMax: number; late: () => Error }) {
@@ -35,7 +35,7 @@ export class BoundedOperations {
       fail: reject,
     }
     const timer = setTimeout(() => this.#giveUp(operation), timeoutMs)
-    // What runs keeps the process alive by itself.
+    // The running operation itself keeps the process alive.
     timer.unref()
     const leave = () => {
       if (this.#waiting.delete(operation)) clearTimeout(timer)

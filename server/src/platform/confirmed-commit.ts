@@ -1,6 +1,6 @@
 type Notice = { routine?: string | undefined; message?: string | undefined }
 
-/** A `pg` client, as far as its notices go. */
+/** The part of a `pg` client that emits notices. */
 export type NoticeSource = {
   on(event: 'notice', listener: (notice: Notice) => void): unknown
   off(event: 'notice', listener: (notice: Notice) => void): unknown
@@ -8,7 +8,7 @@ export type NoticeSource = {
 
 /**
  * A commit that no standby has confirmed, although the server is configured to wait for one. It is
- * stored on this server alone, and a failover loses it: its outcome is unknown.
+ * stored only on this server, and a failover would lose it, so its outcome is unknown.
  */
 export class UnconfirmedCommitError extends Error {
   override name = 'UnconfirmedCommitError'
@@ -18,9 +18,9 @@ export class UnconfirmedCommitError extends Error {
 }
 
 /**
- * Runs statements on a client, and rejects when a commit among them was not confirmed. When somebody
- * cancels the wait for a standby, PostgreSQL reports success and adds a warning; the warning arrives
- * before the answer is complete.
+ * Runs statements on a client, and rejects if a commit among them was not confirmed. If an operator
+ * cancels the wait for a standby, PostgreSQL reports success with a warning, which arrives before the
+ * response is complete.
  */
 export async function confirmed<T>(client: NoticeSource, work: () => Promise<T>): Promise<T> {
   let isConfirmed = true
@@ -38,8 +38,8 @@ export async function confirmed<T>(client: NoticeSource, work: () => Promise<T>)
 }
 
 /**
- * Its SQLSTATE is that of every other warning, and the server may translate its text, so the function
- * that raised it decides. The text is for a server in between that leaves the function out.
+ * Recognizes the warning by the function that raised it: other warnings have the same SQLSTATE, and the
+ * server may translate the text. The text is a fallback for a proxy that omits the function.
  */
 function isCanceledWait({ routine, message = '' }: Notice): boolean {
   return routine === 'SyncRepWaitForLSN' || /wait for synchronous replication/.test(message)

@@ -14,7 +14,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** Rejects with the signal's reason when it aborts; the work itself goes on and its end is ignored. */
+/** Rejects with the signal's reason when it aborts. The work continues, and its result is ignored. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | null): Promise<T> {
   if (signal === null) return await work
   const { promise: aborted, reject } = Promise.withResolvers<never>()

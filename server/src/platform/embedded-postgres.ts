@@ -27,11 +27,11 @@ export interface EngineLogger {
 
 const SILENT: EngineLogger = { info: () => {}, warn: () => {} }
 
-/** Under root, the start also says as which user PostgreSQL runs instead. */
+/** When started as root, the message also says which user PostgreSQL runs as. */
 const READY = {
   caller: 'the embedded engine is ready',
   'folder owner': 'the embedded engine is ready and runs as the owner of the data folder',
-  own: 'the embedded engine is ready and runs as a user of its own',
+  own: 'the embedded engine is ready and runs as a dedicated user',
   nobody:
     'the embedded engine is ready and runs as nobody: other programs that run as nobody can read and change the database',
 } as const satisfies Record<EngineUser['kind'], string>

@@ -18,8 +18,8 @@ const UNFINISHED = 'cluster.new-'
  * Makes the cluster, all of it or nothing: it grows under a name of its own and is renamed once
  * initdb has synced it, so a crash or a full disk leaves nothing that a later start could take for
  * a cluster. The name is fresh each time because an initdb whose parent was killed may still write
- * to the old one. A user without a name cannot run initdb: then the creator does, and the cluster
- * changes hands before it is renamed. The caller holds the engine's file lock.
+ * to the old one. A user without a name can't run initdb. In that case the creator runs it, and the
+ * cluster's owner changes before the rename. The caller holds the engine's file lock.
  */
 export async function createCluster(
   files: EngineFiles,
@@ -34,7 +34,7 @@ export async function createCluster(
     fs.mkdirSync(folder, { mode: 0o700 })
     writePrivately(passwordFile, `${password}\n`)
     if (isRoot) [folder, passwordFile].forEach((path) => giveTo(user.creator, path))
-    // The creator passes through the engine's folder to its own, and sees nothing else.
+    // The creator can traverse the engine's folder to its own, but can't list it.
     if (user.creator.uid !== user.uid) fs.chmodSync(files.engine, 0o711)
     await runInitdb(files, runner, { name, creator: user.creator })
     fs.chmodSync(files.engine, 0o700)
@@ -54,8 +54,8 @@ function giveTo({ uid, gid }: Owner, path: string): void {
 }
 
 /**
- * Each folder is closed to the creator before anything in it changes hands, so that no other process
- * of that user can put a link to a file of root's in the place of one of ours.
+ * Closes each folder to the creator before it changes the owner of anything inside. Otherwise another
+ * process of that user could replace one of our files with a link to one of root's.
  */
 function takeOver(folder: string, owner: Owner): void {
   giveTo(owner, folder)
@@ -65,7 +65,7 @@ function takeOver(folder: string, owner: Owner): void {
     const found = fs.lstatSync(path)
     if (found.isDirectory()) takeOver(path, owner)
     else if (found.isFile() && found.nlink === 1) giveTo(owner, path)
-    else throw new EngineError(`${path} is not a file of PostgreSQL; nothing was created.`)
+    else throw new EngineError(`${path} is not a PostgreSQL file; no database was created.`)
   }
 }
 

@@ -12,7 +12,7 @@ const run = promisify(execFile)
 export interface EngineRunner {
   readonly native: string
   readonly engine: string
-  /** Runs as the engine's user unless another one is given. */
+  /** Runs as the engine's user by default. */
   readonly command: (program: string, args: readonly string[], as?: Owner) => EngineCommand
 }
 
@@ -66,7 +66,7 @@ function droppingRunner(files: EngineFiles, native: string, owner: Owner): Engin
     command: (file, args, { uid, gid } = owner) => ({
       file,
       args,
-      // Node wants a signed number, and macOS has nobody at 4294967294, that is -2.
+      // Node requires a signed number. On macOS, nobody is 4294967294, which is -2.
       options: { ...OPTIONS, uid: uid | 0, gid: gid | 0 },
     }),
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hasId } from './engine-user.ts'
 
-test('an id counts as there only where the user namespace knows it', () => {
+test('an id exists only if the user namespace maps it', () => {
   const whole = '         0          0 4294967295\n'
   const container = '         0     100000      65536\n'
   const rootless = '         0       1000          1\n         1     100000      60000\n'

@@ -8,27 +8,27 @@ import { dataFolderHash, type EngineFiles, type Owner } from './engine-files.ts'
 /** The user that owns and runs the engine. */
 export interface EngineUser extends Owner {
   readonly kind: 'caller' | 'folder owner' | 'own' | 'nobody'
-  /** Who runs initdb, which refuses a user without a name. */
+  /** The user that runs initdb, which refuses a user without a name. */
   readonly creator: Owner
 }
 
 /**
- * Ids that no distribution, no systemd feature and no range for containers assigns, and that exist in
- * a container of 65,536 ids (systemd's list of user ids calls them unused).
+ * Ids that no distribution, systemd feature or container range assigns, and that exist in a container
+ * with 65,536 ids. systemd's list of user ids marks them as unused.
  */
 const OWN_ID_MIN = 60_706
 const OWN_IDS = 478
 const OWN_TRIES_MAX = 10
-/** A directory service that is down must not keep the start waiting. */
+/** A directory service that is down must not block the startup. */
 const LOOKUP_MS_MAX = 5_000
 
 const run = promisify(execFile)
 
 /**
- * Who shall own and run the engine. PostgreSQL refuses root; under root it is the user who owns the
- * database already, else the owner of the data folder, else a user of its own: an id that is used for
- * nothing else and needs no entry in the system's list of users. `nobody` is the last resort, because
- * other daemons that run as `nobody` could read and change the database.
+ * Chooses the user that owns and runs the engine. PostgreSQL refuses to run as root. As root, use the
+ * owner of the existing database, else the owner of the data folder, else a dedicated user: an id that
+ * nothing else uses and that needs no entry in the system's list of users. `nobody` is the last resort,
+ * because other daemons that run as `nobody` could read and change the database.
  */
 export async function chooseUser(files: EngineFiles): Promise<EngineUser> {
   const ownUid = process.getuid?.() ?? 0
@@ -38,7 +38,7 @@ export async function chooseUser(files: EngineFiles): Promise<EngineUser> {
   const folder = fs.statSync(files.dataDir)
   const holder = [cluster, folder].find((found) => found && found.uid !== 0)
   if (holder) {
-    // A folder can be a user's own and yet of root's group, which the engine has no use for.
+    // A folder can belong to a user but to root's group, which the engine doesn't need.
     const owner = { uid: holder.uid, gid: holder.gid === 0 ? nobody.gid : holder.gid }
     const creator = (await hasName('passwd', owner.uid)) ? owner : nobody
     return { ...owner, creator, kind: kindOf(owner, { folder, nobody }) }
@@ -67,7 +67,7 @@ function kindOf(
   return uid === folder.uid ? 'folder owner' : 'own'
 }
 
-/** The same for a data folder at each start, so that concurrent starts agree; null: there is none. */
+/** Always the same for a data folder, so that concurrent starts agree. Null if none is available. */
 async function findOwnUser(files: EngineFiles): Promise<Owner | null> {
   if (process.platform !== 'linux') return null
   const first = Number.parseInt(dataFolderHash(files).slice(0, 8), 16)
@@ -85,12 +85,12 @@ function readIdMap(path: string): string {
   try {
     return fs.readFileSync(path, 'utf8')
   } catch {
-    // A kernel without user namespaces has all ids.
+    // Without user namespaces, all ids exist.
     return '0 0 4294967295'
   }
 }
 
-/** Whether the user namespace knows the id. Each line is: first id inside, first outside, count. */
+/** Whether the user namespace maps the id. Each line is: first id inside, first outside, count. */
 export function hasId(map: string, id: number): boolean {
   return map.split('\n').some((line) => {
     const [first = Number.NaN, , count = Number.NaN] = line.trim().split(/\s+/).map(Number)
@@ -98,7 +98,7 @@ export function hasId(map: string, id: number): boolean {
   })
 }
 
-/** Whether a user or a group of the system has the id, be it in a directory service. */
+/** Whether a user or group has the id, including those in a directory service. */
 async function hasName(list: 'passwd' | 'group', id: number): Promise<boolean> {
   try {
     await run('getent', [list, String(id)], { timeout: LOOKUP_MS_MAX })

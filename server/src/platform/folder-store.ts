@@ -10,22 +10,22 @@ import { StorageError } from './storage-error.ts'
 const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 const OPENING_MS_MAX = 10_000
-/** For what moves a whole object, for anything else, and for clearing up at the end. */
+/** Deadlines for reading or writing a whole object, for any other call, and for the final cleanup. */
 const WHOLE_MS_MAX = 120_000
 const PART_MS_MAX = 30_000
 const CLOSE_MS_MAX = 2_000
 /**
- * Of the four threads that Node has for files, names, compression and passwords. A file system that hangs,
- * such as a network mount, blocks a thread for as long as it likes, and nothing can free it.
+ * How many of Node's four threads for files, DNS, compression and passwords a folder can use. A file
+ * system that hangs, such as a network mount, blocks a thread, and nothing can free it.
  */
 const THREADS_MAX = 2
 /** Beside the workspaces' folders, whose names are ids. */
 const DRAFTS = '.drafts'
 
-/** One for the process, because its threads are: all folders share them, also one that is opened again. */
+/** One per process, like the threads: all folders share them, including one that is reopened. */
 const operations = new BoundedOperations({
   runningMax: THREADS_MAX,
-  late: () => new StorageError('The archive folder does not answer in time; is its disk in reach?'),
+  late: () => new StorageError('The archive folder does not respond. Check its disk or mount.'),
 })
 
 /**
@@ -61,7 +61,7 @@ async function openDrafts(root: string, objectBytesMax: number): Promise<FolderS
   const drafts = join(root, DRAFTS, randomHex(8))
   await mkdir(drafts, { mode: FOLDER_MODE })
   const lock = await acquireFileLock(join(drafts, 'lock'), { waitMsMax: 0 })
-  if (lock === null) throw new StorageError(`${drafts} was taken by another program.`)
+  if (lock === null) throw new StorageError(`${drafts} is locked by another program.`)
   await removeDeadDrafts(root, drafts)
   return new FolderStore({ root, drafts, lock, objectBytesMax })
 }
@@ -88,17 +88,17 @@ class FolderStore implements ObjectStore {
     const put = async () => {
       try {
         await writeDurably(draft, bytes)
-        // The caller was told that it failed: the object must not appear afterwards.
-        if (isGivenUp) throw new StorageError('The write was given up.')
+        // The caller already got an error, so the object must not appear later.
+        if (isGivenUp) throw new StorageError('The write was canceled.')
         await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
         await rename(draft, path)
-        // Every folder on the way: one that we found may be another writer's, not yet flushed.
+        // Sync every parent folder: another writer may have created one and not flushed it yet.
         for (let folder = dirname(path); ; folder = dirname(folder)) {
           await syncFolder(folder)
           if (folder === this.#root) break
         }
       } catch (error) {
-        // The first failure is the one to tell; what stays is removed by the next opening.
+        // Report the first error. The next opening removes leftover drafts.
         await rm(draft, { force: true }).catch(() => {})
         throw explainFileError(this.#root, error)
       }
@@ -146,8 +146,8 @@ class FolderStore implements ObjectStore {
   }
 
   /**
-   * A regular file, or a link to one. Anything else is refused: reading a pipe or a device could wait
-   * forever. `O_NONBLOCK` keeps the opening itself from waiting, and means nothing for a regular file.
+   * Opens a regular file or a link to one. Anything else is refused, because reading a pipe or a device
+   * could block forever. `O_NONBLOCK` keeps `open` from blocking, and doesn't affect regular files.
    */
   async #open(key: string): Promise<FileHandle> {
     const file = await open(join(this.#root, key), constants.O_RDONLY | constants.O_NONBLOCK)
@@ -215,12 +215,12 @@ class FolderStore implements ObjectStore {
     }
   }
 
-  /** Removes our drafts. Where that takes too long, the next opening does it once our process is gone. */
+  /** Removes our drafts. If that takes too long, the next opening does it after this process ends. */
   async [Symbol.asyncDispose](): Promise<void> {
     await operations.run(() => this.close(), { timeoutMs: CLOSE_MS_MAX }).catch(() => {})
   }
 
-  /** Locks are taken and dropped on the main thread, so the folder must have answered before. */
+  /** Locking runs on the main thread, so first make sure that the folder responds. */
   async close(): Promise<void> {
     await stat(this.#root).catch(() => {})
     using _lock = this.#lock
@@ -234,7 +234,7 @@ class FolderStore implements ObjectStore {
 }
 
 function notRegular(key: string): StorageError {
-  return new StorageError(`The archive's ${key} is not a regular file.`)
+  return new StorageError(`The archived object ${key} is not a regular file.`)
 }
 
 /** Nobody looks for dead drafts while others are between making theirs and locking it. */

@@ -40,7 +40,7 @@ export class GuardedPool implements PostgresPool {
     this.#guard = guard
   }
 
-  /** From the current server, or from the next one that takes the connection. */
+  /** Connects to the current server, or to the next one that accepts the connection. */
   async connect(): Promise<PostgresPoolClient> {
     const { servers } = this.#guard
     for (let left = servers.servers.length; ; left -= 1) {
@@ -119,7 +119,7 @@ class GuardedClient implements PostgresPoolClient {
     })
   }
 
-  /** A primary that became a standby: this connection is of no use, and new ones go elsewhere. */
+  /** The primary became a standby: close this connection, and open new ones elsewhere. */
   #leaveReadOnly(error: unknown, server: Server): void {
     if (!(error instanceof DatabaseError) || error.code !== READ_ONLY) return
     this.#isReadOnly = true

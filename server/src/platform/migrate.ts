@@ -28,7 +28,7 @@ const MIGRATION_LOCK = 4_207_001
 const SERVER_VERSION_MIN = 150_000
 /** A server that takes the connection and says nothing is out of reach too. */
 const CONNECT_MS_MAX = 5_000
-/** PostgreSQL's code for a role that does not exist: an invalid value of the setting `role`. */
+/** PostgreSQL's code for a role that doesn't exist: an invalid value for the setting `role`. */
 const ROLE_UNKNOWN = '22023'
 
 export const MIGRATIONS_DIR = join(import.meta.dirname, '../../migrations')
@@ -97,7 +97,7 @@ async function refuseOldServer(client: Client): Promise<void> {
   }
 }
 
-/** A database that was restored elsewhere has its tables, but the roles belong to the server. */
+/** A database restored on another server has its tables but not its roles, which are per server. */
 async function refuseMissingRoles(client: Client): Promise<void> {
   await client.query('set role annals_serving; set role annals_keeper; reset role')
 }
@@ -170,13 +170,13 @@ function explain(error: unknown): unknown {
   }
   if (/unsupported startup parameter/.test(error.message)) {
     return new OperatorError(
-      `the database cannot be used: it refuses the settings of a connection (${error.message}). A connection pooler such as PgBouncer does this: let ANNALS_DATABASE_URL lead to PostgreSQL itself.`,
+      `the database cannot be used: it refuses the settings of a connection (${error.message}). A connection pooler such as PgBouncer does this: set ANNALS_DATABASE_URL to the address of PostgreSQL itself.`,
       { cause: error },
     )
   }
   if (code === SQLSTATE.READ_ONLY) {
     return new OperatorError(
-      `the database is read-only (${error.message}). Let ANNALS_DATABASE_URL lead to the primary, or list all servers: postgres://…@a:5432,b:5432/annals.`,
+      `the database is read-only (${error.message}). Set ANNALS_DATABASE_URL to the address of the primary, or list all servers: postgres://…@a:5432,b:5432/annals.`,
       { cause: error },
     )
   }

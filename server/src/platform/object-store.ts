@@ -9,8 +9,8 @@ export { StorageError }
 export type ObjectState = { bytes: number; readiness: 'ready' | 'cold' | 'restoring' }
 
 /**
- * Where the archive's segments lie. Whatever fails for the storage's sake is a `StorageError`. Every
- * operation has a deadline, and rejects with the signal's reason as soon as that aborts.
+ * Stores the archive's segments. Storage failures are a `StorageError`. Every operation has a deadline,
+ * and rejects with the signal's reason as soon as the signal aborts.
  */
 export type ObjectStore = AsyncDisposable & {
   /** Whole or not at all; durable when it returns. Overwrites. */
@@ -103,8 +103,8 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
 const STOP_GRACE_MS = 3_000
 
 /**
- * The same store for a background worker: when `signal` aborts, a running operation has `graceMs` to end
- * before it is given up, so that a storage that hangs doesn't hold up the shutdown.
+ * The same store for a background worker: when `signal` aborts, a running operation gets `graceMs`
+ * before it is canceled, so that storage that hangs doesn't delay the shutdown.
  */
 export function stoppable(
   store: ObjectStore,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { parse } from 'pg-connection-string'
 import { parseAddress, placeOf } from './pg-address.ts'
 
-/** What `pg` makes of each server of an address. */
+/** How `pg` parses each server of an address. */
 const read = (text: string) =>
   parseAddress(text).servers.map((server) => {
     assert('connectionString' in server)
@@ -21,7 +21,7 @@ const refusalOf = (text: string): string => {
   return ''
 }
 
-test('reads each host of a list with its own port, and the login and database for all of them', () => {
+test('parses each host of a list with its own port, and one login and database for all', () => {
   assert.deepEqual(
     read('postgres://u%40x:p%2Cw@a:5432,b.example.com:5433,[::1]:5434,[fe80::2],c/my%20db'),
     [
@@ -34,7 +34,7 @@ test('reads each host of a list with its own port, and the login and database fo
   )
 })
 
-test('reads hosts and ports from the query, sockets and IPv6 addresses included', () => {
+test('parses hosts and ports in the query, including sockets and IPv6 addresses', () => {
   const rest = ['u', 'p', 'db']
   assert.deepEqual(read('postgres://u:p@/db?host=a,b&port=1,2'), [
     ['a', '1', ...rest],
@@ -50,7 +50,7 @@ test('reads hosts and ports from the query, sockets and IPv6 addresses included'
   ])
 })
 
-test('one host is read as before, and other parameters reach the driver', () => {
+test('leaves a single host unchanged, and passes other parameters to the driver', () => {
   const { servers, needsPrimary } = parseAddress(
     'postgresql://u:p@db:5432/annals?sslmode=no-verify',
   )
@@ -62,18 +62,18 @@ test('one host is read as before, and other parameters reach the driver', () => 
   assert.deepEqual(read('postgres://u:p@/db'), [['', '', 'u', 'p', 'db']])
 })
 
-test('asks for the primary of a list, and of one host when the address does', () => {
+test('requires the primary of a list, and of a single host if the address says so', () => {
   assert.equal(parseAddress('postgres://a,b/db').needsPrimary, true)
   assert.equal(parseAddress('postgres://a/db?target_session_attrs=read-write').needsPrimary, true)
   assert.equal(parseAddress('postgres://a/db?target_session_attrs=any').needsPrimary, false)
 })
 
-test('settings of the address are kept apart, so that they do not replace ours', () => {
+test('keeps settings of the address separate, so that they do not replace ours', () => {
   const { servers } = parseAddress('postgres://a/db?options=-c%20work_mem%3D8MB&application_name=x')
   assert.deepEqual(servers, [{ connectionString: 'postgres://a/db', options: '-c work_mem=8MB' }])
 })
 
-test('refuses an address with a true sentence that has no secret in it', () => {
+test('refuses an invalid address with an accurate message that contains no secret', () => {
   assert.match(refusalOf('mysql://u:hunter2@a/db'), /starts with postgres:/)
   assert.match(refusalOf('postgres://u:hunter2@a:1,b:2,c:3/db?port=1,2'), /one port for each host/)
   assert.match(refusalOf('postgres://u:hunter2@a:0/db'), /port that is not a number/)
@@ -89,7 +89,7 @@ test('refuses an address with a true sentence that has no secret in it', () => {
   }
 })
 
-test('names where a server is without its login', () => {
+test('describes the location of a server without its login', () => {
   const [first, second] = parseAddress('postgres://u:hunter2@a,[::1]:5433/db').servers
   assert(first && second)
   assert.deepEqual([placeOf(first), placeOf(second)], ['a:5432', '[::1]:5433'])

@@ -1,24 +1,24 @@
-/** One PostgreSQL server. `options` are the settings of a connection that the address itself asks for. */
+/** One PostgreSQL server. `options` are connection settings from the address. */
 export type Server =
   | { connectionString: string; options?: string }
   | { host: string; port: number; user: string; password: string; database: string }
 
-/** What an address leads to: its servers in order, and whether it asks for one that can be written. */
+/** The servers of an address in order, and whether it requires a writable one. */
 export type Address = { servers: readonly Server[]; needsPrimary: boolean }
 
 const PARTS = /^(postgres(?:ql)?:\/\/)((?:[^/?#]*@)?)([^/?#]*)([^?#]*)(?:\?([^#]*))?$/
 const SCHEME = /^postgres(?:ql)?:\/\//
 const WRONG_SCHEME = 'must be an address that starts with postgres: or postgresql:'
 const UNREADABLE =
-  'cannot be read as an address: percent-encode special characters in user, password and database'
+  'is not a valid address: percent-encode special characters in user, password and database'
 const WRITABLE = ['any', 'read-write', 'primary']
 const PORT_DEFAULT = '5432'
 
 /**
- * Reads an address as libpq does: `postgres://user:password@a:5432,[::1]:5433/db?…`, or the hosts and
- * ports in the query, `?host=a,b&port=5432,5433`. Each host becomes an address of its own, which `pg`
- * reads. Throws the rest of a sentence that begins with the variable's name; it never repeats the
- * value, which may hold a password.
+ * Parses an address as libpq does: `postgres://user:password@a:5432,[::1]:5433/db?…`, or with hosts and
+ * ports in the query, `?host=a,b&port=5432,5433`. Returns one address per host, because `pg` supports
+ * only one. Error messages continue a sentence that starts with the variable's name, and never include
+ * the value, which may contain a password.
  */
 export function parseAddress(text: string): Address {
   const [, scheme, login = '', authority = '', path = '', search = ''] = PARTS.exec(text) ?? []
@@ -27,7 +27,7 @@ export function parseAddress(text: string): Address {
   const needsPrimary = readTarget(query.get('target_session_attrs'))
   const options = query.get('options')
   const hosts = readHosts(authority, query)
-  // Ours: a connection's name tells its purpose, and its settings are joined to those we need.
+  // Handled by the service: it names each connection and merges the settings with its own.
   for (const name of [
     'target_session_attrs',
     'load_balance_hosts',
@@ -43,7 +43,7 @@ export function parseAddress(text: string): Address {
   return { servers, needsPrimary: needsPrimary || servers.length > 1 }
 }
 
-/** Where a server is, for people: no user and no password. */
+/** The location of a server for messages, without user and password. */
 export function placeOf(server: Server): string {
   if ('host' in server) return `${server.host}:${server.port}`
   const url = URL.parse(server.connectionString)
@@ -51,10 +51,10 @@ export function placeOf(server: Server): string {
   return `${host}:${url?.port || PORT_DEFAULT}`
 }
 
-/** Whether the address asks for a server that can be written. Annals always writes. */
+/** Whether the address requires a writable server. */
 function readTarget(target: string | null): boolean {
   if (target !== null && !WRITABLE.includes(target)) {
-    throw new Error('must ask for target_session_attrs=read-write: Annals writes to the database')
+    throw new Error('must use target_session_attrs=read-write: Annals writes to the database')
   }
   return target === 'read-write' || target === 'primary'
 }
@@ -78,9 +78,7 @@ function readHosts(authority: string, query: URLSearchParams): Host[] {
 function readHost(text: string): Host {
   const [, name, port] = /^(\[[^\]]*\]|[^:[\]]*)(?::(.*))?$/.exec(text) ?? []
   if (name === undefined) {
-    throw new Error(
-      'has a host that cannot be read: write host:port, an IPv6 address as [::1]:port',
-    )
+    throw new Error('has an invalid host: use host:port, or [::1]:port for an IPv6 address')
   }
   return { name, port: port || null }
 }

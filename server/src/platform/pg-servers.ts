@@ -2,9 +2,9 @@ import { Client, type ClientConfig } from 'pg'
 import { type Address, placeOf, type Server } from './pg-address.ts'
 
 /**
- * The servers that a database may be on, of which one can be written at a time. New connections go to
- * the server that took the last one; a server that is gone, or is no longer the primary, is left for
- * the next in the list. All connections of a process share one list, so one failure is enough.
+ * The servers of a database, one of which is writable at a time. New connections go to the server that
+ * accepted the last one. If it is down or no longer the primary, they move on to the next in the list.
+ * All connections of a process share one list, so a single failure is enough.
  */
 export class ServerList {
   readonly servers: readonly Server[]
@@ -22,7 +22,7 @@ export class ServerList {
     return server
   }
 
-  /** Compare and set: many callers may find the same server gone, and one of them moves on. */
+  /** Compare-and-set: many callers can find the same server down, but only one moves on. */
   leave(server: Server): void {
     if (this.current === server) this.#at = (this.#at + 1) % this.servers.length
   }
@@ -36,14 +36,14 @@ export function serverListOf(connection: Connection): ServerList {
   return new ServerList({ servers: [connection], needsPrimary: false })
 }
 
-/** For a connection without a role: something to see at the other end whether settings arrive. */
+/** A setting for connections without a role, to check whether settings reach the server. */
 export const PLAIN_SETTINGS: readonly string[] = ['annals.session=direct']
 
 /**
- * A connection to the current server of a list, for one use. It is open when the server has confirmed
- * every setting that it was started with: a connection pooler may drop them without a word, and the
- * service would run as the owner of its tables. Checked on each connection, because an address can
- * lead elsewhere tomorrow. A class, because that is what `pg` takes for a pool.
+ * A connection to the current server of a list. It is open once the server has confirmed every setting
+ * that it was started with: a connection pooler may drop them silently, and the service would run as
+ * the owner of its tables. Every connection is checked, because an address can point to another server
+ * tomorrow. It is a class because `pg` requires one for a pool.
  */
 export class ServerClient extends Client {
   readonly server: Server
@@ -57,7 +57,7 @@ export class ServerClient extends Client {
     this.server = server
     this.#list = list
     this.#settings = settings
-    // What is pending rejects with the same error; unhandled, the event would end the process.
+    // Pending queries reject with the same error. Without a listener, the event would end the process.
     this.on('error', () => {})
   }
 
@@ -101,7 +101,7 @@ export class ServerClient extends Client {
       if (session.values[nth] === value && (!isRole || session.user === value)) continue
       const instead = isRole ? `, and would run as ${session.user}` : ''
       throw new UnfitServerError(
-        `${placeOf(this.server)} ignores the settings of a connection (${name}=${value})${instead}. A connection pooler such as PgBouncer does this: let ANNALS_DATABASE_URL lead to PostgreSQL itself`,
+        `${placeOf(this.server)} ignores the settings of a connection (${name}=${value})${instead}. A connection pooler such as PgBouncer does this: set ANNALS_DATABASE_URL to the address of PostgreSQL itself`,
       )
     }
     return session.pid
@@ -117,13 +117,13 @@ const CHECK = `
                  from unnest($1::text[]) with ordinality as setting (name, nth)
                 order by nth) as values`
 
-/** It answers, and cannot be used. The code is PostgreSQL's for a rejected connection: an outage. */
+/** The server responds but can't be used. Has PostgreSQL's code for a rejected connection: an outage. */
 export class UnfitServerError extends Error {
   override name = 'UnfitServerError'
   readonly code = '08004'
 }
 
-/** No server of a list took the connection; the message has the reason of each. */
+/** No server of a list accepted the connection. The message has the reason for each. */
 class NoServerError extends Error {
   override name = 'NoServerError'
   readonly code = '08001'
@@ -149,13 +149,13 @@ export async function connectFirst(
 }
 
 function reasonOf(error: unknown, server: Server): string {
-  // A name with several addresses fails with an AggregateError, whose own message is empty.
+  // A host with several addresses fails with an AggregateError, whose own message is empty.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error
   const message = first instanceof Error ? first.message : String(first)
   return error instanceof UnfitServerError ? message : `${placeOf(server)}: ${message}`
 }
 
-/** As `pg` takes it. What the address asks for comes first, so that what we need has the last word. */
+/** Options for `pg`. Settings from the address come first, so that ours override them. */
 function configOf(server: Server, settings: readonly string[]): ClientConfig {
   const given = 'options' in server && server.options ? [server.options] : []
   const options = [...given, ...settings.map((setting) => `-c ${setting}`)].join(' ')

@@ -17,18 +17,18 @@ type SessionOptions = {
   /** PostgreSQL settings of the session, `name=value`. */
   settings: readonly string[]
   name: string
-  /** However alive the database is, work takes no longer than this. Null: it may take any time. */
+  /** The time limit for work, even if the database is alive. Null for no limit. */
   workMsMax: number | null
 }
 
 const CONNECT_MS_MAX = 3_000
-/** A polite end takes one message; a network that swallows it must not keep the process. */
+/** A clean disconnect takes one message. A dead network must not keep the process alive. */
 const END_MS_MAX = 500
 
 /**
- * One connection for one writer: work runs on it one at a time. It is made again after it broke, and
- * after work that failed, since what failed may have left something behind. It is torn down when the
- * database stops answering, so that nobody waits on a dead socket.
+ * One connection for one writer, which runs one piece of work at a time. It reconnects after the
+ * connection broke and after failed work, which may have left state behind. It disconnects when the
+ * database stops responding, so that no caller waits on a dead socket.
  */
 export class PgSession implements AsyncDisposable {
   readonly #options: SessionOptions
@@ -46,8 +46,8 @@ export class PgSession implements AsyncDisposable {
   }
 
   /**
-   * Runs work on the connection. When the database is out of reach it rejects within a second. When
-   * it rejects, the outcome of the work is unknown and the connection is gone.
+   * Runs work on the connection. If the database is unreachable, rejects within a second. If it rejects,
+   * the outcome of the work is unknown and the connection is closed.
    */
   async use<T>(work: (client: Client) => Promise<T>): Promise<T> {
     let isOver = false
@@ -75,7 +75,7 @@ export class PgSession implements AsyncDisposable {
     }
   }
 
-  /** Ends the connection at once; the next work gets a new one, from wherever the address leads. */
+  /** Closes the connection immediately. The next work opens a new one to the current server. */
   drop(): void {
     this.#client = null
     this.#socket?.destroy()
@@ -83,11 +83,11 @@ export class PgSession implements AsyncDisposable {
 
   async #connect(): Promise<Client> {
     this.#pid = null
-    // Until the server's process is known, a second connection can't tell whether it waits for us.
+    // Until the backend pid is known, a second connection can't check whether the backend is busy.
     const limit = setInterval(() => this.#socket?.destroy(), CONNECT_MS_MAX)
     try {
       const client = await connectFirst(this.#servers, () => this.#makeClient())
-      // The pending query rejects with the same error; between queries the next one finds no client.
+      // A pending query rejects with the same error. Between queries, the next one reconnects.
       client.on('error', () => this.#forget(client))
       client.on('end', () => this.#forget(client))
       this.#pid = client.pid
@@ -130,7 +130,7 @@ export class PgSession implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const ended = this.#client?.end() ?? Promise.resolve()
-    const late = () => new Error('the database did not take the goodbye')
+    const late = () => new Error('the database connection did not close in time')
     await withDeadline(ended, { timeoutMs: END_MS_MAX, late }).catch(() => {})
     this.drop()
   }

@@ -24,7 +24,7 @@ type Run = {
   reject: (error: unknown) => void
 }
 
-/** The statements that the server has parsed, by connection. */
+/** The statements that the server has parsed, per connection. */
 const parsed = new WeakMap<Connection, Set<string>>()
 
 /** What `pg` expects of a query that speaks the protocol itself; it calls the handlers by name. */
@@ -49,8 +49,8 @@ class StatementRun implements Submittable {
   }
 
   /**
-   * The statement is there as soon as the server says so, whatever becomes of its execution: the
-   * server refuses to parse a name twice.
+   * The statement is prepared as soon as the server reports it, even if its execution fails: the server
+   * refuses to parse the same name twice.
    */
   #parse(connection: Connection, known: Set<string>): void {
     const note = () => known.add(this.#statement.name)
@@ -63,7 +63,7 @@ class StatementRun implements Submittable {
     this.#rows.push(fields)
   }
 
-  /** Not the end: a statement outside a transaction commits after this, and may still fail. */
+  /** Not the end: a statement outside a transaction commits after this and can still fail. */
   handleCommandComplete(): void {}
 
   handleReadyForQuery(): void {

@@ -69,7 +69,7 @@ export class Database implements AsyncDisposable {
     const servers = serverListOf(connection)
     const settings = settingsOf(role)
     this.pool = new Pool({
-      // The pool hands it the options below.
+      // The pool passes it the options below.
       Client: class extends ServerClient {
         constructor(config?: ClientConfig) {
           super(servers, settings, config)
@@ -88,7 +88,7 @@ export class Database implements AsyncDisposable {
     this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
     // One that breaks in use fails its query, and is nobody's but the borrower's to listen to.
     this.pool.on('connect', (client) => void client.on('error', () => {}))
-    // One question per server at a time: an outage must not open a connection for each caller that waits.
+    // One probe per server at a time: an outage must not open a connection per waiting caller.
     const opinions = new Map<Server, Promise<boolean>>()
     const isAlive = (server: Server): Promise<boolean> => {
       const asked = opinions.get(server)
@@ -111,16 +111,16 @@ export class Database implements AsyncDisposable {
     }
   }
 
-  /** Statements that are still running then fail: the service stops. */
+  /** Aborts running statements, for shutdown. */
   cutStatementsIn(ms: number): void {
     this.#cut = setTimeout(() => this.#destroySockets(), ms)
   }
 
-  /** Ends the pool itself: Kysely ends it only if something was asked through `db`. */
+  /** Ends the pool itself: Kysely ends it only if `db` was ever used. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#cut) clearTimeout(this.#cut)
     const cut = setTimeout(() => this.#destroySockets(), END_MS_MAX)
-    const late = () => new Error('a connection was not given back')
+    const late = () => new Error('a connection was not returned to the pool')
     await withDeadline(this.pool.end(), { timeoutMs: 2 * END_MS_MAX, late }).catch(() => {})
     clearTimeout(cut)
   }
@@ -138,9 +138,9 @@ export class Database implements AsyncDisposable {
 }
 
 /**
- * Part of the connection's start, so no query runs before the role is set. Every statement of ours has
- * its index; without statistics, or with those of a table that was empty then, a scan of the whole
- * looks cheaper, and a plan that is kept would go on with it as the table grows.
+ * Part of the connection startup, so no query runs before the role is set. Every statement has an
+ * index. Without statistics, or with those of an empty table, a sequential scan looks cheaper, and a
+ * cached plan would keep it as the table grows.
  */
 function settingsOf(role: DatabaseRole): readonly string[] {
   return role === 'owner' ? PLAIN_SETTINGS : [`role=${role}`, 'enable_seqscan=off']
@@ -157,7 +157,7 @@ const STATEMENT_MS_MAX = 30_000
 /** The server ends a statement by itself before; this is for a server that cannot tell us. */
 const ANSWER_MS_MAX = STATEMENT_MS_MAX + 5_000
 const REACH_MS_MAX = 900
-/** A statement that runs when the pool ends has no caller left. */
+/** A statement that is still running when the pool ends has no caller left. */
 const END_MS_MAX = 500
 
 /** The code of a database error, or of the socket below it; null for anything else. */
@@ -187,15 +187,15 @@ const SOCKET_CODES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * SQLSTATEs of a server that serves nobody, or takes no writes: classes 08 (connection) and 53 (full
- * disk, out of memory, too many connections), 57P01 to 57P05 (shutting down, starting, dropped), a
- * read-only server and an I/O error.
+ * SQLSTATEs of a server that is unavailable or doesn't accept writes: classes 08 (connection) and 53
+ * (full disk, out of memory, too many connections), 57P01 to 57P05 (shutting down, starting, dropped),
+ * a read-only server and an I/O error.
  */
 const OUTAGE_SQLSTATE = /^(08|53|57P)|^(25006|58030)$/
 
 /**
- * SQLSTATEs of a statement that came to nothing and may succeed the next time: class 40 (deadlock,
- * conflict on a standby), a statement that was canceled, and timeouts of a transaction or a lock.
+ * SQLSTATEs of a statement that failed and may succeed on retry: class 40 (deadlock, conflict on a
+ * standby), a canceled statement, and transaction and lock timeouts.
  */
 const RETRYABLE_SQLSTATE = /^40|^(57014|25P03|25P04|55P03)$/
 
@@ -203,14 +203,14 @@ const RETRYABLE_SQLSTATE = /^40|^(57014|25P03|25P04|55P03)$/
 const OUTAGE_MESSAGES =
   /Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|not queryable|query_wait_timeout/
 
-/** True when the database is out of reach, or takes no writes, for everyone. */
+/** True if the database is unreachable or doesn't accept writes. */
 export function isOutage(error: unknown): boolean {
   if (SOCKET_CODES.has(sqlStateOf(error) ?? '')) return true
   if (error instanceof DatabaseError && OUTAGE_SQLSTATE.test(error.code ?? '')) return true
   return error instanceof Error && OUTAGE_MESSAGES.test(error.message)
 }
 
-/** True when the same call may succeed later, without a change by the caller. */
+/** True if the same call may succeed later. */
 export function isRetryable(error: unknown): boolean {
   if (error instanceof DatabaseError && RETRYABLE_SQLSTATE.test(error.code ?? '')) return true
   return error instanceof UnconfirmedCommitError || isOutage(error)

@@ -14,10 +14,10 @@ import { StorageError } from './storage-error.ts'
 /** For one call of ours: a request may be tried again, and an upload is many requests. */
 export type S3Limits = {
   connectMsMax: number
-  /** Until the answer begins, and between two parts of it. Writes may take longer than reads. */
+  /** Timeout for the start of a response and between chunks. Writes may take longer than reads. */
   requestMsMax: number
   readRequestMsMax: number
-  /** For what moves a whole object, and for any other call. */
+  /** Deadlines for reading or writing a whole object, and for any other call. */
   totalMsMax: number
   partMsMax: number
   attemptsMax: number
@@ -73,15 +73,15 @@ export async function openS3Store(
       ...(endpoint !== null && { endpoint, forcePathStyle: true }),
       ...(region !== null && { region }),
       maxAttempts: limits.attemptsMax,
-      // With it each upload opens a connection of its own, and waits for a server that does not know
-      // the header as long as for the whole request.
+      // With this header, each upload opens its own connection, and a server that doesn't support the
+      // header blocks it for the whole request timeout.
       expectContinueHeader: false,
       requestHandler: {
         connectionTimeout: limits.connectMsMax,
         requestTimeout: requestMsMax,
-        // By default the handler prints a warning instead.
+        // By default, the handler only prints a warning.
         throwOnRequestTimeout: true,
-        // The request's own limit ends with the head of the answer; this one holds in its body too.
+        // `requestTimeout` ends with the response headers; this one also covers the body.
         socketTimeout: requestMsMax,
       },
     })
@@ -98,7 +98,7 @@ export async function openS3Store(
 class S3Store implements ObjectStore {
   readonly #sdk: Sdk
   readonly #client: S3
-  /** With connections of its own: neither writes nor reads that hang take them from the other. */
+  /** Has its own connections, so that hanging writes and reads don't block each other. */
   readonly #reader: S3
   readonly #closed = new AbortController()
   readonly #place: Place
@@ -297,7 +297,7 @@ class S3Store implements ObjectStore {
     }
   }
 
-  /** Waits for nothing: what is on its way is given up. */
+  /** Doesn't wait: requests in progress are aborted. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort()
     this.#client.destroy()

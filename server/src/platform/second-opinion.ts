@@ -10,8 +10,8 @@ const OPINION_MS_MAX = 400
 const TOO_MANY_CONNECTIONS = '53300'
 
 /**
- * Whether a server answers on a fresh connection, and says yes to `ask`. A slow statement and a dead
- * network look alike to the caller that waits; a second connection tells them apart.
+ * Checks on a new connection whether a server responds and `ask` returns true. A slow statement and a
+ * dead network look the same to a waiting caller; a second connection tells them apart.
  */
 export async function secondOpinion(
   server: Server,

@@ -6,7 +6,7 @@ export class StorageError extends Error {
   override name = 'StorageError'
   /** The object is there, and has to be restored before it can be read. */
   readonly isCold: boolean
-  /** For customers, who are not told where the storage is or how it refuses. */
+  /** A message for customers, without the storage's location or error. */
   readonly summary: string
 
   constructor(

@@ -21,7 +21,7 @@ const refusal = (pattern: RegExp) => (error: unknown) => {
   return true
 }
 
-test('a start behind a pooler that drops the settings of a connection is refused with a sentence', async () => {
+test('refuses to start, with a clear message, behind a pooler that drops connection settings', async () => {
   proxy.dropsSettings = true
   const start = startTestApp({ databaseUrl: url })
   await assert.rejects(
@@ -31,7 +31,7 @@ test('a start behind a pooler that drops the settings of a connection is refused
   proxy.dropsSettings = false
 })
 
-test('an address that leads to such a pooler later stores nothing as the owner, and recovers', async () => {
+test('stores nothing as the owner if the address later points to such a pooler, and recovers', async () => {
   await using annals = await startTestApp({ databaseUrl: url })
   const { workspaceKey: key } = await annals.found()
   const send = () =>
@@ -61,7 +61,7 @@ test('settings in the address do not replace the role of the service', async () 
 })
 
 test(
-  'a start behind PgBouncer in transaction mode is refused with a sentence',
+  'refuses to start, with a clear message, behind PgBouncer in transaction mode',
   { skip },
   async () => {
     await using strict = await startPgbouncer({ ...database.connection, port: proxy.port })
@@ -73,7 +73,7 @@ test(
     await using lax = await startPgbouncer({ ...database.connection, port: proxy.port }, ignoring)
     await assert.rejects(
       startTestApp({ databaseUrl: lax.url }),
-      refusal(/ignores the settings of a connection.* lead to PostgreSQL itself/),
+      refusal(/ignores the settings of a connection.* address of PostgreSQL itself/),
     )
   },
 )

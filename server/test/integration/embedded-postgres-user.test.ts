@@ -13,7 +13,7 @@ import { eventually } from '../harness/eventually.ts'
 const service = (dataDir: string, logger = new EngineLog()) =>
   startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE, logger })
 
-/** What the start said. */
+/** Collects the startup messages. */
 class EngineLog {
   text = ''
 
@@ -26,7 +26,7 @@ class EngineLog {
   }
 }
 
-/** An id of no other user: neither root nor anything that the system has a name for. */
+/** Checks that an id belongs to no other user: neither root nor a user with a name. */
 function assertOwnUser(id: number): void {
   assert.notEqual(id, 0)
   assert.notEqual(id, NOBODY.uid)
@@ -48,7 +48,7 @@ const needsOpenCheckout = canNobodyRead()
   : 'needs root, and a checkout that nobody can read'
 
 test(
-  'under root the engine runs as a user of its own, which owns only its own folder',
+  'as root, runs the engine as a dedicated user that owns only its own folder',
   {
     skip: needsRoot,
   },
@@ -60,7 +60,7 @@ test(
     const { uid, gid } = fs.statSync(`/proc/${folder.postmasterPid()}`)
     assertOwnUser(uid)
     assertOwnUser(gid)
-    assert.match(log.text, new RegExp(`^info: uid ${uid}: .* runs as a user of its own$`, 'm'))
+    assert.match(log.text, new RegExp(`^info: uid ${uid}: .* runs as a dedicated user$`, 'm'))
     const entries = fs.readdirSync(folder.path('engine'), { recursive: true, encoding: 'utf8' })
     assert(entries.includes('cluster/PG_VERSION'))
     for (const entry of ['', ...entries]) {
@@ -74,7 +74,7 @@ test(
 )
 
 test(
-  'under root a database that belongs to nobody still starts as nobody, and the start warns',
+  'as root, runs a database that belongs to nobody as nobody, and warns about it',
   {
     skip: needsRoot,
   },
@@ -94,7 +94,7 @@ test(
 )
 
 test(
-  'under root the engine runs as the owner of the data folder, even one without a name',
+  'as root, runs the engine as the owner of the data folder, even one without a name',
   {
     skip: needsRoot,
   },
