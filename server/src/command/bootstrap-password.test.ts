@@ -14,11 +14,11 @@ async function readFrom(...chunks: (string | Buffer)[]): Promise<string | undefi
   return (await readPassword({ ...NONE, stdin: sending(...chunks) }))?.text
 }
 
-test('without a source there is no password, and standard input is left alone', async () => {
+test('returns null without a source, and does not read standard input', async () => {
   assert.equal(await readPassword(NONE), null)
 })
 
-test('the password is the first line of standard input, however it ends and arrives', async () => {
+test('reads the first line of standard input, whatever its line ending and chunks', async () => {
   for (const chunks of [
     ['correct horse\n'],
     ['correct horse\r\n'],
@@ -33,7 +33,7 @@ test('the password is the first line of standard input, however it ends and arri
   assert.equal(await readFrom(), '')
 })
 
-test('standard input that is no password is refused with a sentence', async () => {
+test('refuses an invalid password on standard input with a clear message', async () => {
   const isTold = (sentence: RegExp) => (error: unknown) =>
     error instanceof OperatorError && sentence.test(error.message)
   await assert.rejects(readFrom(Buffer.from([0xff, 0x0a])), isTold(/is not UTF-8/))
@@ -43,7 +43,7 @@ test('standard input that is no password is refused with a sentence', async () =
   await assert.rejects(readPassword({ ...NONE, stdin: endless() }), isTold(/is too long/))
 })
 
-test('a password that is given more than once is refused, whichever the sources', async () => {
+test('refuses a password that is given more than once, from any two sources', async () => {
   const flag = 'correct horse'
   const variable = new Secret('correct horse')
   for (const sources of [

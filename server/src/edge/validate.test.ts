@@ -123,7 +123,7 @@ const Lists = Type.Object(
   STRICT,
 )
 
-test('a size is told alone, before anything else is looked at', () => {
+test('reports a size error alone, before anything else is validated', () => {
   const many = Array.from({ length: 60_000 }, () => 'A')
   const startedAt = process.threadCpuUsage()
   assert.deepEqual(validate(Lists, 'body', { tags: many }).details, [
@@ -136,7 +136,7 @@ test('a size is told alone, before anything else is looked at', () => {
   assert(user + system < 100_000, `${user + system} µs`)
 })
 
-test('a path in an answer is cut, however long a name is', () => {
+test('truncates paths in responses, however long a name is', () => {
   const { details } = validate(Body, 'body', { category: 'a', ['k'.repeat(100_000)]: 1 })
   assert.equal(details?.length, 1)
   assert((details[0]?.path.length ?? 0) <= 501)
