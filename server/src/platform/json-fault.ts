@@ -1,7 +1,7 @@
 /** Levels of objects and arrays; the outermost container is level 1. */
 export const JSON_DEPTH_MAX = 32
 
-/** What is wrong with a text, and where. The message is a sentence for its sender. */
+/** What is wrong with a text, and where. The message is a sentence for the caller. */
 export type JsonFault = {
   kind: 'syntax' | 'value'
   path: string
@@ -9,11 +9,11 @@ export type JsonFault = {
   message: string
 }
 
-/** The text is refused: `syntax` when it is no JSON, `value` when we cannot keep what it says. */
+/** The text is refused: `syntax` if it isn't valid JSON, `value` if a value can't be stored exactly. */
 export class StrictJsonError extends Error {
   override name = 'StrictJsonError'
   readonly kind: JsonFault['kind']
-  /** JSON pointer (RFC 6901) to the fault, or to the container that it lies in. */
+  /** JSON pointer (RFC 6901) to the fault or to the container around it. */
   readonly path: string
   /** Bytes before the fault. */
   readonly offset: number
@@ -30,7 +30,7 @@ export class StrictJsonError extends Error {
 const PATH_CHARS_MAX = 500
 const TOKEN_CHARS_MAX = 40
 
-/** RFC 6901, cut where it gets too long. */
+/** A JSON pointer (RFC 6901), truncated if it is too long. */
 export function jsonPointer(path: readonly (string | number)[]): string {
   let whole = ''
   for (const step of path) {
@@ -41,12 +41,12 @@ export function jsonPointer(path: readonly (string | number)[]): string {
   return whole
 }
 
-/** One step of a pointer. */
+/** Escapes one step of a JSON pointer. */
 export function escapePointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
-/** A token of the text as a message shows it. */
+/** Formats a token for an error message. */
 export function shown(text: string): string {
   return JSON.stringify(shorten(text))
 }

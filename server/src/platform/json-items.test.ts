@@ -39,7 +39,7 @@ test('the slices are the items, however they are written', () => {
   )
 })
 
-test('the frame keeps what stands beside the array', () => {
+test('the frame keeps everything outside the array', () => {
   const anyRest = fc.dictionary(anyText, fc.oneof(fc.integer(), anyText, fc.boolean()))
   fc.assert(
     fc.property(fc.array(anyValue, { maxLength: 4 }), anyRest, (values, rest) => {
@@ -49,7 +49,7 @@ test('the frame keeps what stands beside the array', () => {
   )
 })
 
-test('a text is JSON exactly when its frame and all of its items are', () => {
+test('a text is valid JSON if and only if its frame and all of its items are', () => {
   const pieces = ['{', '}', '[', ']', ',', ':', '"', '\\', '"events":[', '{"events":[', '1', ' ']
   const almostJson = fc
     .array(fc.constantFrom(...pieces), { maxLength: 10 })
@@ -78,14 +78,14 @@ test('an item is sliced as it was written, with what parsing would forget', () =
   assert.deepEqual(sliced?.items, ['{"a":1,"a":2}', ' 1.50 ', '12345678901234567890'])
 })
 
-test('of several arrays only the named one of the outermost object is sliced', () => {
+test('slices only the named array of the outermost object', () => {
   assert.deepEqual(slice('{"x":[1,2],"y":{"events":[3]},"events":[{"a":1,"a":2}]}'), {
     items: ['{"a":1,"a":2}'],
     frame: '{"x":[1,2],"y":{"events":[3]},"events":[]}',
   })
 })
 
-test('more items than asked for are not sliced at all', () => {
+test('returns null if there are more items than the maximum', () => {
   assert.equal(slice('{"events":[1,2,3]}', 3)?.items.length, 3)
   assert.equal(slice('{"events":[1,2,3,4]}', 3), null)
   assert.equal(slice('{"events":[1,2,3,4,', 3), null)

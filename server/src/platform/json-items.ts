@@ -12,11 +12,11 @@ const BYTES_PER_STEP = 65_536
 export type SlicedItems = { items: Buffer[]; frame: Buffer }
 
 /**
- * The texts of the items of the array that the outermost object has under `name`. A caller that judges
- * items one by one needs them as they were written: parsing has forgotten a repeated key and rounded a
- * number. Nothing is checked: the text is JSON exactly when the frame and every item are.
+ * Returns the texts of the items in the array `name` of the outermost object. A caller that validates
+ * items one by one needs the original text, because parsing drops repeated keys and rounds numbers.
+ * Nothing is validated here: the text is valid JSON if and only if the frame and every item are.
  *
- * Null when there are more items than `itemsMax`: two million fit a body. Yields every few kilobytes.
+ * Null if there are more than `itemsMax` items: a body can hold two million. Yields every few kilobytes.
  */
 export function* sliceItems(
   text: Buffer,

@@ -30,7 +30,7 @@ function normalDecimal(token: string): string {
 
   const first = digits.search(/[1-9]/)
   if (first === -1) return '0'
-  // A loop, because /0+$/ takes quadratic time on a long run of zeros that is not at the end.
+  // A loop, because /0+$/ takes quadratic time on a long run of zeros in the middle.
   let end = digits.length
   while (digits.charCodeAt(end - 1) === ZERO) end -= 1
 

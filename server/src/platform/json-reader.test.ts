@@ -15,10 +15,10 @@ const anyKey = fc.string({
 const anyJson = fc.dictionary(anyKey, fc.jsonValue({ maxDepth: 4, stringUnit: 'grapheme' }))
 const anySpace = fc.constantFrom('', ' ', '\n\t')
 
-/** JSON has no -0 of its own: JSON.stringify writes 0. */
+/** JSON.stringify writes -0 as 0. */
 const textOf = (value: unknown, space: string) => JSON.stringify(value, null, space)
 
-test('the canonical text of a member is what the package canonicalize makes of it', () => {
+test('writes the same canonical text as the package canonicalize', () => {
   fc.assert(
     fc.property(anyJson, anySpace, (metadata, space) => {
       const read = runAtOnce(readJson(textOf({ metadata, other: { metadata } }, space), OPTIONS))
@@ -31,7 +31,7 @@ test('the canonical text of a member is what the package canonicalize makes of i
   )
 })
 
-test('many keys are sorted as few are, whatever order they come in', () => {
+test('sorts many keys the same way as few, whatever their order', () => {
   const keys = Array.from({ length: 3_000 }, (_, index) => `${(index * 7_919) % 3_001}-é"`)
   const metadata = Object.fromEntries(keys.map((key) => [key, [key, { b: 1, a: 1e21 }]]))
   const read = runAtOnce(readJson(JSON.stringify({ metadata }), OPTIONS))
@@ -40,7 +40,7 @@ test('many keys are sorted as few are, whatever order they come in', () => {
   assert.equal(read.metadata.text, canonicalize(metadata))
 })
 
-test('a long string is read as a short one is, wherever it is cut', () => {
+test('reads a long string like a short one, wherever it is split', () => {
   const units = ['x', '\\n', '\\"', '\\\\', '€', '😀', '\\ud83d\\ude00', '\\u00e9']
   for (const unit of units) {
     for (const before of ['', 'a', 'ab', 'abc', 'abcd', 'abcde', 'abcdefg']) {
@@ -55,7 +55,7 @@ test('a long string is read as a short one is, wherever it is cut', () => {
   }
 })
 
-test('a fault in a long string is found wherever it is', () => {
+test('finds an error anywhere in a long string', () => {
   for (const [unit, end] of [
     ['x', '\\ud800'],
     ['\\n', '\\ude00'],
@@ -70,7 +70,7 @@ test('a fault in a long string is found wherever it is', () => {
   }
 })
 
-test('a large text is refused for what a small one is refused for', async () => {
+test('refuses a large text for the same errors as a small one', async () => {
   const pad = `"pad":"${'x'.repeat(20_000)}"`
   for (const rest of [
     '"metadata":{"a":1,"b":{"c":1,"c":2}}',
@@ -105,7 +105,7 @@ function refusalOf(read: () => unknown): StrictJsonError {
   throw new Error('it was accepted')
 }
 
-test('only the named member may have more keys than any schema', () => {
+test('limits the number of keys everywhere except in the named member', () => {
   const many = Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`k${index}`, 1]))
   const read = (value: unknown) => runAtOnce(readJson(JSON.stringify(value), OPTIONS))
   assert.doesNotThrow(() => read({ metadata: many }))
@@ -113,7 +113,7 @@ test('only the named member may have more keys than any schema', () => {
   assert.equal(refusalOf(() => read(many)).path, '')
 })
 
-test('a member that is no object is read as the value it is', () => {
+test('returns the plain value if the named member is not an object', () => {
   for (const metadata of [null, 1, 'text', [1, { a: 1 }]]) {
     const read = runAtOnce(readJson(JSON.stringify({ metadata }), OPTIONS))
     assert.deepEqual(read, { metadata })

@@ -2,7 +2,7 @@ import { jsonPointer, StrictJsonError } from './json-fault.ts'
 import { JsonScanner, KEY, STRING } from './json-scanner.ts'
 import { type JsonMember, sortMembers } from './json-sort.ts'
 
-/** The RFC 8785 canonical text of an object that was too large to become a value. */
+/** The RFC 8785 canonical text of an object that is too large to become a value. */
 export class CanonicalJson {
   readonly text: string
 
@@ -13,24 +13,24 @@ export class CanonicalJson {
 
 export type JsonReaderOptions = {
   /**
-   * The member of the outermost object that may be an object of any size. It is read as its canonical
-   * text, because no object of the engine is: to list half a million keys takes 200 ms in one piece.
+   * The member of the outermost object that can have any size. It is read as canonical text instead of a
+   * JavaScript object: listing half a million keys would block the thread for 200 ms.
    */
   canonicalMember: string
-  /** Of any object but that member: no schema of ours has as many. */
+  /** The limit for all other objects. It is higher than in any of our schemas. */
   keysMax: number
 }
 
 /**
- * Reads a text by the grammar of RFC 8259 and our limits, and yields every few hundred tokens. It
- * throws a StrictJsonError at the first fault in reading order, except that a key which appears twice
- * in the canonical member is noticed at the end of its object.
+ * Parses a text according to RFC 8259 and our limits, and yields every few hundred tokens. Throws a
+ * StrictJsonError at the first error, except that a duplicate key in the canonical member is detected
+ * at the end of its object.
  *
- * This is the slow reader behind `parseStrictJson`, for suspect texts and for large ones. It builds
- * objects key by key, because `JSON.parse` of V8 13.6 (Node 24) can take one key for another: it
- * compares a key as it is written with the key that objects of this shape had before, and so reads
- * {"a":1,"\"":2} as {"a":1,"\\":2} once it has met the latter, whoever sent it. A string by itself
- * has no shape, so single strings are safe to decode with it.
+ * This is the slow reader behind `parseStrictJson`, for suspect and for large texts. It builds objects
+ * key by key, because `JSON.parse` in V8 13.6 (Node 24) can mistake one key for another: it compares
+ * the raw text of a key with the key that earlier objects of this shape had. It reads {"a":1,"\"":2} as
+ * {"a":1,"\\":2} once it has parsed the latter, from any caller. A single string has no shape, so
+ * `JSON.parse` can decode it safely.
  */
 export function readJson(
   text: string,
@@ -57,7 +57,7 @@ class Reader {
     return value
   }
 
-  /** Whether the next value takes a generator, which costs more than most scalars. */
+  /** Whether the next value needs a generator, which costs more than parsing most scalars. */
   #isLarge(): boolean {
     const char = this.#scan.char()
     return char === '{' || char === '[' || (char === '"' && this.#scan.isLongString())
@@ -75,7 +75,7 @@ class Reader {
     const members: Record<string, unknown> = {}
     const isOutermost = this.#scan.path.length === 0
     let keys = 0
-    for (let isMore = this.#scan.enter('}'); isMore; isMore = this.#scan.goOn('}')) {
+    for (let isMore = this.#scan.enter('}'); isMore; isMore = this.#scan.advance('}')) {
       const keyAt = this.#scan.at
       this.#scan.expectKey()
       const { value: key } = this.#scan.isLongString()
@@ -101,7 +101,7 @@ class Reader {
 
   *#array(): Generator<void, unknown[], void> {
     const items: unknown[] = []
-    for (let isMore = this.#scan.enter(']'); isMore; isMore = this.#scan.goOn(']')) {
+    for (let isMore = this.#scan.enter(']'); isMore; isMore = this.#scan.advance(']')) {
       this.#scan.path.push(items.length)
       items.push(this.#isLarge() ? yield* this.#large() : this.#scan.scalar())
       this.#scan.path.pop()
@@ -119,7 +119,7 @@ class Reader {
 
   *#canonicalObject(): Generator<void, string, void> {
     const members: JsonMember[] = []
-    for (let isMore = this.#scan.enter('}'); isMore; isMore = this.#scan.goOn('}')) {
+    for (let isMore = this.#scan.enter('}'); isMore; isMore = this.#scan.advance('}')) {
       const at = this.#scan.at
       this.#scan.expectKey()
       const { value: key, canonical: name } = this.#scan.isLongString()
@@ -151,7 +151,7 @@ class Reader {
     const parts = new FlatText()
     parts.add('[')
     let index = 0
-    for (let isMore = this.#scan.enter(']'); isMore; isMore = this.#scan.goOn(']')) {
+    for (let isMore = this.#scan.enter(']'); isMore; isMore = this.#scan.advance(']')) {
       this.#scan.path.push(index)
       if (index > 0) parts.add(',')
       const text = this.#isLarge() ? yield* this.#canonicalLarge() : this.#scan.canonicalScalar()
@@ -164,7 +164,7 @@ class Reader {
     return parts.text()
   }
 
-  /** The rest is still read: a text that is no JSON is told so first. */
+  /** Keeps reading, because a syntax error takes precedence. */
   #noteKeys(keysMax: number): void {
     this.#tooManyKeys ??= new StrictJsonError({
       kind: 'value',
@@ -175,7 +175,7 @@ class Reader {
   }
 }
 
-/** Defined, not assigned: a key __proto__ is data like any other. */
+/** Defines instead of assigning, so that the key __proto__ is ordinary data. */
 function define(members: Record<string, unknown>, key: string, value: unknown): void {
   Object.defineProperty(members, key, {
     value,
@@ -188,8 +188,8 @@ function define(members: Record<string, unknown>, key: string, value: unknown): 
 const PIECES_PER_JOIN = 4_096
 
 /**
- * Text that is put together from many pieces and is flat in the end. Adding strings to each other
- * makes a tree, and to read a tree of a million pieces takes the engine 50 ms in one piece.
+ * Builds a flat string from many pieces. Concatenation would build a tree, and flattening a tree of a
+ * million pieces blocks the thread for 50 ms.
  */
 class FlatText {
   readonly #joined: string[] = []

@@ -8,20 +8,20 @@ import {
 } from './json-fault.ts'
 import { isHeldByDouble } from './json-number.ts'
 
-/** A value, and its text in RFC 8785. */
+/** A string value and its RFC 8785 text. */
 export type JsonString = { value: string; canonical: string }
 
-/** What a string is called in the sentence of a fault. */
+/** What error messages call a string. */
 export const KEY = 'A key'
 export const STRING = 'A string'
 
-/** How much is done between two yields, in characters; a token counts as this many more. */
+/** The amount of work between two yields, in characters, and the fixed cost of a token. */
 const CHARS_PER_STEP = 65_536
 const CHARS_PER_TOKEN = 256
 
 /**
- * The tokens of a JSON text: steps over one after the other, and refuses what RFC 8259 or our limits
- * do not allow. `json-reader.ts` puts them together.
+ * Scans the tokens of a JSON text one by one, and refuses what RFC 8259 or our limits don't allow.
+ * `json-reader.ts` builds values from them.
  */
 export class JsonScanner {
   readonly #text: string
@@ -53,7 +53,7 @@ export class JsonScanner {
     return this.#text.charAt(this.at)
   }
 
-  /** Asked after each token: whether it is time to yield. */
+  /** Whether it is time to yield. Call it after each token. */
   isStepOver(chars = 0): boolean {
     this.#charsDone += CHARS_PER_TOKEN + chars
     if (this.#charsDone < CHARS_PER_STEP) return false
@@ -61,7 +61,7 @@ export class JsonScanner {
     return true
   }
 
-  /** Steps into a container; false when it is empty. The path has one entry for each one around it. */
+  /** Steps into a container; false if it is empty. The path has one entry per enclosing container. */
   enter(closing: string): boolean {
     if (this.path.length >= JSON_DEPTH_MAX) {
       this.#fail(
@@ -75,7 +75,7 @@ export class JsonScanner {
   }
 
   /** Steps over the comma to the next member or item; false at the end of the container. */
-  goOn(closing: string): boolean {
+  advance(closing: string): boolean {
     this.#skipSpace()
     if (this.#take(closing)) return false
     if (!this.#take(',')) this.#unexpected(`a comma or "${closing}"`)
@@ -95,7 +95,7 @@ export class JsonScanner {
 
   scalar(): unknown {
     const char = this.#text.charAt(this.at)
-    // Through JSON.parse, so that the value does not keep the whole text in memory.
+    // JSON.parse copies the string, so that the value doesn't keep the whole text in memory.
     if (char === '"') return JSON.parse(this.string(STRING).canonical)
     if (isNumberStart(char)) return Number(this.#number())
     return JSON.parse(this.#literal())
@@ -104,7 +104,7 @@ export class JsonScanner {
   canonicalScalar(): string {
     const char = this.#text.charAt(this.at)
     if (char === '"') return this.string(STRING).canonical
-    // The text of a number in RFC 8785 is what `String` makes of it.
+    // RFC 8785 writes a number the same way as `String`.
     if (isNumberStart(char)) return String(Number(this.#number()))
     return this.#literal()
   }
@@ -116,7 +116,7 @@ export class JsonScanner {
     this.at += 1
     const token = this.#text.slice(start, this.at)
     this.#charsDone += token.length
-    // JSON.stringify escapes nothing that JSON lets stand as it is.
+    // JSON.stringify escapes only what JSON requires.
     if (!hasEscapes) return { value: token.slice(1, -1), canonical: token }
     return this.#decode(token, { noun, start })
   }
@@ -135,7 +135,7 @@ export class JsonScanner {
     return !isClosed
   }
 
-  /** The same in parts: four million characters take 75 ms. */
+  /** The same in parts, because four million characters take 75 ms. */
   *longString(noun: typeof KEY | typeof STRING): Generator<void, JsonString, void> {
     const start = this.at
     const values: string[] = []
@@ -156,7 +156,7 @@ export class JsonScanner {
     return { value: values.join(''), canonical: ['"', ...canonicals, '"'].join('') }
   }
 
-  /** `noun` begins the sentence of a fault, `start` is where the whole string begins. */
+  /** `noun` starts the error message; `start` is where the whole string begins. */
   #decode(token: string, { noun, start }: { noun: string; start: number }): JsonString {
     const value = String(JSON.parse(token))
     const forbidden = value.includes('\0')
@@ -172,8 +172,8 @@ export class JsonScanner {
   }
 
   /**
-   * Steps to the closing quote, or to the first place behind `end` where the string can be cut: not
-   * between the halves of a surrogate pair. True when there are escapes on the way.
+   * Steps to the closing quote, or to the first position after `end` where the string can be split: not
+   * inside a surrogate pair. True if it passed any escapes.
    */
   #passChars(end: number): boolean {
     const text = this.#text
@@ -233,7 +233,7 @@ export class JsonScanner {
   }
 
   #skipSpace(): void {
-    // Most tokens follow each other without any.
+    // Most tokens have no whitespace between them.
     if (this.#text.charCodeAt(this.at) > SPACE) return
     SPACES.lastIndex = this.at
     SPACES.test(this.#text)
@@ -275,7 +275,7 @@ const BACKSLASH = 0x5c
 const SIMPLE_ESCAPES = '"\\/bfnrt'
 const SPACES = /[ \t\n\r]*/y
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
-/** A decimal of at most 15 digits without an exponent always survives the way through a double. */
+/** A double can represent every decimal of at most 15 digits without an exponent. */
 const PLAIN_NUMBER = /^-?[\d.]{1,15}$/
 
 const HIGH_SURROGATE_MIN = 0xd800

@@ -4,15 +4,15 @@ export type JsonMember = {
   /** The key and the value as canonical JSON. */
   name: string
   text: string
-  /** Where the key begins in the text that was read. */
+  /** Where the key begins in the source text. */
   at: number
 }
 
 const RUN_LENGTH = 256
 
 /**
- * Members in the order of RFC 8785, by the UTF-16 code units of their keys: a merge sort that yields
- * every few hundred members, because half a million of them take most of a second.
+ * Sorts members in RFC 8785 order, by the UTF-16 code units of their keys. It is a merge sort that
+ * yields every few hundred members, because half a million take most of a second.
  */
 export function* sortMembers(
   members: readonly JsonMember[],
@@ -45,9 +45,9 @@ function* mergeRuns(
     const a = left[fromLeft]
     const b = right[fromRight]
     if (a === undefined && b === undefined) return merged
-    // Of equal keys the one that was read first comes first.
+    // Equal keys keep their order.
     if (b === undefined || (a !== undefined && a.key <= b.key)) {
-      // The other one is undefined only where this one is not.
+      // If `b` is undefined, `a` is not.
       merged.push(a!)
       fromLeft += 1
     } else {

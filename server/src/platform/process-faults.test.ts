@@ -5,7 +5,7 @@ import { comesFrom } from './process-faults.ts'
 const HERE = new URL('.', import.meta.url).href
 const ELSEWHERE = new URL('../elsewhere/', import.meta.url).href
 
-test('an error is told by the folder of its frames, also as the cause of another', () => {
+test('recognizes an error by the folder of its frames, even as the cause of another', () => {
   const error = new Error('here')
   assert(comesFrom(HERE, error))
   assert(!comesFrom(ELSEWHERE, error))
@@ -14,12 +14,12 @@ test('an error is told by the folder of its frames, also as the cause of another
   assert(comesFrom(HERE, outer))
 })
 
-test('a message that looks like a frame counts for nothing', () => {
+test('ignores a message that looks like a frame', () => {
   const message = `no such file\n    at submit (${ELSEWHERE}batcher.ts:1:1)`
   assert(!comesFrom(ELSEWHERE, new Error(message)))
 })
 
-test('what is thrown may be anything', () => {
+test('accepts any thrown value', () => {
   assert(!comesFrom(ELSEWHERE, 'text'))
   assert(!comesFrom(ELSEWHERE, undefined))
   const circle = new Error('circle')

@@ -26,7 +26,7 @@ export function parseStrictJson(bytes: Buffer): unknown {
     throw new Error('our grammar and that of JSON.parse differ', { cause })
   }
 
-  // JSON.parse cannot be trusted with an escaped key: see json-reader.ts.
+  // JSON.parse can't be trusted with escaped keys: see json-reader.ts.
   if (text.includes('\\')) return runAtOnce(readJson(text))
   const keysWritten = countKeysWritten(bytes)
   // Of two equal keys JSON.parse keeps one, so the counts differ exactly when a key was repeated.
@@ -34,11 +34,11 @@ export function parseStrictJson(bytes: Buffer): unknown {
   return isSuspect ? runAtOnce(readJson(text)) : value
 }
 
-/** Up to this size a text can be read at once: it takes a few milliseconds, whatever it holds. */
+/** Texts up to this size are parsed in one go. That takes a few milliseconds, whatever they contain. */
 export const JSON_AT_ONCE_BYTES_MAX = 16 * 1_024
 
 /**
- * The same for a text of any size: read in slices, with the event loop turning in between, and without
+ * The same for a text of any size. It is parsed in slices that yield to the event loop, without
  * `JSON.parse`, which takes 275 ms for an object of 4 MB.
  */
 export async function readLargeJson(bytes: Buffer, options: JsonReaderOptions): Promise<unknown> {

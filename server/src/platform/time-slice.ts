@@ -1,9 +1,9 @@
-/** How long synchronous work may go on before the event loop turns. */
+/** How long synchronous work can run before it yields to the event loop. */
 const SLICE_MS = 5
 
 /**
- * Divides long synchronous work, so that other requests are served in between. A loop asks `isOver`
- * after each step and awaits `next` when it is; work that ends within a slice awaits nothing.
+ * Splits long synchronous work, so that other requests are served in between. A loop checks `isOver`
+ * after each step and awaits `next` if it is true. Work that ends within a slice awaits nothing.
  */
 export class TimeSlice {
   #endsAtMs = performance.now() + SLICE_MS
@@ -13,12 +13,12 @@ export class TimeSlice {
   }
 
   async next(): Promise<void> {
-    await turnOfOurs()
+    await nextTurn()
     this.#endsAtMs = performance.now() + SLICE_MS
   }
 }
 
-/** Runs work that yields at least every millisecond or so. Its first slice has to wait as well. */
+/** Runs work that yields about every millisecond or more often. Its first slice waits its turn too. */
 export async function runInSlices<T>(work: Generator<void, T, void>): Promise<T> {
   const slice = new TimeSlice()
   await slice.next()
@@ -29,7 +29,7 @@ export async function runInSlices<T>(work: Generator<void, T, void>): Promise<T>
   }
 }
 
-/** The same work in one piece. */
+/** Runs the same work synchronously. */
 export function runAtOnce<T>(work: Generator<void, T, void>): T {
   for (;;) {
     const step = work.next()
@@ -38,12 +38,12 @@ export function runAtOnce<T>(work: Generator<void, T, void>): T {
 }
 
 /**
- * The event loop is one for the process, and so is this queue: one slice per turn of the loop. If each
- * caller waited for the next turn by itself, a hundred of them would make that turn last half a second.
+ * All callers share one queue, which runs one slice per turn of the event loop. If each caller waited
+ * for the next turn on its own, a hundred of them would make that turn last half a second.
  */
 const waiting: (() => void)[] = []
 
-function turnOfOurs(): Promise<void> {
+function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve)
     if (waiting.length === 1) setImmediate(resumeOne)
