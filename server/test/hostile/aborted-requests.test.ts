@@ -38,7 +38,7 @@ const targetOf = (method: string) => (method === 'CONNECT' ? 'example.com:443' :
 const head = (method: string, version = '1.1') =>
   `${method} ${targetOf(method)} HTTP/${version}\r\nhost: x\r\nauthorization: Bearer ${key}\r\n`
 
-/** Each may be cut off anywhere; the methods are all that Node's parser knows. */
+/** Each can be cut off anywhere. The methods are all those that Node's parser knows. */
 const SHAPES: readonly ((method: string) => string)[] = [
   (method) => `${head(method)}\r\n`,
   (method) => `${head(method)}${JSON_BODY}${EVENT}`,
@@ -60,7 +60,7 @@ const SHAPES: readonly ((method: string) => string)[] = [
   (method) => `${NOWHERE.repeat(120)}${head(method)}\r\n`,
 ]
 
-test('outlives 2,000 aborted requests of every method and shape, and answers as before', async () => {
+test('survives 2,000 aborted requests of every method and shape', async () => {
   await repeatFault(async () => {
     await abortAll(url, REQUESTS)
     assert.equal((await call(`${url}/health`, 'GET')).json.ok, true)
@@ -69,7 +69,7 @@ test('outlives 2,000 aborted requests of every method and shape, and answers as 
   })
 })
 
-test('the metrics port outlives 2,000 aborted requests too, and counts no uncaught exception', async () => {
+test('the metrics port survives 2,000 aborted requests, without an uncaught exception', async () => {
   await repeatFault(async () => {
     await abortAll(metricsUrl, REQUESTS)
     const { text } = await call(`${metricsUrl}/metrics`, 'GET')
@@ -79,7 +79,7 @@ test('the metrics port outlives 2,000 aborted requests too, and counts no uncaug
   })
 })
 
-/** Goes through all methods, shapes and ways to hang up, each in step of its own. */
+/** Cycles through all methods, shapes and ways to disconnect, independently of each other. */
 async function abortAll(target: string, count: number): Promise<void> {
   let nth = 0
   const client = async () => {

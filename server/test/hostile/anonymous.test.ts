@@ -7,14 +7,14 @@ const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 const changes = (await readOperations()).filter(({ method }) => CHANGES.has(method))
 
-/** No route gets as far as to say so, unless it has read the body. */
+/** A route returns this error only if it has read the body. */
 const BROKEN = `[${' '.repeat(5_000)}`
 
 function assertRefused({ status, json, text }: Answer, expected: { status: number; code: string }) {
   assert.deepEqual({ status, code: json?.code }, expected, text)
 }
 
-test('a caller without a key or session may send 4 kB, and what is larger is not read', async () => {
+test('reads at most 4 kB from a caller without a key or session', async () => {
   const open = changes.filter(({ isOpen }) => isOpen)
   assert.deepEqual(
     open.map(({ id }) => id),
@@ -29,7 +29,7 @@ test('a caller without a key or session may send 4 kB, and what is larger is not
   }
 })
 
-test('every other route refuses a stranger before it reads the body', async () => {
+test('every other route refuses an anonymous caller before it reads the body', async () => {
   const guarded = changes.filter(({ isOpen }) => !isOpen)
   assert(guarded.length > 50)
   for (const { method, path, isDashboard } of guarded) {
@@ -39,7 +39,7 @@ test('every other route refuses a stranger before it reads the body', async () =
   }
 })
 
-test('a path or method that does not exist is told before the body is read', async () => {
+test('refuses an unknown path or method before the body is read', async () => {
   for (const text of [BROKEN, 'x'.repeat(300_000)]) {
     const nowhere = await annals.call('POST', '/nowhere', { text })
     assertRefused(nowhere, { status: 404, code: 'not_found' })
@@ -49,7 +49,7 @@ test('a path or method that does not exist is told before the body is read', asy
   }
 })
 
-test('an address with too many attempts is refused before the body is read, and bad bodies count', async () => {
+test('refuses an address with too many attempts before the body is read, and counts bad bodies', async () => {
   const headers = { 'sec-fetch-site': 'same-origin' }
   const tryLogin = (text: string) => annals.call('POST', '/dashboard/session', { text, headers })
   const codes: string[] = []

@@ -29,7 +29,7 @@ const { workspaceKey: key, companyKey } = target.company
 const routes = everyRoute()
 const NO_BODY = Buffer.alloc(0)
 
-/** As each kind of caller: a stranger, a key of either scope, a member who is signed in. */
+/** The headers of each kind of caller: anonymous, a key of either scope, a signed-in member. */
 async function callersOf({ path }: Route): Promise<string[]> {
   if (path.startsWith('/dashboard')) {
     return ['', `cookie: ${await target.signIn()}\r\nsec-fetch-site: same-origin\r\n`]
@@ -104,13 +104,13 @@ test('every route answers hostile ids and parameters with a clear error, never a
   await storeEvent()
 })
 
-test('the service outlives clients that leave in the middle of a request on every route', async () => {
+test('the service survives clients that disconnect in the middle of a request on every route', async () => {
   await attackAll(routes, sendAndLeaveEachWay)
   assert(target.isAlive)
   await storeEvent()
 })
 
-test('memory goes back to its warmed-up level however often the attacks are repeated', async () => {
+test('memory returns to its warmed-up level however often the attacks are repeated', async () => {
   const warm = await target.report()
   await repeatFault(async () => {
     await attackAll(routes, sendAndLeaveEachWay)
@@ -122,7 +122,7 @@ test('memory goes back to its warmed-up level however often the attacks are repe
   assert(rssBytes <= RSS_BYTES_MAX, `${(rssBytes / MB).toFixed(0)} MB resident`)
 })
 
-test('nothing was logged as an error, and every event is still in its place', async () => {
+test('the log has no errors, and every event is still in place', async () => {
   assert.equal(target.errors, '')
   const { status, json } = await call(`${target.url}/v1/events?action=witness&limit=200`, 'GET', {
     key,

@@ -6,11 +6,11 @@ import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
 const ANSWER_MS_MAX = 15_000
 const AT_ONCE = 16
 
-/** How a client goes away: it says goodbye, or its connection breaks. */
+/** How a client disconnects: with a clean close or a reset. */
 export const DEPARTURES = ['close', 'reset'] as const
 export type Departure = (typeof DEPARTURES)[number]
 
-/** Sends the bytes and goes away without reading the answer. */
+/** Sends the bytes and disconnects without reading the response. */
 export async function sendAndLeave(
   url: string,
   bytes: Buffer,
@@ -18,13 +18,13 @@ export async function sendAndLeave(
 ): Promise<void> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port) })
-  // The service may hang up first; that is its right.
+  // The service may close the connection first.
   socket.on('error', () => {})
   socket.write(bytes, () => (departure === 'reset' ? socket.resetAndDestroy() : socket.destroy()))
   await once(socket, 'close')
 }
 
-/** The first answer to the bytes; fails when there is none in time. */
+/** The first response to the bytes. Fails if there is none in time. */
 export async function answerTo(url: string, bytes: Buffer): Promise<RawAnswer> {
   await using connection = new RawConnection(url)
   const late = setTimeout(() => void connection[Symbol.asyncDispose](), ANSWER_MS_MAX)
@@ -44,7 +44,7 @@ export async function attackAll<T>(items: readonly T[], attack: (item: T) => Pro
   await Promise.all(Array.from({ length: AT_ONCE }, run))
 }
 
-/** Every refusal has a status of the caller's fault and a body in our shape. */
+/** Every refusal must be a 4xx with a standard error body. */
 export function assertRefusedOrServed({ status, body }: RawAnswer, about: string): void {
   assert(status < 500, `${about}: ${status} ${body.slice(0, 300)}`)
   if (status < 400) return

@@ -2,7 +2,7 @@
 const DEEP = 5_000
 const BODY_BYTES_MAX = 256 * 1_024
 
-/** JSON texts that are broken, enormous for their size, or valid and unpleasant. */
+/** JSON texts that are broken, expensive for their size, or valid but unusual. */
 export const HOSTILE_BODIES: Record<string, Buffer> = {
   'not JSON': Buffer.from('{"category":'),
   'not UTF-8': Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
@@ -26,7 +26,7 @@ export const HOSTILE_BODIES: Record<string, Buffer> = {
   'too large': Buffer.alloc(BODY_BYTES_MAX + 1, ' '),
 }
 
-/** Put into each field of a body in turn. */
+/** Values for each field of a body in turn. */
 export const HOSTILE_FIELDS: readonly unknown[] = [
   null,
   true,
@@ -47,7 +47,7 @@ export const HOSTILE_FIELDS: readonly unknown[] = [
   Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`k${index}`, index])),
 ]
 
-/** Already encoded as they stand in an address. */
+/** Already percent-encoded. */
 export const HOSTILE_PARAMETERS: readonly string[] = [
   '',
   '%00',

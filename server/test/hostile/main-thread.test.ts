@@ -18,9 +18,9 @@ import { oversized, readRequestSchemas } from '../harness/route-schemas.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 /**
- * The promise: up to 256 KiB of body no request keeps the main thread for more than 20 ms in one piece,
- * and a batch of 4 MB for no more than 50 ms. Measured as CPU time of the thread; of several tries the
- * best counts, because collecting garbage and compiling only ever add to it.
+ * The guarantee: with a body of up to 256 KiB, no request blocks the main thread for more than 20 ms at
+ * a time, and a 4 MB batch for no more than 50 ms. Measured in CPU time of the thread. The best of
+ * several tries counts, because garbage collection and compilation only add to it.
  */
 const PIECE_MS_MAX = 20
 const BATCH_PIECE_MS_MAX = 50
@@ -28,7 +28,7 @@ const HEALTH_MS_MAX = 50
 const TRIES = 4
 const BODY_BYTES = 256 * 1_024
 const BATCH_BYTES = 4 * 1_024 * 1_024
-/** All shapes on all routes in the long run, some on each otherwise. */
+/** All shapes on all routes in the long run, otherwise a few per route. */
 const IS_LONG = process.env.FAULT_SECONDS !== undefined
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -47,7 +47,7 @@ async function assertShort(
   { about, msMax, statuses }: { about: string; msMax: number; statuses: readonly number[] },
 ): Promise<void> {
   const triesMs: number[] = []
-  // What the test has left behind in making the body is not the server's.
+  // Garbage from building the body must not count as work of the server.
   if ((request.body?.length ?? 0) > BODY_BYTES) collectGarbage()
   for (let tries = 0; tries < TRIES; tries += 1) {
     let status = 0
@@ -65,14 +65,14 @@ async function assertShort(
 
 const REFUSED = [400, 403, 404, 413]
 const ANY = [200, 400, 401, 403, 404, 415, 431]
-/** They do not end by themselves. */
+/** These routes don't end on their own. */
 const IS_STREAM: ReadonlySet<string> = new Set(['followEvents'])
 
 const json = { 'content-type': 'application/json' }
 const byWorkspaceKey = { authorization: `Bearer ${found.workspaceKey}` }
 const byCompanyKey = { authorization: `Bearer ${found.companyKey}` }
 
-/** Who may call it, so that its body is read. */
+/** The credentials of a caller whose body is read. */
 function credentials({ isDashboard, path }: KnownOperation): Record<string, string> {
   if (isDashboard) return { cookie, 'sec-fetch-site': 'same-origin' }
   return path.startsWith('/v1/events') ? byWorkspaceKey : byCompanyKey
@@ -81,7 +81,7 @@ function credentials({ isDashboard, path }: KnownOperation): Record<string, stri
 const eventWith = (metadata: string) => `{"category":"c","action":"a","metadata":${metadata}}`
 const ROOM = eventWith('').length
 
-test('an event with any metadata of 256 KiB is stored in short pieces', async () => {
+test('stores an event with 256 KiB of any metadata without blocking the main thread', async () => {
   for (const { name, text } of VALID_OBJECTS) {
     const body = Buffer.from(eventWith(text(BODY_BYTES - ROOM)))
     await assertShort(
@@ -91,7 +91,7 @@ test('an event with any metadata of 256 KiB is stored in short pieces', async ()
   }
 })
 
-test('no body of 256 KiB keeps any route busy', async () => {
+test('no 256 KiB body blocks the main thread on any route', async () => {
   // Blanks alone are an empty object, which some routes take.
   const full = VALID_OBJECTS.filter(({ name }) => name !== BLANKS)
   const shapes: readonly Shape[] = [...full, ...BAD_TEXTS]
@@ -114,7 +114,7 @@ test('no body of 256 KiB keeps any route busy', async () => {
   }
 })
 
-test('no field that is far too large keeps its route busy', async () => {
+test('no oversized field blocks the main thread', async () => {
   const routes = new Map(operations.map((route) => [`${route.method} ${route.pattern}`, route]))
   let fields = 0
   for (const { route: name, part, schema } of await readRequestSchemas()) {
@@ -122,7 +122,7 @@ test('no field that is far too large keeps its route busy', async () => {
     if (part !== 'body' || !route) continue
     for (const { field, text } of oversized(schema, BODY_BYTES - 1_000)) {
       fields += 1
-      // Lists are what took time; of the strings some are enough.
+      // Lists are the expensive ones; a sample of the strings is enough.
       if (!IS_LONG && !text.endsWith(']}') && fields % 4 > 0) continue
       await assertShort(
         { ...route, headers: { ...json, ...credentials(route) }, body: Buffer.from(text) },
@@ -133,7 +133,7 @@ test('no field that is far too large keeps its route busy', async () => {
   assert(fields > 50, `only ${fields} fields were found`)
 })
 
-test('no query or header as large as a request may carry keeps any route busy', async () => {
+test('no query or header of the maximum size blocks the main thread on any route', async () => {
   const pairs = (pair: string) => pair.repeat(Math.floor(14_000 / pair.length))
   const headers: Record<string, Record<string, string>> = {
     cookies: { cookie: pairs('annals_session=x; ') },
@@ -143,7 +143,7 @@ test('no query or header as large as a request may carry keeps any route busy', 
     encodings: { 'accept-encoding': pairs('gzip;q=0.1,') },
     'an origin': { origin: `http://${'a.'.repeat(7_000)}` },
   }
-  // Of a company without events: a page of large ones is as large as they are.
+  // Use a company without events, because a page of large events is a large response.
   const empty = await annals.found()
   const { cookie: emptyCookie } = await signInAs(annals, empty, 'OWNER')
   const credentialsOf = ({ isDashboard }: KnownOperation): Record<string, string> =>
@@ -176,7 +176,7 @@ const batchOf = (items: readonly string[]) => Buffer.from(`{"events":[${items.jo
 const filled = (shape: Shape, bytes: number) => eventWith(shape.text(bytes))
 const ITEM_BYTES = Math.floor(BATCH_BYTES / 500) - ROOM - 2
 
-test('a batch of 4 MB is stored in short pieces, in one event or in many', async () => {
+test('stores a 4 MB batch of one or many events without blocking the main thread', async () => {
   const send = async (about: string, body: Buffer) =>
     await assertShort(
       { method: 'POST', path: '/v1/events/batch', headers: { ...json, ...byWorkspaceKey }, body },
@@ -194,7 +194,7 @@ test('a batch of 4 MB is stored in short pieces, in one event or in many', async
   }
 })
 
-test('a batch of 4 MB is refused in short pieces', async () => {
+test('refuses a 4 MB batch without blocking the main thread', async () => {
   const good = filled(MANY_NUMBERS, ITEM_BYTES)
   const unknown = MANY_KEYS.text(ITEM_BYTES).replace('{', '{"category":"c","action":"a",')
   const bodies: Record<string, Buffer> = {
@@ -240,10 +240,10 @@ test('ten large bodies at once share the main thread in slices', async () => {
   assert(Math.min(...triesMs) <= BATCH_PIECE_MS_MAX, triesMs.join())
 })
 
-// By the clock, so it takes a machine that has nothing else to do: a part of `npm run fault` only. The
-// test above holds the same promise in CPU time.
+// Measures wall time and needs an idle machine, so it runs only with `npm run fault`. The tests above
+// check the same guarantee in CPU time.
 if (IS_LONG) {
-  test('the health check answers within 50 ms beside hostile bodies', async () => {
+  test('the health check responds within 50 ms under hostile load', async () => {
     const batch = batchOf([filled(MANY_KEYS, BATCH_BYTES - ROOM - 20)])
     const headers = { ...json, ...byWorkspaceKey }
     const url = `${annals.url}/v1/events/batch`

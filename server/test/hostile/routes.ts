@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newId } from '../../src/platform/id.ts'
 
-/** One operation of either document, as far as a hostile client cares. */
+/** The parts of an operation that a hostile client uses. */
 export type Route = {
   method: string
   path: string
@@ -40,7 +40,7 @@ function fieldsOf({ properties = {}, anyOf = [] }: Schema): string[] {
   return [...new Set([...Object.keys(properties), ...anyOf.flatMap(fieldsOf)])]
 }
 
-/** The path with ids that no resource has, or with `id` in the place of each. */
+/** The path with ids that don't exist, or with `id` in place of each. */
 export function pathOf({ path }: Route, id?: string): string {
   return path.replaceAll(/\{\w+\}/g, () => id ?? newId())
 }

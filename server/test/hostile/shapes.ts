@@ -1,4 +1,4 @@
-/** What a request is made of; a shape decides how much of it is sent and how. */
+/** The parts of a request. A shape decides which parts are sent and how. */
 export type Parts = { method: string; path: string; headers: string; body: Buffer }
 
 const CRLF = '\r\n'
@@ -9,7 +9,7 @@ export function wholeRequest({ method, path, headers, body }: Parts): Buffer {
   return Buffer.concat([head(`${method} ${path} HTTP/1.1`, `${headers}${length}`), body])
 }
 
-/** Ways to send a request that no honest client uses. Each is sent, then the client goes away. */
+/** Unusual ways to send a request. The client disconnects after each. */
 export const SHAPES: Record<string, (parts: Parts) => Buffer> = {
   'a whole request': wholeRequest,
   'half a head': (parts) =>

@@ -5,8 +5,8 @@ import { createLogger } from '../../src/platform/logger.ts'
 import type { TargetReport } from './target.ts'
 
 /**
- * The service under attack, in a process of its own. It sends its address to the parent once, and a
- * report whenever the parent asks. Nothing catches an uncaught error here, so one ends the process.
+ * The service under attack, in a separate process. It sends its address to the parent once, and a
+ * report whenever the parent asks. An uncaught exception ends the process.
  */
 const { gc } = globalThis
 const send = process.send?.bind(process)
@@ -16,7 +16,7 @@ const TICK_MS = 5
 let pieceCpuMsMax = 0
 watchMainThread()
 
-// Without workers, so that nothing a hostile client creates makes the service dial anywhere.
+// Without workers, so that nothing a hostile client creates causes outbound connections.
 const app = await startApp({
   config: parseConfig(process.env),
   logger: createLogger('error', 'stderr'),
@@ -45,8 +45,8 @@ async function stop(): Promise<void> {
 }
 
 /**
- * Keeps the most CPU time that the main thread used between two ticks of a timer. Work in one piece
- * delays the tick, so a long piece shows; time that other processes took does not count.
+ * Records the most CPU time that the main thread used between two ticks of a timer. Blocking work delays
+ * the tick, so it shows; time used by other processes doesn't count.
  */
 function watchMainThread(): void {
   let before = process.threadCpuUsage()

@@ -16,7 +16,7 @@ export type TargetReport = {
   /** After a garbage collection. */
   heapBytes: number
   rssBytes: number
-  /** The longest piece of work on the main thread since the last report, in CPU time. */
+  /** The longest blocking work on the main thread since the last report, in CPU time. */
   pieceCpuMsMax: number
 }
 
@@ -33,7 +33,7 @@ const PROGRAM = join(import.meta.dirname, 'target-process.ts')
 /** As in bin/annals. */
 const NODE_OPTIONS = ['--expose-gc', '--max-semi-space-size=32']
 
-/** A service in a process of its own, one company in it, and what the process says about itself. */
+/** A service with one company in a separate process, and the reports of that process. */
 export class Target implements AsyncDisposable {
   readonly url: string
   readonly company: FoundedCompany
@@ -93,7 +93,7 @@ export class Target implements AsyncDisposable {
     return isAlive(this.#parts.child)
   }
 
-  /** A new session of the company's owner, since some routes end the one they are called with. */
+  /** A new session of the company's owner, because some routes end the session of their caller. */
   async signIn(): Promise<string> {
     const { token } = await createSession(this.#parts.db.db, {
       userId: this.#parts.userId,
