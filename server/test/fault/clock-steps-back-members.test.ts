@@ -12,7 +12,7 @@ import { startTestApp } from '../harness/start-app.ts'
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
-/** The system's time, which an operator or a time server sets, and the time that really passes. */
+/** The system clock, which an operator or a time server sets, and the monotonic clock. */
 const wall = handClock()
 const real = handClock(0)
 const annals = await startTestApp({ clock: wall.clock, monotonic: real.clock })
@@ -32,7 +32,7 @@ test('a member who mistyped the password once signs in after the clock steps bac
   assert.equal((await logIn(annals, user)).status, 200)
 })
 
-test('a member who was told to wait a minute waits a minute, wherever the clock goes', async () => {
+test('a throttled member waits exactly a minute, whatever the system clock does', async () => {
   const { user } = await annals.found()
   for (let attempt = 0; attempt < 10; attempt += 1) {
     await logIn(annals, { ...user, password: 'mistyped' })
@@ -47,7 +47,7 @@ test('a member who was told to wait a minute waits a minute, wherever the clock 
   assert.equal((await logIn(annals, user)).status, 200)
 })
 
-test('a member can ask for a new password again after the clock steps back', async () => {
+test('a member can request a password reset again after the clock steps back', async () => {
   const { user } = await annals.found()
   const ask = () =>
     annals.call('POST', '/dashboard/password-reset', {
@@ -59,7 +59,7 @@ test('a member can ask for a new password again after the clock steps back', asy
   assert.equal((await ask()).status, 202)
 })
 
-test('a session stays open when the clock steps back, and still ends when it is idle or old', async () => {
+test('a session survives a step back of the clock, and still ends when idle or expired', async () => {
   const { user } = await annals.found()
   const { call } = await enter(annals, user)
   step(-DAY_MS)
@@ -98,7 +98,7 @@ test('a reset link sent after the clock stepped back outlives those sent before'
   for (const { token } of [first, second]) assert(await findLink(db, token, wall.clock()))
 })
 
-test('a revoked key is refused within two seconds, although the clock steps back meanwhile', async () => {
+test('a revoked key is refused within two seconds even if the clock steps back', async () => {
   const { workspaceKey } = await annals.found()
   const status = async () =>
     (await annals.call('GET', '/v1/keys/status', { key: workspaceKey })).status
@@ -114,7 +114,7 @@ test('a revoked key is refused within two seconds, although the clock steps back
   assert.equal(await status(), 401)
 })
 
-test('failed logins reach the audit each minute after the clock steps back', async () => {
+test('failed logins are audited every minute after the clock steps back', async () => {
   const company = await annals.found()
   const failures = async () =>
     (await readAudit(annals, company)).filter(({ action }) => action === 'LOGIN_FAILED').length

@@ -9,9 +9,9 @@ import { call } from '../harness/start-app.ts'
 
 const DISK_BYTES = 192 * 1_024 * 1_024
 
-test('a full disk under the database takes the node out of service, and room on it brings it back', async (t) => {
+test('a node is not ready while the database disk is full, and recovers when space is freed', async (t) => {
   await using disk = await SmallDisk.make(DISK_BYTES)
-  if (disk.code !== 'ENOSPC') return t.skip('no file system of our own can be mounted here')
+  if (disk.code !== 'ENOSPC') return t.skip('mounting a file system is not permitted here')
   const env = { ANNALS_DATA_DIR: join(disk.folder, 'data'), ANNALS_PORT: '0' }
   await using annals = new AnnalsProcess(['serve'], env, disk.within)
   const [, url = ''] = await annals.printed(/running at (http:\S+)/)

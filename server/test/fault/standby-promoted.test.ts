@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { urlOf } from '../harness/template-db.ts'
 
-test('a node whose address leads to a standby answers queries, and writes once it is promoted', async () => {
+test('a node connected to a standby answers queries, and accepts events once it is promoted', async () => {
   await using folder = new EngineFolder()
   const start = () =>
     startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE })
@@ -20,11 +20,11 @@ test('a node whose address leads to a standby answers queries, and writes once i
   assert.equal((await send()).status, 201)
 
   await primary[Symbol.asyncDispose]()
-  // The same server, now as a standby that has replayed all there is.
+  // Restart the same server as a standby that has replayed everything.
   writeFileSync(folder.path('engine/cluster/standby.signal'), '')
   await using standby = await start()
   await eventually(async () => assert.equal(await statusOf('/v1/events'), 200))
-  // The first event after the start may be what finds out; no event is needed.
+  // The probe detects the standby without any event.
   await eventually(async () => assert.equal(await statusOf('/ready'), 503))
   assert.equal((await send()).status, 503)
   assert.equal(await statusOf('/ready'), 503)

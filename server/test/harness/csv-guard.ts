@@ -1,7 +1,7 @@
 const SIGNS = '=+-@＝＋－＠'
 const BLANKS = ' \u00a0\u1680\u202f\u205f\u3000\ufeff'
 
-/** What a CSV cell holds for a text, character by character: the rule as docs/exports.md states it. */
+/** The CSV cell for a text, computed character by character from the rule in docs/exports.md. */
 export function guardedCell(text: string): string {
   let cell = text !== '' && "\t\r\n'".includes(text.charAt(0)) ? "'" : ''
   let mayStartFormula = true

@@ -1,7 +1,7 @@
-/** JSON that is made to be expensive: valid values first, as `metadata` may hold them. */
+/** JSON designed to be expensive, starting with values that are valid as `metadata`. */
 export type Shape = { name: string; text: (bytes: number) => string }
 
-/** Three characters each, none of which needs an escape; no two are equal, and none is in order. */
+/** Distinct keys of three characters that need no escapes, in no particular order. */
 function keyAt(index: number): string {
   const scattered = (index * 7_919) % ALPHABET.length ** 3
   return [1, ALPHABET.length, ALPHABET.length ** 2]
@@ -13,7 +13,7 @@ const ALPHABET = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33
   .filter((char) => char !== '"' && char !== '\\')
   .join('')
 
-/** As many parts as fit between the two ends. */
+/** Repeats parts between the two ends up to the given size. */
 function fill(bytes: number, [open, close]: [string, string], part: (index: number) => string) {
   const parts: string[] = []
   let left = bytes - open.length - close.length
@@ -43,7 +43,7 @@ export const MANY_NUMBERS = list('many numbers', () => '0')
 export const LONG_STRING = string('a long string', 'x')
 export const BLANKS = 'a long run of blanks'
 
-/** Objects that are stored when they come as metadata. */
+/** Objects that are accepted as metadata. */
 export const VALID_OBJECTS: readonly Shape[] = [
   MANY_KEYS,
   object('keys with a long shared prefix', (index) => `"${'p'.repeat(200)}${keyAt(index)}":0`),
@@ -69,7 +69,7 @@ export const VALID_OBJECTS: readonly Shape[] = [
   { name: BLANKS, text: (bytes) => `{${' '.repeat(bytes - 2)}}` },
 ]
 
-/** Texts that are refused, each as late as possible. */
+/** Texts that are refused as late as possible. */
 export const BAD_TEXTS: readonly Shape[] = [
   object('the same key again and again', () => '"k":0'),
   { name: 'only opening brackets', text: (bytes) => '['.repeat(bytes) },

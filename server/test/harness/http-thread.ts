@@ -11,8 +11,8 @@ export type ThreadRequest = {
 export type ThreadAnswer = { status: number; ms: number; text: string }
 
 /**
- * An HTTP client on a thread of its own: what it does to send a body is not counted as work of the
- * server, which runs on this one.
+ * An HTTP client on a separate thread, so that its work doesn't count as work of the server, which runs
+ * on this thread.
  */
 export class HttpThread implements AsyncDisposable {
   readonly #worker = new Worker(new URL(import.meta.url))

@@ -2,22 +2,22 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * The longest piece of synchronous work on this thread, in CPU time, which a busy machine does not
- * change. An endless chain of immediates makes the loop turn without a pause, and the CPU time between
- * two of them is what ran in that turn.
+ * Measures the longest synchronous work on this thread, in CPU time, so that a busy machine doesn't
+ * matter. An endless chain of immediates keeps the event loop turning, and the CPU time between two of
+ * them is the work done in that turn.
  */
 export class LoopProbe {
   #isRunning = false
   #longestUs = 0
 
-  /** Runs the work, and returns the longest turn of the loop meanwhile, in milliseconds. */
+  /** Runs the work and returns the longest turn of the event loop during it, in milliseconds. */
   async longestTurnMs(work: () => Promise<unknown>): Promise<number> {
     this.#isRunning = true
     this.#longestUs = 0
     await new Promise<void>((resolve) => this.#watch(threadCpuUs(), resolve))
     try {
       await work()
-      // What ran last counts as well.
+      // Include the last turn.
       await new Promise((resolve) => setImmediate(resolve))
     } finally {
       this.#isRunning = false
@@ -40,7 +40,7 @@ function threadCpuUs(): number {
   return user + system
 }
 
-/** All of it, now. */
+/** Runs a full garbage collection. */
 export function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
   const collect: unknown = runInNewContext('gc')

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { openapiTexts } from '../../src/command/openapi.ts'
 
-/** A documented operation, with ids in its path that nothing has. */
+/** A documented operation, with ids in its path that don't exist. */
 export type KnownOperation = {
   id: string
   method: string
   /** As the router spells it. */
   pattern: string
   path: string
-  /** Of the dashboard: it takes a session, and the others a key. */
+  /** Dashboard operations require a session, the others a key. */
   isDashboard: boolean
   /** Needs neither a key nor a session. */
   isOpen: boolean

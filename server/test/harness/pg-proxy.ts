@@ -18,8 +18,8 @@ export class PgProxy implements AsyncDisposable {
   #cutAt: { text: string; when: Cut } | null = null
   #rewrite: { from: string; to: string } | null = null
   /**
-   * As PgBouncer with `ignore_startup_parameters=options`: new connections start without the settings
-   * that their client asked for.
+   * Behaves like PgBouncer with `ignore_startup_parameters=options`: drops the settings that the client
+   * requested for a new connection.
    */
   dropsSettings = false
 
@@ -161,7 +161,7 @@ export class PgProxy implements AsyncDisposable {
   }
 }
 
-/** The first message of a connection, without its `options`. It is sent, and arrives, in one piece. */
+/** Removes `options` from the first message of a connection, which arrives in one piece. */
 function withoutSettings(startup: Buffer): Buffer {
   const HEAD_BYTES = 8
   assert.equal(startup.readInt32BE(0), startup.length, 'one whole message')

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-/** Whether a PgBouncer is installed on this machine; npm does not bring one. */
+/** Whether PgBouncer is installed on this machine. It is not an npm package. */
 export function hasPgbouncer(): boolean {
   try {
     execFileSync('pgbouncer', ['--version'], { stdio: 'ignore' })
@@ -19,7 +19,7 @@ export function hasPgbouncer(): boolean {
 
 type Upstream = { port: number; user: string; password: string; database: string }
 
-/** A PgBouncer on loopback, in transaction mode, before the database behind the given port. */
+/** Starts PgBouncer on loopback, in transaction mode, in front of the database on the given port. */
 export async function startPgbouncer(
   { port, user, password, database }: Upstream,
   settings: readonly string[] = [],
@@ -40,7 +40,7 @@ export async function startPgbouncer(
   ]
   writeFileSync(file, `${lines.join('\n')}\n`)
   chmodSync(folder, 0o755)
-  // It refuses to run as root.
+  // PgBouncer refuses to run as root.
   const asUser = process.getuid?.() === 0 ? ['--user', 'nobody'] : []
   const child = spawn('pgbouncer', [...asUser, file], { stdio: ['ignore', 'ignore', 'pipe'] })
   const exited = once(child, 'exit')

@@ -1,6 +1,6 @@
 /**
- * Loaded into `bin/annals serve` by `NODE_OPTIONS=--import`: each SIGUSR2 raises the next of these,
- * as a bug would.
+ * Loaded into `bin/annals serve` by `NODE_OPTIONS=--import`. Each SIGUSR2 raises the next of these
+ * exceptions, as a bug would.
  */
 import { Batcher } from '../../src/intake/batcher.ts'
 

@@ -34,7 +34,7 @@ export class RawConnection implements AsyncDisposable {
     })
   }
 
-  /** Bytes that the kernel has not taken: the server does not read, or not fast enough. */
+  /** Bytes that are not yet sent, because the server doesn't read fast enough or at all. */
   get unsentBytes(): number {
     return this.#socket.writableLength
   }
@@ -62,11 +62,11 @@ export class RawConnection implements AsyncDisposable {
   }
 
   /**
-   * Waits until the kernel has what was sent, then hangs up with whatever the server answered unread:
-   * by closing, by a reset, or by closing its own half and a reset after that.
+   * Waits until the kernel has the sent bytes, then disconnects without reading the response: with a
+   * close, a reset, or a half-close followed by a reset.
    */
   async abort(how: Abort): Promise<void> {
-    // Not `once`, which would reject when the server hangs up first.
+    // Not `once`, which would reject if the server disconnects first.
     const gone = new Promise((resolve) => this.#socket.on('close', resolve))
     this.#socket.pause()
     await new Promise((resolve) => this.#socket.write('', resolve))
@@ -81,7 +81,7 @@ export class RawConnection implements AsyncDisposable {
     return this.#socket.destroyed
   }
 
-  /** The statuses of all answers, in order, until the server closes. */
+  /** The statuses of all responses, in order, until the server closes the connection. */
   async statuses(): Promise<number[]> {
     await this.#ended
     const statuses: number[] = []

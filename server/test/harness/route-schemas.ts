@@ -2,10 +2,10 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import { openapiTexts } from '../../src/command/openapi.ts'
 
-/** What a route accepts from a caller, as its validator is given it. */
+/** The schema of what a route accepts, as passed to its validator. */
 export type RequestSchema = { route: string; part: 'body' | 'query'; schema: unknown }
 
-/** The schemas of every request body and query, read from the routes of the server as it is built. */
+/** The schemas of every request body and query, read from the server's routes. */
 export async function readRequestSchemas(): Promise<RequestSchema[]> {
   const routes: RouteOptions[] = []
   const watch = (message: unknown) => {
@@ -36,7 +36,7 @@ function isCreation(message: unknown): message is { fastify: FastifyInstance } {
   return typeof message === 'object' && message !== null && 'fastify' in message
 }
 
-/** Bodies in which one field is far larger than its schema allows, and the rest is absent. */
+/** Bodies with a single field that is far larger than its schema allows. */
 export function oversized(schema: unknown, bytes: number): { field: string; text: string }[] {
   const fields: { field: string; text: string }[] = []
   for (const [field, property] of Object.entries(propertiesOf(schema))) {
@@ -53,7 +53,7 @@ export function oversized(schema: unknown, bytes: number): { field: string; text
   return fields
 }
 
-/** Items that the schema takes each by itself, as far as it says so. */
+/** Items that are individually valid, as far as the schema tells. */
 function manyOf(items: unknown, bytes: number): string {
   const choices = isRecord(items) && Array.isArray(items.enum) ? items.enum : ['a']
   const item = JSON.stringify(choices[0])

@@ -1,14 +1,14 @@
 const UNIQUE_ITEMS_MAX = 100
 
-/** Formats whose check refuses a long text by itself. The others need `maxLength`. */
+/** Formats that reject long text by themselves. The others need `maxLength`. */
 const BOUNDED_FORMATS: ReadonlySet<unknown> = new Set(['uuid', 'date-time', 'email'])
 
 type Node = Record<string, unknown>
 
 /**
- * What in a schema has no bound, so that checking a value can cost more than reading it. An object
- * that takes any key is fine where nothing is said about the values: then they are not looked at, and
- * the size of the body bounds them.
+ * Lists the parts of a schema without a bound, for which validation can cost more than parsing. An
+ * object with arbitrary keys is fine if the schema doesn't describe the values: validation skips them,
+ * and the size of the body limits them.
  */
 export function unboundedParts(schema: unknown, path = ''): string[] {
   if (!isNode(schema)) return []
@@ -21,7 +21,7 @@ export function unboundedParts(schema: unknown, path = ''): string[] {
   if (schema.uniqueItems === true && !(Number(schema.maxItems) <= UNIQUE_ITEMS_MAX)) {
     problems.push(...says(`uniqueItems on more than ${UNIQUE_ITEMS_MAX} items`))
   }
-  if (type === 'string' && !isBoundedString(schema)) problems.push(...says('a string without end'))
+  if (type === 'string' && !isBoundedString(schema)) problems.push(...says('an unbounded string'))
   if (typeof schema.pattern === 'string' && !isLinear(schema.pattern)) {
     problems.push(...says(`the pattern ${schema.pattern} may take more than linear time`))
   }
@@ -44,13 +44,13 @@ function isBoundedString(schema: Node): boolean {
   )
 }
 
-/** One atom of a pattern: a class, a class escape, or a character that stands for itself. */
+/** One atom of a pattern: a class, a class escape, or a literal character. */
 const ATOM = String.raw`(?:\[(?:[^\]\\]|\\.)+\]|\\[dDwWsS]|[\w\-:/@ ])`
 const COUNT = String.raw`\{\d+(?:,\d+)?\}`
 
 /**
- * Whether a pattern is of the simple kind that cannot backtrack: tied to the start, no groups, and at
- * most one repetition without an end.
+ * Whether a pattern is of the simple kind that can't backtrack: anchored at the start, without groups,
+ * and with at most one unbounded repetition.
  */
 export function isLinear(pattern: string): boolean {
   const simple = new RegExp(`^\\^(?:${ATOM}(?:${COUNT}|[+*?])?)*\\$$`)

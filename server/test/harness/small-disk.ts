@@ -31,7 +31,7 @@ while read -r size; do
 done`
 
 const BLOCK_BYTES = 512
-/** A disk that is full to the last byte would refuse to be resized while a program still writes. */
+/** A completely full disk can't be resized while a program still writes to it. */
 const SPARE_BYTES = 262_144
 const FILL_TRIES_MAX = 50
 
@@ -83,7 +83,7 @@ export class SmallDisk implements AsyncDisposable {
     if (this.#mount) assert(await this.#resize(this.#mount, bytes))
   }
 
-  /** Leaves no room beyond what is in use, until `growTo`. */
+  /** Shrinks the disk to its used size, until `growTo`. */
   async fill(): Promise<void> {
     assert(this.#mount, 'only a mounted disk can be filled')
     for (let tries = 0; tries < FILL_TRIES_MAX; tries += 1) {
@@ -93,12 +93,12 @@ export class SmallDisk implements AsyncDisposable {
     throw new Error('the disk could not be filled: programs write faster than it shrinks')
   }
 
-  /** The folder as programs that do not run `within` reach it. */
+  /** The path of the folder for programs that don't run `within`. */
   get outside(): string {
     return this.#mount ? join(`/proc/${this.#mount.holder.pid}/root`, this.folder) : this.folder
   }
 
-  /** False when more than that is in use. */
+  /** False if more than that is in use. */
   async #resize({ holder, lines }: Mount, bytes: number): Promise<boolean> {
     holder.stdin.write(`${bytes}\n`)
     return (await lines.next()).value === 'resized'

@@ -4,8 +4,8 @@ import { query } from './engine.ts'
 import { eventually } from './eventually.ts'
 
 /**
- * Makes every commit of the cluster wait for a standby of this name, which does not exist; an empty
- * name ends that. It is the whole cluster's setting, so use an engine of your own.
+ * Makes every commit wait for a standby of this name, which doesn't exist. An empty name ends the wait.
+ * The setting affects the whole cluster, so use a separate engine.
  */
 export async function waitForStandby(connection: EngineConnection, name: string): Promise<void> {
   await query(connection, `alter system set synchronous_standby_names = '${name}'`)

@@ -19,7 +19,7 @@ export type TestApp = AsyncDisposable & {
   url: string
   app: App
   database: TestDatabase
-  /** The folder that it archives into; empty for none. */
+  /** The archive's URL; empty for none. */
   archiveUrl: string
   /** A company of the test's own. */
   found: (wish?: Partial<CompanyPlan>) => Promise<FoundedCompany>
@@ -42,14 +42,14 @@ export async function startTestApp(
   options: {
     env?: Record<string, string>
     clock?: Clock
-    /** Without one the clock counts durations as well, so one hand moves both. */
+    /** By default, `clock` is used for durations too, so that a test moves both at once. */
     monotonic?: MonotonicClock
     databaseUrl?: string
     logger?: Logger
     patience?: Patience
     role?: ServeRole
     downloadBytesMax?: number
-    /** False: `ANNALS_ARCHIVE_URL` is not set. */
+    /** If false, `ANNALS_ARCHIVE_URL` is not set. */
     hasArchive?: boolean
     /** With the built pages of the dashboard; without it there are none. */
     pagesFolder?: string
