@@ -12,17 +12,17 @@ const lock: { packages: Record<string, LockedPackage> } = JSON.parse(
 )
 const installed = Object.entries(lock.packages).filter(([path]) => path.includes('node_modules/'))
 
-test('npm checks every package that it installs, on every platform, against the lockfile', () => {
+test('the lockfile has an integrity hash for every package on every platform', () => {
   assert(installed.length > 100, 'the lockfile lists the packages')
   const unchecked = installed
-    // A workspace is our own folder, and a bundled package is part of the one that carries it.
+    // A workspace is a local folder, and a bundled package is part of the package that contains it.
     .filter(([, { link, inBundle }]) => !link && !inBundle)
     .filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))
     .map(([path]) => path)
   assert.deepEqual(unchecked, [])
 })
 
-test('the lockfile names no registry, so npm uses the one that it is configured with', () => {
+test('the lockfile names no registry, so npm uses the configured one', () => {
   const addresses = installed
     .filter(([, { link, resolved }]) => resolved !== undefined && !link)
     .map(([path]) => path)

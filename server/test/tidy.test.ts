@@ -153,7 +153,7 @@ test('every array and string of every request body and query has a bound', async
   assert.deepEqual(problems, [])
 })
 
-test('the check of bounds finds what it is for, also inside unions', () => {
+test('the bounds check finds every kind of missing bound, even inside unions', () => {
   const list = { type: 'array', items: { type: 'string', maxLength: 1 } }
   const wrap = (schema: object) => ({ type: 'object', properties: { a: { anyOf: [schema] } } })
   for (const schema of [

@@ -25,7 +25,7 @@ const logger = createLogger('silent')
 const lines: Record<string, unknown>[] = []
 const log = pino({ level: 'warn' }, { write: (line) => void lines.push(JSON.parse(line)) })
 const { clock, advance } = handClock(Date.now() - 400 * DAY_MS)
-/** A node with a database of its own and no ANNALS_ARCHIVE_URL. */
+/** A node with an external database and no ANNALS_ARCHIVE_URL. */
 const bare = await startTestApp({ clock, hasArchive: false, logger: log })
 after(() => bare[Symbol.asyncDispose]())
 /** A node that archives. */
@@ -46,7 +46,7 @@ const newestKey = async ({ database }: TestApp): Promise<string> => {
 const countEvents = async ({ database }: TestApp): Promise<unknown> =>
   (await query(database.connection, 'select count(*)::int as n from event'))[0]?.['n']
 
-/** Everything that was received until now, into the archive that a node with this URL would use. */
+/** Archives all events so far, into the archive that a node with this URL would use. */
 async function archiveAll({ database }: TestApp, archiveUrl: string) {
   const { connection } = database
   await using keeper = new Database({
@@ -63,7 +63,7 @@ async function archiveAll({ database }: TestApp, archiveUrl: string) {
   )
 }
 
-test('without an archive URL, a database of your own keeps all events, and the start says so once', async () => {
+test('without an archive URL, an external database keeps all events, and startup logs it once', async () => {
   const off = lines.filter(({ event }) => event === 'archive.off')
   assert.equal(off.length, 1)
   assert.match(String(off[0]?.['reason']), /ANNALS_ARCHIVE_URL is not set: nothing is archived/)
@@ -106,7 +106,7 @@ test('an archived export returns events past their hot time that are still in th
   )
 })
 
-test('a node without an archive says which segment it cannot read, and calls no ledger broken', async () => {
+test('a node without an archive names the segment it cannot read, and reports no broken chain', async () => {
   const { workspaceKey: key, workspace } = await annals.found()
   await storeEvents(annals, key, [{ category: 'c', action: 'archived' }])
   assert.equal((await archiveAll(annals, annals.archiveUrl)).events, 1)
@@ -138,16 +138,16 @@ test('a node without an archive says which segment it cannot read, and calls no 
     trouble.failureSummary,
     `No archive is configured, so the archive file ${objectKey} can't be read.`,
   )
-  // The same job on a node that has the archive.
+  // The same job works on a node that has the archive.
   assert.equal((await download(annals, key, id)).status, 200)
 })
 
-test('a node with another archive names a segment that it lacks, and archives nothing', async () => {
+test('a node with a different archive names the segment it lacks, and archives nothing', async () => {
   const { workspaceKey } = await annals.found()
   await storeEvents(annals, workspaceKey, [{ category: 'c', action: 'archived' }])
   await archiveAll(annals, annals.archiveUrl)
   const objectKey = await newestKey(annals)
-  // In a workspace of which nothing is archived yet.
+  // In a workspace without archived events.
   const { workspaceKey: newKey } = await annals.found()
   await storeEvents(annals, newKey, [{ category: 'c', action: 'hot' }])
   const before = await countEvents(annals)

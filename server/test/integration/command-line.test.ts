@@ -150,7 +150,7 @@ test('wishes that cannot be granted are told all at once, and nothing is made', 
   }
 })
 
-test('bootstrap takes the password from standard input or a variable, and it signs in', async () => {
+test('bootstrap reads the password from standard input or a variable, and the owner can sign in', async () => {
   const login = async (password: string, email: string) =>
     await call(`${url}/dashboard/session`, 'POST', {
       body: { email, password },
@@ -160,7 +160,7 @@ test('bootstrap takes the password from standard input or a variable, and it sig
     runAnnals(
       ['bootstrap', '--json', '--email', 'piped@acme.example', '--password-stdin'],
       env,
-      // The shell sends its first argument to the command that follows.
+      // The shell pipes its first argument to the rest of the command.
       ['/bin/sh', '-c', 'echo "$0" | "$@"', 'piped correct horse'],
     ),
     runAnnals(['bootstrap', '--json', '--email', 'set@acme.example'], {

@@ -215,7 +215,7 @@ test('events of another node are told of within a second too', async () => {
   assert((source.told.at(-1)?.atMs ?? Infinity) - sentAtMs < 1_000)
 })
 
-test('shows each event once when the archiver takes events that were not yet read', async () => {
+test('shows each event once when the archiver moves events that were not yet read', async () => {
   const { company, workspace, workspaceKey } = await annals.found()
   const actions = Array.from({ length: 12 }, (_, nth) => event(`number ${nth + 1}`))
   await sendEvents(annals, workspaceKey, actions)
@@ -225,7 +225,7 @@ test('shows each event once when the archiver takes events that were not yet rea
       annals.database.connection,
       `update chain_head set seq = ${seq} where workspace_id = '${workspace.id}'`,
     )
-  // As the reader sees it when two events arrive after it has read the head.
+  // Simulates two events that arrive after the reader has read the head.
   await setHead(10)
   const seen: number[] = []
   await using tail = new LiveTail({ db, logger: createLogger('silent') })

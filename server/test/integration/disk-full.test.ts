@@ -18,7 +18,7 @@ const admin = new Client(annals.database.connection)
 await admin.connect()
 stack.defer(() => admin.end())
 
-/** Every statement that writes fails as it does on a full disk. */
+/** Makes every write fail as on a full disk. */
 const FILL_DISK = `
   create function no_space() returns trigger language plpgsql as
     $$ begin raise exception 'could not extend file' using errcode = 'disk_full'; end $$;
@@ -63,7 +63,7 @@ const WRITES: Record<string, () => Promise<Answer>> = {
   'a logout': () => owner.call('DELETE', '/dashboard/session'),
 }
 
-test('on a full disk every route that writes answers 503, and what reads goes on', async (t) => {
+test('on a full disk, routes that write return 503 and routes that read keep working', async (t) => {
   await admin.query(FILL_DISK)
   for (const [what, write] of Object.entries(WRITES)) {
     await t.test(what, async () => {

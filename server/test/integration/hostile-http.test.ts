@@ -212,7 +212,7 @@ test('every Host that RFC 9110 allows is served', async () => {
   assert.equal((await sendRaw(annals.url, 'GET /health HTTP/1.0\r\n\r\n')).status, 200)
 })
 
-test('a client that hangs up in mid-body is not logged as a database outage', async () => {
+test('a client that disconnects while sending a body is not logged as a database outage', async () => {
   for (const how of ABORTS) {
     logLines.length = 0
     await using connection = new RawConnection(annals.url)

@@ -14,7 +14,7 @@ import { urlOf } from '../harness/template-db.ts'
 const start = (folder: EngineFolder) =>
   startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE })
 
-/** A cluster with a database that was made as documented, cleanly stopped. */
+/** A cleanly stopped cluster with a database created as documented. */
 const stopped = new EngineFolder()
 after(() => stopped[Symbol.asyncDispose]())
 const prepared = prepare()
@@ -22,7 +22,7 @@ prepared.catch(() => {}) // Each test awaits it.
 
 async function prepare() {
   await using engine = await start(stopped)
-  // As the master user of a managed database: no superuser.
+  // Like the master user of a managed database, which is not a superuser.
   await query(engine.connection, "create role master login createrole createdb password 'm'")
   const master = { ...engine.connection, user: 'master', password: 'm', database: 'postgres' }
   for (const statement of documentedStatements()) await query(master, statement)
@@ -32,7 +32,7 @@ async function prepare() {
   return { master, own, key }
 }
 
-/** From the documentation, with other names: the embedded engine has a login and a database `annals`. */
+/** The documented statements with other names, because the engine already has a login `annals`. */
 function documentedStatements(): string[] {
   const docs = readFileSync(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8')
   const [, block = ''] = /```sql\n(create role annals_serving.*?)```/s.exec(docs) ?? []
@@ -47,7 +47,7 @@ const send = async (annals: TestApp, key: string, action: string): Promise<numbe
 const actionsOn = async (connection: EngineConnection): Promise<unknown[]> =>
   (await query(connection, 'select action from event order by seq')).map((row) => row['action'])
 
-/** Both servers in one address, as libpq reads it. */
+/** Both servers in one address, in libpq syntax. */
 function listOf(first: EngineConnection, second: EngineConnection): string {
   const { user, password, database } = first
   const list = new URLSearchParams({
@@ -58,7 +58,7 @@ function listOf(first: EngineConnection, second: EngineConnection): string {
   return `postgres://${user}:${encodeURIComponent(password)}@/${database}?${list.toString()}`
 }
 
-test('the documented statements, run by a master user that is no superuser, make a login that serves', async () => {
+test('the documented statements work for a master user that is not a superuser', async () => {
   const { own, master } = await prepared
   await using folder = new EngineFolder()
   copyCluster(folder)
@@ -72,7 +72,7 @@ test('the documented statements, run by a master user that is no superuser, make
   assert.equal(role?.['rolsuper'], false)
   await query(login, 'set role annals_keeper')
 
-  // A login that lost a role, as after a restore on another server.
+  // A login without one of the roles, as after a restore on another server.
   await query({ ...master, host }, 'revoke annals_keeper from app')
   await assert.rejects(startTestApp({ databaseUrl: urlOf(login) }), (error) => {
     assert(error instanceof OperatorError, String(error))
@@ -87,7 +87,7 @@ test('the documented statements, run by a master user that is no superuser, make
   assert.equal(await send(second, otherKey, 'served'), 201)
 })
 
-test('a list of servers leads to the one that can be written, also after a failover', async () => {
+test('a list of servers connects to the writable one, also after a failover', async () => {
   const { own, key } = await prepared
   await using folderA = new EngineFolder()
   await using folderB = new EngineFolder()
@@ -105,7 +105,7 @@ test('a list of servers leads to the one that can be written, also after a failo
   assert.equal(await send(annals, key, 'on the primary'), 201)
   assert.deepEqual(await actionsOn(onA), ['on the primary'])
 
-  // The standby takes over, and the old primary can only be read: connections to it are left.
+  // The standby takes over and the old primary becomes read-only: the pool moves on.
   await query(b.connection, 'select pg_promote()')
   await query(a.connection, 'alter system set default_transaction_read_only = on')
   await query(a.connection, 'select pg_reload_conf()')
@@ -113,13 +113,13 @@ test('a list of servers leads to the one that can be written, also after a failo
   const [company] = await query(onB, `select name from company where id = '${founded.company.id}'`)
   assert.equal(company?.['name'], 'After')
 
-  // The old primary is gone: the writer goes over as well.
+  // The old primary is down: the writer moves on too.
   await a[Symbol.asyncDispose]()
   await eventually(async () => assert.equal(await send(annals, key, 'after the failover'), 201))
   assert((await actionsOn(onB)).includes('after the failover'))
 })
 
-test('without a server that can be written, the start says what each one of the list answered', async () => {
+test('without a writable server, the startup error has the response of each server', async () => {
   const { own } = await prepared
   await using folder = new EngineFolder()
   copyCluster(folder, { isStandby: true })
@@ -143,7 +143,7 @@ test('without a server that can be written, the start says what each one of the 
   })
 })
 
-/** A copy of the stopped cluster. As a standby it recovers for ever, like one that lost its primary. */
+/** A copy of the stopped cluster. A standby recovers forever, like one that lost its primary. */
 function copyCluster(to: EngineFolder, { isStandby = false } = {}): void {
   execFileSync('cp', ['-a', stopped.dataDir, to.dataDir])
   if (isStandby) writeFileSync(to.path('engine/cluster/standby.signal'), '')

@@ -28,7 +28,7 @@ const HEALTH = 'GET /health HTTP/1.1\r\nhost: x\r\n\r\n'
 
 const BAD = { status: 400, code: 'invalid_request' }
 
-/** What may follow requests that are in progress, and end the connection. */
+/** Requests that end the connection while earlier ones are in progress. */
 const FOLLOWERS: Record<string, { sent: string; expected: { status: number; code: string } }> = {
   'a parse error': { sent: 'BREW /\r\n\r\n', expected: BAD },
   'HTTP/2 without TLS': { sent: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', expected: BAD },
@@ -62,7 +62,7 @@ for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
       await using ledger = await holdLedger()
       await using connection = new RawConnection(annals.url)
       connection.send(INGEST.repeat(ingests) + sent)
-      // More after the refusal is dropped, and does not change the answers.
+      // Input after the refusal is dropped and doesn't change the responses.
       if (expected.status !== 408) connection.send(`${HEALTH}BREW\r\n\r\n`)
       await ledger.isWaitedFor()
       await ledger.release()
@@ -92,7 +92,7 @@ test('answers an ingest with 201 when Expect: 100-continue follows it', async ()
   )
 })
 
-test('ignores an upgrade to another protocol behind an ingest, and keeps the connection', async () => {
+test('ignores a protocol upgrade that follows an ingest, and keeps the connection', async () => {
   await using ledger = await holdLedger()
   await using connection = new RawConnection(annals.url)
   const upgrade = 'host: x\r\nconnection: upgrade\r\nupgrade: h2c'
@@ -125,7 +125,7 @@ test('serves nothing after a request that ends the connection', async () => {
   assert.equal(await countEvents(), before + 1)
 })
 
-test('limits the requests in progress on a connection, and reads no further ones', async () => {
+test('limits the requests in progress per connection', async () => {
   await using ledger = await holdLedger()
   await using connection = new RawConnection(annals.url)
   connection.send(INGEST)
@@ -137,7 +137,7 @@ test('limits the requests in progress on a connection, and reads no further ones
   assert.deepEqual(statuses, [201, ...Array.from({ length: 99 }, () => 200), 429])
 })
 
-test('answers the metrics port in order too', async () => {
+test('answers in order on the metrics port too', async () => {
   for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
     if (expected.status === 408) continue
     await using connection = new RawConnection(metricsUrl)
@@ -158,7 +158,7 @@ type HeldLedger = AsyncDisposable & {
   release: () => Promise<void>
 }
 
-/** Keeps every commit of events waiting until it is released. */
+/** Blocks all commits of events until released. */
 async function holdLedger(): Promise<HeldLedger> {
   const client = new Client(annals.database.connection)
   await client.connect()

@@ -9,7 +9,7 @@ import { cloneDatabase } from '../harness/template-db.ts'
 
 const RAISE_FAULTS = pathToFileURL(join(import.meta.dirname, '../harness/raise-faults.ts')).href
 
-test('an uncaught exception is logged with its cause and counted, and ends the process only when it comes from the writer', async () => {
+test('logs and counts an uncaught exception, and exits only if it comes from the writer', async () => {
   await using database = await cloneDatabase()
   await using service = new AnnalsProcess(['serve'], {
     ANNALS_DATABASE_URL: database.url,

@@ -19,7 +19,7 @@ const BUSY_MS_MAX = 10_000
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const env = { ANNALS_SECRET_KEY: randomBytes(32).toString('base64'), ...ANY_DESTINATION }
-// Only to prepare what the processes below work on, and to see what they left.
+// Only prepares the data for the processes below and inspects the result.
 const annals = stack.use(await startTestApp({ env, role: 'api' }))
 const company = await annals.found()
 const { workspaceKey: key } = company
@@ -50,7 +50,7 @@ for (const role of SERVE_ROLES) {
   test(`an idle node (${role}) stops within two seconds, with exit code 0`, async () => {
     const node = await start(role)
     if (node.url === '') return await stop(node, IDLE_MS_MAX)
-    // Connections that are kept alive, one of them without ever having asked anything.
+    // Keep-alive connections, one of which never sent a request.
     await using _silent = new RawConnection(node.url)
     const { status } = await call(`${node.url}/v1/keys/status`, 'GET', { key })
     assert.equal(status, 200)

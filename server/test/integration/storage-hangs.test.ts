@@ -32,7 +32,7 @@ beforeEach(() => {
   s3.next.stalled = 0
 })
 
-/** As many as read at once on a node. */
+/** The number of concurrent reads per node. */
 const TURNS = 6
 const FOLDER_COMPANIES = 3
 
@@ -85,7 +85,7 @@ test('an archived file may be a link to a regular file', async () => {
   assert.equal((await download(inFolder, linked.key, jobId)).trailers['x-row-count'], '2')
 })
 
-test('an archived file that is not a regular file stops no other export, nor the shutdown', async () => {
+test('an archived file that is not a regular file blocks neither other exports nor the shutdown', async () => {
   const { key } = broken
   const path = fileOf(broken)
   for (const [what, replace] of Object.entries(REPLACEMENTS)) {
@@ -106,7 +106,7 @@ test('an archived file that is not a regular file stops no other export, nor the
   assert(performance.now() - startedAtMs < 5_000)
 })
 
-test('a client that leaves gives back its place while the bucket hangs', async () => {
+test('a client that disconnects releases its slot while the bucket hangs', async () => {
   const { key } = remote
   const jobId = await makeExport(inBucket, key, WHOLE)
   s3.mode = 'hang'
@@ -117,7 +117,7 @@ test('a client that leaves gives back its place while the bucket hangs', async (
   for (const client of clients) client.on('error', () => {})
   await eventually(() => assert(s3.hanging >= clients.length))
   for (const client of clients) client.destroy()
-  // Each request to the bucket is given up with its client, so that none waits for a connection.
+  // Each bucket request is canceled with its client, so that none waits for a connection.
   await eventually(() => assert.equal(s3.hanging, 0), { timeoutMs: 3_000 })
   s3.mode = 'pass'
   const startedAtMs = performance.now()
@@ -125,11 +125,11 @@ test('a client that leaves gives back its place while the bucket hangs', async (
   assert(performance.now() - startedAtMs < 3_000)
 })
 
-test('a bucket that hangs holds up no hot export, no shutdown, and no read once it answers', async () => {
+test('a bucket that hangs delays no hot export, no shutdown, and no read after it recovers', async () => {
   const { key } = remote
   const hotJob = await makeExport(inBucket, key)
   const hung = []
-  // The head of each answer passes and the body stalls: reads that hang take every turn.
+  // The headers of each response arrive and the body stalls, so hanging reads take every slot.
   s3.next.stalled = Infinity
   for (let nth = 0; nth <= TURNS; nth += 1) {
     const jobId = await makeExport(inBucket, key, WHOLE)
@@ -152,7 +152,7 @@ test('a bucket that hangs holds up no hot export, no shutdown, and no read once 
   for (const opened of await Promise.all(hung)) opened?.leave()
 })
 
-test('every operation on a bucket that hangs has a deadline, and ends when it is told to', async () => {
+test('every operation on a bucket that hangs has a deadline and can be aborted', async () => {
   const options = { s3Endpoint: s3.endpoint, s3Region: null }
   const s3Limits = { partMsMax: 300, totalMsMax: 400, requestMsMax: 60_000 }
   await using store = await openObjectStore(env.ANNALS_ARCHIVE_URL, { ...options, s3Limits })

@@ -14,7 +14,7 @@ import { eventually } from '../harness/eventually.ts'
 import { makeExport, openDownload, readJob, storeBulk } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-/** The jobs whose downloads the service has cut. */
+/** The jobs whose downloads the service ended. */
 const cutJobs = new Set<string>()
 const logger = pino(
   { level: 'info', base: null },
@@ -29,9 +29,9 @@ const annals = await startTestApp({ logger, env: { ANNALS_RATE_LIMITS: 'off' } }
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 
-/** From the revocation to the cut. */
+/** The maximum time from the revocation to the end of the stream. */
 const CUT_MS_MAX = 2_000
-/** 15 MB: more than every buffer on the way, so a client that takes nothing blocks the service. */
+/** 15 MB, more than all buffers on the way, so that a client that doesn't read causes back-pressure. */
 const ROWS = 300
 const company = await annals.found({ workspaces: ['First', 'Second'] })
 const [first, second] = company.workspaces
@@ -40,7 +40,7 @@ const companyId = company.company.id
 await storeBulk(annals, first.workspaceKey, ROWS)
 const owner = await enrol(annals, company, 'OWNER')
 
-/** Takes the first bytes and then nothing more: the service waits for it in back-pressure. */
+/** Reads the first bytes and then stops, so that the service waits under back-pressure. */
 async function startSlow(response: IncomingMessage): Promise<IncomingMessage> {
   assert.equal(response.statusCode, 200)
   await once(response, 'readable')
@@ -48,8 +48,8 @@ async function startSlow(response: IncomingMessage): Promise<IncomingMessage> {
 }
 
 /**
- * The service cuts the connection in time, while the client takes nothing. When it takes again, it can
- * tell that the file is not whole.
+ * Checks that the service closes the connection in time while the client isn't reading. When the client
+ * reads again, it can tell that the file is incomplete.
  */
 async function assertCut(
   response: IncomingMessage,
@@ -103,7 +103,7 @@ for (const [how, lose] of Object.entries(KEY_LOSSES)) {
   })
 }
 
-/** It can be downloaded again by a caller who may. */
+/** A caller with access can still download the job. */
 async function assertOpen(jobId: string): Promise<void> {
   const { json } = await owner.call('GET', `/dashboard/exports/${jobId}`)
   assert.deepEqual([json.status, json.errorCode], ['RUNNING', null])
@@ -158,7 +158,7 @@ test('cuts a dashboard download within two seconds when the plan loses exports',
   await assertOpen(jobId)
 })
 
-test('withholds what a blocked live tail has not taken when its member is removed', async () => {
+test('drops unread events of a blocked live tail when its member is removed', async () => {
   const [slow, quick] = [
     await enrol(annals, company, 'VIEWER', second),
     await enrol(annals, company, 'VIEWER', second),
@@ -182,7 +182,7 @@ function countTold({ told }: Source): number {
   return told.filter(({ event }) => event === 'event').length
 }
 
-test('reads the access of forty streams in one statement', async () => {
+test('checks the access of forty streams in one statement', async () => {
   const jobId = await makeExport(annals, first.workspaceKey)
   const opened = await Promise.all(
     Array.from({ length: 40 }, () => openDownload(annals, first.workspaceKey, jobId)),

@@ -11,12 +11,12 @@ import { urlOf } from '../harness/template-db.ts'
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const folder = stack.use(new EngineFolder())
-// An engine of its own: commits that wait for a standby are the whole cluster's matter.
+// A separate engine, because waiting for a standby affects the whole cluster.
 const engine = stack.use(
   await startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE }),
 )
 const databaseUrl = urlOf(engine.connection)
-// Without loops: what they write would wait for the standby as well.
+// Without loops, because their writes would wait for the standby too.
 const annals = stack.use(await startTestApp({ databaseUrl, role: 'api' }))
 const company = await annals.found()
 const { workspaceKey: key } = company
@@ -24,14 +24,14 @@ const { workspaceKey: key } = company
 const send = (idempotencyKey: string, app: TestApp = annals) =>
   app.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a', idempotencyKey } })
 
-/** Runs a call while no standby confirms, and cancels its wait as an operator would. */
+/** Runs a call while no standby confirms commits, and cancels the wait as an operator would. */
 async function callUnconfirmed(application: string, run: () => Promise<Answer>): Promise<Answer> {
   await waitForStandby(engine.connection, 'ghost')
   let isAnswered = false
   const answer = run().finally(() => (isAnswered = true))
   let canceled = 0
   await eventually(async () => {
-    // Again and again: one call may commit more than once.
+    // Repeat, because one call can commit more than once.
     canceled += await cancelWaits(engine.connection, application)
     assert(isAnswered, 'the call is still waiting')
   })
@@ -54,7 +54,7 @@ afterEach(async () => {
 test('an event whose wait for the standby was canceled is not acknowledged', async () => {
   assert.equal((await send('before')).status, 201)
   assertUnknown(await callUnconfirmed('annals writer', () => send('first')))
-  // It is stored here, as it would be on the standby by now: the same key tells its id.
+  // The event is stored on this server. Replaying the key returns its id.
   const again = await eventually(async () => {
     const answer = await send('first')
     assert.equal(answer.status, 200)
@@ -63,21 +63,21 @@ test('an event whose wait for the standby was canceled is not acknowledged', asy
   assert.equal(again.headers.get('x-idempotent-replay'), 'true')
 })
 
-test('neither is one that was stored under a lock', async () => {
+test('an unconfirmed event that was stored under a lock is not acknowledged', async () => {
   await using other = await startTestApp({ databaseUrl, role: 'api' })
   assert.equal((await send('mine')).status, 201)
-  // The other node moves the head, so that this one goes for the lock.
+  // The other node moves the head, so that this one takes the lock.
   assert.equal((await send('theirs', other)).status, 201)
   assertUnknown(await callUnconfirmed('annals writer', () => send('locked')))
   await eventually(async () => assert.equal((await send('locked')).status, 200))
 })
 
-test('neither is a replay', async () => {
+test('an unconfirmed replay is not acknowledged', async () => {
   assert.equal((await send('replayed')).status, 201)
   assertUnknown(await callUnconfirmed('annals writer', () => send('replayed')))
 })
 
-test('neither is a change in the dashboard, nor one by the API', async () => {
+test('unconfirmed changes in the dashboard and the API are not acknowledged', async () => {
   const owner = await signInAs(annals, company, 'OWNER')
   assertUnknown(
     await callUnconfirmed('annals', () =>
@@ -91,7 +91,7 @@ test('neither is a change in the dashboard, nor one by the API', async () => {
   )
 })
 
-test('while no standby confirms, the node is not ready and refuses events at once', async () => {
+test('while no standby confirms commits, the node is not ready and refuses events immediately', async () => {
   await waitForStandby(engine.connection, 'ghost')
   await eventually(async () => {
     assert.equal((await annals.call('GET', '/ready')).status, 503)

@@ -16,7 +16,7 @@ const body = { category: 'c', action: 'a' }
 const send = (app: TestApp = annals) => app.call('POST', '/v1/events', { key, body })
 const statusOf = async (path: string) => (await annals.call('GET', path, { key })).status
 
-/** From here on every statement that writes to the chain heads fails, if it changes a row or not. */
+/** Makes every write to the chain heads fail, whether or not it changes a row. */
 async function refuseWrites(sqlState: string): Promise<void> {
   await admin.query(`
     create function refuse_write() returns trigger language plpgsql as
@@ -31,8 +31,8 @@ afterEach(async () => {
   await eventually(async () => assert.equal(await statusOf('/ready'), 200))
 })
 
-test('an append that fails is no reason for the next ones to fail', async () => {
-  // The first on its connection, after the server has parsed it.
+test('later appends succeed after an append failed', async () => {
+  // The first append on its connection fails after the server has parsed it.
   await using own = await startTestApp({ databaseUrl: annals.database.url })
   await refuseWrites('25006')
   assert.equal((await send(own)).status, 503)
@@ -40,9 +40,9 @@ test('an append that fails is no reason for the next ones to fail', async () => 
   await eventually(async () => assert.equal((await send(own)).status, 201))
 })
 
-test('a canceled first append is no reason for the next ones to fail', async () => {
+test('later appends succeed after the first one was canceled', async () => {
   await using own = await startTestApp({ databaseUrl: annals.database.url })
-  // Held up by a lock on the heads, so that there is time to cancel it after the server has parsed it.
+  // A lock on the heads delays it, so that it can be canceled after the server has parsed it.
   await admin.query('begin; select from chain_head for update')
   const canceled = send(own)
   const other = new Client(annals.database.connection)
@@ -64,7 +64,7 @@ for (const [sqlState, what] of [
   ['25006', 'is read-only'],
   ['53100', 'has a full disk'],
 ] as const) {
-  test(`while the database ${what}, the node is not ready, without any event, and queries go on`, async () => {
+  test(`while the database ${what}, an idle node is not ready, and queries keep working`, async () => {
     await refuseWrites(sqlState)
     await eventually(async () => assert.equal(await statusOf('/ready'), 503))
     const refused = await send()
@@ -78,11 +78,11 @@ for (const [sqlState, what] of [
   })
 }
 
-test('a server that was made read-only is noticed, and so is its end', async () => {
+test('detects when a server becomes read-only and when it becomes writable again', async () => {
   const setReadOnly = async (value: 'on' | 'off') => {
     const { database } = annals.database.connection
     await admin.query(`alter database ${database} set default_transaction_read_only = ${value}`)
-    // It holds for new connections.
+    // Takes effect on new connections.
     await admin.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
         where application_name like 'annals write%' and datname = current_database()`,
@@ -95,7 +95,7 @@ test('a server that was made read-only is noticed, and so is its end', async () 
   await eventually(async () => assert.equal((await send()).status, 201))
 })
 
-test('probing leaves nothing behind', async () => {
+test('the write probe leaves nothing behind', async () => {
   const sizes = async () => {
     const { rows } = await admin.query<{ dead: string; size: string }>(`
       select sum(n_dead_tup + n_live_tup) as dead, pg_relation_size('chain_head') as size
@@ -114,7 +114,7 @@ test('probing leaves nothing behind', async () => {
   assert.deepEqual(await sizes(), before)
 })
 
-test('a node that only works has no writer and probes nothing', async () => {
+test('a worker node has no writer and does not probe', async () => {
   await using own = await startTestApp({ role: 'worker' })
   await using other = await startTestApp({ role: 'api', databaseUrl: own.database.url })
   const sessions = async () => {
@@ -125,7 +125,7 @@ test('a node that only works has no writer and probes nothing', async () => {
     )
     return rows[0]?.count
   }
-  // The other node's, which shows that there would be one.
+  // The probe of the other node shows that the query would find one.
   await eventually(async () => assert.equal(await sessions(), 1))
   await other[Symbol.asyncDispose]()
   await eventually(async () => assert.equal(await sessions(), 0))
