@@ -3,7 +3,7 @@ import { pause, type SoakContext } from './soak-context.ts'
 const DAY_MS = 86_400_000
 const RECENT_MS = 20_000
 
-/** Runs `annals archive` beside the service, as an operator or a timer would. */
+/** Runs `annals archive` alongside the service, as an operator or a timer would. */
 export async function runArchiver(soak: SoakContext, everyMs: number): Promise<void> {
   while (!soak.stopping.aborted) {
     await pause(soak, everyMs)
@@ -12,17 +12,17 @@ export async function runArchiver(soak: SoakContext, everyMs: number): Promise<v
   }
 }
 
-/** Most runs leave the latest events in the database; some take all that webhooks can spare. */
+/** Most runs leave the latest events in the database; some archive all that webhooks have read. */
 export function archiveBefore({ random }: Pick<SoakContext, 'random'>): string {
   return random.chance(0.3) ? tomorrow() : new Date(Date.now() - RECENT_MS).toISOString()
 }
 
-/** After every event, also after those of a clock that ran ahead. */
+/** Later than every event, even those from a clock that was set ahead. */
 export function tomorrow(): string {
   return new Date(Date.now() + DAY_MS).toISOString()
 }
 
-/** A fault may end the command; then it must say so by its exit code, and lose nothing. */
+/** A fault can end the command. Its exit code must then say so, and no event may be lost. */
 export async function archiveOnce(
   { recovery, service, tally, verdicts }: SoakContext,
   before: string,

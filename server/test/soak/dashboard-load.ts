@@ -20,7 +20,7 @@ export async function browseDashboard(soak: SoakContext, company: Company): Prom
   }
 }
 
-/** A browser session that signs in when it has to. */
+/** A browser session that signs in when needed. */
 export class SoakMember {
   readonly company: Company
   readonly #soak: SoakContext
@@ -31,7 +31,7 @@ export class SoakMember {
     this.company = company
   }
 
-  /** Null while nobody can sign in. */
+  /** Null if signing in fails. */
   async cookie(): Promise<string | null> {
     if (this.#cookie !== null) return this.#cookie
     const { email, password } = this.company.login
@@ -46,7 +46,7 @@ export class SoakMember {
     return this.#cookie
   }
 
-  /** A clock that jumps ahead ends sessions; then the next call signs in again. */
+  /** Stepping the clock ahead ends sessions. The next call then signs in again. */
   forgetSession(): void {
     this.#cookie = null
   }
@@ -104,7 +104,7 @@ async function readOptions({ random }: SoakContext, member: SoakMember): Promise
   await member.call('GET', `/dashboard/events/filter-options?field=${field}`, [200])
 }
 
-/** Saves a view, runs it, and deletes it: the number of views stays the same. */
+/** Saves a view, runs it and deletes it, so that the number of views stays the same. */
 async function useView({ random, verdicts }: SoakContext, member: SoakMember): Promise<void> {
   const body = {
     name: `Soak ${random.below(2 ** 32)}`,
@@ -121,7 +121,7 @@ async function useView({ random, verdicts }: SoakContext, member: SoakMember): P
     const isListed = list.json.views.some((view: { id: string }) => view.id === id)
     verdicts.check('queries', isListed, () => `the saved view ${id} is not listed`)
   }
-  // A broken connection may hide that it was deleted.
+  // The view may already be deleted if the connection broke before the response.
   await member.call('DELETE', `${VIEWS}/${id}`, [204, 404])
 }
 

@@ -8,7 +8,7 @@ const ROWS_PER_QUERY = 20_000
 type DeliveryRow = { id: string; eventId: string; status: string; sequence: number }
 type WebhookRow = { status: string; seenSeq: number; headSeq: number; lastSequence: number }
 
-/** Lets every receiver accept at once, and waits until nothing is due now, or the time is over. */
+/** Makes every receiver accept immediately, and waits until no delivery is due or time is up. */
 export async function drainDeliveries(
   { receivers, service, tally }: SoakContext,
   drainMsMax: number,
@@ -34,8 +34,8 @@ export async function drainDeliveries(
 }
 
 /**
- * Every event of a webhook's workspace has one delivery that arrived, or one that is still due, or
- * the webhook has not come to it yet; and the sequence of the deliveries has no gap.
+ * Checks that every event of a webhook's workspace has one delivery that arrived or is still due, unless
+ * the webhook hasn't reached it yet, and that the delivery sequence has no gaps.
  */
 export async function checkDeliveries(soak: SoakContext): Promise<void> {
   for (const webhook of soak.receivers.webhooks) await checkWebhook(soak, webhook)
@@ -66,7 +66,7 @@ async function checkWebhook(soak: SoakContext, webhook: SoakWebhook): Promise<vo
     verdicts.check('deliveries', isNext, () => `${name}: ${row.sequence} after ${lastSequence}`)
     lastSequence = row.sequence
     const n = numberOf.get(row.eventId)
-    // An event without an acknowledgment has no known id; its delivery is right all the same.
+    // The id of an unacknowledged event is unknown, but its delivery is still valid.
     if (n === undefined) continue
     numberOf.delete(row.eventId)
     const hasArrived = arrivals[n] === deliveryIdEnd(row.id)

@@ -7,7 +7,7 @@ const KEYED = 4
 
 const CATEGORIES = ['auth', 'billing', 'access', 'data', 'admin'] as const
 const ACTIONS = ['created', 'updated', 'deleted', 'viewed', 'exported', 'shared', 'denied'] as const
-/** Cells that a spreadsheet would run, quotes, separators and characters of several bytes. */
+/** Formulas, quotes, separators and multi-byte characters. */
 const TEXTS = [
   'plain',
   '=1+1',
@@ -20,8 +20,8 @@ const LARGE_EVERY = 50
 const LARGE_CHARACTERS = 8_000
 
 /**
- * Every event that the soak sent, by its number. The number is in the event's metadata and all the
- * rest follows from it, so a stored event can be traced to its request without keeping the request.
+ * Every event that the soak test sent, by number. The number is in the event's metadata and determines
+ * all other fields, so a stored event can be matched to its request without keeping the request.
  */
 export class EventBook {
   #count = 0
@@ -49,7 +49,7 @@ export class EventBook {
     return n
   }
 
-  /** False when the event already has another id. */
+  /** False if the event already has a different id. */
   acknowledge(n: number, id: string): boolean {
     const known = this.#ids[n]
     if (known !== undefined) return known === id
@@ -85,7 +85,7 @@ export class EventBook {
     return ((this.#flags[n] ?? 0) & ACKNOWLEDGED) !== 0
   }
 
-  /** One flag per event sent so far: 1 when it is acknowledged. A copy, so it stays as it is. */
+  /** A snapshot with one flag per event sent so far: 1 if it is acknowledged. */
   snapshot(): Uint8Array {
     return this.#flags.slice(0, this.#count).map((flags) => (flags & ACKNOWLEDGED ? 1 : 0))
   }

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type ExportFormat, ExportRows } from './export-rows.ts'
 import { judge, pause, type SoakContext } from './soak-context.ts'
 
-/** How a client takes its download. */
+/** How a client reads its download. */
 export type DownloadStyle = 'fast' | 'slow' | 'hang up'
 export type ExportJob = { id: string; key: string; format: ExportFormat }
 export type Download = { sha256: string; rows: ExportRows }
@@ -14,10 +14,10 @@ const TRIES_MAX = 60
 const RETRY_PAUSE_MS = 500
 const HANG_UP_BYTES = 100_000
 const SLOW_CHUNK_MS = 15
-/** A slow client loses its patience at some point, else a large export would never end. */
+/** A slow client speeds up after this time, otherwise a large export would never end. */
 const SLOW_MS_MAX = 5_000
 
-/** Opens the download again until it is whole. Null when it could not be had. */
+/** Reopens the download until it is complete. Null if that fails. */
 export async function downloadWhole(
   soak: SoakContext,
   job: ExportJob,
@@ -32,7 +32,7 @@ export async function downloadWhole(
     const outcome = await readOnce(soak, { ...job, id }, style === 'slow' ? 'slow' : 'fast')
     if (typeof outcome === 'object') return outcome
     if (outcome === 'over') {
-      // The last bytes were lost on the way although the service had sent them.
+      // The last bytes were lost in transit after the service had sent them.
       const rerun = await rerunJob(soak, { ...job, id })
       if (rerun === null) return null
       id = rerun
@@ -44,7 +44,7 @@ export async function downloadWhole(
   return null
 }
 
-/** A new job with the same snapshot; null when the service is not there, or the job has failed. */
+/** A new job with the same snapshot. Null if the service is down or the job has failed. */
 export async function rerunJob(soak: SoakContext, job: ExportJob): Promise<string | null> {
   const reply = await soak.http.send('GET', `/v1/exports/${job.id}`, { key: job.key })
   judge(soak, 'export job', reply, [200, 503])
@@ -57,7 +57,7 @@ export async function rerunJob(soak: SoakContext, job: ExportJob): Promise<strin
   return again.status === 201 ? again.json.jobId : null
 }
 
-/** `broken`: try again. `over`: the job has ended. */
+/** `broken`: retry. `over`: the job has ended. */
 async function readOnce(
   soak: SoakContext,
   job: ExportJob,
@@ -95,7 +95,7 @@ function open({ service }: SoakContext, { id, key }: ExportJob): Promise<Incomin
   })
 }
 
-/** True when the body came to its end. Rows are checked as they come: none is kept. */
+/** True if the body is complete. Rows are checked as they arrive and not kept. */
 async function readBody(
   response: IncomingMessage,
   style: DownloadStyle,

@@ -6,7 +6,7 @@ import type { Company, Workspace } from './world.ts'
 const BETWEEN_EXPORTS_MS = 1_000
 const SOURCES: readonly ExportSource[] = ['HOT', 'ARCHIVED', 'HOT_AND_ARCHIVED']
 const STYLES: readonly DownloadStyle[] = ['fast', 'slow', 'hang up']
-/** The archive wants a range: all there is. */
+/** Archive exports require a time range. This one covers everything. */
 const ALL_TIMES = { from: '2020-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
 
 export type ExportRequest = {
@@ -17,7 +17,7 @@ export type ExportRequest = {
   format: ExportFormat
 }
 
-/** Creates exports of all kinds, downloads each, reruns it, and compares the two. */
+/** Creates exports of all kinds, downloads and reruns each, and compares the two downloads. */
 export async function exportEvents(soak: SoakContext): Promise<void> {
   const { random, world } = soak
   while (!soak.stopping.aborted) {
@@ -42,7 +42,7 @@ async function exportOnce(soak: SoakContext, request: ExportRequest): Promise<vo
   soak.verdicts.check('exports', isSame, describe)
 }
 
-/** Null when the service was not there for it. */
+/** Null if the service was unavailable. */
 export async function exportAndCheck(
   soak: SoakContext,
   { company, workspace, source, format }: ExportRequest,

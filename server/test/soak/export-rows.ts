@@ -4,7 +4,7 @@ export type ExportSource = 'HOT' | 'ARCHIVED' | 'HOT_AND_ARCHIVED'
 export type ExportFormat = 'JSONL' | 'CSV'
 
 type Row = { id: string; seq: number; workspaceId: string; n: unknown }
-/** The rows of one workspace, which come together and in chain order. */
+/** The rows of one workspace, which are contiguous and in chain order. */
 type Run = { firstId: string; lastId: string; lastSeq: number }
 
 const CSV_HEADER =
@@ -22,7 +22,7 @@ export class ExportRows {
   constructor(soak: SoakContext, format: ExportFormat) {
     this.#soak = soak
     this.#format = format
-    // An event that was on its way when the job was created may be in it, none that came later.
+    // Events in flight when the job was created may be included, later ones may not.
     this.#seen = new Uint8Array(soak.book.count)
   }
 
@@ -35,7 +35,7 @@ export class ExportRows {
     this.#readRow(this.#format === 'CSV' ? parseCsvRow(line) : parseJsonRow(line))
   }
 
-  /** Every event of these workspaces that was acknowledged in time must be among the rows. */
+  /** The rows must include every event of these workspaces that was acknowledged in time. */
   checkComplete(source: ExportSource, acknowledged: Uint8Array, indexes: ReadonlySet<number>) {
     const { book } = this.#soak
     for (let n = 0; n < acknowledged.length; n += 1) {
@@ -71,7 +71,7 @@ export class ExportRows {
   }
 
   #check(holds: boolean, describe: () => string): boolean {
-    // The exports at the end stand for the ledger itself.
+    // The final exports check the ledger itself.
     return this.#soak.verdicts.check(this.#soak.isFinal ? 'ledger' : 'exports', holds, describe)
   }
 }

@@ -6,7 +6,7 @@ import { pause, type SoakContext } from './soak-context.ts'
 export type FaultRecord = {
   kind: FaultKind
   atSeconds: number
-  /** The longest time without an accepted event; null when the service did not recover. */
+  /** The longest time without an accepted event. Null if the service did not recover. */
   outageMs: number | null
 }
 
@@ -19,12 +19,12 @@ type FaultPlan = {
 }
 
 const RECOVERY_MS_MAX = 60_000
-/** From then on the service stays one process, so that its memory can be watched. */
+/** After this share of the time, the service isn't restarted, so that its memory can be measured. */
 const RESTARTS_UNTIL = 0.4
-/** A fault begins only when it can end within the load. */
+/** A fault starts only if it can end before the load does. */
 const LAST_FAULT_AT = 0.9
 
-/** Injects one fault after the other, in an order that the seed decides, and checks after each. */
+/** Injects one fault after another, in an order determined by the seed, and checks after each. */
 export async function injectFaults(
   soak: SoakContext,
   { kinds, random, durationMs, calmMs, onRecord }: FaultPlan,
@@ -52,7 +52,7 @@ async function injectOne(soak: SoakContext, kind: FaultKind): Promise<number | n
     await FAULTS[kind](soak)
   } catch (error) {
     verdicts.check('recovery', false, () => `${kind}: ${String(error)}`)
-    // As a supervisor would: a service that is not there cannot be judged.
+    // Restart the service as a supervisor would, because the checks need it running.
     if (!soak.service.isUp) await soak.service.start()
   }
   const hasRecovered = await isInTime(recovery.nextAcceptance())

@@ -6,10 +6,10 @@ import type { SoakContext } from './soak-context.ts'
 const HOUR_MS = 3_600_000
 const SHUTDOWN_MS_MAX = 10_000
 const HOLD_MS = { stop: 3_000, full: 6_000, clock: 4_000, slow: 5_000 } as const
-/** Somewhere in the midst of the command's work. */
+/** A time at which the command is at work. */
 const ARCHIVER_LIFE_MS_MAX = 2_500
 
-/** Each breaks something, for as long as it lasts, and returns when it has been undone. */
+/** Each fault breaks something for a while and returns when it is repaired. */
 export const FAULTS = {
   'kill the service': async ({ service }) => {
     await service.kill()
@@ -72,7 +72,7 @@ export const FAULTS = {
 
 export type FaultKind = keyof typeof FAULTS
 
-/** After these the service is a new process, whose memory says nothing about the one before. */
+/** Faults that start a new process, whose memory can't be compared with the previous one. */
 const RESTARTS: ReadonlySet<FaultKind> = new Set([
   'kill the service',
   'kill both',
@@ -89,7 +89,7 @@ export function isRestart(kind: FaultKind): boolean {
   return RESTARTS.has(kind)
 }
 
-/** SIGTERM, at any time: exit code 0 in good time. */
+/** SIGTERM must lead to exit code 0 in time, whenever it is sent. */
 export async function terminate({ service, verdicts }: SoakContext): Promise<void> {
   const { code, durationMs } = await service.terminate()
   const isClean = code === 0 && durationMs <= SHUTDOWN_MS_MAX

@@ -2,7 +2,7 @@ import { Agent, type ClientRequest, type IncomingHttpHeaders, request } from 'no
 import { text } from 'node:stream/consumers'
 
 export type Reply = {
-  /** Null: the connection broke or the answer took too long, and the outcome is unknown. */
+  /** Null if the connection broke or the response timed out. The outcome is then unknown. */
   status: number | null
   headers: IncomingHttpHeaders
   // oxlint-disable-next-line typescript/no-explicit-any -- each activity reads the fields it expects
@@ -13,7 +13,7 @@ export type Reply = {
 
 export type SendOptions = { key?: string; body?: object; headers?: Record<string, string> }
 
-/** Longer than any fault holds the service up, so that a timeout means a lost answer. */
+/** Longer than any fault, so that a timeout means a lost response. */
 const REPLY_MS_MAX = 20_000
 const BROKEN = { status: null, headers: {}, json: null, text: '' }
 
@@ -23,7 +23,7 @@ export class HttpClient implements Disposable {
   readonly #running = new Set<ClientRequest>()
   readonly #url: () => string
 
-  /** The address is read before each request: a service that restarts listens elsewhere. */
+  /** The URL is read before each request, because the port changes after a restart. */
   constructor(url: () => string) {
     this.#url = url
   }
@@ -72,7 +72,7 @@ export class HttpClient implements Disposable {
     })
   }
 
-  /** Cuts every connection, with whatever is on its way. */
+  /** Closes every connection, including those with requests in progress. */
   cutAll(): void {
     for (const outgoing of this.#running) outgoing.destroy()
     this.#agent.destroy()

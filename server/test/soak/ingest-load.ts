@@ -11,7 +11,7 @@ const REPLAY_SHARE = 0.1
 /** Only recent keys are replayed. */
 const REPLAY_DISTANCE_MAX = 20_000
 const RETRY_PAUSE_MS = 100
-/** After the load has ended, an event that is still refused has no excuse. */
+/** How long after the load an event can still be refused. */
 const LAST_TRIES_MS_MAX = 30_000
 
 /** Clients that send events one by one and in batches, at a steady rate, until the load ends. */
@@ -52,7 +52,7 @@ async function sendOne(soak: SoakContext): Promise<void> {
       accept(soak, n, { id: reply.json.id, status: reply.status, isFirst: attempt === 1 })
       break
     }
-    // Without a key nobody can tell whether it is stored: sending it again could store it twice.
+    // Without an idempotency key, a retry could store the event twice.
     if (!isKeyed || !mayRetry()) return
     await delay(RETRY_PAUSE_MS)
   }
@@ -98,7 +98,7 @@ function accept(
   verdicts.check('replays', isKnown, () => `event ${n} has the ids ${book.idOf(n)} and ${id}`)
 }
 
-/** Sends an acknowledged event again, as a client does whose connection broke before the answer. */
+/** Replays an acknowledged event, like a client whose connection broke before the response. */
 async function replayOne(soak: SoakContext): Promise<void> {
   const { book, http, random, verdicts, world } = soak
   const n = book.count - 1 - random.below(Math.min(book.count, REPLAY_DISTANCE_MAX))
@@ -116,7 +116,7 @@ async function replayOne(soak: SoakContext): Promise<void> {
   verdicts.check('replays', isSame, describe)
 }
 
-/** True while a refused event shall be sent again. */
+/** True while a refused event should be retried. */
 function retryWindow({ stopping, verdicts }: SoakContext): () => boolean {
   let stoppedAtMs: number | null = null
   return () => {

@@ -6,7 +6,7 @@ const IDS_PER_QUERY = 5_000
 const EVERY_PAGE = Number.MAX_SAFE_INTEGER
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
-/** `annals verify`, as an operator runs it after an incident. Returns how many events it found. */
+/** Runs `annals verify`, as an operator would after an incident. Returns the number of events. */
 export async function verifyLedger({ service, tally, verdicts }: SoakContext, when: string) {
   const startedAtMs = performance.now()
   const { code, stdout, stderr } = await service.run('verify')
@@ -17,7 +17,7 @@ export async function verifyLedger({ service, tally, verdicts }: SoakContext, wh
   return Number(/^ok: (\d+) events/.exec(stdout)?.[1] ?? -1)
 }
 
-/** Everything acknowledged since the last check is stored: in the database, or in the archive. */
+/** Checks that every event acknowledged since the last check is in the database or the archive. */
 export async function checkRecent(soak: SoakContext, when: string): Promise<void> {
   const { book, service, verdicts, world } = soak
   const byWorkspace = Map.groupBy(book.takeRecent(), (n) => book.workspaceOf(n))
@@ -44,8 +44,8 @@ export async function checkRecent(soak: SoakContext, when: string): Promise<void
 }
 
 /**
- * The whole ledger at the end: verified, exported and compared with what was sent, and counted
- * against the heads of the chains. The pages of each workspace must show exactly its hot events.
+ * Checks the whole ledger at the end: verifies it, compares an export with what was sent, and compares
+ * the number of events with the chain heads. Queries must return exactly the hot events.
  */
 export async function checkLedger(soak: SoakContext): Promise<number> {
   const { service, verdicts, world } = soak

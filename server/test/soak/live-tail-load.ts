@@ -6,10 +6,10 @@ import { pause, type SoakContext } from './soak-context.ts'
 import type { Company } from './world.ts'
 
 const REOPEN_PAUSE_MS = 500
-/** A stream that a browser would close: the member looks at another page. */
+/** After this time the browser closes the stream, because the member opens another page. */
 const OPEN_MS_MAX = 60_000
 
-/** Follows a company's new events as the explorer does, and opens a stream anew when it ends. */
+/** Follows a company's new events as the explorer does, and reopens the stream when it ends. */
 export async function followLive(soak: SoakContext, company: Company): Promise<void> {
   const member = new SoakMember(soak, company)
   let lastId = ''
@@ -79,7 +79,7 @@ async function readStream(
       checkEvent(soak, event, { company, indexes, parameters: {} })
     }
   } catch {
-    // The connection was cut; the next stream goes on from the last id.
+    // The connection broke. The next stream resumes from the last id.
   }
   return lastId
 }

@@ -6,7 +6,7 @@ export type MemoryTrend = {
   rssMbLast: number
   heapMbFirst: number
   heapMbLast: number
-  /** Null when the service did not run long enough to tell. */
+  /** Null if the service did not run long enough to tell. */
   isSteady: boolean | null
 }
 

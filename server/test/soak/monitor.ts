@@ -1,7 +1,7 @@
 import { rssBytesOf } from '../../../bench/lib/processes.ts'
 import type { SoakService } from './soak-service.ts'
 
-/** What the service held at a moment; after a garbage collection. */
+/** The resources of the service at one time, after a garbage collection. */
 export type Sample = {
   atSeconds: number
   pid: number
@@ -13,7 +13,7 @@ export type Sample = {
 
 const MEGABYTE = 2 ** 20
 
-/** Samples the service from beside it, and the soak's own memory. */
+/** Samples the service from outside, and the memory of the soak test itself. */
 export class Monitor {
   readonly samples: Sample[] = []
   driverRssMbMax = 0
@@ -24,11 +24,11 @@ export class Monitor {
     this.#service = service
   }
 
-  /** Null when the service does not answer now. */
+  /** Null if the service doesn't respond. */
   async sample(): Promise<Sample | null> {
     const { pid } = this.#service
     this.driverRssMbMax = Math.max(this.driverRssMbMax, process.memoryUsage.rss() / MEGABYTE)
-    // Before the collection: what the machine has to have for it.
+    // Before the garbage collection: the memory that the machine has to provide.
     const rssMb = rssBytesOf(pid) / MEGABYTE
     const answer = await this.#service.probe()
     if (!answer || pid !== this.#service.pid) return null

@@ -5,8 +5,8 @@ import { isMainThread } from 'node:worker_threads'
 
 /**
  * Loaded into the service by `--import`. On SIGUSR2 it steps the service's clock to the offset in
- * the control file, collects garbage, and writes what the process holds beside that file. The
- * monotonic clock stays as it is, as when an operator sets the time.
+ * the control file, collects garbage, and writes the resources of the process next to that file. The
+ * monotonic clock doesn't change, as when an operator sets the time.
  */
 const controlFile = process.env.SOAK_CONTROL_FILE
 const machineNow = Date.now
@@ -36,7 +36,7 @@ function answerProbe(file: string): void {
   const { rss, heapUsed, external } = process.memoryUsage()
   const resources: Record<string, number> = {}
   for (const name of process.getActiveResourcesInfo()) resources[name] = (resources[name] ?? 0) + 1
-  // Renamed when it is complete: the reader never sees half of it.
+  // Rename the complete file, so that the reader never sees a partial one.
   writeFileSync(`${file}.new`, JSON.stringify({ nonce, rss, heapUsed, external, resources }))
   renameSync(`${file}.new`, `${file}.answer`)
 }

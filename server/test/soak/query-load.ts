@@ -9,12 +9,12 @@ const BETWEEN_WALKS_MS = 500
 type Walk = {
   key: string
   company: Company
-  /** The workspaces whose events it may return. */
+  /** The workspaces whose events the key can read. */
   indexes: ReadonlySet<number>
   parameters: Record<string, string>
 }
 
-/** Pages through everything that a key sees, again and again. */
+/** Pages repeatedly through everything that a key can read. */
 export async function walkQueries(soak: SoakContext): Promise<void> {
   while (!soak.stopping.aborted) {
     const walk = chooseWalk(soak)
@@ -36,7 +36,7 @@ function chooseWalk({ random, world }: SoakContext): Walk {
   ])
 }
 
-/** Checks every page, and returns the ids; null when it did not come to the last page. */
+/** Checks every page and returns the ids. Null if it did not reach the last page. */
 export async function walkPages(
   soak: SoakContext,
   { key, company, indexes, parameters }: Walk,
@@ -81,7 +81,7 @@ type QueriedEvent = {
   metadata: { n?: unknown } | null
 }
 
-/** The strict order of a page rules out duplicates; here it is about whose event it is. */
+/** Checks the event's tenant. The strict order of a page already rules out duplicates. */
 export function checkEvent(
   { book, verdicts, world }: SoakContext,
   event: QueriedEvent,

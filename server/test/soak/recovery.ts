@@ -1,6 +1,6 @@
 type Waiter = { sinceMs: number; resolve: () => void }
 
-/** Watches when events are accepted, to tell how long a fault kept the service from it. */
+/** Tracks when events are accepted, to measure how long each outage lasts. */
 export class Recovery {
   faultCount = 0
   #isFaultActive = false

@@ -4,11 +4,11 @@ import type { Monitor } from './monitor.ts'
 import type { SoakService } from './soak-service.ts'
 import type { Verdicts } from './verdicts.ts'
 
-/** What the service holds while nobody uses it. */
+/** The resources of the idle service. */
 export type IdleLevel = {
-  /** Without those of database connections, which the pool keeps for a minute. */
+  /** Excludes database connections, which the pool keeps for a minute. */
   descriptors: number
-  /** Without the one of each pooled connection. */
+  /** Excludes the timer of each pooled connection. */
   timers: number
   databaseConnections: number
 }
@@ -32,7 +32,7 @@ export async function readIdleLevel(service: SoakService, monitor: Monitor): Pro
   }
 }
 
-/** After the load everything that it needed must be given back. */
+/** After the load, all resources must return to the idle level. */
 export async function checkResources(
   { service, monitor, verdicts }: { service: SoakService; monitor: Monitor; verdicts: Verdicts },
   { idle, settleMsMax }: { idle: IdleLevel; settleMsMax: number },
@@ -53,7 +53,7 @@ export async function checkResources(
   }
 }
 
-/** The archive holds what the catalog names and nothing else, and PostgreSQL no temporary file. */
+/** The archive must contain exactly the cataloged files, and PostgreSQL no temporary files. */
 export async function checkFiles(service: SoakService, verdicts: Verdicts): Promise<void> {
   const catalog = await service.query<{ key: string }>('select object_key as key from segment')
   const files = listFiles(service.folder.path('archive'))
@@ -66,7 +66,7 @@ export async function checkFiles(service: SoakService, verdicts: Verdicts): Prom
   verdicts.check('resources', temporary.length === 0, () => `left: ${temporary.join(' ')}`)
 }
 
-/** Once nobody uses the archive, nobody's drafts are left. */
+/** When no process uses the archive, no drafts may be left. */
 export function checkDrafts(service: SoakService, verdicts: Verdicts): void {
   const left = listFiles(service.folder.path('archive/.drafts')).filter((file) => file !== 'lock')
   verdicts.check('archive', left.length === 0, () => `drafts: ${left.join(' ')}`)

@@ -2,7 +2,7 @@ import { judge, pause, type SoakContext } from './soak-context.ts'
 
 const EVERY_MS = 2_000
 
-/** What monitoring asks for: health, readiness and metrics. */
+/** Polls health, readiness and metrics, as monitoring would. */
 export async function scrape(soak: SoakContext): Promise<void> {
   while (!soak.stopping.aborted) {
     judge(soak, 'health', await soak.http.send('GET', '/health'), [200])

@@ -6,23 +6,23 @@ const FATAL = 60
 const ERROR = 50
 const LINES_KEPT_MAX = 20
 const LINE_LENGTH_MAX = 500
-/** Only a mistake in the service causes these, whatever is done to it from outside. */
+/** Only a bug in the service causes these events, never an injected fault. */
 const ALARMING_EVENTS = new Set(['request.failed', 'process.uncaught', 'service.killed'])
 
 type Line = { level: number; event?: string; err?: { message?: string } }
 
-/** The lines of one or more service processes: counted by name, and the alarming ones kept. */
+/** The log lines of the service processes, counted by event. Keeps the alarming ones. */
 export class ServiceLog {
   readonly #alarms = new Map<string, number>()
   readonly #errors = new Map<string, number>()
   readonly #copy: number | null
 
-  /** With a file all lines go there as well, to look into a failure. */
+  /** If a file is given, all lines are also written to it. */
   constructor(file: string | null) {
     this.#copy = file === null ? null : openSync(file, 'a')
   }
 
-  /** What must never be in the log; the same line again is counted. */
+  /** Lines that must never appear in the log. Repeated lines are counted. */
   get alarms(): string[] {
     return [...this.#alarms].map(([line, count]) => `${count} times ${line}`)
   }
@@ -46,7 +46,7 @@ export class ServiceLog {
   }
 
   #read(text: string): void {
-    // Other lines are for people, and a killed process may cut its last one.
+    // Other lines are for people, and the last line of a killed process can be truncated.
     if (!text.startsWith('{') || !text.endsWith('}')) return
     const line: Line = JSON.parse(text)
     const { level, event = 'unnamed' } = line

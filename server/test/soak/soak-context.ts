@@ -9,7 +9,7 @@ import type { Tally } from './tally.ts'
 import type { Verdicts } from './verdicts.ts'
 import type { World } from './world.ts'
 
-/** What every activity, fault and check of the soak works with. */
+/** Shared by every activity, fault and check of the soak test. */
 export type SoakContext = {
   service: SoakService
   world: World
@@ -20,13 +20,13 @@ export type SoakContext = {
   tally: Tally
   verdicts: Verdicts
   random: SeededRandom
-  /** Aborted when the load shall end. */
+  /** Aborted when the load should end. */
   stopping: AbortSignal
   /** True for the checks after the load. */
   isFinal: boolean
 }
 
-/** Counts an answer, and fails the soak when it is not one of those that the call may get. */
+/** Counts a response, and fails the soak test if its status is not one of the expected ones. */
 export function judge(
   { recovery, tally, verdicts }: Pick<SoakContext, 'recovery' | 'tally' | 'verdicts'>,
   activity: string,
@@ -48,7 +48,7 @@ export function judge(
   )
 }
 
-/** Waits, but not longer than the load runs. */
+/** Waits until the time is up or the load ends. */
 export async function pause({ stopping }: Pick<SoakContext, 'stopping'>, ms: number) {
   await delay(ms, undefined, { signal: stopping }).catch(() => {})
 }

@@ -6,13 +6,13 @@ import { EngineFolder, IS_ROOT, isRunning, processTree } from '../harness/engine
 import { eventually } from '../harness/eventually.ts'
 import { SmallDisk } from '../harness/small-disk.ts'
 
-/** PostgreSQL keeps up to 2 GB of write-ahead log, and the events of half an hour come on top. */
+/** Enough for PostgreSQL's 2 GB of write-ahead log and the events of half an hour. */
 const DISK_BYTES_MAX = 6 * 2 ** 30
 
 /**
- * The data folder of the service. Where the machine allows it, the folder is on a file system of its
- * own in memory, so that it can be filled. PostgreSQL refuses to run as root, also in a user
- * namespace, so only the real root can have such a disk.
+ * The data folder of the service. If the machine allows it, the folder is on a separate in-memory file
+ * system that can be filled. PostgreSQL refuses to run as root, even in a user namespace, so only the
+ * real root can mount such a disk.
  */
 export class SoakFolder implements AsyncDisposable {
   readonly #disk: SmallDisk | null
@@ -38,17 +38,17 @@ export class SoakFolder implements AsyncDisposable {
     return this.#disk !== null
   }
 
-  /** As the service sees it. */
+  /** The path of the folder for the service. */
   get dataDir(): string {
     return this.#plain?.dataDir ?? join(this.#disk?.folder ?? '', 'data')
   }
 
-  /** What the service and its commands are started with. */
+  /** The command prefix for the service and its commands. */
   get within(): string[] {
     return this.#disk?.within ?? []
   }
 
-  /** A file of the data folder as this process reaches it. */
+  /** The path of a file in the data folder for this process. */
   path(...names: string[]): string {
     return this.#plain?.path(...names) ?? join(this.#disk?.outside ?? '', 'data', ...names)
   }
@@ -62,7 +62,7 @@ export class SoakFolder implements AsyncDisposable {
     return existsSync(this.path('engine/cluster/postmaster.pid'))
   }
 
-  /** PostgreSQL's processes; none while it is down. */
+  /** PostgreSQL's processes. Empty while it is down. */
   postgresPids(): number[] {
     return this.hasPostmaster() ? processTree(this.postmasterPid()) : []
   }

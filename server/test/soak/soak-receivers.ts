@@ -16,10 +16,10 @@ import type { Verdicts } from './verdicts.ts'
 import type { Workspace, World } from './world.ts'
 
 type Behavior = 'fast' | 'slow' | 'failing' | 'hanging'
-/** `stalled` while a fault slows all receivers, `draining` when all shall accept at once. */
+/** `stalled` while a fault slows all receivers, `draining` when all accept immediately. */
 type Mode = 'normal' | 'stalled' | 'draining'
 
-/** Which workspace has which receivers, by index. The others have no webhook. */
+/** The receivers of each workspace, by index. The other workspaces have no webhook. */
 const PLAN: readonly { workspaceIndex: number; behavior: Behavior }[] = [
   { workspaceIndex: 0, behavior: 'fast' },
   { workspaceIndex: 0, behavior: 'slow' },
@@ -31,14 +31,14 @@ const SLOW_MS_MAX = 400
 const STALLED_MS = 3_000
 const DELIVERIES_MAX = 2_000_000
 
-/** A webhook of the soak, and what its receiver has got. */
+/** A webhook and the deliveries that its receiver got. */
 export type SoakWebhook = {
   id: string
   workspace: Workspace
   behavior: Behavior
   /**
-   * By the event's number: 0 when it has not arrived, else the end of its delivery id. The end of a
-   * delivery id is random, so two deliveries of one event would differ in it.
+   * By event number: 0 if the event has not arrived, else the last bits of its delivery id. These bits
+   * are random, so two deliveries of one event would differ.
    */
   arrivals: Uint32Array
 }
@@ -75,7 +75,7 @@ export class SoakReceivers implements AsyncDisposable {
     this.#mode = mode
   }
 
-  /** From now on every receiver accepts at once; what hangs is cut, so that it is sent again. */
+  /** Makes every receiver accept immediately. Closes hanging requests, so that they are retried. */
   drain(): void {
     this.mode = 'draining'
     for (const receiver of this.#receivers) receiver.cutAll()

@@ -17,17 +17,17 @@ const PROBE = pathToFileURL(join(import.meta.dirname, 'probe.ts')).href
 const START_MS_MAX = 60_000
 const PROBE_MS_MAX = 5_000
 
-/** What the process holds right after a garbage collection. */
+/** The resources of the process right after a garbage collection. */
 export type ProbeAnswer = {
   nonce: number
   rss: number
   heapUsed: number
   external: number
-  /** Whatever keeps the event loop alive, by kind. */
+  /** The resources that keep the event loop alive, by kind. */
   resources: Record<string, number>
 }
 
-/** `bin/annals serve` with the embedded engine on a folder of its own. */
+/** `bin/annals serve` with the embedded engine in its own folder. */
 export class SoakService implements AsyncDisposable {
   readonly folder: SoakFolder
   readonly log: ServiceLog
@@ -39,7 +39,7 @@ export class SoakService implements AsyncDisposable {
   #metricsUrl = ''
   #nonce = 0
   #offsetMs = 0
-  /** False from a signal that ends it until it has started again. */
+  /** False from a signal that ends the service until it has restarted. */
   #isUp = false
 
   private constructor(folder: SoakFolder, log: ServiceLog) {
@@ -104,7 +104,7 @@ export class SoakService implements AsyncDisposable {
     await this.#end('SIGKILL')
   }
 
-  /** SIGTERM; resolves with the exit code and how long it took. */
+  /** Sends SIGTERM and resolves with the exit code and the duration. */
   async terminate(): Promise<{ code: number | null; durationMs: number }> {
     const startedAtMs = performance.now()
     const code = await this.#end('SIGTERM')
@@ -115,18 +115,18 @@ export class SoakService implements AsyncDisposable {
     this.#child?.kill(name)
   }
 
-  /** Sets the service's clock this far from the machine's. */
+  /** Sets the offset of the service's clock from the machine's. */
   async stepClock(offsetMs: number): Promise<void> {
     this.#offsetMs = offsetMs
     await this.probe()
   }
 
-  /** Null when the process does not answer: it is stopped, or was killed meanwhile. */
+  /** Null if the process doesn't respond because it is stopped or was killed. */
   async probe(): Promise<ProbeAnswer | null> {
     this.#nonce += 1
     const nonce = this.#nonce
     this.#writeControl()
-    // Before it listens to the signal, the signal would end it.
+    // Until the process handles the signal, the signal would end it.
     if (!this.#isUp) return null
     this.signal('SIGUSR2')
     const read = (): ProbeAnswer => {
@@ -137,18 +137,18 @@ export class SoakService implements AsyncDisposable {
     return await eventually(read, { timeoutMs: PROBE_MS_MAX }).catch(() => null)
   }
 
-  /** How many file descriptors the process has open; 0 where the system does not tell. */
+  /** The number of open file descriptors, or 0 if the system doesn't report it. */
   descriptorCount(): number {
     const folder = `/proc/${this.pid}/fd`
     return existsSync(folder) ? readdirSync(folder).length : 0
   }
 
-  /** A command on the same folder, as an operator would run it beside the service. */
+  /** Runs a command on the same folder, as an operator would alongside the service. */
   async run(...args: string[]): Promise<Outcome> {
     return await runAnnals(args, this.#env, this.folder.within)
   }
 
-  /** The same, for a caller that wants to kill it or to read what it prints. */
+  /** The same, for a caller that kills the command or reads its output. */
   spawnCommand(
     args: readonly string[],
     env: Record<string, string> = {},
@@ -161,7 +161,7 @@ export class SoakService implements AsyncDisposable {
     })
   }
 
-  /** A statement as the owner of the database, beside the service. */
+  /** Runs a statement as the owner of the database. */
   async query<Row extends object>(statement: string, values: unknown[] = []): Promise<Row[]> {
     const client = new Client({
       host: this.folder.path('engine/run'),

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { describeSoak } from './soak-report.ts'
 import { runSoak } from './soak.ts'
 
-test('a short soak with faults loses, invents and leaks nothing', async (t) => {
+test('a short soak test with faults loses, duplicates and leaks nothing', async (t) => {
   const result = await runSoak({
     minutes: 0.3,
     seed: 7,

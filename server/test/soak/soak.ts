@@ -33,14 +33,14 @@ import { World } from './world.ts'
 
 export type SoakOptions = {
   minutes: number
-  /** Decides the order of the faults. */
+  /** Determines the order of the faults. */
   seed: number
   eventsPerSecond: number
   /** All kinds by default. */
   faults?: readonly FaultKind[]
-  /** Keeps the whole log of the service. */
+  /** A file for the complete log of the service. */
   logFile?: string
-  /** A line of progress, or a failed check as it is met. */
+  /** Called with each progress line and each failed check. */
   onProgress: (line: string) => void
 }
 
@@ -63,9 +63,9 @@ export type SoakResult = {
 const SAMPLE_MS = 10_000
 const CALM_MS_MAX = 8_000
 const NO_FULL_DISK =
-  'the disk was not filled: that takes root and the right to mount a file system of its own'
+  'the disk was not filled: this requires root and permission to mount a file system'
 
-/** Drives every part of a real service at once, breaks it again and again, and checks the outcome. */
+/** Uses every part of a real service at once, injects faults repeatedly, and checks the outcome. */
 export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const { minutes, seed, onProgress } = options
   const durationMs = minutes * 60_000
@@ -132,7 +132,7 @@ function startLoad(
     ...companies.map((company) => browseDashboard(soak, company)),
     ...companies.map((company) => followLive(soak, company)),
   ]
-  // An answer that an activity cannot read ends this activity, not the soak.
+  // A response that an activity can't read ends this activity, not the soak test.
   return activities.map((activity) =>
     activity.catch((error: unknown) => {
       soak.verdicts.check('answers', false, () => `an activity ended: ${describeError(error)}`)
@@ -144,7 +144,7 @@ function describeError(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** Samples the service and tells how the soak goes. */
+/** Samples the service and reports progress. */
 async function watch(
   { book, recovery, stopping, tally }: SoakContext,
   { monitor, faults, onProgress }: Progress,
@@ -169,12 +169,12 @@ type EndOptions = { monitor: Monitor; idle: IdleLevel; durationMs: number }
 
 async function checkEnd(soak: SoakContext, { monitor, idle, durationMs }: EndOptions) {
   const { service, http, verdicts } = soak
-  // A short soak does not wait for leases to lapse; what is leased is still due.
+  // A short soak test doesn't wait for leases to expire; leased deliveries are still due.
   const settleMsMax = Math.min(120_000, Math.max(15_000, durationMs / 4))
   await drainDeliveries(soak, settleMsMax)
   const stored = await checkLedger(soak)
   await checkDeliveries(soak)
-  // This run also deletes what a killed archiver has left.
+  // This run also deletes the drafts of a killed archiver.
   await archiveOnce(soak, tomorrow())
   await verifyLedger(soak, 'the last archive run')
   await checkFiles(service, verdicts)

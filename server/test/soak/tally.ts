@@ -1,4 +1,4 @@
-/** How often each activity of the soak had each outcome. */
+/** Counts the outcomes of each activity. */
 export class Tally {
   readonly #counts = new Map<string, Map<string, number>>()
   readonly #slowestMs = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** What the soak promises, in the order of the report. */
+/** What the soak test checks, in the order of the report. */
 export const VERDICTS = {
   verify: '`annals verify` finds every chain intact',
   ledger: 'every acknowledged event is stored exactly once, and every stored event was sent',
@@ -8,7 +8,7 @@ export const VERDICTS = {
   exports: 'every export has the rows of its snapshot, and a rerun has the same bytes',
   queries: 'pages have no duplicates, no gaps and no event of another tenant',
   archive: '`annals archive` succeeds, and the storage holds nothing but cataloged files',
-  answers: 'no answer is a 5xx other than 503, and none is unexpected',
+  answers: 'no response is a 5xx other than 503, and none is unexpected',
   log: 'the log has no fatal line, no failed request and nothing on standard error',
   recovery: 'the service accepts events again after each fault',
   memory: 'memory does not grow over the longest uninterrupted run',
@@ -45,7 +45,7 @@ export class Verdicts {
     verdict.checks += 1
     if (holds) return true
     verdict.failureCount += 1
-    // The trace id makes each failure look like a new one.
+    // Remove the trace id, which would make each failure look new.
     const failure = describe().replaceAll(TRACE_ID, '').slice(0, FAILURE_LENGTH_MAX)
     const isNew = !verdict.failures.includes(failure)
     if (isNew && verdict.failures.length < FAILURES_KEPT_MAX) {

@@ -9,7 +9,7 @@ export type Company = {
 }
 
 export type Workspace = {
-  /** Its place among all workspaces of the soak. */
+  /** Its index among all workspaces of the soak test. */
   index: number
   id: string
   key: string
@@ -22,7 +22,7 @@ const COMPANIES = [
   { name: 'Globex', workspaces: ['Production', 'Research'] },
 ] as const
 
-/** The tenants of the soak. */
+/** The tenants of the soak test. */
 export class World {
   readonly companies: readonly Company[]
   readonly workspaces: readonly Workspace[]
@@ -43,7 +43,7 @@ export class World {
     return new World(companies)
   }
 
-  /** -1 for a workspace that is not of the soak. */
+  /** -1 for a workspace that doesn't belong to the soak test. */
   indexOf(workspaceId: string): number {
     return this.#indexes.get(workspaceId) ?? -1
   }
