@@ -67,7 +67,7 @@ test(
     await using strict = await startPgbouncer({ ...database.connection, port: proxy.port })
     await assert.rejects(
       startTestApp({ databaseUrl: strict.url }),
-      refusal(/unsupported startup parameter: options.* lead to PostgreSQL itself/),
+      refusal(/unsupported startup parameter: options.* address of PostgreSQL itself/),
     )
     const ignoring = ['ignore_startup_parameters = options, statement_timeout']
     await using lax = await startPgbouncer({ ...database.connection, port: proxy.port }, ignoring)
