@@ -29,12 +29,16 @@ const { workspaceKey: key, companyKey } = target.company
 const routes = everyRoute()
 const NO_BODY = Buffer.alloc(0)
 
-/** The headers of each kind of caller: anonymous, a key of either scope, a signed-in member. */
-async function callersOf({ path }: Route): Promise<string[]> {
+/** A stream that never ends has no whole response to wait for. */
+const answering = routes.filter(({ path }) => path !== '/dashboard/events/live')
+
+/** The headers of a caller who gets past the door; `anonymous.test.ts` is about the others. */
+async function callerOf({ path }: Route): Promise<string> {
   if (path.startsWith('/dashboard')) {
-    return ['', `cookie: ${await target.signIn()}\r\nsec-fetch-site: same-origin\r\n`]
+    return `cookie: ${await target.signIn()}\r\nsec-fetch-site: same-origin\r\n`
   }
-  return ['', `authorization: Bearer ${key}\r\n`, `authorization: Bearer ${companyKey}\r\n`]
+  const needsCompany = /webhooks|workspaces/.test(path)
+  return `authorization: Bearer ${needsCompany ? companyKey : key}\r\n`
 }
 
 async function assertAnswered(parts: Parts, about: string): Promise<void> {
@@ -44,42 +48,37 @@ async function assertAnswered(parts: Parts, about: string): Promise<void> {
 
 async function sendBodies(route: Route): Promise<void> {
   const { method } = route
-  for (const headers of await callersOf(route)) {
-    for (const [name, body] of Object.entries(HOSTILE_BODIES)) {
-      await assertAnswered({ method, path: pathOf(route), headers, body }, name)
-    }
-    for (const field of route.fields) {
-      for (const [nth, value] of HOSTILE_FIELDS.entries()) {
-        const body = Buffer.from(JSON.stringify({ [field]: value }))
-        await assertAnswered({ method, path: pathOf(route), headers, body }, `${field} #${nth}`)
-      }
+  const headers = await callerOf(route)
+  for (const [name, body] of Object.entries(HOSTILE_BODIES)) {
+    await assertAnswered({ method, path: pathOf(route), headers, body }, name)
+  }
+  for (const field of route.fields) {
+    for (const [nth, value] of HOSTILE_FIELDS.entries()) {
+      const body = Buffer.from(JSON.stringify({ [field]: value }))
+      await assertAnswered({ method, path: pathOf(route), headers, body }, `${field} #${nth}`)
     }
   }
 }
 
 async function sendParameters(route: Route): Promise<void> {
   const { method } = route
-  for (const headers of await callersOf(route)) {
-    const ask = (path: string) =>
-      assertAnswered({ method, path, headers, body: NO_BODY }, 'hostile parameters')
-    for (const id of HOSTILE_IDS) await ask(pathOf(route, id))
-    for (const value of HOSTILE_PARAMETERS) {
-      await ask(`${pathOf(route)}?unknown=${value}`)
-      for (const name of route.parameters) {
-        await ask(`${pathOf(route)}?${name}=${value}`)
-        await ask(`${pathOf(route)}?${`${name}=x&`.repeat(500)}`)
-      }
-    }
+  const headers = await callerOf(route)
+  const ask = (path: string) =>
+    assertAnswered({ method, path, headers, body: NO_BODY }, 'hostile parameters')
+  for (const id of HOSTILE_IDS) await ask(pathOf(route, id))
+  for (const value of HOSTILE_PARAMETERS) {
+    await ask(`${pathOf(route)}?unknown=${value}`)
+    for (const name of route.parameters) await ask(`${pathOf(route)}?${name}=${value}`)
   }
+  for (const name of route.parameters) await ask(`${pathOf(route)}?${`${name}=x&`.repeat(500)}`)
 }
 
 async function sendAndLeaveEachWay(route: Route): Promise<void> {
-  for (const headers of await callersOf(route)) {
-    const parts = { method: route.method, path: pathOf(route), headers, body: Buffer.from('{}') }
-    for (const shape of Object.values(SHAPES)) {
-      for (const departure of DEPARTURES) {
-        await sendAndLeave(target.url, shape(parts), departure)
-      }
+  const headers = await callerOf(route)
+  const parts = { method: route.method, path: pathOf(route), headers, body: Buffer.from('{}') }
+  for (const shape of Object.values(SHAPES)) {
+    for (const departure of DEPARTURES) {
+      await sendAndLeave(target.url, shape(parts), departure)
     }
   }
 }
@@ -95,12 +94,12 @@ async function storeEvent(): Promise<void> {
 
 test('every route answers hostile bodies with a clear error, never a 5xx', async () => {
   assert(routes.length > 100, `${routes.length} routes`)
-  await attackAll(routes, sendBodies)
+  await attackAll(answering, sendBodies)
   await storeEvent()
 })
 
 test('every route answers hostile ids and parameters with a clear error, never a 5xx', async () => {
-  await attackAll(routes, sendParameters)
+  await attackAll(answering, sendParameters)
   await storeEvent()
 })
 

@@ -12,10 +12,6 @@ const { gc } = globalThis
 const send = process.send?.bind(process)
 assert(gc && send, 'fork this file with --expose-gc')
 
-const TICK_MS = 5
-let pieceCpuMsMax = 0
-watchMainThread()
-
 // Without workers, so that nothing a hostile client creates causes outbound connections.
 const app = await startApp({
   config: parseConfig(process.env),
@@ -34,26 +30,11 @@ function report(): void {
   // The first collection runs finalizers, whose garbage the later ones collect.
   for (let nth = 0; nth < 3; nth += 1) gc?.()
   const { heapUsed, rss } = process.memoryUsage()
-  const figures: TargetReport = { heapBytes: heapUsed, rssBytes: rss, pieceCpuMsMax }
-  pieceCpuMsMax = 0
+  const figures: TargetReport = { heapBytes: heapUsed, rssBytes: rss }
   send?.(figures)
 }
 
 async function stop(): Promise<void> {
   await app[Symbol.asyncDispose]()
   process.disconnect()
-}
-
-/**
- * Records the most CPU time that the main thread used between two ticks of a timer. Blocking work delays
- * the tick, so it shows; time used by other processes doesn't count.
- */
-function watchMainThread(): void {
-  let before = process.threadCpuUsage()
-  setInterval(() => {
-    const now = process.threadCpuUsage()
-    const cpuMs = (now.user - before.user + now.system - before.system) / 1_000
-    pieceCpuMsMax = Math.max(pieceCpuMsMax, cpuMs - TICK_MS)
-    before = now
-  }, TICK_MS).unref()
 }

@@ -16,8 +16,6 @@ export type TargetReport = {
   /** After a garbage collection. */
   heapBytes: number
   rssBytes: number
-  /** The longest blocking work on the main thread since the last report, in CPU time. */
-  pieceCpuMsMax: number
 }
 
 type Parts = {
