@@ -1,13 +1,11 @@
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
-import { DatabaseError } from 'pg'
 import { confirmed, type NoticeSource } from './confirmed-commit.ts'
 import { whileAlive, withDeadline } from './deadline.ts'
 import { keptPlanName } from './kept-plan.ts'
 import type { Server } from './pg-address.ts'
+import { SQLSTATE, sqlStateOf } from './pg-error.ts'
 import { ServerClient, type ServerList } from './pg-servers.ts'
 import { DOUBT_EVERY_MS } from './second-opinion.ts'
-
-const READ_ONLY = '25006'
 
 export type PoolGuard = {
   answerMsMax: number
@@ -121,7 +119,7 @@ class GuardedClient implements PostgresPoolClient {
 
   /** The primary became a standby: close this connection, and open new ones elsewhere. */
   #leaveReadOnly(error: unknown, server: Server): void {
-    if (!(error instanceof DatabaseError) || error.code !== READ_ONLY) return
+    if (sqlStateOf(error) !== SQLSTATE.READ_ONLY) return
     this.#isReadOnly = true
     this.#guard.servers.leave(server)
   }

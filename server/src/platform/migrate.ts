@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import type { Client } from 'pg'
 import { OperatorError } from '../errors.ts'
 import type { Logger } from './logger.ts'
-import { type Connection, isOutage, sqlStateOf, SQLSTATE } from './pg.ts'
+import { isOutage, messageOf, sqlStateOf, SQLSTATE } from './pg-error.ts'
 import {
   connectFirst,
+  type Connection,
   PLAIN_SETTINGS,
   ServerClient,
   serverListOf,
@@ -190,13 +191,7 @@ function explain(error: unknown): unknown {
     return new OperatorError(`the database said: ${error.message}.`, { cause: error })
   }
   if (isOutage(error) || (code !== null && /^E[A-Z]+$/.test(code))) {
-    return new OperatorError(`cannot reach the database: ${reasonOf(error)}.`, { cause: error })
+    return new OperatorError(`cannot reach the database: ${messageOf(error)}.`, { cause: error })
   }
   return error
-}
-
-/** A name with several addresses fails with an AggregateError, whose own message is empty. */
-function reasonOf(error: Error): string {
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error
-  return first instanceof Error ? first.message : error.message
 }

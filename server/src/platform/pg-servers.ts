@@ -1,5 +1,6 @@
 import { Client, type ClientConfig } from 'pg'
 import { type Address, placeOf, type Server } from './pg-address.ts'
+import { messageOf, SQLSTATE, sqlStateOf } from './pg-error.ts'
 
 /**
  * The servers of a database, one of which is writable at a time. New connections go to the server that
@@ -120,13 +121,23 @@ const CHECK = `
 /** The server responds but can't be used. Has PostgreSQL's code for a rejected connection: an outage. */
 export class UnfitServerError extends Error {
   override name = 'UnfitServerError'
-  readonly code = '08004'
+  readonly code = SQLSTATE.CONNECTION_REJECTED
 }
 
-/** No server of a list accepted the connection. The message has the reason for each. */
+type Refusal = { server: Server; error: unknown }
+
+/** No server of a list took the connection; the message has the reason of each. */
 class NoServerError extends Error {
   override name = 'NoServerError'
-  readonly code = '08001'
+  readonly code: string
+
+  constructor(refusals: readonly Refusal[]) {
+    super(refusals.map(reasonOf).join('; '), { cause: refusals.at(-1)?.error })
+    const { TOO_MANY_CONNECTIONS, CONNECTION_FAILED } = SQLSTATE
+    // A server that is full is there, which the writer must be able to tell.
+    const isFull = refusals.some(({ error }) => sqlStateOf(error) === TOO_MANY_CONNECTIONS)
+    this.code = isFull ? TOO_MANY_CONNECTIONS : CONNECTION_FAILED
+  }
 }
 
 /** Tries each server of a list once, the current one first, and returns the first connection. */
@@ -134,24 +145,21 @@ export async function connectFirst(
   list: ServerList,
   make: () => ServerClient,
 ): Promise<ServerClient> {
-  const reasons: string[] = []
+  const refusals: Refusal[] = []
   for (;;) {
     const client = make()
     try {
       return await client.connect()
     } catch (error) {
       if (list.servers.length === 1) throw error
-      reasons.push(reasonOf(error, client.server))
-      if (reasons.length < list.servers.length) continue
-      throw new NoServerError(reasons.join('; '), { cause: error })
+      refusals.push({ server: client.server, error })
+      if (refusals.length === list.servers.length) throw new NoServerError(refusals)
     }
   }
 }
 
-function reasonOf(error: unknown, server: Server): string {
-  // A host with several addresses fails with an AggregateError, whose own message is empty.
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error
-  const message = first instanceof Error ? first.message : String(first)
+function reasonOf({ server, error }: Refusal): string {
+  const message = messageOf(error)
   return error instanceof UnfitServerError ? message : `${placeOf(server)}: ${message}`
 }
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { Kysely, PostgresDialect, sql } from 'kysely'
-import { type ClientConfig, DatabaseError, Pool, types as pgTypes } from 'pg'
-import { UnconfirmedCommitError } from './confirmed-commit.ts'
+import { type ClientConfig, Pool, types as pgTypes } from 'pg'
 import { withDeadline } from './deadline.ts'
 import { GuardedPool, type PoolGuard } from './guarded-pool.ts'
 import type { Logger } from './logger.ts'
@@ -12,6 +11,7 @@ import { secondOpinion } from './second-opinion.ts'
 import type { Tables } from './tables.ts'
 
 export type { Connection }
+export { isOutage, isReroute, isRetryable, SQLSTATE, sqlStateOf } from './pg-error.ts'
 
 /** Kysely, or a transaction of it: the caller decides about the transaction. */
 export type Queryable = Kysely<Tables>
@@ -21,18 +21,6 @@ export type Queryable = Kysely<Tables>
  * erasure use `annals_keeper`; the owner migrates.
  */
 export type DatabaseRole = 'annals_serving' | 'annals_keeper' | 'owner'
-
-/** SQLSTATE by name, as far as the program tells them apart. */
-export const SQLSTATE = {
-  UNIQUE_VIOLATION: '23505',
-  CHECK_VIOLATION: '23514',
-  UNDEFINED_TABLE: '42P01',
-  SERIALIZATION_FAILURE: '40001',
-  DEADLOCK_DETECTED: '40P01',
-  DISK_FULL: '53100',
-  CONFIGURATION_LIMIT_EXCEEDED: '53400',
-  READ_ONLY: '25006',
-} as const
 
 const INT8_OID = 20
 
@@ -86,9 +74,7 @@ export class Database implements AsyncDisposable {
     })
     // An idle connection that breaks is replaced by the pool; unhandled it would end the process.
     this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
-    // One that breaks in use fails its query, and is nobody's but the borrower's to listen to.
-    this.pool.on('connect', (client) => void client.on('error', () => {}))
-    // One probe per server at a time: an outage must not open a connection per waiting caller.
+    // One question per server at a time: an outage must not open a connection for each caller that waits.
     const opinions = new Map<Server, Promise<boolean>>()
     const isAlive = (server: Server): Promise<boolean> => {
       const asked = opinions.get(server)
@@ -159,59 +145,3 @@ const ANSWER_MS_MAX = STATEMENT_MS_MAX + 5_000
 const REACH_MS_MAX = 900
 /** A statement that is still running when the pool ends has no caller left. */
 const END_MS_MAX = 500
-
-/** The code of a database error, or of the socket below it; null for anything else. */
-export function sqlStateOf(error: unknown): string | null {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return null
-  return typeof error.code === 'string' ? error.code : null
-}
-
-/**
- * True when a partition was made for a row that was on its way into the default one: sent again, it
- * finds its place. The same code as a broken check of ours, which would name its constraint.
- */
-export function isReroute(error: unknown): boolean {
-  const isCheck = error instanceof DatabaseError && error.code === SQLSTATE.CHECK_VIOLATION
-  return isCheck && error.constraint === undefined
-}
-
-const SOCKET_CODES: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ENOENT',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-])
-
-/**
- * SQLSTATEs of a server that is unavailable or doesn't accept writes: classes 08 (connection) and 53
- * (full disk, out of memory, too many connections), 57P01 to 57P05 (shutting down, starting, dropped),
- * a read-only server and an I/O error.
- */
-const OUTAGE_SQLSTATE = /^(08|53|57P)|^(25006|58030)$/
-
-/**
- * SQLSTATEs of a statement that failed and may succeed on retry: class 40 (deadlock, conflict on a
- * standby), a canceled statement, and transaction and lock timeouts.
- */
-const RETRYABLE_SQLSTATE = /^40|^(57014|25P03|25P04|55P03)$/
-
-/** What `pg` throws without a code when a connection breaks or cannot be had in time. */
-const OUTAGE_MESSAGES =
-  /Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|not queryable|query_wait_timeout/
-
-/** True if the database is unreachable or doesn't accept writes. */
-export function isOutage(error: unknown): boolean {
-  if (SOCKET_CODES.has(sqlStateOf(error) ?? '')) return true
-  if (error instanceof DatabaseError && OUTAGE_SQLSTATE.test(error.code ?? '')) return true
-  return error instanceof Error && OUTAGE_MESSAGES.test(error.message)
-}
-
-/** True if the same call may succeed later. */
-export function isRetryable(error: unknown): boolean {
-  if (error instanceof DatabaseError && RETRYABLE_SQLSTATE.test(error.code ?? '')) return true
-  return error instanceof UnconfirmedCommitError || isOutage(error)
-}

@@ -1,13 +1,13 @@
 import { Socket } from 'node:net'
-import { Client, DatabaseError } from 'pg'
+import { Client } from 'pg'
 import { withDeadline } from './deadline.ts'
 import type { Server } from './pg-address.ts'
+import { SQLSTATE, sqlStateOf } from './pg-error.ts'
 
 /** How long a statement stays unanswered before someone else is asked, and asked again. */
 export const DOUBT_EVERY_MS = 400
 /** With the doubt before it, a caller still hears of an outage within a second. */
 const OPINION_MS_MAX = 400
-const TOO_MANY_CONNECTIONS = '53300'
 
 /**
  * Checks on a new connection whether a server responds and `ask` returns true. A slow statement and a
@@ -27,7 +27,7 @@ export async function secondOpinion(
     )
   } catch (error) {
     // It has no room for us, but it is there.
-    return error instanceof DatabaseError && error.code === TOO_MANY_CONNECTIONS
+    return sqlStateOf(error) === SQLSTATE.TOO_MANY_CONNECTIONS
   } finally {
     // Dropped without a goodbye, which would wait on the same silence.
     socket.destroy()

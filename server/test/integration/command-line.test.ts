@@ -299,6 +299,16 @@ test('a database that cannot be reached is told in a sentence, without its passw
   assert(!stderr.includes('hunter2'))
 })
 
+test('a list of servers that cannot be reached is told in a sentence, with the reason of each', async () => {
+  const { code, stderr } = await runAnnals(['migrate'], {
+    ANNALS_DATABASE_URL: 'postgres://a:hidden@127.0.0.1:1,127.0.0.1:2/x',
+    ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
+  })
+  assert.equal(code, 1)
+  assertSentence(stderr, /^annals: cannot reach the database: 127\.0\.0\.1:1: .*127\.0\.0\.1:2: /)
+  assert(!stderr.includes('hidden'))
+})
+
 test('a service on a given database makes no demo company and stops at a signal', async () => {
   await using database = await cloneDatabase()
   const given = {

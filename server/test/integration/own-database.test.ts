@@ -28,8 +28,9 @@ async function prepare() {
   for (const statement of documentedStatements()) await query(master, statement)
   const own = { ...engine.connection, user: 'app', password: 'secret', database: 'app' }
   await using annals = await startTestApp({ databaseUrl: urlOf(own) })
-  const { workspaceKey: key } = await annals.found()
-  return { master, own, key }
+  const { workspaces } = await annals.found({ workspaces: ['A', 'B', 'C', 'D', 'E'] })
+  const keys = workspaces.map(({ workspaceKey }) => workspaceKey)
+  return { master, own, keys }
 }
 
 /** The documented statements with other names, because the engine already has a login `annals`. */
@@ -87,8 +88,9 @@ test('the documented statements work for a master user that is not a superuser',
   assert.equal(await send(second, otherKey, 'served'), 201)
 })
 
-test('a list of servers connects to the writable one, also after a failover', async () => {
-  const { own, key } = await prepared
+test('a list of servers leads to the one that can be written, also after a failover', async () => {
+  const { own, keys } = await prepared
+  const [key = ''] = keys
   await using folderA = new EngineFolder()
   await using folderB = new EngineFolder()
   copyCluster(folderA)
@@ -119,7 +121,37 @@ test('a list of servers connects to the writable one, also after a failover', as
   assert((await actionsOn(onB)).includes('after the failover'))
 })
 
-test('without a writable server, the startup error has the response of each server', async () => {
+test('between the loss of the primary and the promotion of the standby, reads and writes get 503', async () => {
+  const { own, keys } = await prepared
+  await using folderA = new EngineFolder()
+  await using folderB = new EngineFolder()
+  copyCluster(folderA)
+  copyCluster(folderB, { isStandby: true })
+
+  await using stack = new AsyncDisposableStack()
+  const a = await start(folderA)
+  stack.defer(() => a[Symbol.asyncDispose]())
+  const b = stack.use(await start(folderB))
+  const onA = { ...own, host: a.connection.host }
+  const databaseUrl = listOf(onA, { ...own, host: b.connection.host })
+  await using annals = await startTestApp({ databaseUrl })
+  // No request has used the others yet, so none of them is cached.
+  const [first = '', ...unused] = keys
+  assert.equal(await send(annals, first, 'before'), 201)
+
+  await a[Symbol.asyncDispose]()
+  await eventually(async () => assert.equal((await annals.call('GET', '/ready')).status, 503))
+  for (const key of unused) {
+    const read = await annals.call('GET', '/v1/events', { key })
+    assert.deepEqual([read.status, read.json.code], [503, 'unavailable'])
+    assert.equal(await send(annals, key, 'in between'), 503)
+    assert.equal(await send(annals, first, 'in between'), 503)
+  }
+  await query(b.connection, 'select pg_promote()')
+  await eventually(async () => assert.equal(await send(annals, first, 'after'), 201))
+})
+
+test('without a server that can be written, the start says what each one of the list answered', async () => {
   const { own } = await prepared
   await using folder = new EngineFolder()
   copyCluster(folder, { isStandby: true })

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isOutage, isRetryable } from './pg-error.ts'
+import { UnfitServerError } from './pg-servers.ts'
+
+const withCode = (code: string) => Object.assign(new Error('failed'), { code })
+
+test('a server that answers and cannot be used is an outage', () => {
+  assert(isOutage(new UnfitServerError('a:5432 is read-only or a standby')))
+  for (const code of ['08001', '08004', '53300', '57P03', '25006', '58030', 'ECONNREFUSED']) {
+    assert(isOutage(withCode(code)), code)
+  }
+})
+
+test('a canceled statement or a deadlock may be retried, and is not an outage', () => {
+  for (const code of ['40P01', '57014', '55P03']) {
+    assert.deepEqual([isRetryable(withCode(code)), isOutage(withCode(code))], [true, false], code)
+  }
+})
+
+test('codes of other libraries are not taken for those of PostgreSQL', () => {
+  // An HTTP status, an error of Node, and one of PostgreSQL about the statement itself.
+  for (const code of ['404', '400', '5300', 'ERR_INVALID_ARG_TYPE', 'EPERM', '23505', '57000']) {
+    assert.equal(isRetryable(withCode(code)), false, code)
+  }
+})

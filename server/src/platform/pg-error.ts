@@ -1,0 +1,80 @@
+import { DatabaseError } from 'pg'
+import { UnconfirmedCommitError } from './confirmed-commit.ts'
+
+/** SQLSTATE by name, as far as the program tells them apart. */
+export const SQLSTATE = {
+  UNIQUE_VIOLATION: '23505',
+  CHECK_VIOLATION: '23514',
+  UNDEFINED_TABLE: '42P01',
+  SERIALIZATION_FAILURE: '40001',
+  DEADLOCK_DETECTED: '40P01',
+  DISK_FULL: '53100',
+  TOO_MANY_CONNECTIONS: '53300',
+  CONFIGURATION_LIMIT_EXCEEDED: '53400',
+  READ_ONLY: '25006',
+  CONNECTION_FAILED: '08001',
+  CONNECTION_REJECTED: '08004',
+} as const
+
+/** The code of a database error, or of the socket below it; null for anything else. */
+export function sqlStateOf(error: unknown): string | null {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return null
+  return typeof error.code === 'string' ? error.code : null
+}
+
+/** A host name with several addresses fails with an AggregateError, whose own message is empty. */
+export function messageOf(error: unknown): string {
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error
+  return first instanceof Error ? first.message : String(first)
+}
+
+/**
+ * True when a partition was made for a row that was on its way into the default one: sent again, it
+ * finds its place. The same code as a broken check of ours, which would name its constraint.
+ */
+export function isReroute(error: unknown): boolean {
+  const isCheck = error instanceof DatabaseError && error.code === SQLSTATE.CHECK_VIOLATION
+  return isCheck && error.constraint === undefined
+}
+
+const SOCKET_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+])
+
+/**
+ * SQLSTATEs of a server that accepts no connections, or no writes: classes 08 (connection) and 53 (full
+ * disk, out of memory, too many connections), 57P01 to 57P05 (shutting down, starting, dropped), a
+ * read-only server and an I/O error. Errors of our own have such a code too. The whole code is
+ * matched, because other libraries use `code` for other things.
+ */
+const OUTAGE_SQLSTATE = /^((08|53)[0-9A-Z]{3}|57P\d\d|25006|58030)$/
+
+/**
+ * SQLSTATEs of a statement that failed and may succeed the next time: class 40 (deadlock, conflict on
+ * a standby), a statement that was canceled, and timeouts of a transaction or a lock.
+ */
+const RETRYABLE_SQLSTATE = /^(40[0-9A-Z]{3}|57014|25P03|25P04|55P03)$/
+
+/** What `pg` throws without a code when a connection breaks or cannot be had in time. */
+const OUTAGE_MESSAGES =
+  /Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|not queryable|query_wait_timeout/
+
+/** True when the database is out of reach, or takes no writes, for everyone. */
+export function isOutage(error: unknown): boolean {
+  const code = sqlStateOf(error) ?? ''
+  if (SOCKET_CODES.has(code) || OUTAGE_SQLSTATE.test(code)) return true
+  return error instanceof Error && OUTAGE_MESSAGES.test(error.message)
+}
+
+/** True when the same call may succeed later, without a change by the caller. */
+export function isRetryable(error: unknown): boolean {
+  if (RETRYABLE_SQLSTATE.test(sqlStateOf(error) ?? '')) return true
+  return error instanceof UnconfirmedCommitError || isOutage(error)
+}
