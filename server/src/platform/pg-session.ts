@@ -54,9 +54,11 @@ export class PgSession implements AsyncDisposable {
     const tearDownIfSilent = async (): Promise<void> => {
       // What has arrived is read first: after a pause of ours the answer may lie there.
       await new Promise(setImmediate)
+      // By the time of the answer, the session may have moved on to another server.
+      const socket = this.#socket
       if (isOver || (await this.#isAtWork())) return
       // Unless it was answered at last, in the meantime.
-      if (!isOver) this.#socket?.destroy()
+      if (!isOver) socket?.destroy()
     }
     const doubt = setInterval(() => void tearDownIfSilent(), DOUBT_EVERY_MS)
     const { workMsMax } = this.#options
@@ -75,7 +77,12 @@ export class PgSession implements AsyncDisposable {
     }
   }
 
-  /** Closes the connection immediately. The next work opens a new one to the current server. */
+  /** False while there is no connection, be it that none was needed yet. */
+  get isConnected(): boolean {
+    return this.#client !== null
+  }
+
+  /** Ends the connection at once; the next work gets a new one, from wherever the address leads. */
   drop(): void {
     this.#client = null
     this.#socket?.destroy()
@@ -83,17 +90,22 @@ export class PgSession implements AsyncDisposable {
 
   async #connect(): Promise<Client> {
     this.#pid = null
-    // Until the backend pid is known, a second connection can't check whether the backend is busy.
-    const limit = setInterval(() => this.#socket?.destroy(), CONNECT_MS_MAX)
+    // Until the server's process is known, a second connection can't tell whether it waits for us.
+    const limit = setTimeout(() => this.#socket?.destroy(), CONNECT_MS_MAX)
+    const makeClient = (): ServerClient => {
+      // Each server of a list gets the whole time.
+      limit.refresh()
+      return this.#makeClient()
+    }
     try {
-      const client = await connectFirst(this.#servers, () => this.#makeClient())
-      // A pending query rejects with the same error. Between queries, the next one reconnects.
+      const client = await connectFirst(this.#servers, makeClient)
+      // The pending query rejects with the same error; between queries the next one finds no client.
       client.on('error', () => this.#forget(client))
       client.on('end', () => this.#forget(client))
       this.#pid = client.pid
       return client
     } finally {
-      clearInterval(limit)
+      clearTimeout(limit)
     }
   }
 

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { after, test } from 'node:test'
+import { parseAddress } from '../../src/platform/pg-address.ts'
+import { ServerList } from '../../src/platform/pg-servers.ts'
+import { PgSession } from '../../src/platform/pg-session.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const database = stack.use(await cloneDatabase())
+const { user, password, host, port, database: name } = database.connection
+
+/** A TCP server that leaves each connection to `accept`. */
+async function listen(accept: (client: Socket) => void) {
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    sockets.add(client)
+    client.on('error', () => {})
+    accept(client)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert(typeof address === 'object' && address !== null)
+  return {
+    port: address.port,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** Joins a client to PostgreSQL. */
+function pass(client: Socket): void {
+  const upstream = connect(`${host}/.s.PGSQL.${port}`)
+  upstream.on('error', () => {})
+  client.pipe(upstream).pipe(client)
+  client.on('close', () => upstream.destroy())
+  upstream.on('close', () => client.destroy())
+}
+
+function openSession(...ports: number[]): PgSession {
+  const hosts = ports.map((each) => `127.0.0.1:${each}`).join(',')
+  const login = `${user}:${encodeURIComponent(password)}`
+  const connection = new ServerList(parseAddress(`postgres://${login}@${hosts}/${name}`))
+  return new PgSession({ connection, settings: [], name: 'session test', workMsMax: null })
+}
+
+test('doubts about a server that was left do not cost the connection to the next one', async () => {
+  let waiting: Socket | null = null
+  // Silent. When it is asked whether it is alive, it hangs up on the session, and says nothing.
+  await using silent = await listen((client) => {
+    waiting?.destroy()
+    waiting ??= client
+  })
+  await using healthy = await listen(pass)
+  await using session = openSession(silent.port, healthy.port)
+  // Longer than the question about the silent server goes unanswered.
+  const { rows } = await session.use((client) => client.query('select pg_sleep(0.7), 1 as one'))
+  assert.equal(rows[0].one, 1)
+})
+
+test('each server of a list gets the whole time for a connection, however long others took', async () => {
+  const ROUNDS_UNTIL_GONE = 7
+  const slow: Socket[] = []
+  // Alive for those who ask, and silent to the session until it hangs up after 2.8 s.
+  await using first = await listen((client) => {
+    slow.push(client)
+    if (slow.length > 1) pass(client)
+    if (slow.length > ROUNDS_UNTIL_GONE) slow[0]?.destroy()
+  })
+  // Takes the session's connection when it is asked for the second time, at 3.6 s.
+  const late: Socket[] = []
+  await using second = await listen((client) => {
+    late.push(client)
+    if (late.length > 1) pass(client)
+    if (late.length === 3 && late[0]) pass(late[0])
+  })
+  await using session = openSession(first.port, second.port)
+  const { rows } = await session.use((client) => client.query('select 1 as one'))
+  assert.equal(rows[0].one, 1)
+})
