@@ -7,7 +7,7 @@ import { randomFraction, type WorkspaceId } from '../platform/id.ts'
 import type { Logger } from '../platform/logger.ts'
 import { Loop } from '../platform/loop.ts'
 import type { Metrics } from '../platform/metrics.ts'
-import type { Connection } from '../platform/pg.ts'
+import { type Connection, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
 import { BindWriter } from '../platform/pg-bind.ts'
 import { PgSession } from '../platform/pg-session.ts'
 import { Batcher } from './batcher.ts'
@@ -43,7 +43,10 @@ const COMMIT_MS_MAX = 10_000
 const PROOF_MS_MAX = 2_000
 /** How often the writer probes while it is down. */
 const LOOK_EVERY_MS = 200
-/** A probe that takes longer counts as failed until it ends. It may be waiting for a standby. */
+/** After two failed batches in a row, twice as long from one to the next, up to the maximum. */
+const COME_BACK_MS_MIN = 500
+const COME_BACK_MS_MAX = 5_000
+/** A probe that takes longer counts as failed, until it ends: it may wait for a standby. */
 const PROBE_MS_MAX = 4_000
 
 /**
@@ -64,8 +67,11 @@ export const WRITER_SETTINGS = [
  *   up ──a batch or a probe fails──▶ down: every event is refused immediately, nothing is queued
  *   down ──a probe succeeds──▶ up, with an empty head cache and a new connection
  *
- * The probe (`startProbing`) has its own connection, so that no batch waits for it. It runs if the
- * last confirmation that the database accepts writes is 2 s old. A stored batch is a confirmation too.
+ * A probe (`startProbing`) has a connection of its own, so that no batch waits for it. It runs when
+ * the last proof that the database takes writes is 2 s old; a batch that was stored is a proof too.
+ *
+ * When batches fail one after another although probes succeed, the probe doesn't see the cause. Then
+ * the writer stays down longer after each failure, until a batch is stored or a probe fails.
  */
 export class Writer implements AsyncDisposable {
   readonly #batcher: Batcher<PendingItem, Outcome>
@@ -86,6 +92,9 @@ export class Writer implements AsyncDisposable {
   #isCommitting = false
   #isStopping = false
   #batchesFailed = 0
+  /** Since the last batch that was stored and the last probe that failed. */
+  #failuresInARow = 0
+  #probeAtMs = Number.NEGATIVE_INFINITY
   #provenAtMs = Number.NEGATIVE_INFINITY
 
   constructor({ connection, clock, logger, metrics, onCommit = () => {} }: WriterOptions) {
@@ -167,7 +176,10 @@ export class Writer implements AsyncDisposable {
       const outcomes = await this.#session.use((client) =>
         commitBatch(client, items, this.#depsWith(this.#bindWriterInUse), ahead?.sealed),
       )
-      if (outcomes.some(({ kind }) => kind === 'stored')) this.#provenAtMs = performance.now()
+      if (outcomes.some(({ kind }) => kind === 'stored')) {
+        this.#failuresInARow = 0
+        this.#notePassed()
+      }
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
       this.#metrics.batchEvents.observe(items.length)
       this.#onCommit(new Set(items.map((item) => item.event.workspaceId)))
@@ -204,6 +216,8 @@ export class Writer implements AsyncDisposable {
     if (error instanceof ApiError) return error
     this.#logger.error({ event: 'batch.failed', events, err: error })
     this.#batchesFailed += 1
+    this.#failuresInARow += 1
+    this.#probeAtMs = performance.now() + comeBackMs(this.#failuresInARow)
     this.#goDown(error)
     return new ApiError('unavailable', {
       message:
@@ -220,11 +234,17 @@ export class Writer implements AsyncDisposable {
 
   async #probe(): Promise<void> {
     const startedAtMs = performance.now()
-    if (!this.#isDown && startedAtMs - this.#provenAtMs < PROOF_MS_MAX) return
+    if (startedAtMs < this.#probeAtMs) return
     const failedBefore = this.#batchesFailed
     const refuse = (error: unknown): void => {
-      // If a batch was stored in the meantime, only the probe itself has a problem.
-      if (this.#provenAtMs < startedAtMs && !this.#isStopping) this.#goDown(error)
+      // Unless a batch was stored meanwhile: then it is the probe that has trouble.
+      if (this.#provenAtMs >= startedAtMs || this.#isStopping) return
+      if (this.#isOnlyProbeLockedOut(error)) {
+        this.#probeAtMs = startedAtMs + PROOF_MS_MAX
+        return
+      }
+      this.#failuresInARow = 0
+      this.#goDown(error)
     }
     let isOver = false
     const late = async (): Promise<void> => {
@@ -242,8 +262,23 @@ export class Writer implements AsyncDisposable {
       clearTimeout(timer)
     }
     if (this.#batchesFailed > failedBefore) return
-    this.#provenAtMs = performance.now()
     if (this.#isDown) this.#comeBack()
+    this.#notePassed()
+  }
+
+  /** While it is down, the next probe comes at once: a batch that was still stored ends no outage. */
+  #notePassed(): void {
+    this.#provenAtMs = performance.now()
+    if (!this.#isDown) this.#probeAtMs = this.#provenAtMs + PROOF_MS_MAX
+  }
+
+  /**
+   * A server without room for one more connection says nothing about the connection that the writer
+   * has. The probe doesn't borrow that one, because a batch would wait for it.
+   */
+  #isOnlyProbeLockedOut(error: unknown): boolean {
+    const isFull = sqlStateOf(error) === SQLSTATE.TOO_MANY_CONNECTIONS
+    return isFull && !this.#isDown && this.#session.isConnected
   }
 
   #comeBack(): void {
@@ -264,4 +299,10 @@ export class Writer implements AsyncDisposable {
     await this.#session[Symbol.asyncDispose]()
     await this.#probeSession[Symbol.asyncDispose]()
   }
+}
+
+/** How long the writer stays down at least; after a single failure, until the next probe succeeds. */
+function comeBackMs(failuresInARow: number): number {
+  if (failuresInARow < 2) return 0
+  return Math.min(COME_BACK_MS_MAX, COME_BACK_MS_MIN * 2 ** (failuresInARow - 2))
 }

@@ -1,21 +1,24 @@
 import type { Client } from 'pg'
 import { SQLSTATE, sqlStateOf } from '../platform/pg.ts'
-import { awaitStandby } from './append-store.ts'
+import { appendEvents, awaitStandby } from './append-store.ts'
 
 /** Settings for the connection that `probeWrite` runs on. */
 export const WRITE_PROBE_SETTINGS = [
   'role=annals_serving',
-  // The minimum, so that the rows below go to a temporary file.
+  // The plan of the writer, so that the append below doesn't scan a table.
+  'enable_seqscan=off',
+  'plan_cache_mode=force_generic_plan',
+  // As little memory as there can be, so that the rows below go to a file,
   'work_mem=64kB',
   // The default tablespace, so that the file is on the same disk as the tables.
   'temp_tablespaces=',
 ]
 
 /**
- * Changes no row, but fails on a server that doesn't accept writes: a standby, a server that an operator
- * or a provider made read-only, or one where the role lost its grants.
+ * The append statement without events. It changes no row, but PostgreSQL checks before it looks for
+ * rows: a standby, a read-only server and a server where the role lost a right refuse it.
  */
-const UPDATE_NOTHING = 'update chain_head set seq = seq where false'
+const NOTHING = { moves: [], rows: [], keys: [] } as const
 
 /**
  * Writes 0.8 MB to a temporary file, which PostgreSQL deletes after the statement. It fails on a full
@@ -28,7 +31,7 @@ const WRITE_FILE = `select count(*) from unnest(array_fill(repeat('x', 8192), ar
  * also commits an empty message (about 100 bytes of write-ahead log) and waits for the standby.
  */
 export async function probeWrite(client: Client): Promise<void> {
-  await client.query(UPDATE_NOTHING)
+  await appendEvents(client, NOTHING)
   try {
     await client.query(WRITE_FILE)
   } catch (error) {

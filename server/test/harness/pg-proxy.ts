@@ -22,6 +22,9 @@ export class PgProxy implements AsyncDisposable {
    * requested for a new connection.
    */
   dropsSettings = false
+  /** As a server without a free slot: refuses new connections of applications whose name has this. */
+  fullFor: string | null = null
+  fullRefusals = 0
 
   private constructor(upstreamPath: string) {
     this.#server = createServer((client) => this.#join(client, connect(upstreamPath)))
@@ -116,9 +119,14 @@ export class PgProxy implements AsyncDisposable {
         this.#pairs.delete(pair)
       })
     }
-    let isStarting = this.dropsSettings
+    let isStarting = true
     client.on('data', (bytes) => {
-      this.#toServer(pair, isStarting ? withoutSettings(bytes) : bytes)
+      if (isStarting && this.fullFor !== null && bytes.includes(this.fullFor)) {
+        this.fullRefusals += 1
+        client.end(TOO_MANY_CONNECTIONS)
+        return
+      }
+      this.#toServer(pair, isStarting && this.dropsSettings ? withoutSettings(bytes) : bytes)
       isStarting = false
     })
     upstream.on('data', (bytes) => client.write(this.#altered(bytes)))
@@ -161,7 +169,16 @@ export class PgProxy implements AsyncDisposable {
   }
 }
 
-/** Removes `options` from the first message of a connection, which arrives in one piece. */
+/** An ErrorResponse: a byte for each field, its text and a zero; then a zero. */
+const TOO_MANY_CONNECTIONS = errorMessage('SFATAL\0C53300\0Msorry, too many clients already\0\0')
+
+function errorMessage(fields: string): Buffer {
+  const message = Buffer.from(`E....${fields}`, 'latin1')
+  message.writeInt32BE(message.length - 1, 1)
+  return message
+}
+
+/** The first message of a connection, without its `options`. It is sent, and arrives, in one piece. */
 function withoutSettings(startup: Buffer): Buffer {
   const HEAD_BYTES = 8
   assert.equal(startup.readInt32BE(0), startup.length, 'one whole message')

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { Client } from 'pg'
 import { eventually } from '../harness/eventually.ts'
+import { PgProxy } from '../harness/pg-proxy.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
 
 const stack = new AsyncDisposableStack()
@@ -16,18 +17,22 @@ const body = { category: 'c', action: 'a' }
 const send = (app: TestApp = annals) => app.call('POST', '/v1/events', { key, body })
 const statusOf = async (path: string) => (await annals.call('GET', path, { key })).status
 
-/** Makes every write to the chain heads fail, whether or not it changes a row. */
-async function refuseWrites(sqlState: string): Promise<void> {
+/** From here on every statement that writes to the chain heads fails, if it changes a row or not. */
+const EVERY_STATEMENT = 'before update on chain_head for each statement'
+
+async function refuseWrites(sqlState: string, when: string = EVERY_STATEMENT): Promise<void> {
   await admin.query(`
     create function refuse_write() returns trigger language plpgsql as
       $$ begin raise exception 'refused' using errcode = '${sqlState}'; end $$;
-    create trigger refuse before update on chain_head for each statement execute function refuse_write()`)
+    create trigger refuse ${when} execute function refuse_write()`)
 }
 
 const allowWrites = () => admin.query('drop function if exists refuse_write cascade')
 
 afterEach(async () => {
   await allowWrites()
+  await admin.query('grant insert on event, idempotency_key to annals_serving')
+  await admin.query('grant insert, update on chain_head to annals_serving')
   await eventually(async () => assert.equal(await statusOf('/ready'), 200))
 })
 
@@ -78,7 +83,64 @@ for (const [sqlState, what] of [
   })
 }
 
-test('detects when a server becomes read-only and when it becomes writable again', async () => {
+for (const table of ['event', 'idempotency_key', 'chain_head']) {
+  test(`a role that may no longer write to ${table} takes the node out of service, without any event`, async () => {
+    await admin.query(`revoke insert, update on ${table} from annals_serving`)
+    await eventually(async () => assert.equal(await statusOf('/ready'), 503))
+    assert.equal((await send()).status, 503)
+    assert.equal(await statusOf('/ready'), 503)
+    const rights = table === 'chain_head' ? 'insert, update' : 'insert'
+    await admin.query(`grant ${rights} on ${table} to annals_serving`)
+    await eventually(async () => assert.equal(await statusOf('/ready'), 200))
+    assert.equal((await send()).status, 201)
+  })
+}
+
+test('appends that fail for a reason that no probe sees keep the node out of service for longer and longer', async () => {
+  // For each row, so that a statement without rows does not meet it.
+  await refuseWrites('XX000', 'before insert on event for each row')
+  const failedAtMs: number[] = []
+  await eventually(async () => {
+    const { status, json } = await send()
+    assert.equal(status, 503)
+    // Not one that was refused at once.
+    if (/did not confirm/.test(json.error)) {
+      failedAtMs.push(performance.now())
+      assert.equal(await statusOf('/ready'), 503)
+    }
+    assert.equal(failedAtMs.length, 4)
+  })
+  const [, , third = 0, fourth = 0] = failedAtMs
+  assert(fourth - third > 900, `tried again after ${Math.round(fourth - third)} ms`)
+  await allowWrites()
+  await eventually(async () => assert.equal((await send()).status, 201))
+})
+
+test('a server without a free connection for the probe does not take a healthy writer down', async () => {
+  await using proxy = await PgProxy.listen(annals.database.connection)
+  await using own = await startTestApp({ databaseUrl: proxy.urlTo(annals.database.connection) })
+  const isReady = async () => (await own.call('GET', '/ready')).status
+  const terminate = (name: string) =>
+    admin.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = $1 and datname = current_database()`,
+      [name],
+    )
+  assert.equal((await send(own)).status, 201)
+  proxy.fullFor = 'annals write'
+  await terminate('annals write probe')
+  await eventually(() => assert(proxy.fullRefusals >= 2))
+  assert.equal(await isReady(), 200)
+  assert.equal((await send(own)).status, 201)
+
+  // Without a connection of its own the writer cannot write either.
+  await terminate('annals writer')
+  await eventually(async () => assert.equal(await isReady(), 503))
+  proxy.fullFor = null
+  await eventually(async () => assert.equal((await send(own)).status, 201))
+})
+
+test('a server that was made read-only is noticed, and so is its end', async () => {
   const setReadOnly = async (value: 'on' | 'off') => {
     const { database } = annals.database.connection
     await admin.query(`alter database ${database} set default_transaction_read_only = ${value}`)
