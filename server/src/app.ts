@@ -95,22 +95,25 @@ export async function startApp({
   if (role !== 'worker') await refuseOccupiedPort('ANNALS_PORT', config.host, config.port)
   await refuseOccupiedPort('ANNALS_METRICS_PORT', config.host, config.metricsPort ?? 0)
   const store = stack.use(await openStore(config, { logger, exclusive: true }))
+  const cut = new AbortController()
   const database = stack.use(
     new Database({
       connection: store.connection,
       role: 'annals_serving',
       connectionsMax: CONNECTIONS_MAX,
       logger,
+      cutSignal: cut.signal,
     }),
   )
   const metrics = createMetrics(() => database.pool.waitingCount)
   const { connection, secretKey } = store
+  const ownConnections = { connection, clock, logger, cutSignal: cut.signal }
   const archive = stack.use(openArchive(config))
   const hasArchive = archiveUrlOf(config) !== null
   if (!hasArchive) await noteNoArchive({ db: database.db, logger })
-  stack.use(startPartitionWorker({ connection, clock, logger }))
+  stack.use(startPartitionWorker(ownConnections))
   if (role !== 'api') {
-    if (hasArchive) stack.use(startArchiveWorker({ connection, store: archive, clock, logger }))
+    if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, store: archive }))
     stack.use(startExpireWorker({ db: database.db, clock, logger }))
     stack.use(startSignInSweepWorker({ db: database.db, clock, logger }))
     stack.use(startRollupWorker({ db: database.db, clock, logger }))
@@ -127,8 +130,8 @@ export async function startApp({
     role === 'api' ? null : startDispatcher(stack, { database, rules, box, clock, logger, metrics })
   const wakeDispatcher = () => dispatcher?.wake()
   const liveTail = stack.use(new LiveTail({ db: database.db, logger }))
-  // Disposed after the writer and before everything else that uses the database.
-  stack.defer(() => database.cutStatementsIn(BACKGROUND_MS_MAX))
+  // Disposed after the writer and before everything else that asks the database.
+  stack.defer(() => void setTimeout(() => cut.abort(), BACKGROUND_MS_MAX).unref())
   const writer =
     role === 'worker'
       ? null

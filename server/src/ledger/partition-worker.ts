@@ -17,13 +17,21 @@ export function startPartitionWorker({
   connection,
   clock,
   logger,
+  cutSignal,
 }: {
   connection: Connection
   clock: Clock
   logger: Logger
+  cutSignal?: AbortSignal
 }): Loop {
   const run = async (): Promise<void> => {
-    await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+    await using database = new Database({
+      connection,
+      role: 'owner',
+      connectionsMax: 1,
+      logger,
+      cutSignal,
+    })
     const months = [
       ...(await listStrayMonths(database.db, { limit: STRAY_MONTHS_MAX })),
       ...Array.from({ length: MONTHS_AHEAD + 1 }, (_, n) => startOfMonthMs(clock(), n)),

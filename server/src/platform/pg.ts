@@ -42,6 +42,8 @@ type DatabaseOptions = {
   connectionsMax: number
   logger: Logger
   name?: string
+  /** Aborted when a service that stops waits no longer: statements that are still running then fail. */
+  cutSignal?: AbortSignal | undefined
 }
 
 /** One pool under one role, with Kysely on top. Disposal ends the pool. */
@@ -51,9 +53,13 @@ export class Database implements AsyncDisposable {
   /** The same, for small questions a caller waits on: no answer within a second is an outage. */
   readonly hasty: Queryable
   readonly #sockets = new Set<Socket>()
-  #cut: NodeJS.Timeout | null = null
+  readonly #cutSignal: AbortSignal | undefined
+  readonly #cut = (): void => this.#destroySockets()
 
-  constructor({ connection, role, connectionsMax, logger, name = 'annals' }: DatabaseOptions) {
+  constructor(options: DatabaseOptions) {
+    const { connection, role, connectionsMax, logger, name = 'annals', cutSignal } = options
+    this.#cutSignal = cutSignal
+    cutSignal?.addEventListener('abort', this.#cut)
     const servers = serverListOf(connection)
     const settings = settingsOf(role)
     this.pool = new Pool({
@@ -97,16 +103,11 @@ export class Database implements AsyncDisposable {
     }
   }
 
-  /** Aborts running statements, for shutdown. */
-  cutStatementsIn(ms: number): void {
-    this.#cut = setTimeout(() => this.#destroySockets(), ms)
-  }
-
-  /** Ends the pool itself: Kysely ends it only if `db` was ever used. */
+  /** Ends the pool itself: Kysely ends it only if something was asked through `db`. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#cut) clearTimeout(this.#cut)
-    const cut = setTimeout(() => this.#destroySockets(), END_MS_MAX)
-    const late = () => new Error('a connection was not returned to the pool')
+    this.#cutSignal?.removeEventListener('abort', this.#cut)
+    const cut = setTimeout(this.#cut, END_MS_MAX)
+    const late = () => new Error('a connection was not given back')
     await withDeadline(this.pool.end(), { timeoutMs: 2 * END_MS_MAX, late }).catch(() => {})
     clearTimeout(cut)
   }

@@ -37,26 +37,53 @@ async function start(role: ServeRole): Promise<Node> {
   return { process, url: JSON.parse(line).url ?? '' }
 }
 
-async function stop({ process }: Node, msMax: number): Promise<void> {
+/** Returns what it printed. */
+async function stop({ process }: Node, msMax: number): Promise<string> {
   const startedAtMs = performance.now()
   process.signal('SIGTERM')
   const { code, stdout } = await process.exited
   const durationMs = Math.round(performance.now() - startedAtMs)
   assert.equal(code, 0, stdout)
   assert(durationMs < msMax, `stopping took ${durationMs} ms: ${stdout}`)
+  return stdout
 }
 
 for (const role of SERVE_ROLES) {
   test(`an idle node (${role}) stops within two seconds, with exit code 0`, async () => {
     const node = await start(role)
-    if (node.url === '') return await stop(node, IDLE_MS_MAX)
-    // Keep-alive connections, one of which never sent a request.
-    await using _silent = new RawConnection(node.url)
-    const { status } = await call(`${node.url}/v1/keys/status`, 'GET', { key })
-    assert.equal(status, 200)
+    await using connections = new AsyncDisposableStack()
+    if (node.url !== '') {
+      // Connections that are kept alive, one of them without ever having asked anything.
+      connections.use(new RawConnection(node.url))
+      const { status } = await call(`${node.url}/v1/keys/status`, 'GET', { key })
+      assert.equal(status, 200)
+    }
     await stop(node, IDLE_MS_MAX)
   })
 }
+
+test('a worker with a connection of its own that waits for a lock is cut when its node stops', async () => {
+  await using clients = new AsyncDisposableStack()
+  const [locker, admin] = [1, 2].map(() => new Client(annals.database.connection))
+  assert(locker && admin)
+  for (const client of [locker, admin]) {
+    await client.connect()
+    clients.defer(() => client.end())
+  }
+  // The partition worker reads it right after the start.
+  await locker.query('begin; lock table event_default in access exclusive mode')
+  const node = await start('worker')
+  clients.use(node.process)
+  await eventually(async () => {
+    const { rowCount } = await admin.query(
+      `select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'
+          and query like '%from event_default%'`,
+    )
+    assert.equal(rowCount, 1)
+  })
+  assert.doesNotMatch(await stop(node, BUSY_MS_MAX), /service\.killed/)
+})
 
 test('a busy node stops within ten seconds, with exit code 0, and keeps what it acknowledged', async () => {
   await using receiver = await startReceiver(hang)

@@ -38,7 +38,10 @@ export type ArchiveReport = {
   workspacesBusy: number
 }
 
-type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & { connection: Connection }
+type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & {
+  connection: Connection
+  cutSignal?: AbortSignal
+}
 
 /**
  * Archives the events that are due in every workspace, and drops partitions that became empty. If the
@@ -117,8 +120,19 @@ async function findDue(
 }
 
 /** As the owner of the table, because no other role may drop a part of it. */
-async function dropEmptyPartitions({ connection, clock, logger }: LedgerDeps): Promise<void> {
-  await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+async function dropEmptyPartitions({
+  connection,
+  clock,
+  logger,
+  cutSignal,
+}: LedgerDeps): Promise<void> {
+  await using owner = new Database({
+    connection,
+    role: 'owner',
+    connectionsMax: 1,
+    logger,
+    cutSignal,
+  })
   for (const name of await listPastPartitions(owner.db, new Date(clock()))) {
     if (await dropPartitionIfEmpty(owner.db, name)) {
       logger.info({ event: 'partition.dropped', partition: name })

@@ -17,11 +17,13 @@ export function startArchiveWorker({
   store,
   clock,
   logger,
+  cutSignal,
 }: {
   connection: Connection
   store: ObjectStore
   clock: Clock
   logger: Logger
+  cutSignal: AbortSignal
 }): Loop {
   const run = async (signal: AbortSignal): Promise<void> => {
     await using database = new Database({
@@ -29,8 +31,9 @@ export function startArchiveWorker({
       role: 'annals_keeper',
       connectionsMax: ARCHIVE_CONNECTIONS_MAX,
       logger,
+      cutSignal,
     })
-    const deps = { database, connection, store: stoppable(store, signal), clock, logger }
+    const deps = { database, connection, store: stoppable(store, signal), clock, logger, cutSignal }
     try {
       const report = await archiveLedger(deps, { beforeMs: null, patience: PATIENCE }, signal)
       if (report.events > 0) logger.info({ event: 'archive.done', ...report })
