@@ -40,7 +40,7 @@ export async function chooseUser(files: EngineFiles): Promise<EngineUser> {
   if (holder) {
     // A folder can belong to a user but to root's group, which the engine doesn't need.
     const owner = { uid: holder.uid, gid: holder.gid === 0 ? nobody.gid : holder.gid }
-    const creator = (await hasName('passwd', owner.uid)) ? owner : nobody
+    const creator = (await hasName('passwd', owner.uid)) === true ? owner : nobody
     return { ...owner, creator, kind: kindOf(owner, { folder, nobody }) }
   }
   const own = await findOwnUser(files)
@@ -75,7 +75,9 @@ async function findOwnUser(files: EngineFiles): Promise<Owner | null> {
   for (let tries = 0; tries < OWN_TRIES_MAX; tries += 1) {
     const id = OWN_ID_MIN + ((first + tries) % OWN_IDS)
     if (!maps.every((map) => hasId(map, id))) return null
-    if ((await hasName('passwd', id)) || (await hasName('group', id))) continue
+    const found = [await hasName('passwd', id), await hasName('group', id)]
+    if (found.includes(true)) continue
+    if (found.includes(null)) throw unknownIdError(files, id)
     return { uid: id, gid: id }
   }
   return null
@@ -98,17 +100,35 @@ export function hasId(map: string, id: number): boolean {
   })
 }
 
-/** Whether a user or group has the id, including those in a directory service. */
-async function hasName(list: 'passwd' | 'group', id: number): Promise<boolean> {
+/** What `getent` exits with when the list has no such entry. */
+const NOT_FOUND = 2
+
+/**
+ * Whether a user or a group of the system has the id, also in a directory service. Null when `getent`
+ * fails or doesn't answer in time: the id may belong to a user whom the directory can't name now.
+ */
+export async function hasName(
+  list: 'passwd' | 'group',
+  id: number,
+  timeoutMs: number = LOOKUP_MS_MAX,
+): Promise<boolean | null> {
   try {
-    await run('getent', [list, String(id)], { timeout: LOOKUP_MS_MAX })
+    await run('getent', [list, String(id)], { timeout: timeoutMs })
     return true
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT') return false
+    if (error instanceof Error && 'code' in error && error.code === NOT_FOUND) return false
+    if (errorCode(error) !== 'ENOENT') return null
     // Without getent there is no directory service either.
     const lines = fs.readFileSync(`/etc/${list}`, 'utf8').split('\n')
     return lines.some((line) => line.split(':')[2] === String(id))
   }
+}
+
+function unknownIdError({ dataDir }: EngineFiles, id: number): EngineError {
+  return new EngineError(
+    `The user for PostgreSQL cannot be chosen: getent does not tell whether the id ${id} is free. ` +
+      `Check the directory service of this system, or give ${dataDir} to a user with chown.`,
+  )
 }
 
 async function findNobody(files: EngineFiles): Promise<Owner> {
