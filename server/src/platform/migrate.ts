@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Client } from 'pg'
 import { OperatorError } from '../errors.ts'
+import { confirmed, UnconfirmedCommitError } from './confirmed-commit.ts'
 import type { Logger } from './logger.ts'
 import { isOutage, messageOf, sqlStateOf, SQLSTATE } from './pg-error.ts'
 import {
@@ -151,7 +152,7 @@ async function apply(client: Client, migration: Migration): Promise<void> {
       [migration.version, migration.name, checksumOf(migration), migration.oldestProgram],
     )
     await client.query(migration.sql)
-    await client.query('commit')
+    await confirmed(client, () => client.query('commit'))
   } catch (error) {
     await client.query('rollback').catch(() => {})
     throw error
@@ -178,6 +179,12 @@ function explain(error: unknown): unknown {
   if (code === SQLSTATE.READ_ONLY) {
     return new OperatorError(
       `the database is read-only (${error.message}). Set ANNALS_DATABASE_URL to the address of the primary, or list all servers: postgres://…@a:5432,b:5432/annals.`,
+      { cause: error },
+    )
+  }
+  if (error instanceof UnconfirmedCommitError) {
+    return new OperatorError(
+      'a migration was committed on the primary, but no synchronous standby confirmed it. Check the standby, then start again.',
       { cause: error },
     )
   }

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
+import { OperatorError } from '../../src/errors.ts'
 import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { migrate, readMigrations } from '../../src/platform/migrate.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { EngineFolder, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -91,7 +94,29 @@ test('unconfirmed changes in the dashboard and the API are not acknowledged', as
   )
 })
 
-test('while no standby confirms commits, the node is not ready and refuses events immediately', async () => {
+test('neither is a migration', async () => {
+  const known = readMigrations()
+  const next = { version: known.length + 1, name: 'next', oldestProgram: 1, sql: 'select 1' }
+  const run = () =>
+    migrate({
+      connection: engine.connection,
+      logger: createLogger('silent'),
+      migrations: [...known, next],
+    })
+  await waitForStandby(engine.connection, 'ghost')
+  const refused = assert.rejects(run(), (error) => {
+    assert(error instanceof OperatorError, String(error))
+    return /no synchronous standby confirmed it/.test(error.message)
+  })
+  await eventually(async () => {
+    assert.equal(await cancelWaits(engine.connection, 'annals migrate'), 1)
+  })
+  await refused
+  await waitForStandby(engine.connection, '')
+  assert.deepEqual(await run(), { applied: 0 })
+})
+
+test('while no standby confirms, the node is not ready and refuses events at once', async () => {
   await waitForStandby(engine.connection, 'ghost')
   await eventually(async () => {
     assert.equal((await annals.call('GET', '/ready')).status, 503)
