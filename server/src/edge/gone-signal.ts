@@ -1,10 +1,13 @@
 import type { FastifyReply } from 'fastify'
 import { ApiError } from '../errors.ts'
 
-/** Aborted when the client hangs up: what is asked for and has not begun need not begin. */
-export function goneSignal({ raw }: FastifyReply): AbortSignal {
+/** Aborts when the client disconnects, so that work that hasn't started yet is skipped. */
+export function goneSignal({ raw }: Pick<FastifyReply, 'raw'>): AbortSignal {
   const gone = new AbortController()
-  // Nobody is left to read it; what it says is that this is no fault of ours.
-  raw.once('close', () => gone.abort(new ApiError('overloaded')))
+  // The client left: no one reads this error, and it counts as no fault of ours.
+  const leave = () => gone.abort(new ApiError('overloaded'))
+  raw.once('close', leave)
+  // It may have left before, and then `close` was emitted already.
+  if (raw.destroyed) leave()
   return gone.signal
 }

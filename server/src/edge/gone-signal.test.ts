@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { test } from 'node:test'
+import { goneSignal } from './gone-signal.ts'
+
+const newResponse = () => new ServerResponse(new IncomingMessage(new Socket()))
+
+test('aborts when the client leaves', () => {
+  const raw = newResponse()
+  const signal = goneSignal({ raw })
+  assert.equal(signal.aborted, false)
+  raw.emit('close')
+  assert.equal(signal.aborted, true)
+})
+
+test('is aborted from the start when the client left before', () => {
+  const raw = newResponse()
+  raw.destroy()
+  raw.emit('close')
+  assert.equal(goneSignal({ raw }).aborted, true)
+})
