@@ -1,6 +1,7 @@
 import type { App, ServeRole } from '../app.ts'
 import { startApp } from '../app.ts'
 import type { Config } from '../config.ts'
+import { endProcess } from '../platform/end-process.ts'
 import { createLogger, type Logger } from '../platform/logger.ts'
 import { isOutage } from '../platform/pg.ts'
 import { ProcessFaults } from '../platform/process-faults.ts'
@@ -17,7 +18,7 @@ const INTAKE = new URL('../intake/', import.meta.url).href
 /** `annals serve`: runs until it is told to stop, then stops cleanly. */
 export async function serve(config: Config, { role }: { role: ServeRole }): Promise<void> {
   const logger = createLogger(config.logLevel)
-  using faults = new ProcessFaults({ logger, writerFolder: INTAKE, exit: () => process.exit(1) })
+  using faults = new ProcessFaults({ logger, writerFolder: INTAKE, exit: () => endProcess(1) })
   let running: App | null = null
   const stopped = nextStopSignal(() => endLate(logger, running))
   const pages = role === 'worker' ? null : await ensurePages(logger)
@@ -38,7 +39,7 @@ export async function serve(config: Config, { role }: { role: ServeRole }): Prom
 function endLate(logger: Logger, app: App | null): void {
   const isWriting = app?.isWriting() === true
   logger.fatal({ event: 'service.killed', afterMs: STOP_MS_MAX, isWriting })
-  process.exit(isWriting ? 1 : 0)
+  endProcess(isWriting ? 1 : 0)
 }
 
 /** A database that is slow to answer at the start is no reason to stop: readiness tells of it. */
@@ -56,7 +57,7 @@ function nextStopSignal(onLate: () => void): Promise<string> {
     let firstAtMs: number | null = null
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, () => {
-        if (firstAtMs !== null && performance.now() - firstAtMs > SAME_MOMENT_MS) process.exit(1)
+        if (firstAtMs !== null && performance.now() - firstAtMs > SAME_MOMENT_MS) endProcess(1)
         if (firstAtMs !== null) return
         firstAtMs = performance.now()
         // Unref'd, so that the timer doesn't keep an otherwise finished process alive.

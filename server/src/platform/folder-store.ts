@@ -15,8 +15,9 @@ const WHOLE_MS_MAX = 120_000
 const PART_MS_MAX = 30_000
 const CLOSE_MS_MAX = 2_000
 /**
- * How many of Node's four threads for files, DNS, compression and passwords a folder can use. A file
- * system that hangs, such as a network mount, blocks a thread, and nothing can free it.
+ * Of the threads that Node has for files, host names, compression and passwords: `bin/annals` sets 16, and
+ * Node's default is 4. A file system that hangs, such as a network mount, blocks a thread for good, and
+ * nothing can free it.
  */
 const THREADS_MAX = 2
 /** Beside the workspaces' folders, whose names are ids. */

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
 import { SERVE_ROLES, type ServeRole } from '../../src/app.ts'
@@ -26,9 +30,10 @@ const { workspaceKey: key } = company
 
 type Node = { process: AnnalsProcess; url: string }
 
-async function start(role: ServeRole): Promise<Node> {
+async function start(role: ServeRole, more: Record<string, string> = {}): Promise<Node> {
   const process = new AnnalsProcess(['serve', '--role', role], {
     ...env,
+    ...more,
     ANNALS_DATABASE_URL: annals.database.url,
     ANNALS_ARCHIVE_URL: annals.archiveUrl,
     ANNALS_PORT: '0',
@@ -37,13 +42,22 @@ async function start(role: ServeRole): Promise<Node> {
   return { process, url: JSON.parse(line).url ?? '' }
 }
 
-/** Returns what it printed. */
-async function stop({ process }: Node, msMax: number): Promise<string> {
+async function stop(node: Node, msMax: number): Promise<void> {
+  await endBy(node, 'SIGTERM', { msMax, exitCode: 0 })
+}
+
+async function endBy(
+  { process }: Node,
+  signal: NodeJS.Signals,
+  { msMax, exitCode }: { msMax: number; exitCode: number },
+): Promise<void> {
   const startedAtMs = performance.now()
-  process.signal('SIGTERM')
+  process.signal(signal)
+  // A node that never ends fails the test instead of blocking it.
+  AbortSignal.timeout(2 * msMax).addEventListener('abort', () => process.signal('SIGKILL'))
   const { code, stdout } = await process.exited
   const durationMs = Math.round(performance.now() - startedAtMs)
-  assert.equal(code, 0, stdout)
+  assert.equal(code, exitCode, stdout)
   assert(durationMs < msMax, `stopping took ${durationMs} ms: ${stdout}`)
   return stdout
 }
@@ -62,27 +76,30 @@ for (const role of SERVE_ROLES) {
   })
 }
 
-test('a worker with a connection of its own that waits for a lock is cut when its node stops', async () => {
-  await using clients = new AsyncDisposableStack()
-  const [locker, admin] = [1, 2].map(() => new Client(annals.database.connection))
-  assert(locker && admin)
-  for (const client of [locker, admin]) {
-    await client.connect()
-    clients.defer(() => client.end())
-  }
-  // The partition worker reads it right after the start.
-  await locker.query('begin; lock table event_default in access exclusive mode')
-  const node = await start('worker')
-  clients.use(node.process)
-  await eventually(async () => {
-    const { rowCount } = await admin.query(
-      `select from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'
-          and query like '%from event_default%'`,
-    )
-    assert.equal(rowCount, 1)
-  })
-  assert.doesNotMatch(await stop(node, BUSY_MS_MAX), /service\.killed/)
+/**
+ * Blocks one of Node's file threads for good, as a network mount that hangs does: no process ever opens
+ * the other end of the pipe.
+ */
+const BLOCK_A_THREAD = `
+  import { open } from 'node:fs'
+  open(new URL('pipe', import.meta.url), () => {})
+`
+
+test('a node with a blocked file thread stops within ten seconds, or at once at a second signal', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-blocked-'))
+  const preload = join(folder.path, 'block.mjs')
+  await writeFile(preload, BLOCK_A_THREAD)
+  execFileSync('mkfifo', [join(folder.path, 'pipe')])
+  const more = { NODE_OPTIONS: `--import ${preload}` }
+  const [patient, urgent] = await Promise.all([start('worker', more), start('worker', more)])
+
+  const stopped = stop(patient, BUSY_MS_MAX)
+  const signaledAtMs = performance.now()
+  urgent.process.signal('SIGTERM')
+  // Signals within two seconds count as one.
+  await eventually(() => assert(performance.now() - signaledAtMs > 2_100))
+  await endBy(urgent, 'SIGINT', { msMax: 1_000, exitCode: 1 })
+  await stopped
 })
 
 test('a busy node stops within ten seconds, with exit code 0, and keeps what it acknowledged', async () => {
