@@ -54,6 +54,15 @@ create table app_user (
 CREATE INDEX app_user__company_id ON public.app_user USING btree (company_id);
 grant delete, insert, select, update on app_user to annals_serving;
 
+create table archive_identity (
+  is_only boolean default true not null,
+  archive_id text not null,
+  created_at timestamp with time zone not null,
+  constraint archive_identity_pkey PRIMARY KEY (is_only),
+  constraint archive_identity_is_only_check CHECK (is_only)
+);
+grant insert, select on archive_identity to annals_keeper;
+
 create table chain_head (
   workspace_id uuid not null,
   seq bigint not null,

@@ -11,8 +11,8 @@ import { refuseNoData } from './open-database.ts'
 
 /**
  * `annals archive`: moves events into the archive, those received before a time or those whose plan's
- * hot time is over. Exits with code 1 if there is no archive, if the archive lacks the newest segment, or
- * if a workspace could not be archived.
+ * hot time is over. Exit code 1 when there is no archive, when it is not the one of this database, or
+ * when a workspace could not be archived.
  */
 export async function archive(config: Config, options: { before?: string }): Promise<void> {
   const beforeMs = options.before === undefined ? null : parseRfc3339(options.before)
@@ -50,13 +50,15 @@ export async function archive(config: Config, options: { before?: string }): Pro
   }
 }
 
-function report({ events, workspaces, failed, eventsHeld, workspacesBusy }: ArchiveReport): void {
+function report({ events, workspaces, failed, refusals, ...left }: ArchiveReport): void {
+  const { eventsHeld, workspacesBusy } = left
   const lines = [`archived ${events} events of ${workspaces} workspaces`]
   if (eventsHeld > 0) lines.push(`left ${eventsHeld} events that webhooks have still to send`)
   if (workspacesBusy > 0) {
     lines.push(`left ${workspacesBusy} workspaces to another archiver, which is at work on them`)
   }
   if (failed > 0) lines.push(`FAILED: ${failed} workspaces could not be archived; see the log`)
+  lines.push(...refusals.map((sentence) => `annals: ${sentence}`))
   process.stdout.write(lines.map((line) => `${line}\n`).join(''))
   if (failed > 0) process.exitCode = 1
 }

@@ -138,14 +138,20 @@ export function stoppable(
   }
 }
 
-/**
- * `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, and before the dot what keeps two apart. A file that
- * is not yet checked ends in `.parquet.draft`.
- */
-const KEY =
-  /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}(?:-[0-9a-f]{16})?\.parquet(?:\.draft)?$/
+/** The object that shows that a storage is the archive with this id. */
+export function archiveMarkerKey(archiveId: string): string {
+  return `annals-archive-${archiveId}`
+}
+
+const MARKER_KEY = /^annals-archive-[0-9a-f]{32}$/
+/** `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, and before the dot what keeps two apart. */
+const SEGMENT_KEY =
+  /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}(?:-[0-9a-f]{16})?\.parquet$/
 
 function checkKey(key: string): string {
-  assert(KEY.test(key), 'a key is <workspaceId>/<YYYY-MM>/<16-digit seq>.parquet')
+  assert(
+    SEGMENT_KEY.test(key) || MARKER_KEY.test(key),
+    'a key is <workspaceId>/<YYYY-MM>/<16-digit seq>.parquet or annals-archive-<32 hex digits>',
+  )
   return key
 }

@@ -14,6 +14,7 @@ export type Tables = {
   webhook_delivery: WebhookDeliveryTable
   segment: SegmentTable
   segment_draft: SegmentDraftTable
+  archive_identity: ArchiveIdentityTable
   export_job: ExportJobTable
   user_session: UserSessionTable
   one_time_link: OneTimeLinkTable
@@ -173,6 +174,12 @@ type SegmentTable = {
 type SegmentDraftTable = {
   workspace_id: string
   object_key: string
+  created_at: Date
+}
+
+type ArchiveIdentityTable = {
+  is_only: Generated<boolean>
+  archive_id: string
   created_at: Date
 }
 

@@ -26,9 +26,14 @@ export class ArchiveRefusedError extends Error {
 }
 
 /**
- * The catalog lists a segment that this node's archive doesn't have. The node uses a different archive
- * than the others, and evidence must not be split between two archives.
+ * This node's storage lacks what the archive of this database has, such as the newest segment. The
+ * evidence must not be divided between two storages.
  */
 export class ArchiveOutOfReachError extends Error {
-  override name = 'ArchiveOutOfReachError'
+  override name: string = 'ArchiveOutOfReachError'
+}
+
+/** This node's storage is not the archive of this database, so the whole run ends. */
+export class OtherArchiveError extends ArchiveOutOfReachError {
+  override name = 'OtherArchiveError'
 }

@@ -3,7 +3,8 @@ import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { Connection } from '../../platform/pg.ts'
 import { Database } from '../../platform/pg.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
-import type { ArchiveDeps } from './archive-deps.ts'
+import { type ArchiveDeps, ArchiveOutOfReachError, OtherArchiveError } from './archive-deps.ts'
+import { refuseOtherArchive } from './archive-identity.ts'
 import {
   type ArchivedWorkspace,
   dropPartitionIfEmpty,
@@ -32,6 +33,8 @@ export type ArchiveReport = {
   events: number
   workspaces: number
   failed: number
+  /** Why the storage was refused for some of the failed workspaces. */
+  refusals: string[]
   /** Events that are due, and that a webhook has still to see or to send. */
   eventsHeld: number
   /** Workspaces that another archiver is at work on. */
@@ -43,9 +46,13 @@ type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & {
   cutSignal?: AbortSignal
 }
 
+/** The sentences differ only by the segment that they name. */
+const REFUSALS_MAX = 3
+
 /**
- * Archives the events that are due in every workspace, and drops partitions that became empty. If the
- * storage lacks the newest segment, throws an `ArchiveOutOfReachError` and archives nothing.
+ * Archives what is due of every workspace, and drops partitions that became empty. Throws an
+ * `ArchiveOutOfReachError` when the storage lacks the newest segment or isn't the archive of this
+ * database.
  */
 export async function archiveLedger(
   deps: LedgerDeps,
@@ -53,8 +60,16 @@ export async function archiveLedger(
   signal: AbortSignal,
 ): Promise<ArchiveReport> {
   await refuseOutOfReach(deps)
+  await refuseOtherArchive(deps)
   await using readBack = new ReadBack()
-  const report = { events: 0, workspaces: 0, failed: 0, eventsHeld: 0, workspacesBusy: 0 }
+  const report: ArchiveReport = {
+    events: 0,
+    workspaces: 0,
+    failed: 0,
+    refusals: [],
+    eventsHeld: 0,
+    workspacesBusy: 0,
+  }
   for (const workspace of await listArchivedWorkspaces(deps.database.db)) {
     if (signal.aborted) break
     try {
@@ -69,8 +84,12 @@ export async function archiveLedger(
       if (moved > 0) report.workspaces += 1
       if (isOvertaken) report.workspacesBusy += 1
     } catch (error) {
-      // Continue with the other workspaces.
+      if (error instanceof OtherArchiveError) throw error
+      // The other workspaces are archived all the same.
       report.failed += 1
+      if (error instanceof ArchiveOutOfReachError && report.refusals.length < REFUSALS_MAX) {
+        report.refusals.push(error.message)
+      }
       const { workspaceId } = workspace
       deps.logger.error({ event: 'archive.failed', workspaceId, err: error })
     }
@@ -91,6 +110,8 @@ async function archiveOne(
       return { moved: 0, held: 0, isOvertaken: true }
     }
     try {
+      // Also before drafts are cleared: those of another archive are not here to delete.
+      await refuseOtherArchive(deps)
       await refuseOutOfReach(deps, workspaceId)
       await clearDrafts(deps, workspaceId)
       const { toSeq, held } = await findDue(deps, workspaceId, { atMs, patience })

@@ -4,14 +4,14 @@ import { footerSha256Of } from '../../ledger/segment-footer.ts'
 import { insertSegment } from '../../ledger/segment-store.ts'
 import { randomHex } from '../../platform/id.ts'
 import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
-import { clearOwnDraft } from './clear-drafts.ts'
-import { draftKeyOf, noteDraft } from './draft-store.ts'
+import { claimArchive } from './archive-identity.ts'
+import { clearDraft } from './clear-drafts.ts'
+import { noteDraft } from './draft-store.ts'
 import type { EncodedRun } from './encode-runs.ts'
 
 /**
- * Writes a segment's file under the name of a draft, reads it back, compares every hash in it with the
- * table's, gives it its final name and adds it to the catalog. False when another archiver was here;
- * then there is no file, as after a failure.
+ * Writes a segment's file, reads it back, compares every hash in it with the table's, checks that the
+ * storage is the archive, and catalogues the file. False when another archiver was here; then there is no file, as after a failure.
  */
 export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<boolean> {
   const { db } = deps.database
@@ -34,6 +34,7 @@ export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<b
       footerSha256: footerSha256Of(file),
       lastId,
     }
+    await claimArchive(deps)
     isOurs = await insertSegment(db, segment, new Date(deps.clock()))
   } finally {
     if (!isOurs) await clearOwnDraft(deps, draft)

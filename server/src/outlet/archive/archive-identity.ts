@@ -1,0 +1,43 @@
+import { randomHex } from '../../platform/id.ts'
+import { archiveMarkerKey } from '../../platform/object-store.ts'
+import { type ArchiveDeps, OtherArchiveError } from './archive-deps.ts'
+import { insertArchiveIdIfAbsent, readArchiveId } from './archive-identity-store.ts'
+import { hasObject, refuseOutOfReach } from './check-reach.ts'
+
+type IdentityDeps = Pick<ArchiveDeps, 'database' | 'store' | 'clock' | 'logger'>
+
+const MARKER_TEXT = 'This file identifies the archive. Archiving stops without it.\n'
+
+/**
+ * Refuses a storage that is not the archive of this database: one that lacks the marker file whose id the
+ * database has. Before the first segment there is no id, and every storage passes.
+ */
+export async function refuseOtherArchive({ database, store }: IdentityDeps): Promise<void> {
+  const archiveId = await readArchiveId(database.db)
+  if (archiveId === null) return
+  const key = archiveMarkerKey(archiveId)
+  if (await hasObject(store, key, `the marker file ${key}`)) return
+  throw new OtherArchiveError(
+    `the archive of this database has the marker file ${key}, which this node's archive does not have. Set ANNALS_ARCHIVE_URL to the archive that the other nodes use. If it is the same archive and the marker was lost, create a file with this name in it. Archiving stopped.`,
+  )
+}
+
+/**
+ * The same, and makes this storage the archive if the database has none yet. Of archivers that start at
+ * once the database chooses one. The marker is written first, so the chosen storage always has it; its
+ * name is its id, so archivers that share a storage never overwrite each other's.
+ */
+export async function claimArchive(deps: IdentityDeps): Promise<void> {
+  const { database, store, clock, logger } = deps
+  if ((await readArchiveId(database.db)) === null) {
+    // Segments without an id are from an older version: their archive is the one that has the newest.
+    await refuseOutOfReach(deps)
+    const archiveId = randomHex(16)
+    const key = archiveMarkerKey(archiveId)
+    await store.put(key, Buffer.from(MARKER_TEXT))
+    const isOurs = await insertArchiveIdIfAbsent(database.db, archiveId, new Date(clock()))
+    if (isOurs) logger.info({ event: 'archive.identified', archiveId })
+    else await store.delete(key)
+  }
+  await refuseOtherArchive(deps)
+}

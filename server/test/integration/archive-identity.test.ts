@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { cp, mkdtempDisposable, readdir, rename, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { openObjectStore } from '../../src/platform/object-store.ts'
+import { Database } from '../../src/platform/pg.ts'
+import { runAnnals } from '../harness/annals-process.ts'
+import { query } from '../harness/engine.ts'
+import { storeEvents } from '../harness/exports.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const MARKER = /^annals-archive-[0-9a-f]{32}$/
+const REFUSAL =
+  /has the marker file annals-archive-[0-9a-f]{32}, which this node's archive does not/
+const logger = createLogger('silent')
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+// Without an archive of its own: only the runs below archive.
+const annals = stack.use(await startTestApp({ hasArchive: false }))
+const { connection } = annals.database
+const company = await annals.found({ workspaces: ['1', '2', '3', '4', '5', '6'] })
+const root = stack.use(await mkdtempDisposable(join(tmpdir(), 'annals-archives-')))
+const folderOf = (name: string): string => join(root.path, name)
+
+/** One more event in each workspace. */
+async function storeMore(): Promise<void> {
+  for (const { workspaceKey } of company.workspaces) {
+    await storeEvents(annals, workspaceKey, [{ category: 'c', action: 'a' }])
+  }
+}
+
+/** Archives all events into a folder, as a node with this ANNALS_ARCHIVE_URL would. */
+async function archiveInto(name: string) {
+  await using database = new Database({
+    connection,
+    role: 'annals_keeper',
+    connectionsMax: 3,
+    logger,
+  })
+  const url = pathToFileURL(folderOf(name)).href
+  await using store = await openObjectStore(url, { s3Endpoint: null, s3Region: null })
+  return await archiveLedger(
+    { connection, database, store, clock: systemClock, logger },
+    { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } },
+    new AbortController().signal,
+  )
+}
+
+async function filesIn(name: string, pattern: RegExp): Promise<string[]> {
+  const names = await readdir(folderOf(name), { recursive: true })
+  return names.filter((file) => pattern.test(file))
+}
+
+async function markerIn(name: string): Promise<string> {
+  const [marker, ...others] = await filesIn(name, MARKER)
+  assert(marker !== undefined && others.length === 0)
+  return marker
+}
+
+const countEvents = async () =>
+  (await query(connection, 'select count(*)::int as n from event'))[0]?.['n']
+const startOver = () => query(connection, 'delete from archive_identity')
+
+test('archivers with different folders that start at once use one of them, and the other refuses', async () => {
+  await storeMore()
+  const outcomes = await Promise.allSettled([archiveInto('a'), archiveInto('b')])
+  const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
+  assert.match(String(refusals[0]), REFUSAL)
+  assert.equal(refusals.length, 1)
+  const [used, unused] = outcomes[0]?.status === 'rejected' ? ['b', 'a'] : ['a', 'b']
+  // What the refused archiver was at work on is archived by the next run.
+  await archiveInto(used)
+  assert.equal(await countEvents(), 0)
+  assert.equal((await filesIn(used, /\.parquet$/)).length, company.workspaces.length)
+  assert.deepEqual(await filesIn(unused, /\.parquet$|^annals-archive/), [])
+  await rename(folderOf(used), folderOf('archive'))
+})
+
+test('archivers that share a folder and start at once both archive', async () => {
+  await startOver()
+  await rm(join(folderOf('archive'), await markerIn('archive')))
+  await storeMore()
+  const reports = await Promise.all([archiveInto('archive'), archiveInto('archive')])
+  assert.deepEqual(
+    reports.map(({ failed }) => failed),
+    [0, 0],
+  )
+  await archiveInto('archive')
+  assert.equal(await countEvents(), 0)
+  await markerIn('archive')
+})
+
+test('a database of an older version takes the archive that has the newest segment', async () => {
+  await startOver()
+  await storeMore()
+  await assert.rejects(archiveInto('empty'), /does not have. Set ANNALS_ARCHIVE_URL/)
+  assert.deepEqual(await query(connection, 'select 1 from archive_identity'), [])
+  await rm(join(folderOf('archive'), await markerIn('archive')))
+  assert.equal((await archiveInto('archive')).failed, 0)
+  await markerIn('archive')
+})
+
+test('archiving stops when the marker is lost, and goes on when a file with its name is back', async () => {
+  const marker = await markerIn('archive')
+  await storeMore()
+  const aside = join(root.path, 'aside')
+  await rename(join(folderOf('archive'), marker), aside)
+  await assert.rejects(archiveInto('archive'), REFUSAL)
+  assert.equal(await countEvents(), company.workspaces.length)
+  await rename(aside, join(folderOf('archive'), marker))
+  assert.equal((await archiveInto('archive')).events, company.workspaces.length)
+})
+
+test('a restored storage is accepted with its marker, and refused when it lacks newer segments', async () => {
+  await cp(folderOf('archive'), folderOf('backup'), { recursive: true })
+  await storeMore()
+  assert.equal((await archiveInto('backup')).events, company.workspaces.length)
+  await storeMore()
+  await assert.rejects(archiveInto('archive'), /names the segment .* which this node's archive/)
+  assert.equal((await archiveInto('backup')).events, company.workspaces.length)
+})
+
+test('`annals archive` prints why it refuses a single workspace', async () => {
+  await storeMore()
+  const [first] = await query(
+    connection,
+    `select object_key from segment s where last_seq = (select max(last_seq) from segment
+      where workspace_id = s.workspace_id) order by created_at, last_seq limit 1`,
+  )
+  const objectKey = String(first?.['object_key'])
+  await rm(join(folderOf('backup'), objectKey))
+  const env = {
+    ANNALS_DATABASE_URL: annals.database.url,
+    ANNALS_ARCHIVE_URL: pathToFileURL(folderOf('backup')).href,
+    ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+  }
+  const before = new Date(Date.now() + 1_000).toISOString()
+  const { code, stdout } = await runAnnals(['archive', '--before', before], env)
+  assert.equal(code, 1)
+  assert.match(stdout, /archived 5 events of 5 workspaces\nFAILED: 1 workspaces/)
+  assert(stdout.includes(`annals: the catalogue names the segment ${objectKey}`), stdout)
+})
