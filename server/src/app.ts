@@ -63,7 +63,9 @@ export type App = AsyncDisposable & {
 }
 
 const CONNECTIONS_MAX = 20
-/** How long background work can take at shutdown before its statements are aborted. */
+/** One for keys and one for sessions: the recheck of open streams must not wait for the pool. */
+const ACCESS_CONNECTIONS_MAX = 2
+/** When the service stops, background work gets this long; then its statements are cut. */
 const BACKGROUND_MS_MAX = 3_500
 
 /**
@@ -103,6 +105,14 @@ export async function startApp({
       connectionsMax: CONNECTIONS_MAX,
       logger,
       cutSignal: cut.signal,
+    }),
+  )
+  const accessDatabase = stack.use(
+    new Database({
+      connection: store.connection,
+      role: 'annals_serving',
+      connectionsMax: ACCESS_CONNECTIONS_MAX,
+      logger,
     }),
   )
   const metrics = createMetrics(() => database.pool.waitingCount)
@@ -156,6 +166,7 @@ export async function startApp({
       config,
       serverDeps({
         ...parts,
+        accessDatabase,
         writer,
         liveTail,
         searches: new Searches(database.db),
@@ -255,6 +266,8 @@ type Parts = Pick<
 > & {
   config: Config
   database: Database
+  /** For the recheck of open streams. */
+  accessDatabase: Database
   secretKey: Secret<Buffer>
   archive: ObjectStore
 }
@@ -263,6 +276,7 @@ type Parts = Pick<
 export function serverDeps({
   config,
   database,
+  accessDatabase,
   logger,
   clock,
   monotonic,
@@ -309,8 +323,8 @@ export function serverDeps({
     keyGuard,
     sessionGuard,
     requireKey: keyGuard.requireKey,
-    keyAccess: createKeyAccess(hasty, logger),
-    sessionAccess: createSessionAccess(hasty, clock, logger),
+    keyAccess: createKeyAccess(accessDatabase.hasty, logger),
+    sessionAccess: createSessionAccess(accessDatabase.hasty, clock, logger),
     signedIn,
     anybody,
     cookie,

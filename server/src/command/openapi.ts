@@ -50,6 +50,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
     serverDeps({
       config,
       database,
+      accessDatabase: database,
       logger,
       clock,
       monotonic,

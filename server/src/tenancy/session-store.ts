@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { hash, randomBytes } from 'node:crypto'
-import { assertId, newId, type UserId } from '../platform/id.ts'
+import { assertId, newId, type UserId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
-import { isPlan } from './plans.ts'
+import { COMPANY_BOUNDS, isPlan } from './plans.ts'
 import { isRole } from './user-store.ts'
 import type { SessionId, Viewer } from './viewer.ts'
 
@@ -81,6 +81,7 @@ type ViewerRow = {
   companyName: string
   plan: string
   workspaceIds: string[]
+  customerWorkspaceIds: string[]
   seenAt: Date
 }
 
@@ -96,21 +97,31 @@ export async function findViewer(
   const viewer = (await listViewers(db, [token], nowMs)).get(token)
   if (!viewer) return null
   await noteUse(db, viewer, nowMs)
-  const { seenAt: _, ...rest } = viewer
+  const { seenAt: _, customerWorkspaceIds: __, ...rest } = viewer
   return rest
 }
 
-/** The viewers of the tokens whose sessions are still valid. Doesn't count as a use. */
+/** With the customer workspaces of the member's company, where they were asked for. */
+type ListedViewer = SeenViewer & { customerWorkspaceIds: WorkspaceId[] }
+
+/**
+ * The viewers of the tokens whose sessions go on. It doesn't count as a use of the sessions. One
+ * statement, so that what it returns is of one moment.
+ */
 export async function listViewers(
   db: Queryable,
   tokens: readonly SessionToken[],
   nowMs: number,
-): Promise<ReadonlyMap<SessionToken, SeenViewer>> {
+  { withCustomerWorkspaces = false }: { withCustomerWorkspaces?: boolean } = {},
+): Promise<ReadonlyMap<SessionToken, ListedViewer>> {
   const tokenByHash = new Map(tokens.map((token) => [hashOf(token).toString('hex'), token]))
   const { rows } = await sql<ViewerRow>`
     select s.token_hash as "tokenHash", s.id as "sessionId", u.id as "userId", u.email, u.role,
            c.id as "companyId", c.name as "companyName", c.plan, s.seen_at as "seenAt",
-           array(select w.workspace_id from user_workspace w where w.user_id = u.id) as "workspaceIds"
+           array(select w.workspace_id from user_workspace w where w.user_id = u.id) as "workspaceIds",
+           array(select w.id from workspace w
+                  where ${withCustomerWorkspaces} and w.company_id = c.id and w.kind = 'CUSTOMER'
+                  order by w.id limit ${COMPANY_BOUNDS.workspacesMax}) as "customerWorkspaceIds"
       from user_session s
       join app_user u on u.id = s.user_id
       join company c on c.id = u.company_id
@@ -126,7 +137,7 @@ export async function listViewers(
   )
 }
 
-function viewerOf(row: ViewerRow): SeenViewer | null {
+function viewerOf(row: ViewerRow): ListedViewer | null {
   if (!isRole(row.role) || !isPlan(row.plan)) return null
   const hasAll = row.role === 'OWNER' || row.role === 'ADMIN'
   return {
@@ -138,6 +149,7 @@ function viewerOf(row: ViewerRow): SeenViewer | null {
     companyName: row.companyName,
     plan: row.plan,
     workspaceIds: hasAll ? null : row.workspaceIds.map((id) => assertId(id)),
+    customerWorkspaceIds: row.customerWorkspaceIds.map((id) => assertId(id)),
     seenAt: row.seenAt,
   }
 }

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
 import { type Queryable, sqlStateOf, SQLSTATE } from '../platform/pg.ts'
@@ -160,24 +159,6 @@ export async function listCustomerWorkspaces(
     .limit(COMPANY_BOUNDS.workspacesMax)
     .execute()
   return rows.map(({ id }) => assertId(id))
-}
-
-/** The same for several companies at once. */
-export async function listCustomerWorkspacesOf(
-  db: Queryable,
-  companyIds: readonly CompanyId[],
-): Promise<ReadonlyMap<CompanyId, WorkspaceId[]>> {
-  const rows = await db
-    .selectFrom('workspace')
-    .select(['id', 'company_id'])
-    .where(sql<boolean>`company_id = any (${companyIds}::uuid[])`)
-    .where('kind', '=', 'CUSTOMER')
-    .orderBy('id')
-    .limit(COMPANY_BOUNDS.workspacesMax * companyIds.length)
-    .execute()
-  const byCompany = new Map(companyIds.map((id): [CompanyId, WorkspaceId[]] => [id, []]))
-  for (const row of rows) byCompany.get(assertId(row.company_id))?.push(assertId(row.id))
-  return byCompany
 }
 
 /** Also the system workspace: it is touched when it is named. */

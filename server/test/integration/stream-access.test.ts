@@ -158,7 +158,33 @@ test('cuts a dashboard download within two seconds when the plan loses exports',
   await assertOpen(jobId)
 })
 
-test('drops unread events of a blocked live tail when its member is removed', async () => {
+test('cuts slow downloads within two seconds of a revocation while the pool is exhausted', async () => {
+  const wish = { companyId, workspaceId: first.id, name: 'exhausted', expiresAt: null }
+  const { text: key } = await db.transaction().execute((trx) => issueKey(trx, wish, Date.now()))
+  const keyJobId = await makeExport(annals, key)
+  const byKey = await startSlow((await openDownload(annals, key, keyJobId)).response)
+  const member = await enrol(annals, company, 'ANALYST', first)
+  const body = { source: 'HOT', format: 'JSONL' }
+  const { json: job } = await member.call('POST', '/dashboard/exports', { body })
+  const { response } = await openDashboardDownload(annals, member, job.id)
+  const bySession = await startSlow(response)
+
+  const { pool } = annals.app.database
+  const held = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()))
+  const { connection } = annals.database
+  try {
+    // They get what is on its way; for the rest the service waits for a connection, three seconds.
+    for (const download of [byKey, bySession]) download.resume()
+    await query(connection, `update api_key set revoked_at = now() where kid = '${kidOf(key)}'`)
+    await query(connection, `delete from user_session where user_id = '${member.userId}'`)
+    await until(() => byKey.destroyed && bySession.destroyed)
+    assert(!byKey.complete && !bySession.complete)
+  } finally {
+    for (const client of held) client.release()
+  }
+})
+
+test('withholds what a blocked live tail has not taken when its member is removed', async () => {
   const [slow, quick] = [
     await enrol(annals, company, 'VIEWER', second),
     await enrol(annals, company, 'VIEWER', second),

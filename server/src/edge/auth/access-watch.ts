@@ -1,12 +1,28 @@
 import { ApiError } from '../../errors.ts'
+import { withDeadline } from '../../platform/deadline.ts'
 import type { Logger } from '../../platform/logger.ts'
 
-/** With a query of at most 0.9 s, a stream ends within two seconds after access is revoked. */
-const RECHECK_MS = 750
-/** Delay before a stream's first check: the cache that admitted it can be almost 2 s old. */
-const FIRST_CHECK_MS = 100
-/** A stream ends if its access can't be confirmed for this long. */
-const UNCONFIRMED_MS_MAX = 30_000
+type Limits = {
+  /** Between reads. */
+  recheckMs: number
+  /** Before a new stream's first check: the cache that admitted it may be almost two seconds old. */
+  firstCheckMs: number
+  /** Of a read, with the wait for a connection. */
+  readMsMax: number
+  /** A stream whose access can't be confirmed for this long ends. */
+  unconfirmedMsMax: number
+}
+
+/**
+ * While the database answers, a stream ends within two seconds after its access was revoked; otherwise
+ * within twelve.
+ */
+const LIMITS: Limits = {
+  recheckMs: 750,
+  firstCheckMs: 100,
+  readMsMax: 900,
+  unconfirmedMsMax: 10_000,
+}
 
 type Watched<Grant> = {
   id: string
@@ -25,6 +41,7 @@ type Watched<Grant> = {
 export class AccessWatch<Grant> {
   readonly #read: (ids: readonly string[]) => Promise<ReadonlyMap<string, Grant>>
   readonly #logger: Logger
+  readonly #limits: Limits
   readonly #watched = new Set<Watched<Grant>>()
   #timer: NodeJS.Timeout | null = null
   #isReading = false
@@ -34,8 +51,10 @@ export class AccessWatch<Grant> {
   constructor(
     read: (ids: readonly string[]) => Promise<ReadonlyMap<string, Grant>>,
     logger: Logger,
+    limits: Limits = LIMITS,
   ) {
     this.#read = read
+    this.#limits = limits
     this.#logger = logger
   }
 
@@ -47,7 +66,7 @@ export class AccessWatch<Grant> {
   ): Disposable {
     const watched = { id, check, onLost, isNew: true, confirmedAtMs: performance.now() }
     this.#watched.add(watched)
-    this.#schedule(FIRST_CHECK_MS)
+    this.#schedule(this.#limits.firstCheckMs)
     return { [Symbol.dispose]: () => void this.#watched.delete(watched) }
   }
 
@@ -65,19 +84,21 @@ export class AccessWatch<Grant> {
     const all = [...this.#watched]
     for (const watched of all) watched.isNew = false
     try {
-      const grants = await this.#read([...new Set(all.map(({ id }) => id))])
+      const reading = this.#read([...new Set(all.map(({ id }) => id))])
+      const late = () => new Error('the database did not answer in time')
+      const grants = await withDeadline(reading, { timeoutMs: this.#limits.readMsMax, late })
       for (const watched of all) this.#judge(watched, grants.get(watched.id) ?? null)
     } catch (error) {
       // If the database doesn't respond, the next run tries again.
       this.#logger.warn({ event: 'access.unchecked', streams: all.length, err: error })
-      const sinceMs = this.#readAtMs - UNCONFIRMED_MS_MAX
+      const sinceMs = performance.now() - this.#limits.unconfirmedMsMax
       for (const watched of all) {
         if (watched.confirmedAtMs < sinceMs) this.#end(watched, new ApiError('unavailable'))
       }
     }
     this.#isReading = false
     const isSomeNew = this.#watched.values().some(({ isNew }) => isNew)
-    this.#schedule(isSomeNew ? FIRST_CHECK_MS : RECHECK_MS)
+    this.#schedule(isSomeNew ? this.#limits.firstCheckMs : this.#limits.recheckMs)
   }
 
   #judge(watched: Watched<Grant>, grant: Grant | null): void {

@@ -4,7 +4,6 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { listViewers, type SeenViewer } from '../../tenancy/session-store.ts'
-import { listCustomerWorkspacesOf } from '../../tenancy/workspace-store.ts'
 import { AccessWatch } from './access-watch.ts'
 
 /** A valid session, and the customer workspaces that its member can currently see. */
@@ -15,13 +14,11 @@ export type SessionAccess = AccessWatch<SessionGrant>
 
 export function createSessionAccess(db: Queryable, clock: Clock, logger: Logger): SessionAccess {
   return new AccessWatch<SessionGrant>(async (tokens) => {
-    const viewers = await listViewers(db, tokens, clock())
-    const companyIds = [...new Set(viewers.values().map(({ companyId }) => companyId))]
-    const workspaces = await listCustomerWorkspacesOf(db, companyIds)
+    const viewers = await listViewers(db, tokens, clock(), { withCustomerWorkspaces: true })
     return new Map(
-      viewers.entries().map(([token, viewer]) => {
-        const ofCompany = workspaces.get(viewer.companyId) ?? []
-        const workspaceIds = ofCompany.filter((id) => viewer.workspaceIds?.includes(id) ?? true)
+      viewers.entries().map(([token, { customerWorkspaceIds, ...viewer }]) => {
+        const { workspaceIds: seen } = viewer
+        const workspaceIds = customerWorkspaceIds.filter((id) => seen?.includes(id) ?? true)
         return [token, { viewer, workspaceIds }]
       }),
     )

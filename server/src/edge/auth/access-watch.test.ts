@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ApiError } from '../../errors.ts'
+import { createLogger } from '../../platform/logger.ts'
+import { AccessWatch } from './access-watch.ts'
+
+const LIMITS = { recheckMs: 10, firstCheckMs: 1, readMsMax: 20, unconfirmedMsMax: 100 }
+const logger = createLogger('silent')
+
+test('ends a stream whose access cannot be confirmed in time, also when a read never returns', async () => {
+  const lost = Promise.withResolvers<unknown>()
+  const watch = new AccessWatch<string>(() => new Promise(() => {}), logger, LIMITS)
+  // The watch by itself doesn't keep the process alive.
+  const alive = setInterval(() => {}, 1_000)
+  const startedAtMs = performance.now()
+  using _watched = watch.watch('id', () => {}, lost.resolve)
+  const reason = await lost.promise
+  clearInterval(alive)
+  assert(reason instanceof ApiError && reason.code === 'unavailable')
+  assert(performance.now() - startedAtMs >= LIMITS.unconfirmedMsMax)
+})
+
+test('keeps a stream while reads fail for less than the limit', async () => {
+  let reads = 0
+  const checked = Promise.withResolvers<string | null>()
+  const read = async (): Promise<Map<string, string>> => {
+    reads += 1
+    if (reads < 3) throw new Error('no database')
+    return new Map([['id', 'granted']])
+  }
+  const watch = new AccessWatch<string>(read, logger, { ...LIMITS, unconfirmedMsMax: 60_000 })
+  const alive = setInterval(() => {}, 1_000)
+  using _watched = watch.watch('id', checked.resolve, () => checked.resolve('lost'))
+  assert.equal(await checked.promise, 'granted')
+  clearInterval(alive)
+})
