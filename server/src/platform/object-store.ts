@@ -144,9 +144,12 @@ export function archiveMarkerKey(archiveId: string): string {
 }
 
 const MARKER_KEY = /^annals-archive-[0-9a-f]{32}$/
-/** `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, and before the dot what keeps two apart. */
+/**
+ * `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, and before the dot what keeps two apart. A file that
+ * is not yet checked ends in `.parquet.draft`.
+ */
 const SEGMENT_KEY =
-  /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}(?:-[0-9a-f]{16})?\.parquet$/
+  /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}(?:-[0-9a-f]{16})?\.parquet(?:\.draft)?$/
 
 function checkKey(key: string): string {
   assert(

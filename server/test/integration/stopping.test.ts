@@ -50,7 +50,7 @@ async function endBy(
   { process }: Node,
   signal: NodeJS.Signals,
   { msMax, exitCode }: { msMax: number; exitCode: number },
-): Promise<void> {
+): Promise<string> {
   const startedAtMs = performance.now()
   process.signal(signal)
   // A node that never ends fails the test instead of blocking it.

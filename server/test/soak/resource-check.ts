@@ -58,7 +58,9 @@ export async function checkFiles(service: SoakService, verdicts: Verdicts): Prom
   const catalog = await service.query<{ key: string }>('select object_key as key from segment')
   const files = listFiles(service.folder.path('archive'))
   const named = new Set(catalog.map(({ key }) => key))
-  const strays = files.filter((file) => !named.has(file) && !file.startsWith('.drafts/'))
+  const strays = files.filter(
+    (file) => !named.has(file) && !/^(\.drafts\/|annals-archive-)/.test(file),
+  )
   verdicts.check('archive', strays.length === 0, () => `stray files: ${strays.join(' ')}`)
   const absent = [...named].filter((key) => !files.includes(key))
   verdicts.check('archive', absent.length === 0, () => `absent files: ${absent.join(' ')}`)

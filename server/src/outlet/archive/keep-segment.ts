@@ -5,13 +5,14 @@ import { insertSegment } from '../../ledger/segment-store.ts'
 import { randomHex } from '../../platform/id.ts'
 import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
 import { claimArchive } from './archive-identity.ts'
-import { clearDraft } from './clear-drafts.ts'
-import { noteDraft } from './draft-store.ts'
+import { clearOwnDraft } from './clear-drafts.ts'
+import { draftKeyOf, noteDraft } from './draft-store.ts'
 import type { EncodedRun } from './encode-runs.ts'
 
 /**
- * Writes a segment's file, reads it back, compares every hash in it with the table's, checks that the
- * storage is the archive, and catalogues the file. False when another archiver was here; then there is no file, as after a failure.
+ * Writes a segment's file under the name of a draft, reads it back, compares every hash in it with the
+ * table's, checks that the storage is the archive, gives the file its final name and adds it to the
+ * catalog. False when another archiver was here; then there is no file, as after a failure.
  */
 export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<boolean> {
   const { db } = deps.database
@@ -24,6 +25,7 @@ export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<b
     const draftKey = draftKeyOf(draft)
     await deps.store.put(draftKey, file)
     await refuseOtherEvents(deps, draftKey, run)
+    await claimArchive(deps)
     // Gone when another archiver took us for dead and deleted it.
     if (!(await deps.store.rename(draftKey, draft.objectKey))) return false
     const segment = {
@@ -34,7 +36,6 @@ export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<b
       footerSha256: footerSha256Of(file),
       lastId,
     }
-    await claimArchive(deps)
     isOurs = await insertSegment(db, segment, new Date(deps.clock()))
   } finally {
     if (!isOurs) await clearOwnDraft(deps, draft)
