@@ -16,7 +16,7 @@ export type IdleLevel = {
 const POLL_MS = 1_000
 const SPARE = 10
 /** A pool of 20, the writer, the engine's presence, and three for an archiver. */
-const DATABASE_CONNECTIONS_MAX = 25
+const DATABASE_CONNECTIONS_MAX = 30
 
 export async function readIdleLevel(service: SoakService, monitor: Monitor): Promise<IdleLevel> {
   const [row] = await service.query<{ count: number }>(
