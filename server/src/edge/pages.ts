@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { extname, join, relative, sep } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { prefersBrotli, prefersGzip } from './accept-encoding.ts'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { createStaticFile, sendStaticFile, type StaticFile } from './static-file.ts'
 
 const TYPES: Record<string, string> = {
   '.js': 'text/javascript; charset=utf-8',
@@ -23,15 +23,6 @@ const PAGES: Record<string, string> = {
 }
 const NONCE_MARK = '%STYLE_NONCE%'
 
-type PageFile = {
-  type: string
-  plain: Buffer
-  gzip: Buffer | null
-  /** Made with the pages: it takes seconds, which a start does not have. */
-  brotli: Buffer | null
-  isHashed: boolean
-}
-
 /**
  * The dashboard's pages: `/`, everything under `/app`, and what they are made of. The files are few and
  * small, so they are read once and kept. Without them a page says how to get them.
@@ -44,20 +35,22 @@ export function servePages(app: FastifyInstance, folder: string | null): void {
   }
   if (folder === null) return
   for (const [path, file] of readFiles(folder)) {
-    app.get(path, hidden, (request, reply) => sendFile(file, request, reply))
+    const cacheControl = path.startsWith('/assets/') ? FOREVER : 'no-cache'
+    app.get(path, hidden, (request, reply) => sendStaticFile(file, request, reply, cacheControl))
   }
 }
 
-function readFiles(folder: string): Map<string, PageFile> {
-  const files = new Map<string, PageFile>()
+function readFiles(folder: string): Map<string, StaticFile> {
+  const files = new Map<string, StaticFile>()
   for (const path of globSync(`${folder}/**/*`, { withFileTypes: false })) {
     const type = TYPES[extname(path)]
     if (type === undefined) continue
     const plain = readFileSync(path)
     const name = `/${relative(folder, path).split(sep).join('/')}`
     const gzip = PACKED_TYPES.has(extname(path)) ? gzipSync(plain, { level: 9 }) : null
+    // Built with the pages: Brotli takes seconds, which a start does not have.
     const brotli = existsSync(`${path}.br`) ? readFileSync(`${path}.br`) : null
-    files.set(name, { type, plain, gzip, brotli, isHashed: name.startsWith('/assets/') })
+    files.set(name, createStaticFile(type, { plain, gzip, brotli }))
   }
   return files
 }
@@ -88,24 +81,6 @@ function policyWith(nonce: string): string {
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join('; ')
-}
-
-function sendFile(file: PageFile, { headers }: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { coding, bytes } = choose(file, headers['accept-encoding'])
-  return reply
-    .headers({
-      'cache-control': file.isHashed ? FOREVER : 'no-cache',
-      vary: 'accept-encoding',
-      ...(coding !== null && { 'content-encoding': coding }),
-    })
-    .type(file.type)
-    .send(bytes)
-}
-
-function choose({ plain, gzip, brotli }: PageFile, header: string | undefined) {
-  if (brotli !== null && prefersBrotli(header)) return { coding: 'br', bytes: brotli }
-  if (gzip !== null && prefersGzip(header)) return { coding: 'gzip', bytes: gzip }
-  return { coding: null, bytes: plain }
 }
 
 const MISSING_PAGE = `<!doctype html>
