@@ -88,7 +88,7 @@ export async function startApp({
   role?: ServeRole
   clock?: Clock
   monotonic?: MonotonicClock
-  patience?: Patience
+  patience?: Partial<Patience>
   pagesFolder?: string | null
   /** Of the dashboard. */
   downloadBytesMax?: number
@@ -340,7 +340,7 @@ async function listen(
   stack: AsyncDisposableStack,
   config: Config,
   deps: ServerDeps,
-  patience: Patience | undefined,
+  patience: Partial<Patience> | undefined,
 ): Promise<string> {
   let isDraining = false
   const server = await buildServer({ ...deps, isDraining: () => isDraining }, patience)

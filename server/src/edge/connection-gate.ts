@@ -9,10 +9,15 @@ import { ApiError } from '../errors.ts'
 import { errorBody } from './error-handler.ts'
 import { parserFault, protocolFault } from './protocol-fault.ts'
 import { newTraceId, traceIdOf } from './trace.ts'
+import { WriteStall } from './write-stall.ts'
 
 /** How many requests per connection can be in progress at once. Few clients send more than one. */
 export const REQUESTS_IN_FLIGHT_MAX = 100
-/** Long enough for the client to read the response. Then the server closes the connection. */
+/** Pipelined requests of one connection that are served before other connections get their turn. */
+const REQUESTS_PER_TURN_MAX = 4
+/** While more output waits for the client, the connection's next request waits too. */
+const OUTPUT_BYTES_MAX = 1_024 * 1_024
+/** Long enough to read an answer; then a client that does not hang up is disconnected. */
 const LINGER_MS = 1_000
 
 /**
@@ -22,22 +27,34 @@ const LINGER_MS = 1_000
  * After `open` no further request is served, because its response could not be sent.
  */
 type Connection = {
+  readonly socket: Socket
   state: 'open' | 'last' | 'refused'
-  inFlight: number
-  newest: { request: IncomingMessage; response: ServerResponse } | null
-  /** The response before the newest one. */
+  /** The answers that are not sent yet, in order. */
+  readonly inFlight: Set<ServerResponse>
+  /** The newest of them, which no route has seen yet. */
+  readonly queue: Exchange[]
+  isScheduled: boolean
+  newest: Exchange | null
+  /** The answer before the newest one. */
   previous: ServerResponse | null
-  readonly onAnswered: () => void
+  readonly writeStall: WriteStall
 }
 
+type Exchange = { request: IncomingMessage; response: ServerResponse }
+
 /**
- * Sits between Node's parser and the routes. It refuses requests that can't be served with a
- * hand-written response, which waits for the responses before it and ends the connection. It limits
- * the number of requests per connection, and drops everything that follows a refusal.
+ * Stands between Node's parser and the routes. What cannot be served is refused by a hand-written
+ * answer that waits for the answers before it, and ends the connection. A connection holds a bounded
+ * number of requests and a bounded amount of output, and nothing of what follows a refusal.
+ *
+ * The parser delivers all pipelined requests of a packet in one go. The first is served at once, the
+ * others a few per turn of the event loop, so that one connection cannot keep the others waiting.
  */
 export class ConnectionGate {
   readonly #serve: RequestListener
   readonly #connections = new WeakMap<Socket, Connection>()
+  /** Those with answers that are not sent yet. */
+  readonly #busy = new Set<Connection>()
 
   constructor(serve: RequestListener) {
     this.#serve = serve
@@ -64,10 +81,26 @@ export class ConnectionGate {
       return
     }
     if (isBareUpgrade(request)) response.shouldKeepAlive = false
-    connection.inFlight += 1
-    response.once('close', connection.onAnswered)
+    connection.inFlight.add(response)
+    this.#busy.add(connection)
+    response.once('close', () => this.#finish(connection, response))
     if (!response.shouldKeepAlive) connection.state = 'last'
-    this.#serve(request, response)
+    if (connection.inFlight.size === 1) {
+      this.#serve(request, response)
+      return
+    }
+    connection.queue.push({ request, response })
+    this.#schedule(connection)
+  }
+
+  /** Call every `intervalMs`: disconnects clients that have read nothing of an answer for `stallMs`. */
+  cutStalled({ stallMs, intervalMs }: { stallMs: number; intervalMs: number }): void {
+    for (const { socket, inFlight, writeStall } of this.#busy) {
+      const [sending] = inFlight
+      if (!sending) continue
+      // A reset also frees what the kernel holds for the client.
+      if (writeStall.check(socket, sending, intervalMs) >= stallMs) socket.resetAndDestroy()
+    }
   }
 
   /** For `clientError`: the parser failed, or the request did not arrive in time. */
@@ -93,21 +126,61 @@ export class ConnectionGate {
     const known = this.#connections.get(socket)
     if (known) return known
     const connection: Connection = {
+      socket,
       state: 'open',
-      inFlight: 0,
+      inFlight: new Set(),
+      queue: [],
+      isScheduled: false,
       newest: null,
       previous: null,
-      onAnswered: () => {
-        connection.inFlight -= 1
-        // Don't retain the last request on an idle connection.
-        if (connection.inFlight > 0 || !connection.newest?.request.complete) return
-        connection.newest = null
-        connection.previous = null
-      },
+      writeStall: new WriteStall(),
     }
+    // Node closes only the answer that is being sent, not those behind it.
+    socket.once('close', () => this.#busy.delete(connection))
     this.#connections.set(socket, connection)
     return connection
   }
+
+  #schedule(connection: Connection): void {
+    if (connection.isScheduled) return
+    connection.isScheduled = true
+    setImmediate(() => {
+      connection.isScheduled = false
+      this.#serveQueued(connection)
+    })
+  }
+
+  #serveQueued(connection: Connection): void {
+    const { queue, socket } = connection
+    // The answers could not be sent.
+    if (!socket.writable) queue.length = 0
+    for (let served = 0; served < REQUESTS_PER_TURN_MAX; served += 1) {
+      // Goes on when the client has read an answer.
+      if (outputBytes(connection) > OUTPUT_BYTES_MAX) return
+      const next = queue.shift()
+      if (!next) return
+      this.#serve(next.request, next.response)
+    }
+    if (queue.length > 0) this.#schedule(connection)
+  }
+
+  #finish(connection: Connection, response: ServerResponse): void {
+    connection.inFlight.delete(response)
+    if (connection.queue.length > 0) this.#schedule(connection)
+    if (connection.inFlight.size > 0) return
+    this.#busy.delete(connection)
+    // An idle connection keeps nothing of its last request.
+    if (!connection.newest?.request.complete) return
+    connection.newest = null
+    connection.previous = null
+  }
+}
+
+/** What waits in this process for the client to read. */
+function outputBytes({ inFlight }: Connection): number {
+  let bytes = 0
+  for (const response of inFlight) bytes += response.writableLength
+  return bytes
 }
 
 /**
@@ -121,7 +194,7 @@ function isBareUpgrade({ headers }: IncomingMessage): boolean {
 }
 
 function tooManyInFlight({ inFlight }: Connection): ApiError | null {
-  if (inFlight < REQUESTS_IN_FLIGHT_MAX) return null
+  if (inFlight.size < REQUESTS_IN_FLIGHT_MAX) return null
   return new ApiError('rate_limited', {
     message: `A connection can have at most ${REQUESTS_IN_FLIGHT_MAX} requests in progress. Read the responses before sending more.`,
   })

@@ -9,6 +9,7 @@ import { FairTurns } from '../platform/fair-turns.ts'
 import { prefersGzip } from './accept-encoding.ts'
 import { DownloadSlots } from './download-slots.ts'
 import { sendDownload } from './send-download.ts'
+import { exemptFromWriteStall } from './write-stall.ts'
 
 const SLOT_LIMITS = { downloadsMax: 200, perCompanyMax: 50, graceMs: 5_000 }
 /**
@@ -88,6 +89,7 @@ export class DownloadDesk {
     const startedAtMs = performance.now()
     reply.headers(headersOf(job, { isGzip, hasTrailers }))
     reply.hijack()
+    exemptFromWriteStall(reply.raw)
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) reply.raw.setHeader(name, value)
     }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
+import { exemptFromWriteStall } from './write-stall.ts'
 
 const BEAT_MS = 15_000
 /** More is not kept for a client that takes too little: it misses what comes, and is told so. */
@@ -42,6 +43,7 @@ export class EventStream {
   constructor(reply: FastifyReply, { onBeat, onMissed, onClose }: StreamOwner) {
     reply.hijack()
     this.#response = reply.raw
+    exemptFromWriteStall(this.#response)
     this.#onMissed = onMissed
     for (const [name, value] of Object.entries({ ...reply.getHeaders(), ...HEADERS })) {
       if (value !== undefined) this.#response.setHeader(name, value)

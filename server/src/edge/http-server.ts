@@ -7,17 +7,32 @@ import {
 } from 'node:http'
 import { ConnectionGate } from './connection-gate.ts'
 
-/** How long a client can take to send its headers, and its whole request. */
-export type Patience = { headersMs: number; requestMs: number; checkEveryMs: number }
+/** How long a client may take. */
+export type Patience = {
+  /** To send its headers. */
+  headersMs: number
+  /** To send all of its request. */
+  requestMs: number
+  /** To read at least some of the answer that it is sent. */
+  writeStallMs: number
+  checkEveryMs: number
+}
 
-export const PATIENCE: Patience = { headersMs: 10_000, requestMs: 30_000, checkEveryMs: 1_000 }
+export const PATIENCE: Patience = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  // The kernel buffers up to 4 MB and reports progress by the third, so a slow client seems to pause.
+  writeStallMs: 60_000,
+  checkEveryMs: 1_000,
+}
 const KEEP_ALIVE_MS = 72_000
 
 /**
- * An HTTP server that answers each connection's requests in order and survives anything that a client
- * sends. Every port of the service uses it.
+ * An HTTP server for every port of the service. Its connections get their answers in order, cannot end
+ * the process whatever they send, and hold a bounded amount of output.
  */
-export function createHttpServer(serve: RequestListener, patience: Patience = PATIENCE): Server {
+export function createHttpServer(serve: RequestListener, given: Partial<Patience> = {}): Server {
+  const patience = { ...PATIENCE, ...given }
   const gate = new ConnectionGate(serve)
   const server = createServer(
     {
@@ -33,6 +48,10 @@ export function createHttpServer(serve: RequestListener, patience: Patience = PA
   )
   server.on('checkExpectation', gate.admit)
   server.on('clientError', gate.refuseUnreadable)
+  const limits = { stallMs: patience.writeStallMs, intervalMs: patience.checkEveryMs }
+  const stallCheck = setInterval(() => gate.cutStalled(limits), limits.intervalMs)
+  stallCheck.unref()
+  server.once('close', () => clearInterval(stallCheck))
   return server
 }
 

@@ -94,7 +94,10 @@ const BODY_BYTES_MAX = 256 * 1_024
 const PARAM_LENGTH_MAX = 16_384
 
 /** The HTTP side of the service: every route, in the order of the contract. */
-export async function buildServer(deps: ServerDeps, patience?: Patience): Promise<FastifyInstance> {
+export async function buildServer(
+  deps: ServerDeps,
+  patience?: Partial<Patience>,
+): Promise<FastifyInstance> {
   registerFormats()
   const app = createApp(deps.logger, patience)
   observeRequests(app, deps)
@@ -122,7 +125,7 @@ export async function buildServer(deps: ServerDeps, patience?: Patience): Promis
   return app
 }
 
-function createApp(logger: FastifyBaseLogger, patience?: Patience): FastifyInstance {
+function createApp(logger: FastifyBaseLogger, patience?: Partial<Patience>): FastifyInstance {
   const app = fastify({
     loggerInstance: logger,
     // One line a request, written by the hook below.

@@ -46,7 +46,7 @@ export async function startTestApp(
     monotonic?: MonotonicClock
     databaseUrl?: string
     logger?: Logger
-    patience?: Patience
+    patience?: Partial<Patience>
     role?: ServeRole
     downloadBytesMax?: number
     /** If false, `ANNALS_ARCHIVE_URL` is not set. */

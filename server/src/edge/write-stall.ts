@@ -1,0 +1,40 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+const EXEMPT = new WeakSet<ServerResponse>()
+
+/** For a response with a limit of its own: a download or a live stream may stall for longer. */
+export function exemptFromWriteStall(response: ServerResponse): void {
+  EXEMPT.add(response)
+}
+
+/** Measures how long a connection has had output to read without reading any of it. */
+export class WriteStall {
+  #takenBytes = 0
+  #stalledMs = 0
+
+  /**
+   * Call at regular intervals with the answer that is being sent; returns how long the client has read
+   * nothing. It adds up intervals instead of comparing clocks, so a pause of our own process is not
+   * held against the client.
+   */
+  check(socket: Socket, sending: ServerResponse, intervalMs: number): number {
+    const takenBytes = socket.bytesWritten - queuedBytes(socket)
+    const isStalled =
+      sending.writableLength > 0 && takenBytes === this.#takenBytes && !EXEMPT.has(sending)
+    this.#takenBytes = takenBytes
+    this.#stalledMs = isStalled ? this.#stalledMs + intervalMs : 0
+    return this.#stalledMs
+  }
+}
+
+/**
+ * What the kernel has not taken of the current write. `writableLength` counts a write until all of it is
+ * taken, so a slow client of a large answer would look stalled. Node does not document the handle, but
+ * decides by the same number whether a socket has timed out.
+ */
+function queuedBytes(socket: Socket): number {
+  const handle: unknown = Reflect.get(socket, '_handle')
+  if (typeof handle !== 'object' || handle === null) return 0
+  return Number(Reflect.get(handle, 'writeQueueSize'))
+}

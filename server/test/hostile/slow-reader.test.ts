@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { test } from 'node:test'
+import { createHttpServer, type Patience } from '../../src/edge/http-server.ts'
+import { exemptFromWriteStall } from '../../src/edge/write-stall.ts'
+import { eventually } from '../harness/eventually.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+
+const IMPATIENT = { writeStallMs: 600, checkEveryMs: 20 }
+/** More than the kernel holds for one connection on any machine. */
+const LARGE = Buffer.alloc(64 * 1_024 * 1_024, 'x')
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
+
+async function listen(serve: RequestListener, patience: Partial<Patience> = IMPATIENT) {
+  const server = createHttpServer(serve, patience)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert(typeof address === 'object' && address !== null)
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+test('serves a few pipelined requests per turn of the event loop, and answers all in order', async () => {
+  let inThisTurn = 0
+  let mostInATurn = 0
+  await using server = await listen((request, response) => {
+    // The first of a turn schedules the end of the count, behind what else the turn serves.
+    if (inThisTurn === 0) setImmediate(() => setImmediate(() => (inThisTurn = 0)))
+    inThisTurn += 1
+    mostInATurn = Math.max(mostInATurn, inThisTurn)
+    response.end(request.url)
+  })
+  await using connection = new RawConnection(server.url)
+  const paths = Array.from({ length: 99 }, (_, nth) => `/${nth}`)
+  connection.send(paths.map(get).join(''))
+  for (const path of paths) assert.equal((await connection.answer()).body, path)
+  assert(mostInATurn <= 10, `${mostInATurn} requests were served in one turn`)
+})
+
+test('serves no further pipelined request while a client leaves its answers unread', async () => {
+  let served = 0
+  await using server = await listen((request, response) => {
+    if (request.url === '/large') served += 1
+    response.end(request.url === '/large' ? LARGE : 'small')
+  })
+  await using connection = new RawConnection(server.url).pause()
+  connection.send(get('/large').repeat(50))
+  await eventually(() => assert(served > 0))
+  await using other = new RawConnection(server.url)
+  for (let nth = 0; nth < 50; nth += 1) await other.send(get('/small')).answer()
+  assert.equal(served, 1)
+})
+
+test('resumes pipelined requests when the client reads its answers', async () => {
+  const half = 'y'.repeat(600 * 1_024)
+  // Behind a first answer that is late, the others wait in memory.
+  let answerFirst = () => {}
+  let served = 0
+  await using server = await listen((request, response) => {
+    served += 1
+    if (request.url === '/0') answerFirst = () => response.end('first')
+    else response.end(half)
+  })
+  await using connection = new RawConnection(server.url)
+  connection.send(Array.from({ length: 11 }, (_, nth) => get(`/${nth}`)).join(''))
+  await using other = new RawConnection(server.url)
+  for (let nth = 0; nth < 5; nth += 1) await other.send(get('/x')).answer()
+  assert.equal(served - 5, 3, 'the first, and two that reach a megabyte together')
+  answerFirst()
+  assert.equal((await connection.answer()).body, 'first')
+  for (let nth = 0; nth < 10; nth += 1) assert.equal((await connection.answer()).body, half)
+})
+
+test('disconnects a client that reads nothing, but not one that is slow, waits, or downloads', async () => {
+  let answerLate = () => {}
+  const closed: (string | undefined)[] = []
+  await using server = await listen((request, response) => {
+    if (request.url === '/late') {
+      answerLate = () => response.end('late')
+      return
+    }
+    if (request.url === '/download') exemptFromWriteStall(response)
+    response.once('close', () => closed.push(request.url))
+    response.end(LARGE)
+  })
+  await using slow = new Reader(server.url, '/slow')
+  await using download = new Reader(server.url, '/download')
+  await using stalled = new Reader(server.url, '/stalled')
+  await using waiting = new RawConnection(server.url).send(get('/late'))
+  await eventually(() => {
+    slow.readSome()
+    assert(closed.length > 0)
+  })
+  // The others were opened before it, so they would be gone by now.
+  assert.deepEqual(closed, ['/stalled'])
+  assert((await stalled.readAll()) < LARGE.length)
+  assert((await slow.readAll()) > LARGE.length)
+  assert((await download.readAll()) > LARGE.length)
+  answerLate()
+  assert.equal((await waiting.answer()).body, 'late')
+})
+
+/** Sends a request, and reads the answer only when it is told to. */
+class Reader implements AsyncDisposable {
+  readonly #socket: Socket
+  readonly #closed: Promise<void>
+  #bytes = 0
+  #pauseAtBytes = 0
+
+  constructor(url: string, path: string) {
+    this.#socket = connect(Number(new URL(url).port), '127.0.0.1')
+    this.#socket.on('error', () => {})
+    this.#socket.on('data', (bytes) => {
+      this.#bytes += bytes.length
+      if (this.#bytes >= this.#pauseAtBytes) this.#socket.pause()
+    })
+    this.#closed = new Promise((resolve) => this.#socket.on('close', () => resolve()))
+    this.#socket.pause()
+    this.#socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
+  }
+
+  /** The kernel takes more from the server only when a good part of its buffer is free. */
+  readSome(): void {
+    this.#pauseAtBytes = this.#bytes + 512 * 1_024
+    this.#socket.resume()
+  }
+
+  /** Until the server closes; returns the number of bytes. */
+  async readAll(): Promise<number> {
+    this.#pauseAtBytes = Infinity
+    this.#socket.resume()
+    await this.#closed
+    return this.#bytes
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#socket.destroy()
+  }
+}
