@@ -6,6 +6,7 @@ import {
 } from 'node:http'
 import type { Socket } from 'node:net'
 import { ApiError } from '../errors.ts'
+import { areChunksTooSmall } from './chunk-limit.ts'
 import { errorBody } from './error-handler.ts'
 import { parserFault, protocolFault } from './protocol-fault.ts'
 import { newTraceId, traceIdOf } from './trace.ts'
@@ -21,8 +22,9 @@ const OUTPUT_BYTES_MAX = 1_024 * 1_024
 const LINGER_MS = 1_000
 
 /**
- *   open ──request that ends the connection──▶ last ──its response──▶ closed by Node
- *   open, last ──invalid request──▶ refused ──earlier responses, then the refusal──▶ closed
+ *   open ──a request that ends the connection──▶ last ──its answer──▶ closed by Node
+ *   open, last ──what cannot be served──▶ refused ──the answers before, then the refusal──▶ closed
+ *   open, last ──tiny chunks after an early answer──▶ refused ──▶ closed
  *
  * After `open` no further request is served, because its response could not be sent.
  */
@@ -85,12 +87,11 @@ export class ConnectionGate {
     this.#busy.add(connection)
     response.once('close', () => this.#finish(connection, response))
     if (!response.shouldKeepAlive) connection.state = 'last'
-    if (connection.inFlight.size === 1) {
-      this.#serve(request, response)
-      return
+    if (request.headers['transfer-encoding'] !== undefined) {
+      // Before Node's own listener, which would drop the rest of the body uncounted.
+      response.prependOnceListener('finish', () => limitRest(request, connection))
     }
-    connection.queue.push({ request, response })
-    this.#schedule(connection)
+    this.#serve(request, response)
   }
 
   /** Call every `intervalMs`: disconnects clients that have read nothing of an answer for `stallMs`. */
@@ -198,6 +199,27 @@ function tooManyInFlight({ inFlight }: Connection): ApiError | null {
   return new ApiError('rate_limited', {
     message: `A connection can have at most ${REQUESTS_IN_FLIGHT_MAX} requests in progress. Read the responses before sending more.`,
   })
+}
+
+/**
+ * What follows of a body whose request was answered is parsed and dropped, so that the connection
+ * stays usable. If it arrives in too small chunks, the connection ends.
+ */
+function limitRest(request: IncomingMessage, connection: Connection): void {
+  if (request.complete || connection.state === 'refused') return
+  const { socket } = request
+  let chunks = 0
+  let bytes = 0
+  request.on('data', (chunk: Buffer) => {
+    chunks += 1
+    bytes += chunk.length
+    if (connection.state === 'refused' || !areChunksTooSmall(chunks, bytes)) return
+    connection.state = 'refused'
+    discardInput(socket)
+    end(socket)
+  })
+  // Tells Node that the body has a reader, or it would remove the listener.
+  request.read(0)
 }
 
 function whenAnswered(response: ServerResponse | null, then: () => void): void {

@@ -5,7 +5,6 @@ import { isRetryable } from '../platform/pg.ts'
 /** Fastify's own failures, as far as a client can cause them. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
   FST_ERR_ASYNC_CONSTRAINT: 'invalid_request',
 }
 
@@ -32,9 +31,9 @@ export function sendError(reply: FastifyReply, error: ApiError, traceId: string)
   if (error.status === 401 && error.code !== 'not_signed_in') {
     reply.header('www-authenticate', 'Bearer')
   }
-  // Fastify would hang up on a caller that still sends, which then never reads why. The rest is
-  // read and dropped instead, for as long as a request may take.
-  if (error.status === 413) reply.removeHeader('connection')
+  // Fastify would hang up on a caller that is still sending, which might then lose the answer.
+  // The connection gate drops the rest of the body instead.
+  if (error.status === 413 || !reply.request.raw.complete) reply.removeHeader('connection')
   reply.type('application/json; charset=utf-8').send(errorBody(error, traceId))
 }
 
@@ -53,10 +52,6 @@ function toApiError(error: FastifyError | ApiError, request: FastifyRequest): Ap
   if (isHangUp(error, request)) {
     const message = 'The connection closed before the body was complete.'
     return new ApiError('invalid_request', { message, cause: error })
-  }
-  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    const message = `The body is larger than ${request.routeOptions.bodyLimit} bytes.`
-    return new ApiError('payload_too_large', { message, cause: error })
   }
   const known = FASTIFY_CODES[error.code]
   if (known) return new ApiError(known, { cause: error })

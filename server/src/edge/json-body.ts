@@ -1,10 +1,19 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 import { StrictJsonError } from '../platform/json-fault.ts'
 import { sliceItems } from '../platform/json-items.ts'
 import type { JsonReaderOptions } from '../platform/json-reader.ts'
 import { JSON_AT_ONCE_BYTES_MAX, parseStrictJson, readLargeJson } from '../platform/strict-json.ts'
 import { runAtOnce, runInSlices, TimeSlice } from '../platform/time-slice.ts'
+import { BodyBudget } from './body-budget.ts'
+import { collectBody } from './collect-body.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Shared by every route of the node. */
+    bodyBudget: BodyBudget
+  }
+}
 
 /** An event's metadata is the only field that can have any shape and size. */
 const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 }
@@ -18,6 +27,7 @@ const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 
  * `CanonicalJson`.
  */
 export function parseJsonBodies(app: FastifyInstance): void {
+  app.decorate('bodyBudget', new BodyBudget())
   addJsonParser(app, (body) => readText(body))
 }
 
@@ -88,28 +98,34 @@ function tooMany({ name, itemsMax }: { name: string; itemsMax: number }): ApiErr
 
 function addJsonParser(app: FastifyInstance, read: (body: Buffer) => unknown): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>(
-    'application/json',
-    { parseAs: 'buffer' },
-    (_request, body, done) => {
+  app.addContentTypeParser('application/json', (request, _payload, done) => {
+    const lease = app.bodyBudget.open(callerOf(request))
+    const finish = (error: Error | null, value?: unknown) => {
+      lease.release()
+      done(error, value)
+    }
+    collectBody(request, lease, (fault, body) => {
+      if (fault) return finish(fault)
       try {
         const value = body.length === 0 ? undefined : read(body)
-        if (value instanceof Promise) return orRefusal(value)
-        done(null, value)
+        if (value instanceof Promise) {
+          value.then(
+            (json) => finish(null, json),
+            (error) => finish(toError(error)),
+          )
+        } else {
+          finish(null, value)
+        }
       } catch (error) {
-        done(toError(error))
+        finish(toError(error))
       }
-      return undefined
-    },
-  )
+    })
+  })
 }
 
-async function orRefusal(value: Promise<unknown>): Promise<unknown> {
-  try {
-    return await value
-  } catch (error) {
-    throw toError(error)
-  }
+/** Who the bytes of a body are counted for. Callers without a key or session count by address. */
+function callerOf({ key, viewer, clientAddress }: FastifyRequest): string {
+  return key?.id ?? viewer?.userId ?? clientAddress
 }
 
 function refusalOf({ kind, path, message }: StrictJsonError): ApiError {

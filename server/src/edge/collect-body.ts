@@ -1,0 +1,79 @@
+import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../errors.ts'
+import type { BodyLease } from './body-budget.ts'
+import { areChunksTooSmall, CHUNK_BYTES_MIN, CHUNKS_MAX } from './chunk-limit.ts'
+
+const EMPTY = Buffer.alloc(0)
+
+/**
+ * Collects a body of at most the route's `bodyLimit` in one buffer that grows with it, and calls
+ * back once. Fastify's own collector keeps a Buffer per chunk, so 4 MB in one-byte chunks take more
+ * than a gigabyte. A body of one chunk is passed on as it is.
+ */
+export function collectBody(
+  { raw, routeOptions: { bodyLimit } }: FastifyRequest,
+  lease: BodyLease,
+  done: (fault: Error | null, body: Buffer) => void,
+): void {
+  const declared = raw.headers['content-length']
+  const bytesMax = declared === undefined ? bodyLimit : Number(declared)
+  if (bytesMax > bodyLimit) return done(tooLarge(bodyLimit), EMPTY)
+  let body: Buffer = EMPTY
+  let length = 0
+  let chunks = 0
+
+  const settle = (fault: Error | null) => {
+    raw.removeListener('data', onData)
+    raw.removeListener('end', onEnd)
+    raw.removeListener('error', settle)
+    done(fault, body.length === length ? body : body.subarray(0, length))
+  }
+  const onData = (chunk: Buffer) => {
+    const needed = length + chunk.length
+    chunks += 1
+    if (needed > bodyLimit) return settle(tooLarge(bodyLimit))
+    // Segments of a body with a declared length each cost their sender a packet; chunks do not.
+    if (declared === undefined && areChunksTooSmall(chunks, needed)) {
+      return settle(tooManyChunks())
+    }
+    if (needed > body.length) {
+      const capacity = length === 0 ? needed : capacityFor(needed, body.length, bytesMax)
+      const refusal = lease.grow(capacity - body.length)
+      if (refusal) return settle(refusal)
+      if (length === 0) body = chunk
+      else body = grown(body, length, capacity)
+    }
+    if (body !== chunk) chunk.copy(body, length)
+    length = needed
+  }
+  const onEnd = () => {
+    const isWhole = declared === undefined || length === bytesMax
+    settle(isWhole ? null : new ApiError('invalid_request'))
+  }
+  raw.on('data', onData)
+  raw.on('end', onEnd)
+  raw.on('error', settle)
+}
+
+/** Doubles, so that a body is copied at most twice, and never exceeds what the body can reach. */
+function capacityFor(needed: number, capacity: number, bytesMax: number): number {
+  return Math.max(needed, Math.min(2 * capacity, bytesMax))
+}
+
+function grown(body: Buffer, length: number, capacity: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(capacity)
+  body.copy(larger, 0, 0, length)
+  return larger
+}
+
+function tooLarge(bodyLimit: number): ApiError {
+  return new ApiError('payload_too_large', {
+    message: `The body is larger than ${bodyLimit} bytes.`,
+  })
+}
+
+function tooManyChunks(): ApiError {
+  return new ApiError('invalid_request', {
+    message: `The body has more than ${CHUNKS_MAX} chunks with less than ${CHUNK_BYTES_MIN} bytes on average. Send larger chunks.`,
+  })
+}

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { assertErrorShape } from '../harness/error-shape.ts'
+import { eventually } from '../harness/eventually.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+
+const PATH = '/v1/events/batch'
+const BODY_BYTES_MAX = 4 * 1_024 * 1_024
+const EVENT = { category: 'flood', action: 'flood' }
+
+function head(key: string, headers: string, path = PATH): string {
+  return `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n${headers}\r\n`
+}
+
+function chunksOf(text: string, chunkBytes: number): string {
+  const chunks: string[] = []
+  for (let at = 0; at < text.length; at += chunkBytes) {
+    const chunk = text.slice(at, at + chunkBytes)
+    chunks.push(`${chunk.length.toString(16)}\r\n${chunk}\r\n`)
+  }
+  return chunks.join('')
+}
+
+test('a body of one-byte chunks is refused after 1,000 of them, and the connection ends', async () => {
+  const { workspaceKey } = await annals.found({ plan: 'FREE' })
+  await using connection = new RawConnection(annals.url)
+  connection.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
+  connection.send('1\r\n \r\n'.repeat(200_000))
+  const answer = await connection.answer()
+  assertErrorShape(answer, { status: 400, code: 'invalid_request' })
+  assert.match(answer.body, /chunks/)
+  assert.equal(await connection.closed(), '')
+})
+
+test('a connection ends when chunks follow a refusal', async () => {
+  for (const path of ['/v1/events', '/nowhere']) {
+    await using connection = new RawConnection(annals.url)
+    connection.send(head('nonsense', 'transfer-encoding: chunked\r\n', path))
+    connection.send('1\r\n \r\n'.repeat(10_000))
+    const { status } = await connection.answer()
+    assert(status === 401 || status === 404, String(status))
+    const answeredAtMs = performance.now()
+    assert.equal(await connection.closed(), '', path)
+    // Until the request timeout, if the chunks were still parsed.
+    assert(performance.now() - answeredAtMs < 15_000, path)
+  }
+})
+
+test('a connection stays open when a refused body of chunks was complete', async () => {
+  await using connection = new RawConnection(annals.url)
+  const request = head('nonsense', 'transfer-encoding: chunked\r\n') + '2\r\n{}\r\n0\r\n\r\n'
+  assert.equal((await connection.send(request).answer()).status, 401)
+  assert.equal((await connection.send(request).answer()).status, 401)
+})
+
+test('a large body in small segments or small chunks is served', async () => {
+  const { workspaceKey } = await annals.found()
+  const text = JSON.stringify({ events: [{ ...EVENT, metadata: { a: 'x'.repeat(250_000) } }] })
+  await using segmented = new RawConnection(annals.url)
+  segmented.send(head(workspaceKey, `content-length: ${text.length}\r\n`))
+  for (let at = 0; at < text.length; at += 50) segmented.send(text.slice(at, at + 50))
+  await using chunked = new RawConnection(annals.url)
+  chunked.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
+  chunked.send(`${chunksOf(text, 100)}0\r\n\r\n`)
+  for (const connection of [segmented, chunked]) {
+    const { status, body } = await connection.answer()
+    assert.deepEqual([status, JSON.parse(body).results[0].status], [200, 201])
+  }
+})
+
+test('a short body in one-byte chunks is served', async () => {
+  const { workspaceKey } = await annals.found()
+  await using connection = new RawConnection(annals.url)
+  connection.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
+  connection.send(`${chunksOf(JSON.stringify({ events: [EVENT] }), 1)}0\r\n\r\n`)
+  assert.equal((await connection.answer()).status, 200)
+})
+
+test('unfinished bodies of one key hold at most 32 MB, and another key is served meanwhile', async () => {
+  const { workspaceKey } = await annals.found()
+  const { workspaceKey: neighbor } = await annals.found()
+  await using stack = new AsyncDisposableStack()
+  const start = head(workspaceKey, `content-length: ${BODY_BYTES_MAX}\r\n`)
+  const part = Buffer.alloc(BODY_BYTES_MAX - 1, ' ')
+  const open = () => stack.use(new RawConnection(annals.url)).send(start).send(part)
+  const connections = Array.from({ length: 10 }, open)
+  const refused = await Promise.race(connections.map((connection) => connection.answer()))
+  assertErrorShape(refused, { status: 429, code: 'rate_limited' })
+  assert(Number(refused.headers.get('retry-after')) >= 1)
+  const served = await annals.call('POST', PATH, { key: neighbor, body: { events: [EVENT] } })
+  assert.equal(served.status, 200, served.text)
+  await stack.disposeAsync()
+  await eventually(async () => {
+    const again = await annals.call('POST', PATH, { key: workspaceKey, text: part })
+    assert.equal(again.json.code, 'invalid_json', again.text)
+  })
+})
