@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
 import { isRetryable } from '../platform/pg.ts'
+import { RepeatedWarning } from './repeated-warning.ts'
 
 /** Fastify's own failures, as far as a client can cause them. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -8,21 +9,26 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_ASYNC_CONSTRAINT: 'invalid_request',
 }
 
-/** The one place where an error becomes an answer, and where an unexpected one is logged. */
-export function handleError(
+export type ErrorHandler = (
   error: FastifyError | ApiError,
   request: FastifyRequest,
   reply: FastifyReply,
-): void {
-  const apiError = toApiError(error, request)
-  if (isHangUp(error, request)) {
-    request.log.debug({ event: 'request.aborted', traceId: request.id })
-  } else if (apiError.code === 'internal') {
-    request.log.error({ event: 'request.failed', traceId: request.id, err: error })
-  } else if (apiError.code === 'unavailable') {
-    request.log.warn({ event: 'request.unavailable', traceId: request.id, err: error })
+) => void
+
+/** The one place where an error becomes an answer, and where an unexpected one is logged. */
+export function createErrorHandler(): ErrorHandler {
+  const unavailable = new RepeatedWarning('request.unavailable')
+  return (error, request, reply) => {
+    const apiError = toApiError(error, request)
+    if (isHangUp(error, request)) {
+      request.log.debug({ event: 'request.aborted', traceId: request.id })
+    } else if (apiError.code === 'internal') {
+      request.log.error({ event: 'request.failed', traceId: request.id, err: error })
+    } else if (apiError.code === 'unavailable') {
+      unavailable.warn(request.log, { traceId: request.id, err: error })
+    }
+    sendError(reply, apiError, request.id)
   }
-  sendError(reply, apiError, request.id)
 }
 
 export function sendError(reply: FastifyReply, error: ApiError, traceId: string): void {

@@ -9,7 +9,7 @@ import type { KeyGuard } from './auth/require-key.ts'
 import type { SessionGuard } from './auth/require-session.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
-import { handleError, unreadableAddress } from './error-handler.ts'
+import { createErrorHandler, unreadableAddress } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
 import { createHttpServer, type Patience } from './http-server.ts'
@@ -125,7 +125,8 @@ export async function buildServer(
   return app
 }
 
-function createApp(logger: FastifyBaseLogger, patience?: Partial<Patience>): FastifyInstance {
+function createApp(logger: FastifyBaseLogger, patience?: Patience): FastifyInstance {
+  const handleError = createErrorHandler()
   const app = fastify({
     loggerInstance: logger,
     // One line a request, written by the hook below.

@@ -5,7 +5,7 @@ import type { Gate } from '../../src/edge/auth/gate.ts'
 import { KeyCache } from '../../src/edge/auth/key-cache.ts'
 import { KeyUseRecorder } from '../../src/edge/auth/key-use-recorder.ts'
 import { KeyGuard } from '../../src/edge/auth/require-key.ts'
-import { handleError } from '../../src/edge/error-handler.ts'
+import { createErrorHandler } from '../../src/edge/error-handler.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { compileRanges } from '../../src/tenancy/allowlist.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
@@ -46,7 +46,7 @@ function gateServer(options: { trustedProxies?: string[]; hasRateLimits?: boolea
     hasRateLimits: options.hasRateLimits ?? false,
   })
   const server = fastify()
-  server.setErrorHandler(handleError)
+  server.setErrorHandler(createErrorHandler())
   for (const [index, gate] of GATES.entries()) {
     server.get(
       `/${index}`,

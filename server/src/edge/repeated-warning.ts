@@ -1,0 +1,35 @@
+import type { FastifyBaseLogger } from 'fastify'
+
+const EVERY_MS = 1_000
+
+/**
+ * Logs a warning that many requests can cause at once: the first one in full, and those of the next
+ * second as one line with their number. In an outage, every request would log a stack trace.
+ */
+export class RepeatedWarning {
+  readonly #event: string
+  readonly #everyMs: number
+  #count = 0
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(event: string, everyMs = EVERY_MS) {
+    this.#event = event
+    this.#everyMs = everyMs
+  }
+
+  warn(log: FastifyBaseLogger, fields: { traceId: string; err: Error }): void {
+    if (this.#timer) {
+      this.#count += 1
+      return
+    }
+    log.warn({ event: this.#event, ...fields })
+    this.#timer = setTimeout(() => this.#summarize(log), this.#everyMs)
+    this.#timer.unref()
+  }
+
+  #summarize(log: FastifyBaseLogger): void {
+    this.#timer = null
+    if (this.#count > 0) log.warn({ event: this.#event, count: this.#count })
+    this.#count = 0
+  }
+}
