@@ -290,17 +290,16 @@ export function serverDeps({
   const { db, hasty } = database
   const trustedProxies = compileRanges(config.trustedProxies)
   const hasRateLimits = config.rateLimits === 'on'
+  const limits = { monotonic, trustedProxies, hasRateLimits }
   const keyGuard = new KeyGuard({
     keyCache: new KeyCache((kid) => findKeyByKid(hasty, kid), monotonic),
     keyUse,
     clock,
-    monotonic,
-    trustedProxies,
-    hasRateLimits,
+    ...limits,
   })
   const exports = { database, store: archive, clock, logger }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
-  const sessionGuard = new SessionGuard({ db: hasty, clock, trustedProxies, publicUrl })
+  const sessionGuard = new SessionGuard({ db: hasty, clock, publicUrl, ...limits })
   const { signedIn, anybody, cookie } = sessionGuard
   const projects = new ProjectCache(
     (workspaceId, projectId) => hasProject(hasty, { workspaceId, projectId }),

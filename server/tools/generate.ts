@@ -38,7 +38,8 @@ function clientTypesText(): string {
     'bin/cli.js',
   )
   const options = [generator, join(ROOT, 'openapi/dashboard.json')]
-  return execFileSync(process.execPath, options, { encoding: 'utf8' })
+  // Node's default is 1 MiB, and the types are larger.
+  return execFileSync(process.execPath, options, { encoding: 'utf8', maxBuffer: 64 * 1_024 ** 2 })
 }
 
 /** The schema of an empty database after every migration, on an engine of its own. */

@@ -1355,6 +1355,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -1738,6 +1762,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -1855,6 +1903,30 @@ export interface operations {
             };
             /** @description `insufficient_role` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2043,6 +2115,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -2209,6 +2305,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3248,6 +3368,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable`, `overloaded` */
             503: {
                 headers: {
@@ -3412,6 +3556,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3599,6 +3767,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable`, `overloaded` */
             503: {
                 headers: {
@@ -3756,6 +3948,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4133,6 +4349,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -4454,6 +4694,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -4620,6 +4884,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4942,6 +5230,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -5199,6 +5511,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable`, `overloaded` */
             503: {
                 headers: {
@@ -5400,6 +5736,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5760,6 +6120,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -5863,6 +6247,30 @@ export interface operations {
             };
             /** @description `insufficient_role` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6166,6 +6574,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -6379,6 +6811,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -6554,6 +7010,30 @@ export interface operations {
             };
             /** @description `download_too_large` */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6861,6 +7341,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -7146,6 +7650,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -7316,6 +7844,30 @@ export interface operations {
             };
             /** @description `insufficient_role` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7683,6 +8235,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -7849,6 +8425,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8218,6 +8818,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -8503,6 +9127,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -8649,6 +9297,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8915,6 +9587,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -9059,6 +9755,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9247,6 +9967,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9519,6 +10263,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -9655,6 +10423,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9872,6 +10664,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -10045,6 +10861,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10299,6 +11139,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -10471,6 +11335,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10689,6 +11577,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10945,6 +11857,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -11103,6 +12039,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11297,6 +12257,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -11458,6 +12442,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11722,6 +12730,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -11958,6 +12990,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -12113,6 +13169,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12395,6 +13475,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -12594,6 +13698,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12820,6 +13948,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13099,6 +14251,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -13319,6 +14495,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -13446,6 +14646,30 @@ export interface operations {
             };
             /** @description `insufficient_role` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13608,6 +14832,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13866,6 +15114,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -14003,6 +15275,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14256,6 +15552,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -14391,6 +15711,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14558,6 +15902,30 @@ export interface operations {
             };
             /** @description `insufficient_role` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14779,6 +16147,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15053,6 +16445,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -15166,6 +16582,30 @@ export interface operations {
             };
             /** @description `insufficient_role` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15377,6 +16817,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15636,6 +17100,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -15764,6 +17252,30 @@ export interface operations {
             };
             /** @description `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15990,6 +17502,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16239,6 +17775,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -16345,6 +17905,30 @@ export interface operations {
             };
             /** @description `insufficient_role` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16557,6 +18141,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16812,6 +18420,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -17031,6 +18663,30 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -17138,6 +18794,30 @@ export interface operations {
             };
             /** @description `insufficient_role` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -17582,6 +19262,30 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description What went wrong, as a sentence. */
+                        error: string;
+                        /**
+                         * @description Stable; programs branch on it.
+                         * @enum {unknown}
+                         */
+                        code: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+                        /** @description Quote it when you report a problem. */
+                        traceId: string;
+                        details?: {
+                            /** @description JSON pointer into the body, or a parameter. */
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -6,21 +6,25 @@ import { isSecretOf, kidOf, parseKeyText } from '../../tenancy/key-text.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 
+type LookUp = (read: () => Promise<CachedKey | null>) => Promise<CachedKey | null>
+
 const BEARER = /^bearer +(\S+) *$/i
 
-/** The key of an Authorization header, checked, or the reason it is refused. */
+/**
+ * The key of an Authorization header, checked, or the reason it is refused. A key that this node has
+ * not seen work is read through `lookUp`, which can refuse.
+ */
 export async function authenticate(
   authorization: string | undefined,
-  { keyCache, clock }: { keyCache: KeyCache; clock: Clock },
+  { keyCache, clock, lookUp }: { keyCache: KeyCache; clock: Clock; lookUp: LookUp },
 ): Promise<CachedKey> {
   const text = BEARER.exec(authorization ?? '')?.[1]
   if (text === undefined) throw new ApiError('missing_api_key')
   const kid = kidOf(text)
+  const isKnown = isProven(keyCache.peek(kid), text)
   // What cannot be a key is refused before it reaches the database.
-  if (!isProven(keyCache.peek(kid), text) && !parseKeyText(text)) {
-    throw new ApiError('invalid_api_key')
-  }
-  const key = await keyCache.find(kid)
+  if (!isKnown && !parseKeyText(text)) throw new ApiError('invalid_api_key')
+  const key = isKnown ? await keyCache.find(kid) : await lookUp(() => keyCache.find(kid))
   if (!key || !(isProven(key, text) || prove(key, text))) throw new ApiError('invalid_api_key')
   return refuseEnded(key, clock())
 }

@@ -5,12 +5,13 @@ import type { AddressRanges } from '../../tenancy/allowlist.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { authenticate, principalOf } from './authenticate.ts'
-import { clientAddress, networkOf } from './client-address.ts'
+import { clientAddress } from './client-address.ts'
 import { admit, type Gate } from './gate.ts'
 import { readmit } from './key-access.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 import type { KeyUseRecorder } from './key-use-recorder.ts'
 import { TokenBuckets } from './token-bucket.ts'
+import { UnknownCredentials } from './unknown-credentials.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -30,8 +31,6 @@ export type RequireKey = (gate?: Gate) => KeyHook
 
 const KEYS_MAX = 50_000
 const ADDRESSES_MAX = 10_000
-/** Generous to a client with a stale key, tight for a scanner. */
-const FAILURES = { perSecond: 20, capacity: 200, cost: 1 } as const
 
 export class KeyGuard {
   readonly #keyCache: KeyCache
@@ -40,7 +39,7 @@ export class KeyGuard {
   readonly #trustedProxies: AddressRanges
   readonly #hasRateLimits: boolean
   readonly #calls: TokenBuckets
-  readonly #failures: TokenBuckets
+  readonly #unknown: UnknownCredentials
   /** What each hook that was handed out asks for. */
   readonly #gates = new WeakMap<object, Gate>()
   /** The contract's spelling of a route, of which there is a fixed number. */
@@ -62,7 +61,10 @@ export class KeyGuard {
     this.#trustedProxies = options.trustedProxies
     this.#hasRateLimits = options.hasRateLimits
     this.#calls = new TokenBuckets({ clock: options.monotonic, bucketsMax: KEYS_MAX })
-    this.#failures = new TokenBuckets({ clock: options.monotonic, bucketsMax: ADDRESSES_MAX })
+    this.#unknown = new UnknownCredentials({
+      clock: options.monotonic,
+      hasRateLimits: options.hasRateLimits,
+    })
   }
 
   /** An `onRequest` hook: a stranger's body is not even read. The order of checks is contract. */
@@ -137,22 +139,19 @@ export class KeyGuard {
   }
 
   async #authenticate(request: FastifyRequest): Promise<CachedKey> {
+    const { clientAddress: address } = request
     try {
       refuseSecondHeader(request)
       return await authenticate(request.headers.authorization, {
         keyCache: this.#keyCache,
         clock: this.#clock,
+        lookUp: (read) => this.#unknown.lookUp(address, read),
       })
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 401 || !this.#hasRateLimits) throw error
-      // Only failures are counted and refused: a good key is never stopped by its neighbours.
-      const verdict = this.#failures.take(networkOf(request.clientAddress), FAILURES)
-      if (verdict.isAllowed) throw error
-      throw new ApiError('rate_limited', {
-        message: 'Too many failed authentications from this address.',
-        retryAfterSeconds: verdict.retryAfterSeconds,
-        cause: error,
-      })
+      if (error instanceof ApiError && error.status === 401) {
+        this.#unknown.countFailure(address, error)
+      }
+      throw error
     }
   }
 }

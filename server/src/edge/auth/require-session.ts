@@ -1,14 +1,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock, MonotonicClock } from '../../platform/clock.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { AddressRanges } from '../../tenancy/allowlist.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
 import { findViewer } from '../../tenancy/session-store.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 import { clientAddress } from './client-address.ts'
+import { KnownSessions } from './known-sessions.ts'
 import { refuseCrossSite } from './same-site.ts'
 import { SessionCookie } from './session-cookie.ts'
+import { UnknownCredentials } from './unknown-credentials.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -42,17 +44,26 @@ export class SessionGuard {
   readonly #clock: Clock
   readonly #trustedProxies: AddressRanges
   readonly #publicOrigin: string | null
+  readonly #known: KnownSessions
+  readonly #unknown: UnknownCredentials
 
   constructor(options: {
     db: Queryable
     clock: Clock
+    monotonic: MonotonicClock
     trustedProxies: AddressRanges
+    hasRateLimits: boolean
     publicUrl: string | null
   }) {
     this.#db = options.db
     this.#clock = options.clock
     this.#trustedProxies = options.trustedProxies
     this.#publicOrigin = options.publicUrl === null ? null : new URL(options.publicUrl).origin
+    this.#known = new KnownSessions(options.monotonic)
+    this.#unknown = new UnknownCredentials({
+      clock: options.monotonic,
+      hasRateLimits: options.hasRateLimits,
+    })
     this.cookie = new SessionCookie({
       isSecure: this.#publicOrigin?.startsWith('https:') === true,
     })
@@ -78,11 +89,17 @@ export class SessionGuard {
     refuseRole(request.viewer, permission)
   }
 
-  async #viewerOf({ headers }: FastifyRequest): Promise<Viewer> {
+  async #viewerOf({ headers, clientAddress: address }: FastifyRequest): Promise<Viewer> {
     const token = this.cookie.read(headers.cookie)
-    const viewer = token && (await findViewer(this.#db, token, this.#clock()))
-    if (!viewer) throw new ApiError('not_signed_in')
-    return viewer
+    if (token === null) throw new ApiError('not_signed_in')
+    const read = () => findViewer(this.#db, token, this.#clock())
+    const isKnown = this.#known.has(token)
+    const viewer = isKnown ? await read() : await this.#unknown.lookUp(address, read)
+    this.#known.note(token, viewer !== null)
+    if (viewer) return viewer
+    const refusal = new ApiError('not_signed_in')
+    this.#unknown.countFailure(address, refusal)
+    throw refusal
   }
 
   /** For the few routes that need no session. `then` also runs before the body is read. */

@@ -48,6 +48,7 @@ export const KEY_ERRORS = [
 export const SESSION_ERRORS = [
   'not_signed_in',
   'insufficient_role',
+  'rate_limited',
   // At least for a parameter that it does not have.
   'invalid_request',
   'unavailable',

@@ -39,7 +39,7 @@ export const createInvitation =
           body: InvitationInput,
           response: {
             201: { ...NewInvitation, description: 'Invited.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict', 'rate_limited'),
+            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -42,7 +42,7 @@ export const followEvents =
           querystring: Type.Object({ ...EXPLORED_FILTERS }, STRICT),
           response: {
             200: Type.Unsafe<string>(Type.String({ description: 'A stream of events.' })),
-            ...errorResponses(...SESSION_ERRORS, 'not_found', 'rate_limited', 'overloaded'),
+            ...errorResponses(...SESSION_ERRORS, 'not_found', 'overloaded'),
           },
         },
       },

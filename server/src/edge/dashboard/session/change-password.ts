@@ -34,7 +34,7 @@ export const changePassword =
           body: PasswordChange,
           response: {
             200: Type.Object({ endedSessions: Type.Integer() }, STRICT),
-            ...errorResponses(...CHANGE_ERRORS, 'rate_limited', 'overloaded'),
+            ...errorResponses(...CHANGE_ERRORS, 'overloaded'),
           },
         },
       },

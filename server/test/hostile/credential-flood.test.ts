@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import { makeKeyText } from '../../src/tenancy/key-text.ts'
+import { handClock } from '../harness/clock.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+// Time stands still, so no token comes back.
+const annals = await startTestApp({
+  clock: handClock().clock,
+  env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' },
+})
+after(() => annals[Symbol.asyncDispose]())
+
+const SESSION = '/dashboard/session'
+const unknownCookie = () => `annals_session=${randomBytes(32).toString('base64url')}`
+const from = (address: string, headers: Record<string, string> = {}) => ({
+  headers: { ...headers, 'x-forwarded-for': address },
+})
+
+/** The codes of 300 calls, 50 at a time, and how often each came. */
+async function flood(call: () => Promise<{ json: { code: string } }>) {
+  const codes: string[] = []
+  for (let round = 0; round < 6; round += 1) {
+    const answers = await Promise.all(Array.from({ length: 50 }, call))
+    codes.push(...answers.map(({ json }) => json.code))
+  }
+  return Object.fromEntries(
+    Map.groupBy(codes, String)
+      .entries()
+      .map(([code, all]) => [code, all.length]),
+  )
+}
+
+test('unknown session cookies are refused after 200 per network, and known members are not', async () => {
+  const member = await signInAs(annals, await annals.found(), 'OWNER')
+  const address = '198.51.100.20'
+  const asMember = () => annals.call('GET', SESSION, from(address, { cookie: member.cookie }))
+  assert.equal((await asMember()).status, 200)
+  const codes = await flood(() =>
+    annals.call('GET', SESSION, from(address, { cookie: unknownCookie() })),
+  )
+  assert.deepEqual(codes, { not_signed_in: 200, rate_limited: 100 })
+  const refused = await annals.call('GET', SESSION, from(address, { cookie: unknownCookie() }))
+  assert(Number(refused.headers.get('retry-after')) >= 1)
+  assert.equal((await asMember()).status, 200)
+  const elsewhere = await annals.call(
+    'GET',
+    SESSION,
+    from('198.51.100.21', { cookie: unknownCookie() }),
+  )
+  assert.equal(elsewhere.status, 401)
+})
+
+test('a session that ended is no longer known', async () => {
+  const member = await signInAs(annals, await annals.found(), 'OWNER')
+  const address = '198.51.100.22'
+  const asMember = () => annals.call('GET', SESSION, from(address, { cookie: member.cookie }))
+  assert.equal((await asMember()).status, 200)
+  await annals.app.database.db
+    .deleteFrom('user_session')
+    .where('user_id', '=', member.userId)
+    .execute()
+  assert.deepEqual(await flood(asMember), { not_signed_in: 200, rate_limited: 100 })
+})
+
+test('unknown keys of a network that has used up its failures are not looked up', async () => {
+  const { workspaceKey } = await annals.found()
+  const address = '198.51.100.23'
+  const withKey = (key: string) => annals.call('GET', '/v1/keys/status', { key, ...from(address) })
+  assert.equal((await withKey(workspaceKey)).status, 200)
+  const codes = await flood(() => withKey(makeKeyText().text))
+  assert.deepEqual(codes, { invalid_api_key: 200, rate_limited: 100 })
+  assert.equal((await withKey(workspaceKey)).status, 200)
+  const { pool } = annals.app.database
+  let lookups = 0
+  const count = () => (lookups += 1)
+  pool.on('acquire', count)
+  await flood(() => withKey(makeKeyText().text))
+  pool.off('acquire', count)
+  assert(lookups < 100, `${lookups} lookups`)
+})
+
+test('lookups of unknown credentials take at most 4 connections of the pool', async () => {
+  const { pool } = annals.app.database
+  let takenMax = 0
+  const count = () => (takenMax = Math.max(takenMax, pool.totalCount - pool.idleCount))
+  pool.on('acquire', count)
+  let calls = 0
+  await flood(() => {
+    calls += 1
+    const address = `203.0.113.${calls % 200}`
+    return annals.call('GET', SESSION, from(address, { cookie: unknownCookie() }))
+  })
+  pool.off('acquire', count)
+  // One or two more belong to background work.
+  assert(takenMax <= 8, `${takenMax} connections`)
+})
