@@ -41,10 +41,25 @@ export function serverListOf(connection: Connection): ServerList {
 export const PLAIN_SETTINGS: readonly string[] = ['annals.session=direct']
 
 /**
- * A connection to the current server of a list. It is open once the server has confirmed every setting
- * that it was started with: a connection pooler may drop them silently, and the service would run as
- * the owner of its tables. Every connection is checked, because an address can point to another server
- * tomorrow. It is a class because `pg` requires one for a pool.
+ * What our reading of results and our transactions rely on. A default of the role, the database or the
+ * server must not change them: `pg` reads dates in ISO style only, and bytes in hex.
+ */
+const PINNED_SETTINGS: readonly string[] = [
+  'DateStyle=ISO, MDY',
+  'TimeZone=UTC',
+  'IntervalStyle=postgres',
+  'bytea_output=hex',
+  'client_encoding=UTF8',
+  'extra_float_digits=1',
+  'standard_conforming_strings=on',
+  'default_transaction_isolation=read committed',
+]
+
+/**
+ * A connection to the current server of a list, for one use. It is open when the server has confirmed
+ * every setting that it was started with: a connection pooler may drop them without a word, and the
+ * service would run as the owner of its tables. Checked on each connection, because an address can
+ * lead elsewhere tomorrow. A class, because that is what `pg` takes for a pool.
  */
 export class ServerClient extends Client {
   readonly server: Server
@@ -57,8 +72,8 @@ export class ServerClient extends Client {
     super({ ...config, ...configOf(server, settings) })
     this.server = server
     this.#list = list
-    this.#settings = settings
-    // Pending queries reject with the same error. Without a listener, the event would end the process.
+    this.#settings = [...settings, ...PINNED_SETTINGS]
+    // What is pending rejects with the same error; unhandled, the event would end the process.
     this.on('error', () => {})
   }
 
@@ -163,9 +178,14 @@ function reasonOf({ server, error }: Refusal): string {
   return error instanceof UnfitServerError ? message : `${placeOf(server)}: ${message}`
 }
 
-/** Options for `pg`. Settings from the address come first, so that ours override them. */
-function configOf(server: Server, settings: readonly string[]): ClientConfig {
+/** As `pg` takes it. The options of the address come first, because the last one wins. */
+export function configOf(server: Server, settings: readonly string[] = []): ClientConfig {
   const given = 'options' in server && server.options ? [server.options] : []
-  const options = [...given, ...settings.map((setting) => `-c ${setting}`)].join(' ')
-  return { ...server, options }
+  const ours = [...settings, ...PINNED_SETTINGS].map((setting) => `-c ${escapeOption(setting)}`)
+  return { ...server, options: [...given, ...ours].join(' ') }
+}
+
+/** PostgreSQL splits the options at blanks that have no backslash. */
+function escapeOption(setting: string): string {
+  return setting.replaceAll(/[\\\s]/g, '\\$&')
 }

@@ -1,12 +1,13 @@
-import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { Kysely, PostgresDialect, sql } from 'kysely'
-import { type ClientConfig, Pool, types as pgTypes } from 'pg'
+import { type ClientConfig, DatabaseError, Pool } from 'pg'
+import { UnconfirmedCommitError } from './confirmed-commit.ts'
 import { withDeadline } from './deadline.ts'
 import { GuardedPool, type PoolGuard } from './guarded-pool.ts'
 import type { Logger } from './logger.ts'
 import { type Server } from './pg-address.ts'
 import { type Connection, PLAIN_SETTINGS, ServerClient, serverListOf } from './pg-servers.ts'
+import { types } from './pg-types.ts'
 import { secondOpinion } from './second-opinion.ts'
 import type { Tables } from './tables.ts'
 
@@ -22,19 +23,17 @@ export type Queryable = Kysely<Tables>
  */
 export type DatabaseRole = 'annals_serving' | 'annals_keeper' | 'owner'
 
-const INT8_OID = 20
-
-/** Every bigint of ours counts rows, so it fits a number; one that does not is a broken table. */
-function parseInt8(text: string): number {
-  const value = Number(text)
-  assert(Number.isSafeInteger(value), 'a bigint of ours fits a number')
-  return value
-}
-
-const types = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === INT8_OID ? parseInt8 : pgTypes.getTypeParser(oid, format),
-}
+/** SQLSTATE by name, as far as the program tells them apart. */
+export const SQLSTATE = {
+  UNIQUE_VIOLATION: '23505',
+  CHECK_VIOLATION: '23514',
+  UNDEFINED_TABLE: '42P01',
+  SERIALIZATION_FAILURE: '40001',
+  DEADLOCK_DETECTED: '40P01',
+  DISK_FULL: '53100',
+  CONFIGURATION_LIMIT_EXCEEDED: '53400',
+  READ_ONLY: '25006',
+} as const
 
 type DatabaseOptions = {
   connection: Connection

@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import { Client } from 'pg'
 import { withDeadline } from './deadline.ts'
 import type { Server } from './pg-address.ts'
-import { SQLSTATE, sqlStateOf } from './pg-error.ts'
+import { configOf } from './pg-servers.ts'
 
 /** How long a statement stays unanswered before someone else is asked, and asked again. */
 export const DOUBT_EVERY_MS = 400
@@ -18,7 +18,7 @@ export async function secondOpinion(
   ask: (client: Client) => Promise<boolean> = async () => true,
 ): Promise<boolean> {
   const socket = new Socket()
-  const client = new Client({ ...server, stream: () => socket })
+  const client = new Client({ ...configOf(server), stream: () => socket })
   client.on('error', () => {})
   try {
     return await withDeadline(

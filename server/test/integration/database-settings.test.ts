@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { parseKeyText } from '../../src/tenancy/key-text.ts'
+import { query } from '../harness/engine.ts'
+import { download, makeExport, parseJsonl } from '../harness/exports.ts'
+import { assertChainsHold } from '../harness/ledger.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+const database = await cloneDatabase()
+after(() => database[Symbol.asyncDispose]())
+
+/** What `alter role … set` does, for this database only: other tests share the server. */
+async function setForRole(settings: Record<string, string>): Promise<void> {
+  const { user, database: name } = database.connection
+  const statements = Object.entries(settings).map(
+    ([setting, value]) => `alter role ${user} in database ${name} set ${setting} = ${value}`,
+  )
+  await query(
+    database.connection,
+    [`alter role ${user} in database ${name} reset all`, ...statements].join(';'),
+  )
+}
+
+const HOUR_AGO = () => new Date(Date.now() - 3_600_000)
+
+for (const dateStyle of ['SQL, DMY', 'Postgres, MDY', 'German']) {
+  test(`refuses revoked and expired keys when the role's DateStyle is ${dateStyle}`, async () => {
+    await setForRole({ datestyle: dateStyle })
+    await using annals = await startTestApp({ databaseUrl: database.url })
+    const { db } = annals.app.database
+    const body = { category: 'c', action: 'a' }
+    for (const [column, code] of [
+      ['revoked_at', 'invalid_api_key'],
+      ['expires_at', 'expired_api_key'],
+    ] as const) {
+      const { workspaceKey: key } = await annals.found()
+      const kid = parseKeyText(key)?.kid ?? ''
+      await db
+        .updateTable('api_key')
+        .set({ [column]: HOUR_AGO() })
+        .where('kid', '=', kid)
+        .execute()
+      const { status, json } = await annals.call('POST', '/v1/events', { key, body })
+      assert.deepEqual([status, json.code], [401, code])
+    }
+
+    const { workspaceKey: key } = await annals.found()
+    const stored = await annals.call('POST', '/v1/events', { key, body })
+    assert.equal(stored.status, 201, stored.text)
+    const { status, text } = await download(annals, key, await makeExport(annals, key))
+    assert.equal(status, 200, text)
+    assert.deepEqual(
+      parseJsonl(text).map(({ id }) => id),
+      [stored.json.id],
+    )
+  })
+}
+
+test('stores, reads and verifies events when the role has other defaults for every format', async () => {
+  await setForRole({
+    bytea_output: 'escape',
+    client_encoding: 'LATIN1',
+    datestyle: 'German',
+    default_transaction_isolation: 'serializable',
+    extra_float_digits: '-15',
+    intervalstyle: 'sql_standard',
+    standard_conforming_strings: 'off',
+    timezone: "'Asia/Kathmandu'",
+  })
+  await using annals = await startTestApp({ databaseUrl: database.url })
+  const { workspaceKey: key } = await annals.found()
+  const body = { category: 'c\\', action: 'ä→', metadata: { ratio: 0.1234567890123 } }
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => annals.call('POST', '/v1/events', { key, body })),
+  )
+  for (const { status, text } of answers) assert.equal(status, 201, text)
+  const { json } = await annals.call('GET', '/v1/events', { key })
+  assert.equal(json.data.length, answers.length)
+  assert.deepEqual(json.data[0].metadata, body.metadata)
+  assert.deepEqual([json.data[0].category, json.data[0].action], [body.category, body.action])
+  await assertChainsHold(annals)
+  const { rows } = await sql`
+    select current_setting('default_transaction_isolation') as isolation,
+           current_setting('DateStyle') as "dateStyle"`.execute(annals.app.database.db)
+  assert.deepEqual(rows, [{ isolation: 'read committed', dateStyle: 'ISO, MDY' }])
+})
+
+test('fails a query whose dates cannot be read, instead of reading them as absent', async () => {
+  await setForRole({})
+  await using annals = await startTestApp({ databaseUrl: database.url })
+  await annals.app.database.db.connection().execute(async (db) => {
+    await sql`set datestyle = 'SQL, DMY'`.execute(db)
+    for (const value of [
+      sql`now()`,
+      sql`now()::timestamp`,
+      sql`now()::date`,
+      sql`now()::timestamptz`,
+    ])
+      await assert.rejects(sql`select ${value} as at`.execute(db), /is not a date/)
+    assert.deepEqual((await sql`select null::timestamptz as at`.execute(db)).rows, [{ at: null }])
+    await sql`reset datestyle`.execute(db)
+    const { rows } = await sql<{ at: Date }>`
+      select timestamptz '2026-03-01 10:00:00.123+02' as at`.execute(db)
+    assert.equal(rows[0]?.at.toISOString(), '2026-03-01T08:00:00.123Z')
+  })
+})
