@@ -140,17 +140,46 @@ test('an unknown variable is refused with the nearest known name', () => {
   )
 })
 
-test('what Kubernetes injects for a service named annals is ignored', () => {
-  const config = parseConfig({
-    ANNALS_SERVICE_HOST: '10.3.0.1',
-    ANNALS_SERVICE_PORT: '8080',
-    ANNALS_SERVICE_PORT_HTTP: '8080',
-    ANNALS_PORT: 'tcp://10.3.0.1:8080',
-    ANNALS_PORT_8080_TCP: 'tcp://10.3.0.1:8080',
-    ANNALS_PORT_8080_TCP_PROTO: 'tcp',
-    HOME: '/root',
+for (const service of ['', 'API_', 'POSTGRES_', 'METRICS_', 'METRICS_V2_']) {
+  test(`ignores the variables that Kubernetes injects for the service ANNALS_${service}`, () => {
+    const port = `ANNALS_${service}PORT`
+    const config = parseConfig({
+      [`ANNALS_${service}SERVICE_HOST`]: '10.3.0.1',
+      [`ANNALS_${service}SERVICE_PORT`]: '8080',
+      [`ANNALS_${service}SERVICE_PORT_HTTP_ALT`]: '8080',
+      [port]: 'tcp://10.3.0.1:8080',
+      [`${port}_8080_TCP`]: 'tcp://10.3.0.1:8080',
+      [`${port}_8080_TCP_PROTO`]: 'tcp',
+      [`${port}_8080_TCP_PORT`]: '8080',
+      [`${port}_8080_TCP_ADDR`]: '10.3.0.1',
+      [`${port}_53_UDP`]: 'udp://10.3.0.1:53',
+      [`${port}_9_SCTP_ADDR`]: '10.3.0.1',
+      HOME: '/root',
+    })
+    assert.deepEqual([config.port, config.metricsPort], [8080, null])
   })
-  assert.equal(config.port, 8080)
+}
+
+test('treats a port variable with the value of a Kubernetes service as not set', () => {
+  for (const protocol of ['tcp', 'udp', 'sctp']) {
+    const value = `${protocol}://10.3.0.1:9100`
+    const config = parseConfig({ ANNALS_PORT: value, ANNALS_METRICS_PORT: value })
+    assert.deepEqual([config.port, config.metricsPort], [8080, null])
+  }
+})
+
+test('refuses a typo that only resembles a variable of Kubernetes', () => {
+  const typos = {
+    ANNALS_API_SERVICE_HOSTS: 'a',
+    ANNALS_METRIC_PORT: '9100',
+    ANNALS_METRICS_PORT_9100: '9100',
+    ANNALS_API_PORT_TCP: '8080',
+    ANNALS_HOST_PORT_X: 'tcp://10.3.0.1:8080',
+    ANNALS_SERVICEHOST: 'a',
+  }
+  assert.equal(problemsOf(typos).length, Object.keys(typos).length)
+  assert.equal(problemsOf({ ANNALS_PORT: 'http://10.3.0.1:8080' }).length, 1)
+  assert.equal(problemsOf({ ANNALS_HOST: '127.0.0.1', ANNALS_PUBLIC_URL: 'tcp://a' }).length, 1)
 })
 
 test('a database address needs a secret key, because every node must have the same', () => {

@@ -136,8 +136,16 @@ export const OPTIONS = {
 type Parsed<O> = O extends Option<infer T> ? T : never
 export type Config = Readonly<{ [Name in keyof typeof OPTIONS]: Parsed<(typeof OPTIONS)[Name]> }>
 
-/** Kubernetes injects these for a service named annals; they are not ours. */
-const INJECTED = /^ANNALS_(SERVICE|PORT)_/
+/**
+ * Kubernetes injects variables for every Service of the namespace. Those of a Service named `annals`
+ * start with the first pattern; `annals-postgres` or `annals-api` put their name in between.
+ */
+const INJECTED = [
+  /^ANNALS_(SERVICE|PORT)_/,
+  /^ANNALS_\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$/,
+]
+const PORT_NAME = /^ANNALS_(\w+_)?PORT$/
+const INJECTED_PORT = /^(tcp|udp|sctp):\/\//
 
 /** Pure but for reading the secret key's file. Reports every problem at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
@@ -179,8 +187,9 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
   return Object.freeze(config) as Config // fromEntries forgets the keys that OPTIONS gave it.
 }
 
-function isInjected(name: string, value: string | undefined): boolean {
-  return INJECTED.test(name) || (name === 'ANNALS_PORT' && value?.startsWith('tcp://') === true)
+function isInjected(name: string, value: string): boolean {
+  if (INJECTED.some((pattern) => pattern.test(name))) return true
+  return PORT_NAME.test(name) && INJECTED_PORT.test(value)
 }
 
 const TYPOS_MAX = 3

@@ -33,8 +33,11 @@ a file, let the shell or the process manager read it.
 - A variable that starts with \`ANNALS_\` and is not in the table stops the start, and a near one is
   proposed: a typing error must not silently leave a default in force.
 - A bad value stops the start too. All problems are named at once, and nothing has been touched yet.
-- What Kubernetes injects for a service named \`annals\` is not ours and is ignored: \`ANNALS_SERVICE_*\`,
-  \`ANNALS_PORT_*\`, and \`ANNALS_PORT\` when its value starts with \`tcp://\`.
+- Kubernetes injects variables for every Service of the namespace. Those of a Service named \`annals\`, or
+  \`annals-\` and anything, are ignored: \`ANNALS_SERVICE_*\`, \`ANNALS_PORT_*\`, names such as
+  \`ANNALS_API_SERVICE_HOST\` and \`ANNALS_API_PORT_8080_TCP\`, and every \`ANNALS_*PORT\` whose value starts
+  with \`tcp://\`, \`udp://\` or \`sctp://\`. To set \`ANNALS_PORT\` or \`ANNALS_METRICS_PORT\`, list it in the pod's
+  \`env\`, which takes precedence.
 - Values that hold a secret are never printed, neither in the log nor in an error.
 `
 
