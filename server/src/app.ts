@@ -33,7 +33,7 @@ import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
 import { type Clock, type MonotonicClock, monotonicClock, systemClock } from './platform/clock.ts'
 import { CursorCodec } from './platform/cursor.ts'
 import { randomFraction } from './platform/id.ts'
-import type { Logger } from './platform/logger.ts'
+import { droppedLines, type Logger } from './platform/logger.ts'
 import { Mailer } from './platform/mailer.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import type { ObjectStore } from './platform/object-store.ts'
@@ -115,7 +115,10 @@ export async function startApp({
       logger,
     }),
   )
-  const metrics = createMetrics(() => database.pool.waitingCount)
+  const metrics = createMetrics({
+    countWaiting: () => database.pool.waitingCount,
+    countDroppedLines: () => droppedLines(logger),
+  })
   const { connection, secretKey } = store
   const ownConnections = { connection, clock, logger, cutSignal: cut.signal }
   const archive = stack.use(openArchive(config))

@@ -1,8 +1,7 @@
 import type { App, ServeRole } from '../app.ts'
 import { startApp } from '../app.ts'
 import type { Config } from '../config.ts'
-import { endProcess } from '../platform/end-process.ts'
-import { createLogger, type Logger } from '../platform/logger.ts'
+import { createLogger, type Logger, printText } from '../platform/logger.ts'
 import { isOutage } from '../platform/pg.ts'
 import { ProcessFaults } from '../platform/process-faults.ts'
 import { hasCompanies } from '../tenancy/company-store.ts'
@@ -27,8 +26,11 @@ export async function serve(config: Config, { role }: { role: ServeRole }): Prom
   running = app
   faults.markStarted(app.metrics)
   logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
-  if (app.url !== null) await welcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
-  if (pages?.trouble) process.stdout.write(`WARNING: ${pages.trouble}\n\n`)
+  if (app.url !== null) {
+    const text = await welcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
+    if (text) printText(logger, text)
+  }
+  if (pages?.trouble) printText(logger, `WARNING: ${pages.trouble}\n\n`)
   logger.info({ event: 'service.stopping', signal: await stopped })
 }
 
@@ -43,8 +45,9 @@ function endLate(logger: Logger, app: App | null): void {
 }
 
 /** A database that is slow to answer at the start is no reason to stop: readiness tells of it. */
-function tolerateOutage(error: unknown): void {
+function tolerateOutage(error: unknown): null {
   if (!isOutage(error)) throw error
+  return null
 }
 
 /**
@@ -69,10 +72,9 @@ function nextStopSignal(onLate: () => void): Promise<string> {
 }
 
 /** On an empty embedded database: a company to try everything with, told once. */
-async function welcome(app: App, url: string): Promise<void> {
+async function welcome(app: App, url: string): Promise<string> {
   if (!app.store.isEmbedded || (await hasCompanies(app.database.db))) {
-    process.stdout.write(`\nAnnals is running at ${url}  (API reference: ${url}/docs)\n\n`)
-    return
+    return `\nAnnals is running at ${url}  (API reference: ${url}/docs)\n\n`
   }
   const demo = await foundCompany(app.database.db, {
     company: 'Demo',
@@ -83,7 +85,7 @@ async function welcome(app: App, url: string): Promise<void> {
     password: null,
     allowlist: DEFAULT_ALLOWLIST,
   })
-  process.stdout.write(`
+  return `
 Annals is running at ${url}  (API reference: ${url}/docs)
 
 A demo company was made for you. This is printed once; keys cannot be shown again.
@@ -98,5 +100,5 @@ Try it:
   curl -s ${url}/v1/events -H 'authorization: Bearer ${demo.workspaceKey}' -H 'content-type: application/json' -d '{"category":"auth","action":"user.login","actor":{"id":"u-17"}}'
   curl -s ${url}/v1/events -H 'authorization: Bearer ${demo.workspaceKey}'
 
-`)
+`
 }

@@ -1,4 +1,5 @@
 import { pino, type Logger } from 'pino'
+import { LogDestination, openNonBlocking } from './log-destination.ts'
 
 export type { Logger }
 
@@ -6,7 +7,7 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /**
- * One line of JSON each; readable lines when a person watches. `event` names what happened
+ * One line of JSON each; readable lines on a terminal. `event` names what happened
  * (`noun.past-participle`), ids and durations are fields, payloads and secrets never appear.
  */
 export function createLogger(level: LogLevel, stream: 'stdout' | 'stderr' = 'stdout'): Logger {
@@ -14,7 +15,29 @@ export function createLogger(level: LogLevel, stream: 'stdout' | 'stderr' = 'std
   const output = process[stream]
   return output.isTTY
     ? pino(options, { write: (line) => void output.write(readable(line)) })
-    : pino(options, pino.destination(output.fd))
+    : pino(options, new LogDestination(() => openNonBlocking(output.fd), droppedNotice))
+}
+
+/** Prints text for a person between the lines of the log. Like these, it never blocks or fails. */
+export function printText(logger: Logger, text: string): void {
+  const destination = destinationOf(logger)
+  if (destination) destination.write(text)
+  else process.stdout.write(text)
+}
+
+/** How many lines of this logger could not be written. */
+export function droppedLines(logger: Logger): number {
+  return destinationOf(logger)?.dropped ?? 0
+}
+
+function destinationOf(logger: Logger): LogDestination | null {
+  const stream: unknown = Reflect.get(logger, pino.symbols.streamSym)
+  return stream instanceof LogDestination ? stream : null
+}
+
+function droppedNotice(lines: number): string {
+  const { warn } = pino.levels.values
+  return `{"level":${warn}${pino.stdTimeFunctions.isoTime()},"event":"log.dropped","lines":${lines}}\n`
 }
 
 function readable(line: string): string {

@@ -1,7 +1,10 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
 
 /** Every metric of the service, in one readable list. */
-export function createMetrics(countWaiting: () => number = () => 0) {
+export function createMetrics({
+  countWaiting = () => 0,
+  countDroppedLines = () => 0,
+}: { countWaiting?: () => number; countDroppedLines?: () => number } = {}) {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'annals_' })
   const registers = [registry]
@@ -55,6 +58,15 @@ export function createMetrics(countWaiting: () => number = () => 0) {
       help: 'Uncaught exceptions, by how Node reported them. Each one is a bug.',
       labelNames: ['origin'],
       registers,
+    }),
+    logLinesDropped: new Counter({
+      name: 'annals_log_drop_total',
+      help: 'Log lines that could not be written: a full disk, or a reader that stalls or is gone.',
+      registers,
+      collect() {
+        this.reset()
+        this.inc(countDroppedLines())
+      },
     }),
     connectionsWaiting: new Gauge({
       name: 'annals_connection_wait_count',

@@ -44,7 +44,7 @@ function startDispatcher(
       clock: systemClock,
       random: () => 0,
       logger: createLogger('silent'),
-      metrics: createMetrics(() => 0),
+      metrics: createMetrics(),
       // What hangs is not waited for when a test is over.
       limits: { stopMsMax: 1, ...limits },
     }),

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { LogDestination } from '../../src/platform/log-destination.ts'
+import { AnnalsProcess } from '../harness/annals-process.ts'
+import { eventually } from '../harness/eventually.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+const ANSWER_MS_MAX = 2_000
+const STOP_MS_MAX = 10_000
+/** Not a promise: how long a start may take on a busy machine. */
+const START_MS_MAX = 120_000
+/** A line per request, and a pipe holds 64 kB of them. */
+const ROUNDS_MAX = 40
+
+const folder = mkdtempSync(join(tmpdir(), 'annals-log-'))
+const database = await cloneDatabase()
+after(async () => {
+  await database[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+/** A named pipe whose reader reads only when the test says so. */
+class Fifo implements Disposable {
+  readonly path: string
+  readonly #fd: number
+
+  constructor(name: string) {
+    this.path = join(folder, name)
+    execFileSync('mkfifo', [this.path])
+    this.#fd = openSync(this.path, constants.O_RDONLY | constants.O_NONBLOCK)
+  }
+
+  openWriter(): number {
+    return openSync(this.path, constants.O_WRONLY | constants.O_NONBLOCK)
+  }
+
+  /** All that is in the pipe now. */
+  read(): string {
+    const chunks: Buffer[] = []
+    const chunk = Buffer.alloc(65_536)
+    for (;;) {
+      try {
+        const bytes = readSync(this.#fd, chunk)
+        if (bytes === 0) break
+        chunks.push(Buffer.from(chunk.subarray(0, bytes)))
+      } catch {
+        break
+      }
+    }
+    return Buffer.concat(chunks).toString()
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#fd)
+  }
+}
+
+const noticeOf = (lines: number) => `dropped ${lines}\n`
+
+test('drops lines while a pipe is full, and finishes the line that was cut before the next one', () => {
+  using fifo = new Fifo('unit')
+  const destination = new LogDestination(() => fifo.openWriter(), noticeOf)
+  // Larger than what a pipe takes at once, so that one is cut.
+  const lines = Array.from({ length: 20 }, (_, nth) => `${nth} ${'x'.repeat(10_000)}\n`)
+  for (const line of lines) destination.write(line)
+  const { dropped } = destination
+  assert(dropped > 0 && dropped < lines.length, String(dropped))
+
+  const first = fifo.read()
+  destination.write('works again\n')
+  assert.equal(
+    first + fifo.read(),
+    `${lines.slice(0, -dropped).join('')}dropped ${dropped}\nworks again\n`,
+  )
+  destination.write('and again\n')
+  assert.equal(fifo.read(), 'and again\n')
+  assert.equal(destination.dropped, dropped)
+})
+
+test('drops lines while the disk is full, and while nothing reads the pipe any more', () => {
+  const full = new LogDestination(() => openSync('/dev/full', 'w'), noticeOf)
+  for (let nth = 0; nth < 3; nth += 1) full.write('line\n')
+  assert.equal(full.dropped, 3)
+
+  const fifo = new Fifo('closed')
+  const fd = fifo.openWriter()
+  fifo[Symbol.dispose]()
+  const broken = new LogDestination(() => fd, noticeOf)
+  broken.write('line\n')
+  assert.equal(broken.dropped, 1)
+  closeSync(fd)
+})
+
+const env = {
+  ANNALS_DATABASE_URL: database.url,
+  ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+  ANNALS_PORT: '0',
+  ANNALS_METRICS_PORT: '0',
+}
+
+/** `exec` keeps the process id, so that signals reach the service. */
+function serveInto(path: string, more: Record<string, string> = {}): AnnalsProcess {
+  const shell = ['sh', '-c', `exec "$@" >'${path}'`, 'sh']
+  return new AnnalsProcess(['serve', '--role', 'api'], { ...env, ...more }, shell)
+}
+
+async function answerOf(url: string): Promise<string> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
+  return await response.text()
+}
+
+async function assertStops(service: AnnalsProcess): Promise<void> {
+  const startedAtMs = performance.now()
+  const kill = setTimeout(() => service.signal('SIGKILL'), STOP_MS_MAX + 1_000)
+  service.signal('SIGTERM')
+  const { code, stderr } = await service.exited
+  clearTimeout(kill)
+  const durationMs = Math.round(performance.now() - startedAtMs)
+  assert.equal(code, 0, `exit code ${code} after ${durationMs} ms: ${stderr}`)
+  assert(durationMs < STOP_MS_MAX, `stopping took ${durationMs} ms`)
+}
+
+test('answers and stops when the reader of its log stalls', async () => {
+  using fifo = new Fifo('service')
+  const service = serveInto(fifo.path, { ANNALS_LOG_LEVEL: 'debug' })
+  await using _killed = { [Symbol.asyncDispose]: async () => service.signal('SIGKILL') }
+  let printed = ''
+  const { url, metricsUrl } = await eventually(
+    () => {
+      printed += fifo.read()
+      const [line] = /\{.*"event":"service\.started".*\}/.exec(printed) ?? []
+      assert(line, printed)
+      return JSON.parse(line)
+    },
+    { timeoutMs: START_MS_MAX },
+  )
+
+  let dropped = 0
+  for (let round = 0; dropped === 0 && round < ROUNDS_MAX; round += 1) {
+    await Promise.all(Array.from({ length: 50 }, () => answerOf(`${url}/health`)))
+    const metrics = await answerOf(`${metricsUrl}/metrics`)
+    dropped = Number(/^annals_log_drop_total (\d+)$/m.exec(metrics)?.[1] ?? 0)
+  }
+  assert(dropped > 0, 'the pipe is full')
+  await assertStops(service)
+})
+
+test('starts, serves and stops when the disk of its log is full', async () => {
+  const port = 20_000 + (process.pid % 20_000)
+  const service = serveInto('/dev/full', { ANNALS_PORT: String(port) })
+  await using _killed = { [Symbol.asyncDispose]: async () => service.signal('SIGKILL') }
+  const isReady = async () => {
+    assert.match(await answerOf(`http://127.0.0.1:${port}/ready`), /true/)
+  }
+  await eventually(isReady, { timeoutMs: START_MS_MAX })
+  await assertStops(service)
+})
