@@ -116,10 +116,10 @@ async function answerOf(url: string): Promise<string> {
 
 async function assertStops(service: AnnalsProcess): Promise<void> {
   const startedAtMs = performance.now()
-  const kill = setTimeout(() => service.signal('SIGKILL'), STOP_MS_MAX + 1_000)
+  const late = AbortSignal.timeout(STOP_MS_MAX + 1_000)
+  late.addEventListener('abort', () => service.signal('SIGKILL'))
   service.signal('SIGTERM')
   const { code, stderr } = await service.exited
-  clearTimeout(kill)
   const durationMs = Math.round(performance.now() - startedAtMs)
   assert.equal(code, 0, `exit code ${code} after ${durationMs} ms: ${stderr}`)
   assert(durationMs < STOP_MS_MAX, `stopping took ${durationMs} ms`)
