@@ -1,6 +1,7 @@
 import type { App, ServeRole } from '../app.ts'
 import { startApp } from '../app.ts'
 import type { Config } from '../config.ts'
+import { endProcess } from '../platform/end-process.ts'
 import { createLogger, type Logger, printText } from '../platform/logger.ts'
 import { isOutage } from '../platform/pg.ts'
 import { ProcessFaults } from '../platform/process-faults.ts'

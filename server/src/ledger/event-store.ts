@@ -107,8 +107,8 @@ export async function readPage(
             window newest as (order by ts desc, id desc)) as measured
      where place <= ${limit} and bytes_before < ${bytesMax}
      order by ts desc, id desc`.execute(db)
-  const events = rows.map(({ hasNext: _, ...row }) => toEvent(row))
-  return { events, hasMore: rows.at(-1)?.hasNext === true }
+  const hasMore = rows.at(-1)?.hasNext === true
+  return { events: rows.map(toEvent), hasMore }
 }
 
 const PART_BYTES = sql`

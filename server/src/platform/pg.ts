@@ -1,7 +1,6 @@
 import { Socket } from 'node:net'
 import { Kysely, PostgresDialect, sql } from 'kysely'
-import { type ClientConfig, DatabaseError, Pool } from 'pg'
-import { UnconfirmedCommitError } from './confirmed-commit.ts'
+import { type ClientConfig, Pool } from 'pg'
 import { withDeadline } from './deadline.ts'
 import { GuardedPool, type PoolGuard } from './guarded-pool.ts'
 import type { Logger } from './logger.ts'
@@ -22,18 +21,6 @@ export type Queryable = Kysely<Tables>
  * erasure use `annals_keeper`; the owner migrates.
  */
 export type DatabaseRole = 'annals_serving' | 'annals_keeper' | 'owner'
-
-/** SQLSTATE by name, as far as the program tells them apart. */
-export const SQLSTATE = {
-  UNIQUE_VIOLATION: '23505',
-  CHECK_VIOLATION: '23514',
-  UNDEFINED_TABLE: '42P01',
-  SERIALIZATION_FAILURE: '40001',
-  DEADLOCK_DETECTED: '40P01',
-  DISK_FULL: '53100',
-  CONFIGURATION_LIMIT_EXCEEDED: '53400',
-  READ_ONLY: '25006',
-} as const
 
 type DatabaseOptions = {
   connection: Connection

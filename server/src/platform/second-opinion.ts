@@ -2,6 +2,7 @@ import { Socket } from 'node:net'
 import { Client } from 'pg'
 import { withDeadline } from './deadline.ts'
 import type { Server } from './pg-address.ts'
+import { SQLSTATE, sqlStateOf } from './pg-error.ts'
 import { configOf } from './pg-servers.ts'
 
 /** How long a statement stays unanswered before someone else is asked, and asked again. */
