@@ -7,7 +7,7 @@ import { randomFraction, type WorkspaceId } from '../platform/id.ts'
 import type { Logger } from '../platform/logger.ts'
 import { Loop } from '../platform/loop.ts'
 import type { Metrics } from '../platform/metrics.ts'
-import { type Connection, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
+import { type Connection, isRejection, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
 import { BindWriter } from '../platform/pg-bind.ts'
 import { PgSession } from '../platform/pg-session.ts'
 import { Batcher } from './batcher.ts'
@@ -43,7 +43,7 @@ const COMMIT_MS_MAX = 10_000
 const PROOF_MS_MAX = 2_000
 /** How often the writer probes while it is down. */
 const LOOK_EVERY_MS = 200
-/** After two failed batches in a row, twice as long from one to the next, up to the maximum. */
+/** After two rejected batches in a row, twice as long from one to the next, up to the maximum. */
 const COME_BACK_MS_MIN = 500
 const COME_BACK_MS_MAX = 5_000
 /** A probe that takes longer counts as failed, until it ends: it may wait for a standby. */
@@ -70,8 +70,9 @@ export const WRITER_SETTINGS = [
  * A probe (`startProbing`) has a connection of its own, so that no batch waits for it. It runs when
  * the last proof that the database takes writes is 2 s old; a batch that was stored is a proof too.
  *
- * When batches fail one after another although probes succeed, the probe doesn't see the cause. Then
- * the writer stays down longer after each failure, until a batch is stored or a probe fails.
+ * When the server rejects batches one after another although probes succeed, the probe doesn't see the
+ * cause. Then the writer stays down longer after each, until a batch is stored or a probe fails. A broken
+ * connection doesn't count: it says nothing about the next one.
  */
 export class Writer implements AsyncDisposable {
   readonly #batcher: Batcher<PendingItem, Outcome>
@@ -92,8 +93,8 @@ export class Writer implements AsyncDisposable {
   #isCommitting = false
   #isStopping = false
   #batchesFailed = 0
-  /** Since the last batch that was stored and the last probe that failed. */
-  #failuresInARow = 0
+  /** Batches that the server rejected since one was stored or a probe failed. */
+  #rejectedInARow = 0
   #probeAtMs = Number.NEGATIVE_INFINITY
   #provenAtMs = Number.NEGATIVE_INFINITY
 
@@ -177,7 +178,7 @@ export class Writer implements AsyncDisposable {
         commitBatch(client, items, this.#depsWith(this.#bindWriterInUse), ahead?.sealed),
       )
       if (outcomes.some(({ kind }) => kind === 'stored')) {
-        this.#failuresInARow = 0
+        this.#rejectedInARow = 0
         this.#notePassed()
       }
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
@@ -216,8 +217,11 @@ export class Writer implements AsyncDisposable {
     if (error instanceof ApiError) return error
     this.#logger.error({ event: 'batch.failed', events, err: error })
     this.#batchesFailed += 1
-    this.#failuresInARow += 1
-    this.#probeAtMs = performance.now() + comeBackMs(this.#failuresInARow)
+    this.#probeAtMs = performance.now()
+    if (isRejection(error)) {
+      this.#rejectedInARow += 1
+      this.#probeAtMs += comeBackMs(this.#rejectedInARow)
+    }
     this.#goDown(error)
     return new ApiError('unavailable', {
       message:
@@ -243,7 +247,7 @@ export class Writer implements AsyncDisposable {
         this.#probeAtMs = startedAtMs + PROOF_MS_MAX
         return
       }
-      this.#failuresInARow = 0
+      this.#rejectedInARow = 0
       this.#goDown(error)
     }
     let isOver = false
@@ -301,8 +305,8 @@ export class Writer implements AsyncDisposable {
   }
 }
 
-/** How long the writer stays down at least; after a single failure, until the next probe succeeds. */
-function comeBackMs(failuresInARow: number): number {
-  if (failuresInARow < 2) return 0
-  return Math.min(COME_BACK_MS_MAX, COME_BACK_MS_MIN * 2 ** (failuresInARow - 2))
+/** How long the writer stays down at least; after a single rejection, until the next probe succeeds. */
+function comeBackMs(rejectedInARow: number): number {
+  if (rejectedInARow < 2) return 0
+  return Math.min(COME_BACK_MS_MAX, COME_BACK_MS_MIN * 2 ** (rejectedInARow - 2))
 }

@@ -66,6 +66,14 @@ const RETRYABLE_SQLSTATE = /^(40[0-9A-Z]{3}|57014|25P03|25P04|55P03)$/
 const OUTAGE_MESSAGES =
   /Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|not queryable|query_wait_timeout/
 
+/**
+ * True when the server itself rejected a statement. False for a broken connection and for a server that
+ * shuts down or starts: those say nothing about the next connection.
+ */
+export function isRejection(error: unknown): boolean {
+  return error instanceof DatabaseError && !/^(08|57P)/.test(error.code ?? '')
+}
+
 /** True when the database is out of reach, or takes no writes, for everyone. */
 export function isOutage(error: unknown): boolean {
   const code = sqlStateOf(error) ?? ''

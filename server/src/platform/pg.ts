@@ -11,7 +11,7 @@ import { secondOpinion } from './second-opinion.ts'
 import type { Tables } from './tables.ts'
 
 export type { Connection }
-export { isOutage, isReroute, isRetryable, SQLSTATE, sqlStateOf } from './pg-error.ts'
+export { isOutage, isRejection, isReroute, isRetryable, SQLSTATE, sqlStateOf } from './pg-error.ts'
 
 /** Kysely, or a transaction of it: the caller decides about the transaction. */
 export type Queryable = Kysely<Tables>
