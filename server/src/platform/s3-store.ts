@@ -210,19 +210,13 @@ class S3Store implements ObjectStore {
     })
   }
 
-  /** S3 has no rename: the object is copied on the server, and the old one deleted. */
+  /** S3 has no rename, and a copy on the server would not be checked against a checksum of ours. */
   async rename(from: string, to: string, signal?: AbortSignal): Promise<boolean> {
-    const limits = { timeoutMs: this.#limits.totalMsMax, signal }
-    const source = this.#target(from)
-    return await this.#call(limits, async (abortSignal) => {
-      const copy = { ...this.#target(to), CopySource: `${source.Bucket}/${source.Key}` }
-      const copied = await this.#client
-        .copyObject(copy, { abortSignal })
-        .catch(nullWhen((error) => error.name === 'NoSuchKey'))
-      if (copied === null) return false
-      await this.#client.deleteObject(source, { abortSignal })
-      return true
-    })
+    const bytes = await this.read(from, signal)
+    if (bytes === null) return false
+    await this.put(to, bytes, signal)
+    await this.delete(from, signal)
+    return true
   }
 
   async delete(key: string, signal?: AbortSignal): Promise<void> {

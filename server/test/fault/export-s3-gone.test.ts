@@ -101,7 +101,7 @@ test('a bucket that is gone when the archiver reads back what it put costs no ev
     }
     const { code, stdout, stderr } = await archiveNow(annals, commands)
     assert.deepEqual([code, isPut], [1, true], stdout + stderr)
-    assert.match(stdout, /^archived 0 events of 0 workspaces\nFAILED: 1 workspaces/)
+    assert.match(stdout, /^archived 0 events of 0 workspaces\nFAILED: \d+ workspaces/)
     assert(stderr.includes(sentence), stderr)
     assert.equal(await countStored(annals), 2)
     assert.equal(await countSegments(), before)

@@ -42,8 +42,8 @@ async function start(role: ServeRole, more: Record<string, string> = {}): Promis
   return { process, url: JSON.parse(line).url ?? '' }
 }
 
-async function stop(node: Node, msMax: number): Promise<void> {
-  await endBy(node, 'SIGTERM', { msMax, exitCode: 0 })
+async function stop(node: Node, msMax: number): Promise<string> {
+  return await endBy(node, 'SIGTERM', { msMax, exitCode: 0 })
 }
 
 async function endBy(
@@ -143,4 +143,27 @@ test('a busy node stops within ten seconds, with exit code 0, and keeps what it 
   const page = await annals.call('GET', '/v1/events?category=last&limit=100', { key })
   const stored = new Set(page.json.data.map(({ id }: { id: string }) => id))
   assert(acknowledged.length > 0 && acknowledged.every(({ json }) => stored.has(json.id)))
+})
+
+test('a worker with a connection of its own that waits for a lock is cut when its node stops', async () => {
+  await using clients = new AsyncDisposableStack()
+  const [locker, admin] = [1, 2].map(() => new Client(annals.database.connection))
+  assert(locker && admin)
+  for (const client of [locker, admin]) {
+    await client.connect()
+    clients.defer(() => client.end())
+  }
+  // The partition worker reads it right after the start.
+  await locker.query('begin; lock table event_default in access exclusive mode')
+  const node = await start('worker')
+  clients.use(node.process)
+  await eventually(async () => {
+    const { rowCount } = await admin.query(
+      `select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'
+          and query like '%from event_default%'`,
+    )
+    assert.equal(rowCount, 1)
+  })
+  assert.doesNotMatch(await stop(node, BUSY_MS_MAX), /service\.killed/)
 })

@@ -46,7 +46,7 @@ type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & {
   cutSignal?: AbortSignal
 }
 
-/** The sentences differ only by the segment that they name. */
+/** Different ones; the log has all of them. */
 const REFUSALS_MAX = 3
 
 /**
@@ -87,15 +87,17 @@ export async function archiveLedger(
       if (error instanceof OtherArchiveError) throw error
       // The other workspaces are archived all the same.
       report.failed += 1
-      if (error instanceof ArchiveOutOfReachError && report.refusals.length < REFUSALS_MAX) {
-        report.refusals.push(error.message)
-      }
+      if (error instanceof ArchiveOutOfReachError) noteRefusal(report.refusals, error.message)
       const { workspaceId } = workspace
       deps.logger.error({ event: 'archive.failed', workspaceId, err: error })
     }
   }
   if (report.events > 0) await dropEmptyPartitions(deps)
   return report
+}
+
+function noteRefusal(refusals: string[], sentence: string): void {
+  if (refusals.length < REFUSALS_MAX && !refusals.includes(sentence)) refusals.push(sentence)
 }
 
 async function archiveOne(

@@ -6,7 +6,7 @@ import { findNewestSegment } from './archive-store.ts'
 type ReachDeps = Pick<ArchiveDeps, 'database' | 'store'>
 
 /**
- * Refuses to archive into a storage that does not have the newest segment, of the whole catalogue or of
+ * Refuses to archive into a storage that does not have the newest segment, of the whole catalog or of
  * one workspace, such as a storage that was restored from an old backup. It costs one request, whatever
  * the archive holds. That there is only one storage is ensured by `archive-identity.ts`.
  */
@@ -21,7 +21,7 @@ export async function refuseOutOfReach(
   if (await hasObject(store, objectKey, `the archived segment ${where}`)) return
   const extent = workspaceId === null ? 'Nothing' : 'No event of this workspace'
   throw new ArchiveOutOfReachError(
-    `the catalogue names the segment ${where}, which this node's archive does not have. Set ANNALS_ARCHIVE_URL to the archive that holds it. ${extent} was archived.`,
+    `the catalog names the segment ${where}, which this node's archive does not have. Set ANNALS_ARCHIVE_URL to the archive that holds it. ${extent} was archived.`,
   )
 }
 
