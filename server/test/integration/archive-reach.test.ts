@@ -158,7 +158,7 @@ test('a node with a different archive names the segment it lacks, and archives n
     assert(error instanceof Error)
     return (
       error.message.includes(objectKey) &&
-      /archive lacks the segment .*\. Set ANNALS_ARCHIVE_URL/.test(error.message)
+      /names the segment .* does not have\. Set ANNALS_ARCHIVE_URL/.test(error.message)
     )
   })
   const config = parseConfig(envOf(annals, { ANNALS_ARCHIVE_URL: elsewhere }))
