@@ -255,7 +255,10 @@ test('a restored copy of the database does not delete a file that the original c
   )
   await clearDrafts({ database: keeper, store: archive, logger }, id)
   assert.deepEqual(listFiles(annals, id), files)
-  await query(connection, `insert into segment select * from kept; delete from segment_draft ${own}`)
+  await query(
+    connection,
+    `insert into segment select * from kept; delete from segment_draft ${own}`,
+  )
   assert((await verify(id)).ok)
 })
 const CLEARING: [string, Partial<ObjectStore>][] = [
@@ -379,7 +382,6 @@ test('an export that runs while its events are archived is exact', async () => {
   }
   assert.equal(text, before)
 })
-
 test('an export that is made while its events are archived has all of them', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
@@ -401,7 +403,6 @@ test('an export that is made while its events are archived has all of them', asy
   const ranges = await takeSnapshot(db, [id], { source: 'HOT_AND_ARCHIVED', filter, hotSinceMs })
   assert.deepEqual(ranges, [{ workspaceId: id, fromSeq: 1, toSeq: 100 }])
 })
-
 test('a flipped byte or a missing file is a finding, never a hole', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
@@ -426,7 +427,6 @@ test('a flipped byte or a missing file is a finding, never a hole', async () => 
   writeFileSync(file, bytes)
   assert((await verify(id)).ok)
 })
-
 test('an event that is not what its hash says is not archived', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
@@ -440,7 +440,6 @@ test('an event that is not what its hash says is not archived', async () => {
   assert.equal(await readArchivedSeq(database.db, id), 0)
   assert.deepEqual(listFiles(annals, id), [])
 })
-
 test('events that a webhook has still to send stay', async () => {
   const founded = await annals.found()
   await using receiver = await startReceiver({ status: 500 })
@@ -461,7 +460,6 @@ test('events that a webhook has still to send stay', async () => {
   await eventually(async () => assert.equal(await statuses(), Array(5).fill('SUCCEEDED').join()))
   assert.equal((await archiveAll()).events, 5)
 })
-
 test('events that a webhook has not seen yet stay', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
@@ -475,7 +473,6 @@ test('events that a webhook has not seen yet stay', async () => {
   await query(connection, `update webhook set status = 'DISABLED' where id = '${webhookId}'`)
   assert.equal((await archiveAll()).events, 20)
 })
-
 test('a file that the catalogue has lost is a finding, and so is a row that the table has lost', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
