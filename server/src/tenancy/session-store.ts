@@ -21,6 +21,7 @@ const TOKEN_BYTES = 32
 /** What the cookie holds. Only its hash is stored. */
 export type SessionToken = string
 
+/** The caller has locked the account: two at once could deadlock as they end the oldest sessions. */
 export async function createSession(
   db: Queryable,
   {

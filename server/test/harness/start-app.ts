@@ -38,11 +38,17 @@ export type CallOptions = {
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads any field it expects
 export type Answer = { status: number; headers: Headers; text: string; json: any }
 
+/** Like the time since a start, which stands still while the wall clock is set back. */
+function neverBack(clock: Clock): MonotonicClock {
+  let latestMs = clock()
+  return () => (latestMs = Math.max(latestMs, clock()))
+}
+
 export async function startTestApp(
   options: {
     env?: Record<string, string>
     clock?: Clock
-    /** By default, `clock` is used for durations too, so that a test moves both at once. */
+    /** By default, durations follow `clock` too, so that a test moves both at once. */
     monotonic?: MonotonicClock
     databaseUrl?: string
     logger?: Logger
@@ -70,7 +76,10 @@ export async function startTestApp(
     await startApp({
       config,
       logger: options.logger ?? createLogger(level, 'stderr'),
-      ...(options.clock && { clock: options.clock, monotonic: options.monotonic ?? options.clock }),
+      ...(options.clock && {
+        clock: options.clock,
+        monotonic: options.monotonic ?? neverBack(options.clock),
+      }),
       ...(options.patience && { patience: options.patience }),
       ...(options.role && { role: options.role }),
       ...(options.downloadBytesMax !== undefined && {

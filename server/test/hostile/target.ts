@@ -93,11 +93,17 @@ export class Target implements AsyncDisposable {
 
   /** A new session of the company's owner, because some routes end the session of their caller. */
   async signIn(): Promise<string> {
-    const { token } = await createSession(this.#parts.db.db, {
-      userId: this.#parts.userId,
-      address: '127.0.0.1',
-      userAgent: 'hostile',
-      nowMs: Date.now(),
+    const { db, userId } = this.#parts
+    const session = { userId, address: '127.0.0.1', userAgent: 'hostile', nowMs: Date.now() }
+    // Like the login, which holds the account: two at once would end the same old sessions.
+    const { token } = await db.db.transaction().execute(async (trx) => {
+      await trx
+        .selectFrom('app_user')
+        .select('id')
+        .where('id', '=', userId)
+        .forNoKeyUpdate()
+        .execute()
+      return await createSession(trx, session)
     })
     return `annals_session=${token}`
   }
