@@ -10,6 +10,7 @@ import { printResetLink } from './command/user-reset-link.ts'
 import { verify } from './command/verify.ts'
 import { parseConfig } from './config.ts'
 import { OperatorError } from './errors.ts'
+import { isRetryable, messageOf } from './platform/pg-error.ts'
 
 const collect = (value: string, previous: string[]): string[] => [...previous, value]
 
@@ -85,7 +86,15 @@ function readConfig() {
 try {
   await program.parseAsync()
 } catch (error) {
-  if (!(error instanceof OperatorError)) throw error
-  process.stderr.write(`annals: ${error.message}\n`)
+  const sentence = sentenceFor(error)
+  if (sentence === null) throw error
+  process.stderr.write(`annals: ${sentence}\n`)
   process.exitCode = 1
+}
+
+/** What the operator can act on; null for a mistake in the program, which keeps its stack trace. */
+function sentenceFor(error: unknown): string | null {
+  if (error instanceof OperatorError) return error.message
+  if (!isRetryable(error)) return null
+  return `The command stopped because the database failed: ${messageOf(error)}. Run it again later.`
 }

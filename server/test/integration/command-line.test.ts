@@ -6,6 +6,7 @@ import { after, test } from 'node:test'
 import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
 import { EngineFolder, isRunning } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
+import { PgProxy } from '../harness/pg-proxy.ts'
 import { call } from '../harness/start-app.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
@@ -307,6 +308,19 @@ test('a list of servers that cannot be reached is told in a sentence, with the r
   assert.equal(code, 1)
   assertSentence(stderr, /^annals: cannot reach the database: 127\.0\.0\.1:1: .*127\.0\.0\.1:2: /)
   assert(!stderr.includes('hidden'))
+})
+
+test('a database that goes away while a command runs is reported in a sentence', async () => {
+  await using database = await cloneDatabase()
+  await using proxy = await PgProxy.listen(database.connection)
+  const given = {
+    ANNALS_DATABASE_URL: proxy.urlTo(database.connection),
+    ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
+  }
+  proxy.cutOnceAt('from "workspace"', 'before')
+  const { code, stderr } = await runAnnals(['verify'], given)
+  assert.equal(code, 1)
+  assertSentence(stderr, /^annals: The command stopped because the database failed: .+ Run it again/)
 })
 
 test('a service on a given database makes no demo company and stops at a signal', async () => {
