@@ -7,7 +7,10 @@ export const ANNALS = join(import.meta.dirname, '../../../bin/annals')
 
 export type Outcome = { code: number | null; stdout: string; stderr: string }
 
-/** Runs a command to its end, as a person at a terminal would; only the given variables are set. */
+/**
+ * Runs a command to its end, as a person at a terminal would. Only the given variables are set, and the
+ * compile cache of the test run.
+ */
 export async function runAnnals(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -32,10 +35,11 @@ export class AnnalsProcess implements AsyncDisposable {
     within: readonly string[] = [],
   ) {
     const [program = ANNALS, ...others] = [...within, ANNALS, ...args]
+    const { PATH, NODE_COMPILE_CACHE } = process.env
     const child = spawn(program, others, {
       cwd: '/',
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env.PATH, ...env },
+      env: { PATH, NODE_COMPILE_CACHE, ...env },
     })
     this.#child = child
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
