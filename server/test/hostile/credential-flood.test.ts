@@ -6,9 +6,10 @@ import { handClock } from '../harness/clock.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-// Time stands still, so no token comes back.
+// Time stands still between the steps of a test, so no token comes back.
+const { clock, advance } = handClock()
 const annals = await startTestApp({
-  clock: handClock().clock,
+  clock,
   env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' },
 })
 after(() => annals[Symbol.asyncDispose]())
@@ -80,6 +81,20 @@ test('unknown keys of a network that has used up its failures are not looked up'
   await flood(() => withKey(makeKeyText().text))
   pool.off('acquire', count)
   assert(lookups < 100, `${lookups} lookups`)
+})
+
+test('a busy key stays known when the node reads it again, whoever floods from its network', async () => {
+  const { workspaceKey } = await annals.found()
+  const address = '198.51.100.24'
+  const withKey = (key: string) => annals.call('GET', '/v1/keys/status', { key, ...from(address) })
+  assert.equal((await withKey(workspaceKey)).status, 200)
+  // Old enough to be read again, and young enough to be served meanwhile.
+  advance(1_500)
+  await flood(() => withKey(makeKeyText().text))
+  for (let calls = 0; calls < 20; calls += 1) {
+    const { status, text } = await withKey(workspaceKey)
+    assert.equal(status, 200, text)
+  }
 })
 
 test('lookups of unknown credentials take at most 4 connections of the pool', async () => {

@@ -6,7 +6,7 @@ import type { StoredKey } from '../../tenancy/key-store.ts'
 
 export type CachedKey = StoredKey & {
   ranges: AddressRanges
-  /** The key's text as a caller last proved to know it. It lives as long as the entry. */
+  /** The key's text as a caller last proved to know it. It stays as long as the secret is the same. */
   provenText: Buffer | null
 }
 
@@ -72,7 +72,11 @@ export class KeyCache {
     const startedAtMs = this.#clock()
     try {
       const key = await this.#read(kid)
-      entry.key = key && { ...key, ranges: compileRanges(key.allowlist), provenText: null }
+      entry.key = key && {
+        ...key,
+        ranges: compileRanges(key.allowlist),
+        provenText: entry.key?.secretHash.equals(key.secretHash) ? entry.key.provenText : null,
+      }
       entry.readAtMs = startedAtMs
       return entry
     } finally {
