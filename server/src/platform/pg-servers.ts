@@ -50,6 +50,8 @@ const PINNED_SETTINGS: readonly string[] = [
   'IntervalStyle=postgres',
   'bytea_output=hex',
   'client_encoding=UTF8',
+  // The warning about a commit that no standby confirmed must reach us: see confirmed-commit.ts.
+  'client_min_messages=notice',
   'extra_float_digits=1',
   'standard_conforming_strings=on',
   'default_transaction_isolation=read committed',
@@ -126,8 +128,14 @@ export class ServerClient extends Client {
 
 type SessionRow = { pid: number; user: string; isReadOnly: boolean; values: (string | null)[] }
 
+/**
+ * Durable commits are set here rather than pinned, because a server may ask for more than its own disk
+ * (`remote_apply`), but never for less: an acknowledged event survives a crash.
+ */
 const CHECK = `
-  select pg_backend_pid() as pid, current_user as "user",
+  select case when current_setting('synchronous_commit') = 'off'
+              then set_config('synchronous_commit', 'on', false) end,
+         pg_backend_pid() as pid, current_user as "user",
          pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "isReadOnly",
          array(select current_setting(name, true)
                  from unnest($1::text[]) with ordinality as setting (name, nth)

@@ -87,6 +87,18 @@ test('stores, reads and verifies events when the role has other defaults for eve
   assert.deepEqual(rows, [{ isolation: 'read committed', dateStyle: 'ISO, MDY' }])
 })
 
+test('commits to the disk when the role has turned it off, and as the role says otherwise', async () => {
+  for (const [given, used] of [
+    ['off', 'on'],
+    ['remote_apply', 'remote_apply'],
+  ] as const) {
+    await setForRole({ synchronous_commit: given })
+    await using annals = await startTestApp({ databaseUrl: database.url })
+    const { rows } = await sql`show synchronous_commit`.execute(annals.app.database.db)
+    assert.deepEqual(rows, [{ synchronous_commit: used }])
+  }
+})
+
 test('fails a query whose dates cannot be read, instead of reading them as absent', async () => {
   await setForRole({})
   await using annals = await startTestApp({ databaseUrl: database.url })

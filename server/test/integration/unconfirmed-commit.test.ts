@@ -5,7 +5,7 @@ import { startEngine } from '../../src/platform/embedded-postgres.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { migrate, readMigrations } from '../../src/platform/migrate.ts'
 import { signInAs } from '../harness/dashboard.ts'
-import { EngineFolder, SMALL_ENGINE } from '../harness/engine.ts'
+import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cancelWaits, waitForStandby } from '../harness/standby.ts'
 import { type Answer, startTestApp, type TestApp } from '../harness/start-app.ts'
@@ -64,6 +64,17 @@ test('an event whose wait for the standby was canceled is not acknowledged', asy
     return answer
   })
   assert.equal(again.headers.get('x-idempotent-replay'), 'true')
+})
+
+test('an unconfirmed event is not acknowledged when the role asks for errors only', async () => {
+  const { user } = engine.connection
+  await query(engine.connection, `alter role ${user} set client_min_messages = error`)
+  try {
+    await using other = await startTestApp({ databaseUrl, role: 'api' })
+    assertUnknown(await callUnconfirmed('annals writer', () => send('quiet', other)))
+  } finally {
+    await query(engine.connection, `alter role ${user} reset client_min_messages`)
+  }
 })
 
 test('an unconfirmed event that was stored under a lock is not acknowledged', async () => {
