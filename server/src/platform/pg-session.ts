@@ -22,6 +22,8 @@ type SessionOptions = {
 }
 
 const CONNECT_MS_MAX = 3_000
+/** A link to the database carries at least this much, so larger statements are given time to arrive. */
+const LINK_BYTES_PER_MS = 1_000
 /** A clean disconnect takes one message. A dead network must not keep the process alive. */
 const END_MS_MAX = 500
 
@@ -51,12 +53,14 @@ export class PgSession implements AsyncDisposable {
    */
   async use<T>(work: (client: Client) => Promise<T>): Promise<T> {
     let isOver = false
+    const upload = new Upload(this.#socket?.bytesWritten ?? 0)
     const tearDownIfSilent = async (): Promise<void> => {
       // What has arrived is read first: after a pause of ours the answer may lie there.
       await new Promise(setImmediate)
       // By the time of the answer, the session may have moved on to another server.
       const socket = this.#socket
-      if (isOver || (await this.#isAtWork())) return
+      const isArriving = upload.isUnderWay(socket?.bytesWritten ?? 0)
+      if (isOver || (await this.#isAtWork({ isArriving }))) return
       // Unless it was answered at last, in the meantime.
       if (!isOver) socket?.destroy()
     }
@@ -124,11 +128,13 @@ export class PgSession implements AsyncDisposable {
   }
 
   /**
-   * Whether the database is there and not itself waiting for us. When it is, the network between
-   * has lost what one of us said; its process is ended, as it may hold locks that others wait for.
+   * Whether the database is there and not itself waiting for us. If it waits although everything must
+   * have arrived, the network has lost what one of us sent; its process is ended, because it may hold
+   * locks that others wait for.
    */
-  async #isAtWork(): Promise<boolean> {
+  async #isAtWork({ isArriving }: { isArriving: boolean }): Promise<boolean> {
     return await secondOpinion(this.#server, async (client) => {
+      if (isArriving) return true
       const { rowCount } = await client.query(
         `select pg_terminate_backend(pid)
            from pg_stat_activity
@@ -145,5 +151,29 @@ export class PgSession implements AsyncDisposable {
     const late = () => new Error('the database connection did not close in time')
     await withDeadline(ended, { timeoutMs: END_MS_MAX, late }).catch(() => {})
     this.drop()
+  }
+}
+
+/** Estimates from the bytes written to a socket whether some may still be on their way. */
+class Upload {
+  #writtenBytes: number
+  #checkedAtMs = performance.now()
+  #arrivesByMs = 0
+
+  constructor(writtenBytes: number) {
+    this.#writtenBytes = writtenBytes
+  }
+
+  /** Call at regular intervals. A count that went down is that of a new socket. */
+  isUnderWay(writtenBytes: number): boolean {
+    const fresh =
+      writtenBytes < this.#writtenBytes ? writtenBytes : writtenBytes - this.#writtenBytes
+    if (fresh > 0) {
+      const sentAtMs = Math.max(this.#arrivesByMs, this.#checkedAtMs)
+      this.#arrivesByMs = sentAtMs + fresh / LINK_BYTES_PER_MS
+    }
+    this.#writtenBytes = writtenBytes
+    this.#checkedAtMs = performance.now()
+    return this.#checkedAtMs < this.#arrivesByMs
   }
 }

@@ -5,6 +5,7 @@ import { after, test } from 'node:test'
 import { parseAddress } from '../../src/platform/pg-address.ts'
 import { ServerList } from '../../src/platform/pg-servers.ts'
 import { PgSession } from '../../src/platform/pg-session.ts'
+import { slowLink } from '../harness/slow-link.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
 const stack = new AsyncDisposableStack()
@@ -41,6 +42,15 @@ function pass(client: Socket): void {
   client.pipe(upstream).pipe(client)
   client.on('close', () => upstream.destroy())
   upstream.on('close', () => client.destroy())
+}
+
+/** The same over a link that carries 3 MB per second. */
+function passSlowly(client: Socket): void {
+  const upstream = connect(`${host}/.s.PGSQL.${port}`)
+  upstream.on('error', () => {})
+  client.pipe(slowLink({ bytesPerMs: 3_000 })).pipe(upstream)
+  upstream.pipe(client)
+  client.on('close', () => upstream.destroy())
 }
 
 function openSession(...ports: number[]): PgSession {
@@ -83,4 +93,18 @@ test('each server of a list gets the whole time for a connection, however long o
   await using session = openSession(first.port, second.port)
   const { rows } = await session.use((client) => client.query('select 1 as one'))
   assert.equal(rows[0].one, 1)
+})
+
+const MEASURE = 'select length($1::text) as length'
+
+test('a large statement on a slow link is not taken for a lost one', async () => {
+  await using slow = await listen(passSlowly)
+  await using session = openSession(slow.port)
+  for (const length of [1, 4_000_000]) {
+    const { rows } = await session.use((client) =>
+      // Prepared by the first call, so that the server waits for the whole of the second one.
+      client.query({ name: 'measure', text: MEASURE, values: ['x'.repeat(length)] }),
+    )
+    assert.equal(rows[0].length, length)
+  }
 })
