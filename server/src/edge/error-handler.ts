@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
-import { isRetryable } from '../platform/pg.ts'
+import { isOutOfDescriptors, isRetryable } from '../platform/pg.ts'
 import { RepeatedWarning } from './repeated-warning.ts'
 
 /** Fastify's own failures, as far as a client can cause them. */
@@ -62,7 +62,9 @@ function toApiError(error: FastifyError | ApiError, request: FastifyRequest): Ap
   const known = FASTIFY_CODES[error.code]
   if (known) return new ApiError(known, { cause: error })
   if (error.code === 'FST_ERR_BAD_URL') return unreadableAddress(error)
-  if (isRetryable(error)) return new ApiError('unavailable', { cause: error })
+  if (isRetryable(error) || isOutOfDescriptors(error)) {
+    return new ApiError('unavailable', { cause: error })
+  }
   const isClients = error.statusCode !== undefined && error.statusCode < 500
   return new ApiError(isClients ? 'invalid_request' : 'internal', { cause: error })
 }

@@ -108,7 +108,7 @@ export async function readPage(
      where place <= ${limit} and bytes_before < ${bytesMax}
      order by ts desc, id desc`.execute(db)
   const hasMore = rows.at(-1)?.hasNext === true
-  return { events: rows.map(({ hasNext: _, ...row }) => toEvent(row)), hasMore }
+  return { events: rows.map(toEvent), hasMore }
 }
 
 const PART_BYTES = sql`

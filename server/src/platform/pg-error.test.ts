@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isOutage, isRetryable } from './pg-error.ts'
+import { isOutage, isOutOfDescriptors, isRetryable } from './pg-error.ts'
 import { UnfitServerError } from './pg-servers.ts'
 
 const withCode = (code: string) => Object.assign(new Error('failed'), { code })
@@ -22,5 +22,11 @@ test('codes of other libraries are not taken for those of PostgreSQL', () => {
   // An HTTP status, an error of Node, and one of PostgreSQL about the statement itself.
   for (const code of ['404', '400', '5300', 'ERR_INVALID_ARG_TYPE', 'EPERM', '23505', '57000']) {
     assert.equal(isRetryable(withCode(code)), false, code)
+  }
+})
+
+test('a lack of file descriptors in this process is not an outage of the database', () => {
+  for (const code of ['EMFILE', 'ENFILE']) {
+    assert.deepEqual([isOutOfDescriptors(withCode(code)), isOutage(withCode(code))], [true, false])
   }
 })

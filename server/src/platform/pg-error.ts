@@ -81,6 +81,11 @@ export function isOutage(error: unknown): boolean {
   return error instanceof Error && OUTAGE_MESSAGES.test(error.message)
 }
 
+/** True if this process, or the whole machine, can't open another file or socket. */
+export function isOutOfDescriptors(error: unknown): boolean {
+  return ['EMFILE', 'ENFILE'].includes(sqlStateOf(error) ?? '')
+}
+
 /** True when the same call may succeed later, without a change by the caller. */
 export function isRetryable(error: unknown): boolean {
   if (RETRYABLE_SQLSTATE.test(sqlStateOf(error) ?? '')) return true

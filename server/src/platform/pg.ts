@@ -11,7 +11,15 @@ import { secondOpinion } from './second-opinion.ts'
 import type { Tables } from './tables.ts'
 
 export type { Connection }
-export { isOutage, isRejection, isReroute, isRetryable, SQLSTATE, sqlStateOf } from './pg-error.ts'
+export {
+  isOutage,
+  isOutOfDescriptors,
+  isRejection,
+  isReroute,
+  isRetryable,
+  SQLSTATE,
+  sqlStateOf,
+} from './pg-error.ts'
 
 /** Kysely, or a transaction of it: the caller decides about the transaction. */
 export type Queryable = Kysely<Tables>

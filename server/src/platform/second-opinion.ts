@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import { Client } from 'pg'
 import { withDeadline } from './deadline.ts'
 import type { Server } from './pg-address.ts'
-import { SQLSTATE, sqlStateOf } from './pg-error.ts'
+import { isOutOfDescriptors, SQLSTATE, sqlStateOf } from './pg-error.ts'
 import { configOf } from './pg-servers.ts'
 
 /** How long a statement stays unanswered before someone else is asked, and asked again. */
@@ -12,7 +12,8 @@ const OPINION_MS_MAX = 400
 
 /**
  * Checks on a new connection whether a server responds and `ask` returns true. A slow statement and a
- * dead network look the same to a waiting caller; a second connection tells them apart.
+ * dead network look the same to a waiting caller; a second connection tells them apart. Returns true if
+ * this process can't open one.
  */
 export async function secondOpinion(
   server: Server,
@@ -27,8 +28,10 @@ export async function secondOpinion(
       { timeoutMs: OPINION_MS_MAX, late: () => new Error('no second opinion in time') },
     )
   } catch (error) {
-    // It has no room for us, but it is there.
-    return sqlStateOf(error) === SQLSTATE.TOO_MANY_CONNECTIONS
+    // The server has no room for the connection, but it responds.
+    if (sqlStateOf(error) === SQLSTATE.TOO_MANY_CONNECTIONS) return true
+    // The connection was never tried, which says nothing about the server.
+    return isOutOfDescriptors(error)
   } finally {
     // Dropped without a goodbye, which would wait on the same silence.
     socket.destroy()

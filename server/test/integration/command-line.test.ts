@@ -320,7 +320,10 @@ test('a database that goes away while a command runs is reported in a sentence',
   proxy.cutOnceAt('from "workspace"', 'before')
   const { code, stderr } = await runAnnals(['verify'], given)
   assert.equal(code, 1)
-  assertSentence(stderr, /^annals: The command stopped because the database failed: .+ Run it again/)
+  assertSentence(
+    stderr,
+    /^annals: The command stopped because the database failed: .+ Run it again/,
+  )
 })
 
 test('a service on a given database makes no demo company and stops at a signal', async () => {

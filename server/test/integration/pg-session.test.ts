@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { parseAddress } from '../../src/platform/pg-address.ts'
 import { ServerList } from '../../src/platform/pg-servers.ts'
@@ -107,4 +109,11 @@ test('a large statement on a slow link is not taken for a lost one', async () =>
     )
     assert.equal(rows[0].length, length)
   }
+
+test('a process that can open no more files does not take the database for dead', () => {
+  const script = join(import.meta.dirname, '../harness/out-of-descriptors.ts')
+  const command = `ulimit -n 100; exec ${process.execPath} ${script} "$1"`
+  const address = JSON.stringify(database.connection)
+  const output = execFileSync('sh', ['-c', command, 'sh', address], { encoding: 'utf8' })
+  assert.equal(output, 'true\n')
 })
