@@ -12,8 +12,9 @@ import { LoginDesk } from './edge/dashboard/session/login-desk.ts'
 import { DownloadDesk } from './edge/download-desk.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
 import type { Patience } from './edge/http-server.ts'
+import { OpenConnections } from './edge/open-connections.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
-import { stopServer, trackConnections } from './edge/stop-server.ts'
+import { stopServer } from './edge/stop-server.ts'
 import { OperatorError } from './errors.ts'
 import { Writer } from './intake/writer.ts'
 import { startPartitionWorker } from './ledger/partition-worker.ts'
@@ -37,6 +38,7 @@ import { droppedLines, type Logger } from './platform/logger.ts'
 import { Mailer } from './platform/mailer.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import type { ObjectStore } from './platform/object-store.ts'
+import { connectionLimit, readOpenFilesMax } from './platform/open-files.ts'
 import { Database } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
 import { SecretBox } from './platform/secret-box.ts'
@@ -115,9 +117,11 @@ export async function startApp({
       logger,
     }),
   )
+  const connections = limitConnections(logger)
   const metrics = createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),
+    connections,
   })
   const { connection, secretKey } = store
   const ownConnections = { connection, clock, logger, cutSignal: cut.signal }
@@ -169,6 +173,7 @@ export async function startApp({
       config,
       serverDeps({
         ...parts,
+        connections,
         accessDatabase,
         writer,
         liveTail,
@@ -188,7 +193,10 @@ export async function startApp({
     config.metricsPort === null
       ? null
       : stack.use(
-          await MetricsListener.listen(metrics, { host: config.host, port: config.metricsPort }),
+          await MetricsListener.listen(
+            { metrics, logger },
+            { host: config.host, port: config.metricsPort },
+          ),
         )
   const kept = stack.move()
   return {
@@ -201,6 +209,13 @@ export async function startApp({
     isWriting: () => writer?.isBusy === true,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
+}
+
+function limitConnections(logger: Logger): OpenConnections {
+  const openFilesMax = readOpenFilesMax()
+  const { connectionsMax, isReserveMet } = connectionLimit(openFilesMax)
+  if (!isReserveMet) logger.warn({ event: 'open-files.limited', openFilesMax, connectionsMax })
+  return new OpenConnections({ port: 'api', connectionsMax, logger })
 }
 
 function openLoginDesk(
@@ -254,6 +269,7 @@ type Parts = Pick<
   | 'clock'
   | 'monotonic'
   | 'metrics'
+  | 'connections'
   | 'keyUse'
   | 'writer'
   | 'pagesFolder'
@@ -346,10 +362,9 @@ async function listen(
 ): Promise<string> {
   let isDraining = false
   const server = await buildServer({ ...deps, isDraining: () => isDraining }, patience)
-  const sockets = trackConnections(server.server)
   stack.defer(async () => {
     isDraining = true
-    await stopServer(server, sockets)
+    await stopServer(server, deps.connections)
   })
   const address = await server.listen({ host: config.host, port: config.port })
   return `http://${hostInUrl(config.host)}:${new URL(address).port}`

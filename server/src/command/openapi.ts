@@ -3,6 +3,7 @@ import { parseConfig } from '../config.ts'
 import { KeyUseRecorder } from '../edge/auth/key-use-recorder.ts'
 import { DOWNLOAD_BYTES_MAX } from '../edge/dashboard/exports/download-guard.ts'
 import { LoginDesk } from '../edge/dashboard/session/login-desk.ts'
+import { OpenConnections } from '../edge/open-connections.ts'
 import { buildServer } from '../edge/server.ts'
 import { Writer } from '../intake/writer.ts'
 import { LiveTail } from '../outlet/console/live-tail.ts'
@@ -55,6 +56,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       clock,
       monotonic,
       metrics,
+      connections: new OpenConnections({ port: 'api', connectionsMax: 0, logger }),
       keyUse,
       writer,
       mailer,

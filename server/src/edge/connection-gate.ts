@@ -8,6 +8,7 @@ import type { Socket } from 'node:net'
 import { ApiError } from '../errors.ts'
 import { areChunksTooSmall } from './chunk-limit.ts'
 import { errorBody } from './error-handler.ts'
+import type { OpenConnections } from './open-connections.ts'
 import { parserFault, protocolFault } from './protocol-fault.ts'
 import { newTraceId, traceIdOf } from './trace.ts'
 import { WriteStall } from './write-stall.ts'
@@ -54,12 +55,12 @@ type Exchange = { request: IncomingMessage; response: ServerResponse }
  */
 export class ConnectionGate {
   readonly #serve: RequestListener
+  readonly #open: OpenConnections
   readonly #connections = new WeakMap<Socket, Connection>()
-  /** Those with answers that are not sent yet. */
-  readonly #busy = new Set<Connection>()
 
-  constructor(serve: RequestListener) {
+  constructor(serve: RequestListener, open: OpenConnections) {
     this.#serve = serve
+    this.#open = open
   }
 
   /** For `request` and `checkExpectation`. */
@@ -84,7 +85,7 @@ export class ConnectionGate {
     }
     if (isBareUpgrade(request)) response.shouldKeepAlive = false
     connection.inFlight.add(response)
-    this.#busy.add(connection)
+    this.#open.markBusy(socket)
     response.once('close', () => this.#finish(connection, response))
     if (!response.shouldKeepAlive) connection.state = 'last'
     if (request.headers['transfer-encoding'] !== undefined) {
@@ -101,7 +102,8 @@ export class ConnectionGate {
 
   /** Call every `intervalMs`: disconnects clients that have read nothing of an answer for `stallMs`. */
   cutStalled({ stallMs, intervalMs }: { stallMs: number; intervalMs: number }): void {
-    for (const { socket, inFlight, writeStall } of this.#busy) {
+    for (const socket of this.#open.busy) {
+      const { inFlight, writeStall } = this.#connectionOf(socket)
       const [sending] = inFlight
       if (!sending) continue
       // A reset also frees what the kernel holds for the client.
@@ -141,8 +143,6 @@ export class ConnectionGate {
       previous: null,
       writeStall: new WriteStall(),
     }
-    // Node closes only the answer that is being sent, not those behind it.
-    socket.once('close', () => this.#busy.delete(connection))
     this.#connections.set(socket, connection)
     return connection
   }
@@ -174,7 +174,7 @@ export class ConnectionGate {
     connection.inFlight.delete(response)
     if (connection.queue.length > 0) this.#schedule(connection)
     if (connection.inFlight.size > 0) return
-    this.#busy.delete(connection)
+    this.#open.markIdle(connection.socket)
     // An idle connection keeps nothing of its last request.
     if (!connection.newest?.request.complete) return
     connection.newest = null

@@ -6,6 +6,7 @@ import {
   type ServerOptions,
 } from 'node:http'
 import { ConnectionGate } from './connection-gate.ts'
+import type { OpenConnections } from './open-connections.ts'
 
 /** How long a client may take. */
 export type Patience = {
@@ -15,6 +16,8 @@ export type Patience = {
   requestMs: number
   /** To read at least some of the answer that it is sent. */
   writeStallMs: number
+  /** The same, while all connections are busy and new ones are dropped. */
+  fullWriteStallMs: number
   checkEveryMs: number
 }
 
@@ -23,17 +26,22 @@ export const PATIENCE: Patience = {
   requestMs: 30_000,
   // The kernel buffers up to 4 MB and reports progress by the third, so a slow client seems to pause.
   writeStallMs: 60_000,
+  fullWriteStallMs: 5_000,
   checkEveryMs: 1_000,
 }
 const KEEP_ALIVE_MS = 72_000
 
 /**
  * An HTTP server for every port of the service. Its connections get their answers in order, cannot end
- * the process whatever they send, and hold a bounded amount of output.
+ * the process whatever they send, are bounded in number, and hold a bounded amount of output.
  */
-export function createHttpServer(serve: RequestListener, given: Partial<Patience> = {}): Server {
+export function createHttpServer(
+  serve: RequestListener,
+  connections: OpenConnections,
+  given: Partial<Patience> = {},
+): Server {
   const patience = { ...PATIENCE, ...given }
-  const gate = new ConnectionGate(serve)
+  const gate = new ConnectionGate(serve, connections)
   const server = createServer(
     {
       headersTimeout: patience.headersMs,
@@ -46,10 +54,13 @@ export function createHttpServer(serve: RequestListener, given: Partial<Patience
     } satisfies ServerOptions<typeof OrdinaryRequest>,
     gate.admit,
   )
+  server.on('connection', connections.add)
   server.on('checkExpectation', gate.admit)
   server.on('clientError', gate.refuseUnreadable)
-  const limits = { stallMs: patience.writeStallMs, intervalMs: patience.checkEveryMs }
-  const stallCheck = setInterval(() => gate.cutStalled(limits), limits.intervalMs)
+  const stallCheck = setInterval(() => {
+    const stallMs = connections.isFull ? patience.fullWriteStallMs : patience.writeStallMs
+    gate.cutStalled({ stallMs, intervalMs: patience.checkEveryMs })
+  }, patience.checkEveryMs)
   stallCheck.unref()
   server.once('close', () => clearInterval(stallCheck))
   return server

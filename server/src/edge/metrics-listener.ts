@@ -1,7 +1,12 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
+import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import { createHttpServer } from './http-server.ts'
+import { OpenConnections } from './open-connections.ts'
+
+/** A few scrapers, each with a connection or two. */
+const CONNECTIONS_MAX = 16
 
 /** GET /metrics on a port of its own, which is never exposed with the API. */
 export class MetricsListener implements AsyncDisposable {
@@ -12,9 +17,14 @@ export class MetricsListener implements AsyncDisposable {
   }
 
   static async listen(
-    metrics: Metrics,
+    { metrics, logger }: { metrics: Metrics; logger: Logger },
     at: { host: string; port: number },
   ): Promise<MetricsListener> {
+    const connections = new OpenConnections({
+      port: 'metrics',
+      connectionsMax: CONNECTIONS_MAX,
+      logger,
+    })
     const server = createHttpServer((request, response) => {
       if (request.method !== 'GET' || request.url !== '/metrics') {
         response.writeHead(404).end()
@@ -25,7 +35,7 @@ export class MetricsListener implements AsyncDisposable {
           response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text),
         () => response.writeHead(500).end(),
       )
-    })
+    }, connections)
     server.listen(at)
     await once(server, 'listening')
     return new MetricsListener(server)

@@ -17,7 +17,7 @@ export class RepeatedWarning {
     this.#everyMs = everyMs
   }
 
-  warn(log: FastifyBaseLogger, fields: { traceId: string; err: Error }): void {
+  warn(log: FastifyBaseLogger, fields: Record<string, unknown>): void {
     if (this.#timer) {
       this.#count += 1
       return

@@ -21,6 +21,7 @@ import { getHealth, getReady, type HealthDeps } from './health.ts'
 import { createHttpServer, type Patience } from './http-server.ts'
 import { parseJsonBodies } from './json-body.ts'
 import { answerUnknownRoutes } from './method-table.ts'
+import type { OpenConnections } from './open-connections.ts'
 import { collectOpenapi, serveOpenapi } from './openapi.ts'
 import { servePages } from './pages.ts'
 import { STRICT } from './schema/common.ts'
@@ -65,6 +66,7 @@ export type ServerDeps = HealthDeps &
     sessionGuard: SessionGuard
     logger: Logger
     metrics: Metrics
+    connections: OpenConnections
     /** With the dashboard's built pages; null: there are none. */
     pagesFolder: string | null
   }
@@ -105,7 +107,7 @@ export async function buildServer(
   patience?: Partial<Patience>,
 ): Promise<FastifyInstance> {
   registerFormats()
-  const app = createApp(deps.logger, patience)
+  const app = createApp(deps, patience)
   observeRequests(app, deps)
   recheckSlowCallers(app, deps)
   parseJsonBodies(app)
@@ -131,7 +133,10 @@ export async function buildServer(
   return app
 }
 
-function createApp(logger: FastifyBaseLogger, patience?: Partial<Patience>): FastifyInstance {
+function createApp(
+  { logger, connections }: { logger: FastifyBaseLogger; connections: OpenConnections },
+  patience?: Partial<Patience>,
+): FastifyInstance {
   const handleError = createErrorHandler()
   const app = fastify({
     loggerInstance: logger,
@@ -145,7 +150,7 @@ function createApp(logger: FastifyBaseLogger, patience?: Partial<Patience>): Fas
     // A request that arrives while the server closes is still served; then the connection ends.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    serverFactory: (serve) => createHttpServer(serve, patience),
+    serverFactory: (serve) => createHttpServer(serve, connections, patience),
     // `createHttpServer` handles client errors itself.
     clientErrorHandler: () => {},
     frameworkErrors: handleError,

@@ -4,7 +4,12 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@pro
 export function createMetrics({
   countWaiting = () => 0,
   countDroppedLines = () => 0,
-}: { countWaiting?: () => number; countDroppedLines?: () => number } = {}) {
+  connections = { size: 0, evicted: 0, dropped: 0 },
+}: {
+  countWaiting?: () => number
+  countDroppedLines?: () => number
+  connections?: { size: number; evicted: number; dropped: number }
+} = {}) {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'annals_' })
   const registers = [registry]
@@ -66,6 +71,25 @@ export function createMetrics({
       collect() {
         this.reset()
         this.inc(countDroppedLines())
+      },
+    }),
+    httpConnectionsOpen: new Gauge({
+      name: 'annals_http_connection_open_count',
+      help: 'Open HTTP connections, without those of the metrics port.',
+      registers,
+      collect() {
+        this.set(connections.size)
+      },
+    }),
+    httpConnectionsLimited: new Counter({
+      name: 'annals_http_connection_limit_total',
+      help: 'Connections closed at the limit: idle ones (evicted), or new ones if none was idle (dropped).',
+      labelNames: ['outcome'],
+      registers,
+      collect() {
+        this.reset()
+        this.inc({ outcome: 'evicted' }, connections.evicted)
+        this.inc({ outcome: 'dropped' }, connections.dropped)
       },
     }),
     connectionsWaiting: new Gauge({

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
-import { createHttpServer, type Patience } from '../../src/edge/http-server.ts'
 import { exemptFromWriteStall } from '../../src/edge/write-stall.ts'
 import { eventually } from '../harness/eventually.ts'
+import { listenHttp } from '../harness/http-server.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 
 const IMPATIENT = { writeStallMs: 600, checkEveryMs: 20 }
@@ -13,20 +12,7 @@ const IMPATIENT = { writeStallMs: 600, checkEveryMs: 20 }
 const LARGE = Buffer.alloc(64 * 1_024 * 1_024, 'x')
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 
-async function listen(serve: RequestListener, patience: Partial<Patience> = IMPATIENT) {
-  const server = createHttpServer(serve, patience)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert(typeof address === 'object' && address !== null)
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
-}
+const listen = (serve: RequestListener) => listenHttp(serve, { patience: IMPATIENT })
 
 test('serves a few pipelined requests per turn of the event loop, and answers all in order', async () => {
   let inThisTurn = 0

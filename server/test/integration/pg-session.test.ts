@@ -109,6 +109,7 @@ test('a large statement on a slow link is not taken for a lost one', async () =>
     )
     assert.equal(rows[0].length, length)
   }
+})
 
 test('a process that can open no more files does not take the database for dead', () => {
   const script = join(import.meta.dirname, '../harness/out-of-descriptors.ts')

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import { AnnalsProcess } from '../harness/annals-process.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { call, startTestApp } from '../harness/start-app.ts'
+
+const OPEN_FILES_MAX = 300
+const STRANGERS = 320
+const EVENT = JSON.stringify({ category: 'auth', action: 'user.login', actor: { id: 'u-17' } })
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const env = { ANNALS_SECRET_KEY: randomBytes(32).toString('base64') }
+// Only prepares the data for the process under attack.
+const annals = stack.use(await startTestApp({ env, role: 'api' }))
+const { workspaceKey: key } = await annals.found()
+
+const service = stack.use(
+  new AnnalsProcess(
+    ['serve', '--role', 'api'],
+    {
+      ...env,
+      ANNALS_DATABASE_URL: annals.database.url,
+      ANNALS_ARCHIVE_URL: annals.archiveUrl,
+      ANNALS_PORT: '0',
+      ANNALS_METRICS_PORT: '0',
+    },
+    ['sh', '-c', `ulimit -n ${OPEN_FILES_MAX}; exec "$@"`, 'sh'],
+  ),
+)
+const [, url = '', metricsUrl = ''] = await service.printed(
+  /"event":"service.started".*"url":"([^"]+)","metricsUrl":"([^"]+)"/,
+)
+
+/** On a connection of its own. */
+const createEvent = () =>
+  call(`${url}/v1/events`, 'POST', { key, text: EVENT, headers: { connection: 'close' } })
+
+test('serves new clients and running requests while strangers hold more connections than it can open', async () => {
+  // Connects the writer to the database, which the flood on the same processor could delay.
+  assert.equal((await createEvent()).status, 201)
+  await using running = new RawConnection(url)
+  running.send(
+    [
+      'POST /v1/events HTTP/1.1',
+      'host: x',
+      `authorization: Bearer ${key}`,
+      'content-type: application/json',
+      `content-length: ${EVENT.length}`,
+      'expect: 100-continue',
+      '\r\n',
+    ].join('\r\n'),
+  )
+  assert.equal((await running.answer()).status, 100, 'the service waits for the body')
+
+  await using strangers = new AsyncDisposableStack()
+  const flood = Array.from({ length: STRANGERS }, () => strangers.use(new RawConnection(url)))
+  const answers = flood.map((each) => each.send('GET /health HTTP/1.1\r\nhost: x\r\n\r\n').answer())
+  await Promise.allSettled(answers)
+
+  const created = await createEvent()
+  assert.equal(created.status, 201, created.text)
+  assert.equal((await running.send(EVENT).answer()).status, 201)
+  const listed = await call(`${url}/v1/events`, 'GET', { key })
+  assert.equal(listed.json.data.length, 3)
+
+  const { text } = await call(`${metricsUrl}/metrics`, 'GET')
+  const open = Number(/^annals_http_connection_open_count (\d+)$/m.exec(text)?.[1])
+  assert(open > 0 && open <= OPEN_FILES_MAX / 2, `${open} connections are open`)
+  assert.match(text, /^annals_http_connection_limit_total\{outcome="evicted"\} [1-9]\d*$/m)
+  await service.printed(/"event":"open-files.limited","openFilesMax":300,"connectionsMax":150/)
+  await service.printed(/"event":"connection.evicted".*"connectionsMax":150/)
+})
+
+test('answers a scraper while strangers hold connections to the metrics port', async () => {
+  await using strangers = new AsyncDisposableStack()
+  const flood = Array.from({ length: 40 }, () => strangers.use(new RawConnection(metricsUrl)))
+  // Without an answer: they were closed for the newer ones, not because they were slow.
+  for (const each of flood.slice(0, 40 - 16)) assert.equal(await each.closed(), '')
+  assert.equal((await call(`${metricsUrl}/metrics`, 'GET')).status, 200)
+})
