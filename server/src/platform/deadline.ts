@@ -1,17 +1,39 @@
-/** Rejects with `late()` when the work takes longer; the work itself goes on and its end is ignored. */
+/**
+ * Rejects with `late()` when the work takes longer. The work continues, and its result is ignored.
+ *
+ * After this thread was blocked, timers run before the I/O that arrived meanwhile is read. So pending
+ * I/O is read before the work counts as late. Work that needs several answers in a row can split the
+ * time into several waits: a blocked thread then costs it one wait at most.
+ */
 export async function withDeadline<T>(
   work: Promise<T>,
-  { timeoutMs, late }: { timeoutMs: number; late: () => Error },
+  { timeoutMs, late, waits = 1 }: { timeoutMs: number; late: () => Error; waits?: number },
 ): Promise<T> {
+  let isOver = false
   let timer: NodeJS.Timeout | undefined
   const expiry = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(late()), timeoutMs)
+    const wait = async (left: number): Promise<void> => {
+      await readPendingIo()
+      if (isOver) return
+      if (left === 0) reject(late())
+      else start(left)
+    }
+    const start = (left: number): void => {
+      timer = setTimeout(() => void wait(left - 1), timeoutMs / waits)
+    }
+    start(waits)
   })
   try {
     return await Promise.race([work, expiry])
   } finally {
+    isOver = true
     clearTimeout(timer)
   }
+}
+
+/** Resolves after everything that has arrived on sockets by now was read. */
+export async function readPendingIo(): Promise<void> {
+  await new Promise(setImmediate)
 }
 
 /** Rejects with the signal's reason when it aborts. The work continues, and its result is ignored. */
@@ -29,8 +51,8 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | nu
 }
 
 /**
- * Rejects with `dead()` as soon as `isAlive` says no; it is asked at every interval and does not
- * throw. The work itself goes on and its end is ignored.
+ * Rejects with `dead()` as soon as `isAlive` returns false. It is called at every interval unless the
+ * work's answer has arrived, and does not throw. The work continues, and its result is ignored.
  */
 export async function whileAlive<T>(
   work: Promise<T>,
@@ -44,8 +66,9 @@ export async function whileAlive<T>(
   let timer: NodeJS.Timeout | undefined
   const death = new Promise<never>((_, reject) => {
     const ask = async (): Promise<void> => {
-      // Unless the work ended while we asked: then nobody shall be told that it died.
-      if (!(await isAlive()) && !isOver) reject(dead())
+      await readPendingIo()
+      // The work can also end during the check. Then it did not die.
+      if (!isOver && !(await isAlive()) && !isOver) reject(dead())
     }
     timer = setInterval(() => void ask(), everyMs)
   })

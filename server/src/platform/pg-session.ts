@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import type { Client } from 'pg'
 import { confirmed } from './confirmed-commit.ts'
-import { withDeadline } from './deadline.ts'
+import { readPendingIo, withDeadline } from './deadline.ts'
 import type { Server } from './pg-address.ts'
 import {
   connectFirst,
@@ -55,8 +55,8 @@ export class PgSession implements AsyncDisposable {
     let isOver = false
     const upload = new Upload(this.#socket?.bytesWritten ?? 0)
     const tearDownIfSilent = async (): Promise<void> => {
-      // What has arrived is read first: after a pause of ours the answer may lie there.
-      await new Promise(setImmediate)
+      // After a pause of this thread, the answer may have arrived unread.
+      await readPendingIo()
       // By the time of the answer, the session may have moved on to another server.
       const socket = this.#socket
       const isArriving = upload.isUnderWay(socket?.bytesWritten ?? 0)

@@ -9,6 +9,8 @@ import { configOf } from './pg-servers.ts'
 export const DOUBT_EVERY_MS = 400
 /** With the doubt before it, a caller still hears of an outage within a second. */
 const OPINION_MS_MAX = 400
+/** More than the answers that a new connection waits for, each of which may meet a blocked thread. */
+const OPINION_WAITS = 10
 
 /**
  * Checks on a new connection whether a server responds and `ask` returns true. A slow statement and a
@@ -25,7 +27,11 @@ export async function secondOpinion(
   try {
     return await withDeadline(
       client.connect().then(() => ask(client)),
-      { timeoutMs: OPINION_MS_MAX, late: () => new Error('no second opinion in time') },
+      {
+        timeoutMs: OPINION_MS_MAX,
+        waits: OPINION_WAITS,
+        late: () => new Error('no second opinion in time'),
+      },
     )
   } catch (error) {
     // The server has no room for the connection, but it responds.

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { Client } from 'pg'
+import { whileAlive, withDeadline } from '../../src/platform/deadline.ts'
+import { serverListOf } from '../../src/platform/pg-servers.ts'
+import { secondOpinion } from '../../src/platform/second-opinion.ts'
+import { cloneDatabase } from '../harness/template-db.ts'
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const { connection } = stack.use(await cloneDatabase())
+const client = new Client(connection)
+await client.connect()
+stack.defer(() => client.end())
+
+const late = () => new Error('late')
+
+/** Blocks this thread, as a long computation would. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
+/** Sends a statement whose answer arrives while this thread is blocked. */
+function sendAndBlock(ms: number): Promise<unknown> {
+  const answer = client.query('select 1')
+  process.nextTick(block, ms)
+  return answer
+}
+
+test('finds a healthy database alive when the thread is blocked past the time limit', async () => {
+  const server = serverListOf(connection).current
+  const opinion = secondOpinion(server)
+  block(600)
+  assert.equal(await opinion, true)
+  const answered = secondOpinion(server, async (other) => {
+    const answer = other.query('select 1')
+    block(600)
+    return (await answer).rowCount === 1
+  })
+  assert.equal(await answered, true)
+})
+
+/** After this, timers run before the next I/O is read. */
+const untilTimersAreNext = () => new Promise(setImmediate)
+
+test('reads an answer that arrived before doubting the database', async () => {
+  let asked = 0
+  const isAlive = async () => {
+    asked += 1
+    return false
+  }
+  await untilTimersAreNext()
+  await whileAlive(sendAndBlock(100), { everyMs: 20, isAlive, dead: late })
+  assert.equal(asked, 0)
+})
+
+test('reads an answer that arrived before a deadline passes', async () => {
+  await untilTimersAreNext()
+  await withDeadline(sendAndBlock(100), { timeoutMs: 20, late })
+})
