@@ -32,13 +32,21 @@ export function parseJsonBodies(app: FastifyInstance): void {
 }
 
 /**
- * The same for a route whose body is `{ "<name>": [ … ] }`: an item that cannot be kept becomes an
- * ApiError in its place, and the others are read as they are. What stands around the items is read
- * as strictly as ever.
+ * The same for a route whose body is `{ "<name>": [ … ] }`. An item that is larger than `itemBytesMax`
+ * or can't be stored becomes an `ApiError` in its place, and the others are read as usual. Everything
+ * around the items is parsed strictly.
  */
 export function parseJsonItemBodies(
   app: FastifyInstance,
-  { name, itemsMax }: { name: string; itemsMax: number },
+  {
+    name,
+    itemsMax,
+    itemBytesMax,
+  }: {
+    name: string
+    itemsMax: number
+    itemBytesMax: number
+  },
 ): void {
   addJsonParser(app, async (body) => {
     const slicing = sliceItems(body, { name, itemsMax })
@@ -48,7 +56,8 @@ export function parseJsonItemBodies(
     const { items, frame } = sliced
     try {
       const around = await readText(frame)
-      return items.length === 0 ? around : { ...objectOf(around), [name]: await readItems(items) }
+      if (items.length === 0) return around
+      return { ...objectOf(around), [name]: await readItems(items, itemBytesMax) }
     } catch (error) {
       // If a part isn't valid JSON, neither is the whole. Report the first error with its byte offset
       // in the whole body.
@@ -63,12 +72,12 @@ function readText(text: Buffer): unknown {
   return text.length <= JSON_AT_ONCE_BYTES_MAX ? parseStrictJson(text) : readLargeJson(text, READER)
 }
 
-async function readItems(items: readonly Buffer[]): Promise<unknown[]> {
+async function readItems(items: readonly Buffer[], itemBytesMax: number): Promise<unknown[]> {
   const slice = new TimeSlice()
   const values: unknown[] = []
   for (const item of items) {
     try {
-      const value = readText(item)
+      const value = isLarger(item, itemBytesMax) ? tooLarge(itemBytesMax) : readText(item)
       values.push(value instanceof Promise ? await value : value)
     } catch (error) {
       if (!(error instanceof StrictJsonError) || error.kind === 'syntax') throw error
@@ -77,6 +86,27 @@ async function readItems(items: readonly Buffer[]): Promise<unknown[]> {
     if (slice.isOver) await slice.next()
   }
   return values
+}
+
+/** Whether a JSON text has more bytes than `bytesMax`, without the whitespace around it. */
+function isLarger(text: Buffer, bytesMax: number): boolean {
+  let start = 0
+  let end = text.length
+  while (end - start > bytesMax && isWhitespace(text[start])) start += 1
+  while (end - start > bytesMax && isWhitespace(text[end - 1])) end -= 1
+  return end - start > bytesMax
+}
+
+function isWhitespace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}
+
+function tooLarge(bytesMax: number): ApiError {
+  const message = `must not be larger than ${bytesMax} bytes`
+  return new ApiError('invalid_request', {
+    message: `The item is larger than ${bytesMax} bytes. Send less metadata.`,
+    details: [{ path: '', message }],
+  })
 }
 
 function objectOf(value: unknown): object {

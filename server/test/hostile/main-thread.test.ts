@@ -176,7 +176,15 @@ const batchOf = (items: readonly string[]) => Buffer.from(`{"events":[${items.jo
 const filled = (shape: Shape, bytes: number) => eventWith(shape.text(bytes))
 const ITEM_BYTES = Math.floor(BATCH_BYTES / 500) - ROOM - 2
 
-test('stores a 4 MB batch of one or many events without blocking the main thread', async () => {
+/** As many events of the largest size as a batch has room for. */
+const batchOfLargest = (shape: Shape, bytes = BATCH_BYTES) =>
+  batchOf(
+    Array.from({ length: Math.floor((bytes - 20) / (BODY_BYTES + 1)) }, () =>
+      filled(shape, BODY_BYTES - ROOM),
+    ),
+  )
+
+test('stores a 4 MB batch of few or many events without blocking the main thread', async () => {
   const send = async (about: string, body: Buffer) =>
     await assertShort(
       { method: 'POST', path: '/v1/events/batch', headers: { ...json, ...byWorkspaceKey }, body },
@@ -185,8 +193,7 @@ test('stores a 4 MB batch of one or many events without blocking the main thread
   for (const shape of IS_LONG ? VALID_OBJECTS : [MANY_KEYS, LONG_STRING]) {
     // Half a million keys take seconds, and what is done per key is the same for half as many.
     const bytes = IS_LONG || shape !== MANY_KEYS ? BATCH_BYTES : BATCH_BYTES / 2
-    const one = batchOf([filled(shape, bytes - ROOM - 20)])
-    await send(`one event with ${shape.name}`, one)
+    await send(`large events with ${shape.name}`, batchOfLargest(shape, bytes))
   }
   for (const shape of IS_LONG ? VALID_OBJECTS : [MANY_NUMBERS]) {
     const many = batchOf(Array.from({ length: 500 }, () => filled(shape, ITEM_BYTES)))
@@ -202,6 +209,8 @@ test('refuses a 4 MB batch without blocking the main thread', async () => {
     'half a million fields beside the items': Buffer.from(MANY_KEYS.text(BATCH_BYTES)),
     'unknown fields in every item': batchOf(Array.from({ length: 499 }, () => unknown)),
     'a fault behind all items': batchOf([...Array.from({ length: 499 }, () => good), 'oops']),
+    'one event of 4 MB': batchOf([filled(MANY_KEYS, BATCH_BYTES - ROOM - 20)]),
+    'whitespace around one event': batchOf([' '.repeat(BATCH_BYTES - 1_000) + eventWith('{}')]),
     'no UTF-8 at the end': Buffer.concat([
       batchOf(Array.from({ length: 499 }, () => good)),
       Buffer.from([0xff]),
@@ -209,7 +218,7 @@ test('refuses a 4 MB batch without blocking the main thread', async () => {
     ...Object.fromEntries(
       (IS_LONG ? BAD_TEXTS : []).map(({ name, text }) => [
         `${name}, in one item`,
-        batchOf([eventWith(text(BATCH_BYTES - ROOM - 20))]),
+        batchOf([eventWith(text(BODY_BYTES - ROOM))]),
       ]),
     ),
   }
@@ -244,7 +253,7 @@ test('ten large bodies at once share the main thread in slices', async () => {
 // check the same guarantee in CPU time.
 if (IS_LONG) {
   test('the health check responds within 50 ms under hostile load', async () => {
-    const batch = batchOf([filled(MANY_KEYS, BATCH_BYTES - ROOM - 20)])
+    const batch = batchOfLargest(MANY_KEYS)
     const headers = { ...json, ...byWorkspaceKey }
     const url = `${annals.url}/v1/events/batch`
     const over = new AbortController()

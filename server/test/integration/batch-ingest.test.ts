@@ -227,6 +227,24 @@ test('a body of up to 4 MiB is read, and a byte more is 413', async () => {
   assert.deepEqual([tooLarge.status, tooLarge.json.code], [413, 'payload_too_large'])
 })
 
+test('an event of up to 256 KiB is stored, and a larger one is refused alone', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const itemOf = (bytes: number) => {
+    const frame = JSON.stringify({ ...GOOD, metadata: { text: '' } })
+    return frame.replace('""', `"${'x'.repeat(bytes - frame.length)}"`)
+  }
+  const good = JSON.stringify(GOOD)
+  const limit = 256 * 1_024
+  // The whitespace between items belongs to none of them.
+  const items = [good, ` \n${itemOf(limit)} `, itemOf(limit + 1), good]
+  const answer = await sendText(key, `{"events":[${items.join(',')}]}`)
+  assert.deepEqual(statuses(answer), [201, 201, 400, 201], answer.text)
+  const { code, error } = answer.json.results[2]
+  assert.equal(code, 'invalid_request')
+  assert.match(error, /larger than 262144 bytes/)
+  assert.equal((await walkEvents(annals, key)).length, 3)
+})
+
 test('a call costs as many tokens as it has events, good or bad', async () => {
   const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
   const first = await send(key, { events: [...goods(29), {}] })

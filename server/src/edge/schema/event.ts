@@ -107,6 +107,8 @@ export const EventPage = Type.Object(
 )
 
 export const EVENTS_PER_REQUEST_MAX = 500
+/** The JSON text of one event, alone or in a batch. */
+export const EVENT_BYTES_MAX = 256 * 1_024
 
 export const EventBatch = Type.Object(
   { events: Type.Array(EventInput, { minItems: 1, maxItems: EVENTS_PER_REQUEST_MAX }) },

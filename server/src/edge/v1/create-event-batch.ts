@@ -8,6 +8,7 @@ import { workspaceOf } from '../auth/workspace-of.ts'
 import { parseJsonItemBodies } from '../json-body.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import {
+  EVENT_BYTES_MAX,
   EVENTS_PER_REQUEST_MAX,
   EventBatch,
   EventBatchFrame,
@@ -32,7 +33,11 @@ export const createEventBatch =
       }
       return inputs
     }
-    parseJsonItemBodies(app, { name: 'events', itemsMax: EVENTS_PER_REQUEST_MAX })
+    parseJsonItemBodies(app, {
+      name: 'events',
+      itemsMax: EVENTS_PER_REQUEST_MAX,
+      itemBytesMax: EVENT_BYTES_MAX,
+    })
     app.post(
       '/v1/events/batch',
       {
@@ -48,7 +53,7 @@ export const createEventBatch =
           operationId: 'createEventBatch',
           summary: 'Send many events',
           description:
-            'Each event is stored or refused by itself. A call costs as many rate-limit tokens as it has events.',
+            'Each event is stored or refused by itself. An event can have up to 256 KiB of JSON, as in a single call, and the body up to 4 MiB. A call costs one rate-limit token per event.',
           tags: ['Events'],
           body: EventBatch,
           response: {

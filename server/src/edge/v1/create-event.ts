@@ -3,7 +3,7 @@ import { type AcceptDeps, acceptEvent } from '../../intake/accept-event.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
-import { EventId, EventInput } from '../schema/event.ts'
+import { EVENT_BYTES_MAX, EventId, EventInput } from '../schema/event.ts'
 
 /** POST /v1/events: 201 for a new event, 200 when the idempotency key names a stored one. */
 export const createEvent =
@@ -16,6 +16,7 @@ export const createEvent =
           deps.requireKey({ scope: 'WORKSPACE' }),
           async () => deps.writer.refuseWhenFull(),
         ],
+        bodyLimit: EVENT_BYTES_MAX,
         schema: {
           operationId: 'createEvent',
           summary: 'Send an event',
