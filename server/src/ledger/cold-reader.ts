@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { hash } from 'node:crypto'
 import { type ObjectStore, StorageError } from '../platform/object-store.ts'
+import { sha256InSlices } from '../platform/sliced-hash.ts'
 import type { ColdCache } from './cold-cache.ts'
 import type { SealedEvent } from './event.ts'
 import { type EventFilter, matchesFilter } from './event-filter.ts'
@@ -193,7 +193,7 @@ export async function readChecked(
 ): Promise<Buffer> {
   const bytes = await store.read(segment.objectKey, signal)
   if (bytes === null) throw missing(segment)
-  if (hash('sha256', bytes, 'hex') !== segment.sha256) {
+  if ((await sha256InSlices(bytes)) !== segment.sha256) {
     throw new SegmentDamagedError(
       `The file ${whereIs(segment)} is not the one that was archived: its SHA-256 differs.`,
     )

@@ -108,7 +108,7 @@ export async function readPage(
      where place <= ${limit} and bytes_before < ${bytesMax}
      order by ts desc, id desc`.execute(db)
   const hasMore = rows.at(-1)?.hasNext === true
-  return { events: rows.map(toEvent), hasMore }
+  return { events: rows.map(({ hasNext: _hasNext, ...row }) => toEvent(row)), hasMore }
 }
 
 const PART_BYTES = sql`
@@ -162,26 +162,72 @@ function roundedLimit(limit: number): number {
 /** A stored event with what is not part of it: the copies, and whether its times are exact. */
 export type ChainEntry = { event: SealedEvent; facets: EventFacets; hasWholeMs: boolean }
 
-/** A run of a chain in its order, for whoever walks it. */
+/** `hasMore` is false only if the run ends with the last event of the chain that is in the table. */
+export type ChainRun = { entries: ChainEntry[]; hasMore: boolean }
+
+/** With the event that reaches it, a run takes a few megabytes at most. */
+const RUN_BYTES_MAX = 2 * 1_024 * 1_024
+
+/**
+ * A run of a chain in its order, for walking along it: up to `limit` events or until their parts reach
+ * `bytesMax`, and at least one. Lengths are read without the values, as in `readPage`.
+ */
 export async function listChainRun(
   db: Queryable,
-  { workspaceId, afterSeq, limit }: { workspaceId: WorkspaceId; afterSeq: number; limit: number },
-): Promise<ChainEntry[]> {
-  const { rows } = await sql<EventRow & EventFacets & { hasWholeMs: boolean }>`
+  {
+    workspaceId,
+    afterSeq,
+    seen = null,
+    limit,
+    bytesMax = RUN_BYTES_MAX,
+  }: {
+    workspaceId: WorkspaceId
+    afterSeq: number
+    /** An event that the caller has read already. The run leaves it out. */
+    seen?: { seq: number; id: string } | null
+    limit: number
+    bytesMax?: number
+  },
+): Promise<ChainRun> {
+  const isUnseen = seen === null ? sql`` : sql`and (seq, id) <> (${seen.seq}, ${seen.id}::uuid)`
+  const { rows } = await sql<EventRow & EventFacets & { hasWholeMs: boolean; isFull: true | null }>`
     select ${EVENT_COLUMNS},
            actor_id as "actorId", actor_email as "actorEmail",
            resource_type as "resourceType", resource_id as "resourceId",
            ts = date_trunc('milliseconds', ts)
-             and received_at = date_trunc('milliseconds', received_at) as "hasWholeMs"
+             and received_at = date_trunc('milliseconds', received_at) as "hasWholeMs",
+           case when bytes >= ${bytesMax} then true end as "isFull"
+      from (select run.*, sum(${PART_BYTES}) over (order by seq rows unbounded preceding) as bytes
+              from (select * from event
+                     where workspace_id = ${workspaceId} and seq > ${afterSeq} ${isUnseen}
+                     order by seq
+                     limit ${limit}) as run) as measured
+     where bytes - (${PART_BYTES}) < ${bytesMax}
+     order by seq`.execute(db)
+  const hasMore = rows.length === limit || rows.at(-1)?.isFull === true
+  const entries = rows.map(
+    ({ actorId, actorEmail, resourceType, resourceId, hasWholeMs, isFull: _isFull, ...row }) => ({
+      event: toEvent(row),
+      facets: { actorId, actorEmail, resourceType, resourceId },
+      hasWholeMs,
+    }),
+  )
+  return { entries, hasMore }
+}
+
+/** What connects an event with its neighbors in the chain. */
+export type ChainLink = Pick<SealedEvent, 'id' | 'seq' | 'hash' | 'prevHash'>
+
+export async function listChainLinks(
+  db: Queryable,
+  { workspaceId, fromSeq, toSeq }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number },
+): Promise<ChainLink[]> {
+  const { rows } = await sql<Pick<EventRow, 'id' | 'seq' | 'hash' | 'prevHash'>>`
+    select id, seq, encode(hash, 'hex') as hash, encode(prev_hash, 'hex') as "prevHash"
       from event
-     where workspace_id = ${workspaceId} and seq > ${afterSeq}
-     order by seq
-     limit ${limit}`.execute(db)
-  return rows.map(({ actorId, actorEmail, resourceType, resourceId, hasWholeMs, ...row }) => ({
-    event: toEvent(row),
-    facets: { actorId, actorEmail, resourceType, resourceId },
-    hasWholeMs,
-  }))
+     where workspace_id = ${workspaceId} and seq >= ${fromSeq} and seq <= ${toSeq}
+     order by seq`.execute(db)
+  return rows.map((row) => ({ ...row, id: assertId(row.id) }))
 }
 
 /** The row comparison follows the index; `ts <=` beside it is what prunes. */

@@ -1,14 +1,14 @@
 import type { WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { SealedEvent } from './event.ts'
-import { listChainRun, readHead } from './event-store.ts'
+import { type ChainLink, listChainLinks, listChainRun, readHead } from './event-store.ts'
 import { readReceipt } from './hot-floor-store.ts'
 
-/** An event, and those beside it in the chain as far as they are in the table. */
+/** An event, and the links to its neighbors in the chain as far as they are in the table. */
 export type FoundEvent = {
   event: SealedEvent
-  previous: SealedEvent | null
-  next: SealedEvent | null
+  previous: ChainLink | null
+  next: ChainLink | null
 }
 
 /**
@@ -28,9 +28,11 @@ export async function findEvent(
     if (found.id !== null && found.id >= id) high = middle
     else low = middle + 1
   }
-  const around = await listChainRun(db, { workspaceId, afterSeq: low - 2, limit: 3 })
-  const at = (seq: number) => around.find(({ event }) => event.seq === seq)?.event ?? null
-  const event = at(low)
+  const run = await listChainRun(db, { workspaceId, afterSeq: low - 1, limit: 1 })
+  const event = run.entries[0]?.event
   if (event?.id !== id) return null
-  return { event, previous: at(low - 1), next: at(low + 1) }
+  const { seq } = event
+  const links = await listChainLinks(db, { workspaceId, fromSeq: seq - 1, toSeq: seq + 1 })
+  const at = (place: number) => links.find((link) => link.seq === place) ?? null
+  return { event, previous: at(seq - 1), next: at(seq + 1) }
 }

@@ -4,6 +4,7 @@ import { zstdDecompressSync } from 'node:zlib'
 
 import { type FileMetaData, parquetMetadata, type ParquetScan, parquetScan } from 'hyparquet'
 
+import { sha256InSlices } from '../platform/sliced-hash.ts'
 import type { Verdict } from './chain.ts'
 import type { SealedEvent } from './event.ts'
 import { type SegmentSummary, summarizeSegment } from './segment.ts'
@@ -221,7 +222,7 @@ export async function readGroup(segment: OpenSegment, group: SegmentGroup): Prom
   try {
     const columns = await readColumns(await scanGroup(segment, group, bytes), rows)
     const head = { seq: group.firstSeq - 1, hash: group.prevHash, lastId: null }
-    events = restoreEvents(columns, { head, workspaceId: segment.footer.workspaceId, rows })
+    events = await restoreEvents(columns, { head, workspaceId: segment.footer.workspaceId, rows })
   } catch (cause) {
     throw new SegmentDamagedError(`${spanOf(group)} cannot be read`, { cause })
   }
@@ -241,7 +242,7 @@ async function readGroupBytes(
   const received = await source.read(start, fileOffset + bytes)
   const head = received.subarray(0, fileOffset - start)
   const own = received.subarray(fileOffset - start)
-  const isIntact = hash('sha256', own, 'hex') === digest
+  const isIntact = (await sha256InSlices(own)) === digest
   if (!isIntact) throw new SegmentDamagedError(`the bytes of ${spanOf(group)} have changed`)
   if (head.length > 0 && head.toString('latin1') !== MAGIC) {
     throw new SegmentDamagedError('it does not begin as a Parquet file')

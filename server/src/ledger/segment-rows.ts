@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 
 import { assertId, type WorkspaceId } from '../platform/id.ts'
+import { TimeSlice } from '../platform/time-slice.ts'
 import { recomputeHash, sealEvent } from './chain.ts'
 import { parsePartTexts, partTextsJson, type Salts } from './commitment.ts'
 import { type ChainHead, headAfter, type PendingEvent, type SealedEvent } from './event.ts'
@@ -10,14 +11,15 @@ import { type ColumnName, HASH_HEX_DIGITS } from './segment-columns.ts'
 export type RowGroupColumns = Record<ColumnName, ArrayLike<unknown>>
 
 /**
- * The events of a row group that follow `head`, with `sealed`, `hash` and `prevHash` made again
- * from the columns. Whether they are the events that were written shows at the last hash alone.
- * Asserts what a column can hold; the reader tells its caller that the segment is damaged.
+ * The events of a row group that follow `head`, with `sealed`, `hash` and `prevHash` recomputed from
+ * the columns. Only the last hash shows whether they are the events that were written. Asserts what a
+ * column can hold; the reader tells its caller that the segment is damaged. Yields to the event loop.
  */
-export function restoreEvents(
+export async function restoreEvents(
   columns: RowGroupColumns,
   { head, workspaceId, rows }: { head: ChainHead; workspaceId: WorkspaceId; rows: number },
-): SealedEvent[] {
+): Promise<SealedEvent[]> {
+  const slice = new TimeSlice()
   const events: SealedEvent[] = []
   let last = head
   for (let row = 0; row < rows; row += 1) {
@@ -26,6 +28,7 @@ export function restoreEvents(
     const event = restoreEvent(last, columns, row)
     events.push(event)
     last = headAfter(event)
+    if (slice.isOver) await slice.next()
   }
   return events
 }

@@ -101,7 +101,7 @@ test('what is left out is left out of pages, counts and the archive’s reading 
         .execute()
       const ids = await sendEvents(annals, founded.workspaceKey, events)
       await advanceRollup(db, workspaceId, { runMax: 5 })
-      const run = await listChainRun(db, { workspaceId, afterSeq: 0, limit: 1_000 })
+      const { entries: run } = await listChainRun(db, { workspaceId, afterSeq: 0, limit: 1_000 })
       for (const { excluded, category, text } of asked) {
         const filter: EventFilter = {
           ...NO_FILTER,

@@ -32,7 +32,7 @@ const TIMES = [
 /** Row by row, by a statement of its own. */
 async function storedEvents(workspaceId: WorkspaceId): Promise<SealedEvent[]> {
   const run = { workspaceId, afterSeq: 0, limit: 10_000 }
-  return (await listChainRun(annals.app.database.db, run)).map(({ event }) => event)
+  return (await listChainRun(annals.app.database.db, run)).entries.map(({ event }) => event)
 }
 
 async function assertExportsAre(key: string, events: readonly SealedEvent[]): Promise<void> {

@@ -5,7 +5,13 @@ import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
 import { appendEvents, lockHeads, readHeads } from '../../src/ledger/append-store.ts'
 import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { PAGE_BYTES_MAX } from '../../src/ledger/event-page.ts'
-import { listChainRun, listEvents, type PagePlace, readHead } from '../../src/ledger/event-store.ts'
+import {
+  listChainLinks,
+  listChainRun,
+  listEvents,
+  type PagePlace,
+  readHead,
+} from '../../src/ledger/event-store.ts'
 import { listStrayMonths } from '../../src/ledger/partition-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -191,7 +197,15 @@ test('a walk along a chain reads the run it asks for, in order', async () => {
     )
     assertScales(nodes, `after ${afterSeq}`)
     assertOrdered(nodes, `after ${afterSeq}`)
+    const seen = { seq: afterSeq + 1, id: PROJECT }
+    const further = await explain(pool, (db) =>
+      listChainRun(db, { workspaceId, afterSeq, seen, limit: 2_000 }),
+    )
+    assertScales(further, `beside ${afterSeq}`)
+    assertOrdered(further, `beside ${afterSeq}`)
   }
+  const links = { workspaceId, fromSeq: 15_000, toSeq: 15_002 }
+  assertScales(await explain(pool, (db) => listChainLinks(db, links)), 'links')
   assertScales(await explain(pool, (db) => readHead(db, workspaceId)), 'head')
 })
 

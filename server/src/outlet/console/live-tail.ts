@@ -131,10 +131,10 @@ export class LiveTail implements AsyncDisposable {
     for (let reads = 0; reads < READS_PER_LOOK_MAX && seenSeq < headSeq; reads += 1) {
       const limit = Math.min(EVENTS_PER_READ, headSeq - seenSeq)
       const run = await listChainRun(this.#db, { workspaceId, afterSeq: seenSeq, limit })
-      const events = run.map(({ event }) => event)
+      const events = run.entries.map(({ event }) => event)
       // Missing events were archived in the meantime. The last event read can be newer than the head.
       const lastSeq = events.at(-1)?.seq ?? headSeq
-      seenSeq = run.length < limit ? Math.max(headSeq, lastSeq) : lastSeq
+      seenSeq = run.hasMore ? lastSeq : Math.max(headSeq, lastSeq)
       for (const follower of this.#followers) tell(follower, workspaceId, { events, seenSeq })
     }
     if (seenSeq >= headSeq) return

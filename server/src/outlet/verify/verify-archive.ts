@@ -1,5 +1,5 @@
-import { type ChainHead, EMPTY_HEAD } from '../../ledger/event.ts'
-import { type ChainEntry, listChainRun } from '../../ledger/event-store.ts'
+import { type ChainHead, EMPTY_HEAD, type SealedEvent } from '../../ledger/event.ts'
+import { listChainRun } from '../../ledger/event-store.ts'
 import { readChecked } from '../../ledger/cold-reader.ts'
 import { footerSha256Of } from '../../ledger/segment-footer.ts'
 import {
@@ -119,22 +119,24 @@ async function leftoverProblem(
   segment: Segment,
 ): Promise<string | null> {
   const { workspaceId, firstSeq, lastSeq } = segment
-  const read = (afterSeq: number) =>
-    listChainRun(db, { workspaceId, afterSeq, limit: EVENTS_PER_READ })
-  let run = leftoversOf(await read(firstSeq - 1), lastSeq)
-  if (run.length === 0) return null
-  const archived = new Map<number, string>()
-  for await (const events of readSegment(await readChecked(store, segment))) {
-    for (const { seq, hash } of events) archived.set(seq, hash)
+  const read = async (after: { afterSeq: number; seen?: SealedEvent }): Promise<SealedEvent[]> => {
+    const { entries } = await listChainRun(db, { workspaceId, limit: EVENTS_PER_READ, ...after })
+    return entries.map(({ event }) => event).filter(({ seq }) => seq <= lastSeq)
   }
-  while (run.length > 0) {
-    const other = run.find(({ event }) => archived.get(event.seq) !== event.hash)
-    if (other) return `event ${other.event.seq} in the table is not the archived one`
-    run = leftoversOf(await read(run.at(-1)?.event.seq ?? lastSeq), lastSeq)
+  let run = await read({ afterSeq: firstSeq - 1 })
+  if (run.length === 0) return null
+  const archived = new Map<number, Pick<SealedEvent, 'id' | 'hash'>>()
+  for await (const events of readSegment(await readChecked(store, segment))) {
+    for (const { seq, id, hash } of events) archived.set(seq, { id, hash })
+  }
+  for (let last = run.at(-1); last; last = run.at(-1)) {
+    // The id too: an event planted beside another one has a different id, and can have the same hash.
+    const other = run.find(({ seq, id, hash }) => {
+      const known = archived.get(seq)
+      return known?.id !== id || known.hash !== hash
+    })
+    if (other) return `event ${other.seq} in the table is not the archived one`
+    run = await read({ afterSeq: last.seq - 1, seen: last })
   }
   return null
-}
-
-function leftoversOf(run: readonly ChainEntry[], lastSeq: number): ChainEntry[] {
-  return run.filter(({ event }) => event.seq <= lastSeq)
 }

@@ -6,6 +6,7 @@ import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
+import { TimeSlice } from '../../platform/time-slice.ts'
 import { verifyArchive } from './verify-archive.ts'
 
 export type ChainVerdict =
@@ -75,11 +76,11 @@ async function verifyOnce(
   if (differs(head, end)) {
     return bad(`the head says the hash is ${end.hash}, id ${end.lastId}`, head.seq, head.lastId)
   }
+  const slice = new TimeSlice()
   for (;;) {
     signal?.throwIfAborted()
     const run = await listChainRun(db, { workspaceId, limit: eventsPerRead, ...runAfter(head) })
-    const isRepeated = run[0]?.event.id === head.lastId
-    for (const entry of isRepeated ? run.slice(1) : run) {
+    for (const entry of run.entries) {
       const { event } = entry
       const problem = problemOf(head, entry)
       if (problem !== null) return bad(problem, event.seq, event.id)
@@ -88,9 +89,10 @@ async function verifyOnce(
       if (differs(head, end)) {
         return bad(`the head says the hash is ${end.hash}, id ${end.lastId}`, event.seq, event.id)
       }
+      if (slice.isOver) await slice.next()
     }
     onProgress?.(head.seq)
-    if (run.length < eventsPerRead) break
+    if (!run.hasMore) break
   }
   if (head.seq < end.seq) {
     return bad(`the head says there are ${end.seq} events; this one is missing`, head.seq + 1, null)
@@ -102,12 +104,16 @@ async function verifyOnce(
 }
 
 /**
- * The first run begins below the first seq there can be, and each further one with the last event
- * of the run before: what was planted there would otherwise be shown to readers and never checked.
- * What the table still has of the archived part was checked with it.
+ * The first run starts below the lowest valid seq. Each further run starts at the seq of the last event
+ * that was checked and leaves out that event only, so an event planted beside it is found. Archived
+ * events that are still in the table were checked with the archive.
  */
-function runAfter(head: ChainHead): { afterSeq: number } {
-  return { afterSeq: head.seq === 0 ? Number.MIN_SAFE_INTEGER : head.seq - 1 }
+function runAfter({ seq, lastId }: ChainHead): {
+  afterSeq: number
+  seen: { seq: number; id: string } | null
+} {
+  if (lastId === null) return { afterSeq: Number.MIN_SAFE_INTEGER, seen: null }
+  return { afterSeq: seq - 1, seen: { seq, id: lastId } }
 }
 
 function differs(head: ChainHead, end: ChainHead): boolean {

@@ -14,6 +14,7 @@ export async function readRequestBody(
     const createdAtMs = createdAt.getTime()
     return testBody({ deliveryId: id, companyId, workspaceId, projectId, createdAtMs })
   }
-  const [entry] = await listChainRun(db, { workspaceId, afterSeq: eventSeq - 1, limit: 1 })
+  const { entries } = await listChainRun(db, { workspaceId, afterSeq: eventSeq - 1, limit: 1 })
+  const [entry] = entries
   return entry?.event.seq === eventSeq ? webhookBody(entry.event) : null
 }

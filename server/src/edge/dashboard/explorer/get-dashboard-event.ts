@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
-import type { SealedEvent } from '../../../ledger/event.ts'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
+import type { ChainLink } from '../../../ledger/event-store.ts'
 import { lookUpEvent } from '../../../outlet/console/look-up-event.ts'
 import { parseId } from '../../../platform/id.ts'
 import { errorResponses, Nullable, SESSION_ERRORS, STRICT, Uuid } from '../../schema/common.ts'
@@ -56,14 +56,14 @@ export const getDashboardEvent =
           .type('application/json; charset=utf-8')
           .serializer(String)
           .send(
-            `{"event":${provableRecordJson(event)},"previous":${neighbourJson(previous)},"next":${neighbourJson(next)}}`,
+            `{"event":${provableRecordJson(event)},"previous":${neighborJson(previous)},"next":${neighborJson(next)}}`,
           )
       },
     )
   }
 
-function neighbourJson(event: SealedEvent | null): string {
-  if (!event) return 'null'
-  const { id, seq, hash, prevHash } = event
+function neighborJson(link: ChainLink | null): string {
+  if (!link) return 'null'
+  const { id, seq, hash, prevHash } = link
   return JSON.stringify({ id, seq, hash, prevHash })
 }
