@@ -27,6 +27,7 @@ import { startExpireWorker } from './outlet/export/expire-worker.ts'
 import type { DestinationRules } from './outlet/webhook/destination.ts'
 import { createDialler } from './outlet/webhook/dialler.ts'
 import { DISPATCH_LIMITS, Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatcher.ts'
+import { NameResolver } from './outlet/webhook/name-resolver.ts'
 import { readRetryAfter } from './outlet/webhook/retry-schedule.ts'
 import { Sender } from './outlet/webhook/sender.ts'
 import { startSweepWorker } from './outlet/webhook/sweep-worker.ts'
@@ -251,9 +252,10 @@ function startDispatcher(
     rules: DestinationRules
   },
 ): Dispatcher {
+  const names = stack.use(new NameResolver({ mode: rules.mode }))
   const sender = stack.use(
     new Sender({
-      connect: createDialler({ rules }),
+      connect: createDialler({ rules, resolve: (hostname) => names.resolve(hostname) }),
       readRetryAfter,
       // The lanes bound what is on its way; several of them may lead to one host.
       connectionsPerOriginMax: DISPATCH_LIMITS.heldPerCompanyMax,

@@ -8,6 +8,7 @@ import { connect as connectTls, TLSSocket } from 'node:tls'
 import { Agent, request } from 'undici'
 
 import { createDialler, DialError, type DiallerOptions } from '../../src/outlet/webhook/dialler.ts'
+import { NameResolver } from '../../src/outlet/webhook/name-resolver.ts'
 import { TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
 
 const ANY = { mode: 'any', ports: [] } as const
@@ -36,8 +37,13 @@ async function listening(server: Server) {
   }
 }
 
+/** As the service resolves names in its own network; here only `localhost`. */
+const names = new NameResolver({ mode: 'any' })
+const resolveLocal = (hostname: string) => names.resolve(hostname)
+
 async function ask(url: string, options: Partial<DiallerOptions> = {}): Promise<unknown> {
-  const agent = new Agent({ connect: createDialler({ rules: ANY, ...options }) })
+  const connect = createDialler({ rules: ANY, resolve: resolveLocal, ...options })
+  const agent = new Agent({ connect })
   try {
     const { body } = await request(url, { dispatcher: agent })
     return await body.json()
@@ -79,7 +85,7 @@ test('a trusted certificate is checked against the name, or against the address'
 
 test('the server name is that of the URL, whatever the Host header says', async () => {
   await using server = await listening(createHttpsServer(CERTIFIED, answer))
-  const connect = createDialler({ rules: ANY, ca: TLS_CERTIFICATE })
+  const connect = createDialler({ rules: ANY, resolve: resolveLocal, ca: TLS_CERTIFICATE })
   const agent = new Agent({ connect })
   try {
     const url = `https://localhost:${server.port}`
@@ -192,7 +198,7 @@ test('in public mode a connection that ends on this machine after all gets no re
 
 test('a connection serves several requests', async () => {
   await using server = await listening(createHttpServer(answer))
-  const agent = new Agent({ connect: createDialler({ rules: ANY }), connections: 1 })
+  const agent = new Agent({ connect: createDialler({ rules: ANY, resolve }), connections: 1 })
   try {
     for (const _request of [1, 2, 3]) {
       const { body } = await request(`http://127.0.0.1:${server.port}`, { dispatcher: agent })

@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { createDialler } from '../../src/outlet/webhook/dialler.ts'
 import { Dispatcher, type DispatcherOptions } from '../../src/outlet/webhook/dispatcher.ts'
+import { NameResolver, type NameResolverOptions } from '../../src/outlet/webhook/name-resolver.ts'
 import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
 import { Sender } from '../../src/outlet/webhook/sender.ts'
 import { systemClock } from '../../src/platform/clock.ts'
@@ -18,6 +19,7 @@ import {
 } from '../harness/deliveries.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
+import { startNameServer } from '../harness/name-server.ts'
 import { drip, endless, hang, type Receiver, reset, startReceiver } from '../harness/receiver.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
 import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
@@ -33,9 +35,12 @@ function startDispatcher(
   own: AsyncDisposableStack,
   { app }: TestApp,
   limits: DispatcherOptions['limits'] = {},
+  nameOptions: Partial<NameResolverOptions> = {},
 ): Dispatcher {
   const rules = { mode: 'any', ports: [] } as const
-  const sender = own.use(new Sender({ connect: createDialler({ rules }), readRetryAfter }))
+  const names = own.use(new NameResolver({ mode: 'any', ...nameOptions }))
+  const connect = createDialler({ rules, resolve: (hostname) => names.resolve(hostname) })
+  const sender = own.use(new Sender({ connect, readRetryAfter }))
   return own.use(
     new Dispatcher({
       db: app.database.db,
@@ -211,4 +216,44 @@ test('ten thousand waiting deliveries of one webhook do not slow down another', 
   const tookMs = performance.now() - startedAtMs
   assert(tookMs < 3_000, `${Math.round(tookMs)} ms`)
   assert((await readWebhookState(annals, slowId)).openCount > 5_000)
+})
+
+test('fifty webhooks whose name server hangs delay no other company, and not the stop', async () => {
+  await using own = new AsyncDisposableStack()
+  const silent = own.use(await startSilent())
+  const nameServer = own.use(
+    await startNameServer((name) => (name.endsWith('.slow.test') ? 'silence' : ['127.0.0.1'])),
+  )
+  const receiver = own.use(await startReceiver())
+  const port = Number(new URL(receiver.url).port)
+  const hanging = await silent.found()
+  const slowIds: WebhookId[] = []
+  for (let nth = 0; nth < 50; nth += 1) {
+    const url = `http://n${nth}.slow.test:${port}/`
+    slowIds.push(await makeWebhook(silent, hanging, { url }))
+  }
+  await sendEvents(silent, hanging.workspaceKey, 8)
+  await using dispatching = new AsyncDisposableStack()
+  startDispatcher(dispatching, silent, { stopMsMax: 3_000 }, { servers: [nameServer.address] })
+  const slowNames = () => new Set(nameServer.questions.map((asked) => asked.split(' ')[0]))
+  await eventually(() => assert.equal(slowNames().size, 50))
+
+  const healthy = await silent.found()
+  await makeWebhook(silent, healthy, { url: `http://receiver.test:${port}/` })
+  const startedAtMs = performance.now()
+  await sendEvents(silent, healthy.workspaceKey, 3)
+  await receiver.waitFor(3)
+  const tookMs = performance.now() - startedAtMs
+  assert(tookMs < 2_000, `${Math.round(tookMs)} ms`)
+
+  const stoppedAtMs = performance.now()
+  await dispatching.disposeAsync()
+  const stopMs = performance.now() - stoppedAtMs
+  assert(stopMs < 2_000, `${Math.round(stopMs)} ms`)
+  // Nothing was sent, so nothing counts as an attempt, and another node can send at once.
+  for (const id of slowIds) {
+    const deliveries = await readDeliveries(silent, id)
+    assert.equal(deliveries.length, 8)
+    assert(deliveries.every(({ status, attempt }) => status === 'PENDING' && attempt === 0))
+  }
 })

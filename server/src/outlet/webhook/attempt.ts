@@ -52,7 +52,10 @@ export function openSigner(
   return current === null ? null : createSigner({ current, next })
 }
 
-/** Sends once and says how to write it down. No outcome: nothing could be sent. */
+/**
+ * Sends once and says how to record it. Without an outcome, nothing could be sent. `isCanceled`: nothing
+ * was sent because the service stops, and nothing is to be recorded.
+ */
 export async function makeAttempt(
   {
     delivery,
@@ -63,7 +66,7 @@ export async function makeAttempt(
     lease,
   }: ReadyDelivery & { work: WebhookWork; lease: Lease },
   { sender, clock, random }: AttemptDeps,
-): Promise<{ settlement: Settlement; outcome: AttemptOutcome | null }> {
+): Promise<{ settlement: Settlement; outcome: AttemptOutcome | null; isCanceled?: true }> {
   const startedAtMs = clock()
   const base = { delivery, work, lease, startedAtMs }
   if (body === '') {
@@ -79,7 +82,7 @@ export async function makeAttempt(
     traceId,
     isTest: delivery.eventSeq === null,
   })
-  const { outcome, durationMs } = await sender.send({ url: work.url, headers, body })
+  const { outcome, durationMs, ...rest } = await sender.send({ url: work.url, headers, body })
   const record = recordOf(outcome, {
     attempt: delivery.attempt,
     url: work.url,
@@ -94,7 +97,8 @@ export async function makeAttempt(
     status === 'RETRY_SCHEDULED'
       ? nextAttemptAtMs({ attempt, failedAtMs: endedAtMs, retryAfterMs, jitter: random })
       : null
-  return { settlement: settlementOf(base, { status, record, endedAtMs, retryAtMs }), outcome }
+  const settlement = settlementOf(base, { status, record, endedAtMs, retryAtMs })
+  return { settlement, outcome, ...rest }
 }
 
 type Base = { delivery: LeasedDelivery; work: WebhookWork; lease: Lease; startedAtMs: number }

@@ -269,6 +269,7 @@ test('a connection that closes without an error during the handshake is a failur
 test('a dialler that throws is a failed connection', async () => {
   const connect = createDialler({
     rules: PUBLIC,
+    resolve: () => Promise.resolve([]),
     dial: () => {
       throw new RangeError('no such port')
     },

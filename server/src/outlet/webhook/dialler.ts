@@ -1,9 +1,9 @@
-import { lookup } from 'node:dns/promises'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { buildConnector } from 'undici'
 import type { ErrorClass } from './delivery.ts'
 import { type DestinationRules, destinationFault } from './destination.ts'
+import { isTimeout, type ResolvedAddress } from './name-resolver.ts'
 import { isPublicAddress } from './public-address.ts'
 
 export const CONNECT_TIMEOUT_MS = 5_000
@@ -11,8 +11,6 @@ export const CONNECT_TIMEOUT_MS = 5_000
 /** All addresses of a name are judged; no more than these are tried. */
 const ADDRESSES_DIALLED_MAX = 4
 const KEEP_ALIVE_DELAY_MS = 60_000
-
-export type ResolvedAddress = { address: string; family: number }
 
 /** One address to connect to. `tls` is null for http; `servername` is null where no name is known. */
 export type DialTarget = {
@@ -23,7 +21,7 @@ export type DialTarget = {
 
 export type DiallerOptions = {
   rules: DestinationRules
-  resolve?: (hostname: string) => Promise<readonly ResolvedAddress[]>
+  resolve: (hostname: string) => Promise<readonly ResolvedAddress[]>
   dial?: (target: DialTarget) => Socket
   /** For the whole: resolving, connecting and the TLS handshake. */
   connectTimeoutMs?: number
@@ -58,7 +56,6 @@ type Dialler = Required<Omit<DiallerOptions, 'ca'>> & { ca: string | undefined }
  */
 export function createDialler(options: DiallerOptions): buildConnector.connector {
   const dialler: Dialler = {
-    resolve: resolveName,
     dial: dialAddress,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     ca: undefined,
@@ -116,6 +113,7 @@ async function judgedAddresses(dialler: Dialler, hostname: string): Promise<stri
 
 async function resolveWith({ resolve }: Dialler, hostname: string): Promise<string[]> {
   const answers = await resolve(hostname).catch((error: unknown) => {
+    if (isTimeout(error)) throw timeoutError(hostname)
     throw new DialError('dns', `${hostname} could not be resolved${codeOf(error)}`, error)
   })
   if (answers.length === 0) throw new DialError('dns', `${hostname} has no address`)
@@ -128,8 +126,8 @@ function mayReach({ rules }: Dialler, address: string): boolean {
 
 /**
  * The first address that answers. A refused or silent one is followed by the next; a failed handshake
- * is not, because the receiver was reached. When none answers, the first failure tells most: the
- * system sorts addresses it has no route to behind the others.
+ * is not, because the receiver was reached. When none answers, the first failure is reported: it is
+ * the one of an IPv4 address, and many machines have no route to IPv6 addresses.
  */
 async function dialInOrder(
   dialler: Dialler,
@@ -238,10 +236,6 @@ function codeOf(error: unknown): string {
 }
 
 function ignoreError(): void {}
-
-function resolveName(hostname: string): Promise<ResolvedAddress[]> {
-  return lookup(hostname, { all: true, order: 'verbatim' })
-}
 
 function dialAddress({ address, port, tls }: DialTarget): Socket {
   if (!tls) return connectTcp({ host: address, port })

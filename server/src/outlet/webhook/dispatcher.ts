@@ -99,6 +99,8 @@ export class Dispatcher implements AsyncDisposable {
   readonly #stop = new AbortController()
   /** On their way, as long as nobody wrote down how they ended. */
   readonly #sending = new Set<Held>()
+  /** Had no connection yet when the service stopped. */
+  readonly #canceled: Held[] = []
   /** Workspaces with an enabled webhook, as of a moment ago. */
   #watched: ReadonlySet<WorkspaceId> = new Set()
   #watchedAtMs = Number.NEGATIVE_INFINITY
@@ -317,8 +319,13 @@ export class Dispatcher implements AsyncDisposable {
       return
     }
     this.#sending.add(held)
-    const { settlement, outcome } = await makeAttempt(held, this.#options)
+    const { settlement, outcome, isCanceled } = await makeAttempt(held, this.#options)
     if (this.#isOver) return
+    if (isCanceled) {
+      this.#sending.delete(held)
+      this.#canceled.push(held)
+      return
+    }
     this.#report(settlement)
     if (outcome && disablesWebhook(outcome)) {
       // Unless it was given another address meanwhile: then it is the old one that is gone.
@@ -407,19 +414,23 @@ export class Dispatcher implements AsyncDisposable {
     return new Date(this.#options.clock())
   }
 
-  /** What is on its way may end, within limits; the leases of the rest are given back. */
+  /**
+   * Requests that are being sent get a while to end. The leases of all other deliveries are released:
+   * a delivery that waits for a name server or a connection has cost its receiver nothing yet.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
     this.wake()
     await this.#loop
     const ready = [...this.#holds.values()].flatMap(({ lane }) => lane.takeReady())
+    this.#options.sender.cancelUnsent()
     const endsAtMs = performance.now() + this.#limits.stopMsMax
     while (this.#sending.size > 0 && performance.now() < endsAtMs) {
       await delay(this.#limits.gatherMs)
     }
     this.#isOver = true
     await this.#settleQueue[Symbol.asyncDispose]()
-    await this.#giveBack([...ready, ...this.#sending])
+    await this.#giveBack([...ready, ...this.#canceled, ...this.#sending])
   }
 
   async #giveBackReady(webhookId: WebhookId): Promise<void> {

@@ -28,7 +28,8 @@ export type SenderOptions = {
 }
 
 export type Sending = { url: string; headers: Record<string, string>; body: Buffer | string }
-export type Sent = { outcome: AttemptOutcome; durationMs: number }
+/** `isCanceled`: nothing was written, because the service stops. The outcome then counts for nothing. */
+export type Sent = { outcome: AttemptOutcome; durationMs: number; isCanceled?: true }
 
 /**
  * The one client for requests to receivers. A send never rejects: whatever becomes of it is an
@@ -47,6 +48,7 @@ export class Sender implements AsyncDisposable {
   readonly #pools = new Map<string, Pool>()
   /** They take no new sends, and end with the ones they have. */
   readonly #retiredPools = new Set<Pool>()
+  readonly #attempts = new Set<Attempt>()
   #isStopped = false
 
   constructor({
@@ -95,9 +97,18 @@ export class Sender implements AsyncDisposable {
     }
     const path = target.pathname + target.search
     return new Promise((resolve) => {
-      const attempt = new Attempt(this.#limits, resolve)
+      const attempt = new Attempt(this.#limits, (sent) => {
+        this.#attempts.delete(attempt)
+        resolve(sent)
+      })
+      this.#attempts.add(attempt)
       this.#poolOf(target.origin).dispatch({ method: 'POST', path, headers, body }, attempt)
     })
+  }
+
+  /** Ends the sends that still wait for a connection. Their requests will never be written. */
+  cancelUnsent(): void {
+    for (const attempt of this.#attempts) attempt.cancelUnsent()
   }
 
   #poolOf(origin: string): Pool {
@@ -228,6 +239,14 @@ class Attempt implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     this.#settle()
     this.#controller?.abort(new Error('The attempt is over.'))
+  }
+
+  cancelUnsent(): void {
+    if (this.#controller !== null || this.#resolve === null) return
+    clearTimeout(this.#timer)
+    const resolve = this.#resolve
+    this.#resolve = null
+    resolve({ ...unsent(STOPPED), isCanceled: true })
   }
 
   #settle(failure?: Failure): void {
