@@ -31,6 +31,8 @@ const annals = stack.use(await startTestApp({ env: ANY_DESTINATION }))
 /** What is stored here is sent by the dispatcher that a test makes for itself, and by no other. */
 const startSilent = () => startTestApp({ env: ANY_DESTINATION, role: 'api' })
 
+const LARGE = { text: 'x'.repeat(16 * 1_024) }
+
 function startDispatcher(
   own: AsyncDisposableStack,
   { app }: TestApp,
@@ -139,7 +141,7 @@ test('a company gets its first deliveries also on a node that others have filled
   await receiver.waitFor(1)
 })
 
-test('a node holds no more bytes than it may, and sends everything all the same', async () => {
+test('a company holds no more bytes than its share, and all its events are sent', async () => {
   await using own = new AsyncDisposableStack()
   const silent = own.use(await startSilent())
   const gate = Promise.withResolvers<void>()
@@ -154,24 +156,61 @@ test('a node holds no more bytes than it may, and sends everything all the same'
   for (let webhooks = 0; webhooks < 8; webhooks += 1) {
     webhookIds.push(await makeWebhook(silent, founded, { url: receiver.url }))
   }
-  const metadata = { text: 'x'.repeat(16 * 1_024) }
-  await sendEvents(silent, founded.workspaceKey, 20, { metadata })
-  const heldBytesMax = 64 * 1_024
-  const limits = { heldBytesMax, statementsAtOnceMax: 1, idleFanOutMs: 50 }
+  await sendEvents(silent, founded.workspaceKey, 20, { metadata: LARGE })
+  const heldBytesPerCompanyMax = 4 * 17 * 1_024
+  const limits = { heldBytesPerCompanyMax, idleFanOutMs: 50 }
   const dispatcher = startDispatcher(own, silent, limits)
   for (const id of webhookIds) {
     await eventually(async () => {
       assert.equal((await readWebhookState(silent, id)).openCount, 20)
     })
   }
-  // The fetch that passes the limit is the last one, and none has more than sixteen.
-  assert.equal(dispatcher.held, 16)
-  assert(dispatcher.heldBytes > heldBytesMax && dispatcher.heldBytes < 17 * 17 * 1_024)
+  assert.equal(dispatcher.held, 4)
+  assert(dispatcher.heldBytes > 4 * 16 * 1_024 && dispatcher.heldBytes <= heldBytesPerCompanyMax)
   gate.resolve()
   for (const id of webhookIds) await waitForDeliveries(silent, id, 20, 'SUCCEEDED')
   assert.equal(receiver.requestCount, 160)
   await eventually(() => assert.equal(dispatcher.held, 0))
   assert.equal(dispatcher.heldBytes, 0)
+})
+
+test('large events for a slow receiver do not delay the webhooks of other companies', async () => {
+  await using own = new AsyncDisposableStack()
+  const silent = own.use(await startSilent())
+  const hanging = own.use(await startReceiver(hang))
+  const receiver = own.use(await startReceiver())
+  const greedy = await silent.found()
+  for (let webhooks = 0; webhooks < 4; webhooks += 1) {
+    await makeWebhook(silent, greedy, { url: hanging.url })
+  }
+  await sendEvents(silent, greedy.workspaceKey, 20, { metadata: LARGE })
+  const heldBytesMax = 16 * 17 * 1_024
+  const limits = { heldBytesMax, heldBytesPerCompanyMax: heldBytesMax / 4 }
+  const dispatcher = startDispatcher(own, silent, limits)
+  await hanging.waitFor(4)
+  const modest = await silent.found()
+  const id = await makeWebhook(silent, modest, { url: receiver.url })
+  await sendEvents(silent, modest.workspaceKey, 40)
+  await waitForDeliveries(silent, id, 40, 'SUCCEEDED')
+  assert.equal(hanging.requestCount, 4)
+  assert(dispatcher.heldBytes <= heldBytesMax / 4)
+})
+
+test('a company gets its first deliveries when large events of others use all bytes', async () => {
+  await using own = new AsyncDisposableStack()
+  const silent = own.use(await startSilent())
+  const hanging = own.use(await startReceiver(hang))
+  const receiver = own.use(await startReceiver())
+  const greedy = await silent.found()
+  await makeWebhook(silent, greedy, { url: hanging.url })
+  await sendEvents(silent, greedy.workspaceKey, 20, { metadata: LARGE })
+  const limits = { heldBytesMax: 4 * 17 * 1_024, firstHeldBytesMax: 17 * 1_024 }
+  startDispatcher(own, silent, limits)
+  await hanging.waitFor(4)
+  const modest = await silent.found()
+  const id = await makeWebhook(silent, modest, { url: receiver.url })
+  await sendEvents(silent, modest.workspaceKey, 20)
+  await waitForDeliveries(silent, id, 20, 'SUCCEEDED')
 })
 
 test('webhooks that always have work do not keep a busy node from the others', async () => {

@@ -26,6 +26,7 @@ import {
   type WebhookWork,
 } from './delivery-queue-store.ts'
 import { OPEN_PER_WEBHOOK_MAX } from './delivery-store.ts'
+import { HeldDeliveries } from './held-deliveries.ts'
 import { Lane } from './lane.ts'
 import type { Sender } from './sender.ts'
 import { SettleQueue } from './settle-queue.ts'
@@ -51,11 +52,14 @@ export const DISPATCH_LIMITS = {
   /** While a receiver has no room, its deliveries are made so seldom: until then the ledger has them. */
   idleFanOutMs: 1_000,
   openPerWebhookMax: OPEN_PER_WEBHOOK_MAX,
-  /** On this node, on their way or ready; of one company, at most a quarter. */
+  /** On this node, being sent or ready; of one company, at most a quarter. See `HeldLimits`. */
   heldMax: 2_048,
   heldPerCompanyMax: 512,
   firstHeldMax: 8,
   heldBytesMax: 32 * 1_024 * 1_024,
+  heldBytesPerCompanyMax: 8 * 1_024 * 1_024,
+  firstHeldBytesMax: 1_024 * 1_024,
+  heldBytesHardMax: 48 * 1_024 * 1_024,
   endedPerStatementMax: 1_000,
   /** No success for so long, while attempts failed, disables a webhook. */
   failingMsMax: 5 * DAY_MS,
@@ -79,9 +83,12 @@ type Hold = {
   companyId: CompanyId
   usedAtMs: number
   fannedOutAtMs: number
-  /** Room that a statement on its way may fill. */
-  reserved: number
+  /** The largest body of the last fetch: an estimate for the next one. */
+  bodyBytes: number
 }
+
+/** The estimate for a webhook that nothing was fetched for yet: an ordinary event. */
+const BODY_BYTES = 1_024
 
 /**
  * Turns events into deliveries and sends them.
@@ -106,7 +113,7 @@ export class Dispatcher implements AsyncDisposable {
   #watchedAtMs = Number.NEGATIVE_INFINITY
   /** Where the last turn ended, when there was more to do than fits one. */
   #servedLast: WebhookId | null = null
-  #heldBytes = 0
+  readonly #held: HeldDeliveries
   /** After disposal nothing is written any more. */
   #isOver = false
   #wake: (() => void) | null = null
@@ -116,6 +123,7 @@ export class Dispatcher implements AsyncDisposable {
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#limits = { ...DISPATCH_LIMITS, ...options.limits }
+    this.#held = new HeldDeliveries(this.#limits)
     this.#settleQueue = new SettleQueue({
       write: (settlements) => settleAttempts(options.db, settlements),
       onSettled: (webhooks) => this.#onSettled(webhooks),
@@ -139,11 +147,11 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   get held(): number {
-    return [...this.#holds.values()].reduce((sum, { lane }) => sum + lane.held, 0)
+    return this.#held.count
   }
 
   get heldBytes(): number {
-    return this.#heldBytes
+    return this.#held.bytes
   }
 
   async #run(): Promise<void> {
@@ -233,12 +241,11 @@ export class Dispatcher implements AsyncDisposable {
     const { workspaceId, webhookId } = work
     const lease = this.#newLease()
     const { db } = this.#options
-    await reserving(hold, limit, async () => {
-      const { isProbing: isProbe } = hold.lane
-      const place = { workspaceId, webhookId, isProbe }
-      const leased = await claimDue(db, { ...place, limit, lease, now: this.#now() })
-      this.#accept(leased, work, hold, lease)
-    })
+    using _reserved = this.#held.reserve(hold.companyId, limit, hold.bodyBytes)
+    const { isProbing: isProbe } = hold.lane
+    const place = { workspaceId, webhookId, isProbe }
+    const leased = await claimDue(db, { ...place, limit, lease, now: this.#now() })
+    this.#accept(leased, work, hold, lease)
   }
 
   /**
@@ -263,10 +270,9 @@ export class Dispatcher implements AsyncDisposable {
     const lease = this.#newLease()
     const toSeq = work.seenSeq + count
     const { db } = this.#options
-    await reserving(hold, room, async () => {
-      const leased = await fanOut(db, { webhook: work, toSeq, room, lease, now: this.#now() })
-      this.#accept(leased ?? [], work, hold, lease)
-    })
+    using _reserved = this.#held.reserve(hold.companyId, room, hold.bodyBytes)
+    const leased = await fanOut(db, { webhook: work, toSeq, room, lease, now: this.#now() })
+    this.#accept(leased ?? [], work, hold, lease)
     if (work.headSeq > work.seenSeq + count && hold.lane.room() > 0) this.wake()
   }
 
@@ -281,8 +287,12 @@ export class Dispatcher implements AsyncDisposable {
       lease,
       readyAtMs: nowMs,
     }))
-    for (const { body } of ready) this.#heldBytes += body.length
-    hold.lane.add(ready)
+    const bodies = ready.map(({ body }) => body)
+    hold.bodyBytes = Math.max(1, ...bodies.map(({ length }) => length))
+    // The sizes are known only now, so what is too much goes back to the queue.
+    const count = this.#held.add(work.companyId, bodies)
+    hold.lane.add(ready.slice(0, count))
+    void this.#giveBack(ready.slice(count))
   }
 
   #holdOf({ webhookId, companyId }: WebhookWork): Hold {
@@ -291,25 +301,14 @@ export class Dispatcher implements AsyncDisposable {
     if (known) return Object.assign(known, { usedAtMs })
     const lane = new Lane<Held>((held) => void this.#send(held, lane))
     const fannedOutAtMs = Number.NEGATIVE_INFINITY
-    const hold = { lane, companyId, usedAtMs, fannedOutAtMs, reserved: 0 }
+    const hold = { lane, companyId, usedAtMs, fannedOutAtMs, bodyBytes: BODY_BYTES }
     this.#holds.set(webhookId, hold)
     return hold
   }
 
   /** The smallest of what the receiver, its company and this node have room for. */
-  #roomFor({ lane, companyId }: Hold): number {
-    const { heldMax, heldPerCompanyMax, heldBytesMax, firstHeldMax } = this.#limits
-    if (this.#heldBytes >= heldBytesMax) return 0
-    let held = 0
-    let heldOfCompany = 0
-    for (const other of this.#holds.values()) {
-      const heldOrReserved = other.lane.held + other.reserved
-      held += heldOrReserved
-      if (other.companyId === companyId) heldOfCompany += heldOrReserved
-    }
-    // A company that holds nothing gets its first ones also on a node that others have filled.
-    const nodeRoom = heldOfCompany === 0 ? Math.max(heldMax - held, firstHeldMax) : heldMax - held
-    return Math.max(0, Math.min(lane.room(), nodeRoom, heldPerCompanyMax - heldOfCompany))
+  #roomFor({ lane, companyId, bodyBytes }: Hold): number {
+    return Math.min(lane.room(), this.#held.roomFor(companyId, bodyBytes))
   }
 
   async #send(held: Held, lane: Lane<Held>): Promise<void> {
@@ -353,7 +352,7 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   #release(held: Held, lane: Lane<Held>, end: { isGood: boolean; durationMs: number }): void {
-    this.#heldBytes -= held.body.length
+    this.#held.remove(held.work.companyId, held.body)
     lane.noteEnd(end)
     if (lane.room() > 0) this.wake()
   }
@@ -435,7 +434,7 @@ export class Dispatcher implements AsyncDisposable {
 
   async #giveBackReady(webhookId: WebhookId): Promise<void> {
     const ready = this.#holds.get(webhookId)?.lane.takeReady() ?? []
-    for (const { body } of ready) this.#heldBytes -= body.length
+    for (const { body, work } of ready) this.#held.remove(work.companyId, body)
     await this.#giveBack(ready)
   }
 
@@ -452,15 +451,5 @@ export class Dispatcher implements AsyncDisposable {
     } catch (error) {
       logger.warn({ event: 'lease.kept', deliveries: unsent.length, err: error })
     }
-  }
-}
-
-/** While a statement fetches, what it may fetch counts as held: others must not fill the same room. */
-async function reserving(hold: Hold, room: number, fetch: () => Promise<void>): Promise<void> {
-  hold.reserved += room
-  try {
-    await fetch()
-  } finally {
-    hold.reserved -= room
   }
 }

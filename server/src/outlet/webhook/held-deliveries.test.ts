@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newId } from '../../platform/id.ts'
+import { HeldDeliveries } from './held-deliveries.ts'
+
+const LIMITS = {
+  heldMax: 16,
+  heldPerCompanyMax: 8,
+  firstHeldMax: 2,
+  heldBytesMax: 1_000,
+  heldBytesPerCompanyMax: 250,
+  firstHeldBytesMax: 50,
+  heldBytesHardMax: 1_100,
+}
+
+const newCompany = () => newId<'company'>()
+const body = (length: number) => ({ length })
+
+/** Four companies with one body each fill the node to `bytes`. */
+function fill(held: HeldDeliveries, bytes: number): void {
+  for (let companies = 0; companies < 4; companies += 1) {
+    assert.equal(held.add(newCompany(), [body(bytes / 4)]), 1)
+  }
+}
+
+test('a company may hold its share of the deliveries and of the bytes', () => {
+  const held = new HeldDeliveries(LIMITS)
+  const company = newCompany()
+  assert.equal(held.roomFor(company, 1), 8)
+  assert.equal(held.roomFor(company, 50), 5)
+  assert.equal(held.add(company, [body(100), body(100), body(100)]), 2)
+  assert.equal(held.roomFor(company, 50), 1)
+  assert.equal(held.roomFor(company, 51), 0)
+  assert.equal(held.roomFor(newCompany(), 50), 5)
+  held.remove(company, body(100))
+  held.remove(company, body(100))
+  assert.equal(held.roomFor(company, 50), 5)
+  assert.deepEqual([held.count, held.bytes], [0, 0])
+})
+
+test('a company that holds none gets its first deliveries on a full node', () => {
+  const held = new HeldDeliveries(LIMITS)
+  fill(held, 1_000)
+  const company = newCompany()
+  assert.equal(held.roomFor(company, 1), 8)
+  assert.equal(held.roomFor(company, 25), 2)
+  assert.equal(held.add(company, [body(25), body(25), body(25)]), 2)
+  assert.equal(held.roomFor(company, 1), 0)
+})
+
+test('first deliveries never take a node past its hard limit', () => {
+  const held = new HeldDeliveries(LIMITS)
+  fill(held, 1_000)
+  assert.equal(held.add(newCompany(), [body(50)]), 1)
+  assert.equal(held.add(newCompany(), [body(50)]), 1)
+  assert.equal(held.bytes, LIMITS.heldBytesHardMax)
+  assert.equal(held.roomFor(newCompany(), 1), 0)
+  assert.equal(held.add(newCompany(), [body(1)]), 0)
+})
+
+test('a body that is larger than the share of its company is sent alone', () => {
+  const held = new HeldDeliveries(LIMITS)
+  const company = newCompany()
+  assert.equal(held.roomFor(company, 300), 1)
+  assert.equal(held.add(company, [body(300), body(1)]), 1)
+  assert.equal(held.roomFor(company, 1), 0)
+})
+
+test('room that is reserved for a fetch cannot be used twice', () => {
+  const held = new HeldDeliveries(LIMITS)
+  const company = newCompany()
+  {
+    using _reserved = held.reserve(company, 4, 50)
+    assert.equal(held.roomFor(company, 50), 1)
+    assert.equal(held.roomFor(company, 1), 4)
+    assert.equal(held.add(company, [body(50), body(50), body(50), body(50)]), 4)
+  }
+  assert.equal(held.roomFor(company, 50), 1)
+  for (let times = 0; times < 4; times += 1) held.remove(company, body(50))
+  assert.equal(held.roomFor(company, 50), 5)
+})
