@@ -4,6 +4,7 @@ import { sha256InSlices } from '../platform/sliced-hash.ts'
 import type { ColdCache } from './cold-cache.ts'
 import type { SealedEvent } from './event.ts'
 import { type EventFilter, matchesFilter } from './event-filter.ts'
+import type { PageLimit } from './hot-page.ts'
 import {
   groupMayHold,
   type OpenSegment,
@@ -37,7 +38,7 @@ export class SegmentColdError extends StorageError {
   }
 }
 
-type ColdWish = { fromSeq: number; toSeq: number; filter: EventFilter; limit: () => number }
+type ColdWish = { fromSeq: number; toSeq: number; filter: EventFilter; limit: () => PageLimit }
 
 /**
  * The events of a segment that match, no more at once than `limit` says. Between two pages nothing
@@ -69,12 +70,15 @@ async function readPage(reading: Reading, wish: ColdWish): Promise<ColdPage> {
   const group = await findGroup(reading, wish)
   const last = group?.at(-1)
   if (!group || !last) return { events: [], nextSeq: toSeq + 1 }
-  const rowsMax = limit()
-  assert(rowsMax >= 1, 'a page has rows')
+  const { rows, bytes } = limit()
+  assert(rows >= 1, 'a page has rows')
   const events: SealedEvent[] = []
+  let pageBytes = 0
   for (const event of group) {
     if (event.seq < fromSeq || event.seq > toSeq || !matchesFilter(event, filter)) continue
-    if (events.length === rowsMax) return { events, nextSeq: event.seq }
+    pageBytes += bytesOf(event)
+    const isFull = events.length === rows || pageBytes > bytes
+    if (events.length > 0 && isFull) return { events, nextSeq: event.seq }
     events.push(event)
   }
   reading.cache.groups.release(groupKey(reading.segment, last.seq), reading)
@@ -114,7 +118,7 @@ async function readNext(reading: Reading, wish: ColdWish): Promise<readonly Seal
     // Don't reuse the source that opened the segment: it is bound to the signal of that read.
     const source = segment.footerSha256 === null ? opened.source : partsOf(store, segment, stop)
     const value = await naming(segment, readGroup({ ...opened, source }, group))
-    return { value, bytes: bytesOf(value) }
+    return { value, bytes: value.reduce((sum, event) => sum + bytesOf(event), 0) }
   }
   return await cache.groups.find(groupKey(segment, lastSeqOf(group)), reading, read, signal)
 }
@@ -143,14 +147,9 @@ function lastSeqOf({ firstSeq, rows }: SegmentGroup): number {
 const FOOTER_BYTES = 512 * 1_024
 const EVENT_BYTES = 1_536
 
-function bytesOf(events: readonly SealedEvent[]): number {
-  return events.reduce(
-    (sum, { actor, resource, metadata }) =>
-      sum +
-      EVENT_BYTES +
-      2 * ((actor?.length ?? 0) + (resource?.length ?? 0) + (metadata?.length ?? 0)),
-    0,
-  )
+function bytesOf({ actor, resource, metadata }: SealedEvent): number {
+  const parts = (actor?.length ?? 0) + (resource?.length ?? 0) + (metadata?.length ?? 0)
+  return EVENT_BYTES + 2 * parts
 }
 
 async function openCatalogued(

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { copyOut, CopyTooLargeError } from '../platform/copy-out.ts'
+import { type Copied, copyOut, CopyTooLargeError } from '../platform/copy-out.ts'
 import type { WorkspaceId } from '../platform/id.ts'
 import type { Database, Queryable } from '../platform/pg.ts'
 import type { EventFilter } from './event-filter.ts'
@@ -30,6 +30,7 @@ export async function readHotPage(
     toSeq,
     filter,
     limit,
+    bytesMax = PAGE_BYTES_MAX,
     reuse = null,
   }: {
     workspaceId: WorkspaceId
@@ -37,6 +38,8 @@ export async function readHotPage(
     toSeq: number
     filter: EventFilter
     limit: number
+    /** Rows beyond these bytes are left for the next page; the first row is always read. */
+    bytesMax?: number
     /** A page that nobody needs any more: this one may take its place in memory. */
     reuse?: HotPage | null
   },
@@ -54,20 +57,23 @@ export async function readHotPage(
      where ${sql.join(conditions, sql` and `)}
      order by seq
      limit ${limit}`.compile(db)
-  let bytes: Buffer
+  const keptBytesMax = Math.min(bytesMax, PAGE_BYTES_MAX)
+  const room = roomFor(Math.min(limit * ROW_BYTES, keptBytesMax), reuse)
+  let copied: Copied
   try {
-    bytes = await copyOut(pool, query, { room: roomFor(limit, reuse), bytesMax: PAGE_BYTES_MAX })
+    copied = await copyOut(pool, query, { room, keptBytesMax, bytesMax: PAGE_BYTES_MAX })
   } catch (error) {
     if (!(error instanceof CopyTooLargeError) || limit === 1) throw error
-    const smaller = { workspaceId, fromSeq, toSeq, filter, limit: Math.ceil(limit / 8) }
+    const smaller = { workspaceId, fromSeq, toSeq, filter, limit: Math.ceil(limit / 8), bytesMax }
     return await readHotPage({ pool, db }, smaller)
   }
-  return new HotPage(bytes, { workspaceId, toSeq: endSeq, limit })
+  const { bytes, isCut } = copied
+  // A page that was cut is full, however few rows it has.
+  return new HotPage(bytes, { workspaceId, toSeq: endSeq, limit: isCut ? 1 : limit })
 }
 
 /** Memory that is new for every page would have to be collected several times a second. */
-function roomFor(limit: number, reuse: HotPage | null): Buffer {
-  const bytes = Math.min(limit * ROW_BYTES, PAGE_BYTES_MAX)
+function roomFor(bytes: number, reuse: HotPage | null): Buffer {
   const old = reuse?.bytes.buffer
   const isFit = old && old.byteLength >= bytes && old.byteLength <= bytes * ROOM_TIMES_MAX
   return isFit ? Buffer.from(old) : Buffer.allocUnsafeSlow(bytes)

@@ -6,6 +6,9 @@ import { FIELD, HotRow, PLACE } from './hot-row.ts'
 /** Events of a chain in its order: cold ones as objects, hot ones as the database sent them. */
 export type EventPage = readonly SealedEvent[] | HotPage
 
+/** A page has no more rows than this, and no more bytes unless its first row alone has them. */
+export type PageLimit = { rows: number; bytes: number }
+
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
 /** Flags, of which there are none for us, and the length of more that may come. */
 const HEAD_BYTES = SIGNATURE.length + 8

@@ -5,7 +5,7 @@ import type { Database } from '../platform/pg.ts'
 import { ColdCache } from './cold-cache.ts'
 import { readCold } from './cold-reader.ts'
 import { type EventFilter, filterText, NO_FILTER } from './event-filter.ts'
-import type { EventPage, HotPage } from './hot-page.ts'
+import type { EventPage, HotPage, PageLimit } from './hot-page.ts'
 import { countRun, readHotPage } from './hot-page-store.ts'
 import { SegmentDamagedError, SegmentMissingError } from './segment-reader.ts'
 import { listSegments, readArchivedSeq, type Segment } from './segment-store.ts'
@@ -40,7 +40,7 @@ export async function* readEvents(
   deps: ReaderDeps,
   { workspaceId, fromSeq, toSeq }: ChainRun,
   filter: EventFilter,
-  limit: () => number,
+  limit: () => PageLimit,
 ): AsyncGenerator<EventPage, void, void> {
   const { database, store, turn = noTurn, coldTurn = turn, cache = new ColdCache() } = deps
   const cold = { store, turn: coldTurn, cache, signal: deps.signal ?? null }
@@ -99,12 +99,13 @@ async function* readHot(
   turn: () => Promise<Disposable>,
   { workspaceId, fromSeq, toSeq }: ChainRun,
   filter: EventFilter,
-  limit: () => number,
+  limit: () => PageLimit,
 ): AsyncGenerator<HotPage, number, void> {
   const fetch = async (seq: number, reuse: HotPage | null) => {
     using _turn = await turn()
-    const query = { workspaceId, fromSeq: seq, toSeq, filter, limit: limit(), reuse }
-    return await fetchHot(database, query)
+    const { rows, bytes } = limit()
+    const run = { workspaceId, fromSeq: seq, toSeq }
+    return await fetchHot(database, { ...run, filter, limit: rows, bytesMax: bytes, reuse })
   }
   let taken: HotPage | null = null
   let nextSeq = fromSeq
@@ -112,7 +113,7 @@ async function* readHot(
   while (page !== null) {
     nextSeq = page.lookedSeq + 1
     const isLast = nextSeq > toSeq
-    const isAhead = !isLast && limit() >= AHEAD_ROWS_MIN
+    const isAhead = !isLast && limit().rows >= AHEAD_ROWS_MIN
     const ahead: Promise<HotPage | null> | null = isAhead ? fetch(nextSeq, taken) : null
     // Its failure is met when it is awaited; until then nobody has missed anything.
     ahead?.catch(() => {})
@@ -132,7 +133,12 @@ async function* readHot(
  */
 async function fetchHot(
   database: ReaderDeps['database'],
-  query: ChainRun & { filter: EventFilter; limit: number; reuse: HotPage | null },
+  query: ChainRun & {
+    filter: EventFilter
+    limit: number
+    bytesMax: number
+    reuse: HotPage | null
+  },
 ): Promise<HotPage | null> {
   const page = await readHotPage(database, query)
   const archivedSeq = await readArchivedSeq(database.db, query.workspaceId)

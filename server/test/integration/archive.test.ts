@@ -76,7 +76,7 @@ async function readAll(
     { database, store: archive },
     run,
     { ...NO_FILTER, ...filter },
-    () => 100,
+    () => ({ rows: 100, bytes: Infinity }),
   )
   for await (const page of reading) text += eventsOf(page).map(jsonlRow).join('')
   return text
@@ -375,7 +375,8 @@ test('an export that runs while its events are archived is exact', async () => {
   const run = { workspaceId: id, fromSeq: 1, toSeq: 1_000 }
   let text = ''
   let pages = 0
-  for await (const page of readEvents({ database, store: archive }, run, NO_FILTER, () => 100)) {
+  const limit = () => ({ rows: 100, bytes: Infinity })
+  for await (const page of readEvents({ database, store: archive }, run, NO_FILTER, limit)) {
     text += eventsOf(page).map(jsonlRow).join('')
     pages += 1
     if (pages === 3) await archiveAll()

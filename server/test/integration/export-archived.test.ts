@@ -92,7 +92,7 @@ async function readSeqs(
     { database, store },
     run,
     { ...NO_FILTER, ...filter },
-    () => 1_000,
+    () => ({ rows: 1_000, bytes: Infinity }),
   )) {
     assert(Array.isArray(events))
     assert(events.length <= 1_000)

@@ -80,7 +80,10 @@ test('a page is good until the next one is asked for, whatever is fetched meanwh
   // Below and above where pages are fetched ahead, in turns, and of about the same size and of others.
   const limits = [50, 500, 600, 550, 390, 380, 600, 10, 600, 900, 450]
   let asked = 0
-  const limit = () => limits[Math.floor(asked++ / 3) % limits.length] ?? 1
+  const limit = () => ({
+    rows: limits[Math.floor(asked++ / 3) % limits.length] ?? 1,
+    bytes: Infinity,
+  })
   const read: SealedEvent[] = []
   for await (const page of readEvents({ database, store }, run, NO_FILTER, limit)) {
     // Long enough for the next one to come in.

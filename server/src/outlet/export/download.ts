@@ -180,9 +180,10 @@ export class Download implements AsyncDisposable {
       ranges: job.ranges,
       rowLimit: job.rowLimit,
       read: (range, filter, limit) =>
-        readEvents(reader, range, filter, () =>
-          Math.min(limit(), isCrowded() ? CROWDED_ROWS_MAX : Infinity),
-        ),
+        readEvents(reader, range, filter, () => {
+          const { rows, bytes } = limit()
+          return { rows: isCrowded() ? Math.min(rows, CROWDED_ROWS_MAX) : rows, bytes }
+        }),
       now: () => performance.now(),
       signal,
     })

@@ -47,7 +47,7 @@ function readerOf(ledger: Ledger, pages: number[] = []): ReadRange {
   return async function* ({ workspaceId, fromSeq, toSeq }, _filter, limit) {
     const events = ledger.get(workspaceId)?.slice(fromSeq - 1, toSeq) ?? []
     for (let start = 0; start < events.length;) {
-      const page = events.slice(start, start + limit())
+      const page = events.slice(start, start + limit().rows)
       pages.push(page.length)
       start += page.length
       yield page

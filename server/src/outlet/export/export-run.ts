@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { SealedEvent } from '../../ledger/event.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import { type EventPage, HotPage } from '../../ledger/hot-page.ts'
+import { type EventPage, HotPage, type PageLimit } from '../../ledger/hot-page.ts'
 import { FIELD, HotRow } from '../../ledger/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { writeCsvRow } from './csv-bytes.ts'
@@ -12,11 +12,11 @@ import { CSV_HEADER, csvRow } from './format-csv.ts'
 import { jsonlRow } from './format-jsonl.ts'
 import { writeJsonlRow } from './jsonl-bytes.ts'
 
-/** Events of a run in their order, some at a time; `limit` says how many the reader may fetch at once. */
+/** Events of a run in their order, some at a time; `limit` says how much the reader may fetch at once. */
 export type ReadRange = (
   range: ExportRange,
   filter: EventFilter,
-  limit: () => number,
+  limit: () => PageLimit,
 ) => AsyncIterable<EventPage>
 
 type RunOptions = {
@@ -61,6 +61,8 @@ const PAGE_BYTES_AIM = 256 * 1_024
 /** Who has taken so much took it to its end: the system's own buffers, which take some, hold less. */
 const PROVEN_BYTES_MIN = 16 * 1_024 * 1_024
 const PROVEN_PAGE_BYTES_AIM = 4 * 1_024 * 1_024
+/** How far a page may exceed the aim when its rows turn out larger than those before. */
+const AIM_TIMES_MAX = 4
 
 /**
  * One download: the rows of a job as bytes, in bounded pieces, as fast as they are taken. Between two
@@ -173,15 +175,19 @@ export class ExportRun {
    * Asked before every fetch, so this is where a run that finds nothing for a long time ends. One
    * row more than is wanted tells whether some were cut.
    */
-  #pageLimit(): number {
+  #pageLimit(): PageLimit {
     this.#options.signal.throwIfAborted()
-    return Math.min(this.#rowsPerPage, this.#options.rowLimit - this.#rows + 1)
+    const rows = Math.min(this.#rowsPerPage, this.#options.rowLimit - this.#rows + 1)
+    return { rows, bytes: this.#rows === 0 ? PAGE_BYTES_AIM : AIM_TIMES_MAX * this.#bytesAim }
+  }
+
+  get #bytesAim(): number {
+    return this.#bytes < PROVEN_BYTES_MIN ? PAGE_BYTES_AIM : PROVEN_PAGE_BYTES_AIM
   }
 
   #pace(tookMs: number, rowBytes: number): void {
     const rows = tookMs <= QUICK_MS ? this.#rowsPerPage * 4 : ROWS_PER_PAGE_MIN
-    const bytesAim = this.#bytes < PROVEN_BYTES_MIN ? PAGE_BYTES_AIM : PROVEN_PAGE_BYTES_AIM
-    const rowsMax = Math.min(ROWS_PER_PAGE_MAX, Math.floor(bytesAim / rowBytes))
+    const rowsMax = Math.min(ROWS_PER_PAGE_MAX, Math.floor(this.#bytesAim / rowBytes))
     this.#rowsPerPage = Math.max(1, Math.min(rows, rowsMax))
   }
 

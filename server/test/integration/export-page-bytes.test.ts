@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { type EventPage, HotPage } from '../../src/ledger/hot-page.ts'
+import { readEvents } from '../../src/ledger/reader.ts'
+import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
+import { ExportRun } from '../../src/outlet/export/export-run.ts'
+import { systemClock as clock } from '../../src/platform/clock.ts'
+import type { WorkspaceId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg.ts'
+import { storeEvents } from '../harness/exports.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const KIB = 1_024
+/** Small enough that fifty rows are one fetch of the database, and the archive one row group. */
+const BLOB_BYTES = 120 * KIB
+const LARGE_ROWS = 60
+const SMALL_ROWS = 300
+
+const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { connection } = annals.database
+const { database, archive } = annals.app
+const logger = createLogger('silent')
+const keeper = new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
+after(() => keeper[Symbol.asyncDispose]())
+
+async function archiveAll(): Promise<void> {
+  const wish = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
+  const deps = { connection, database: keeper, store: archive, clock, logger }
+  const { failed } = await archiveLedger(deps, wish, new AbortController().signal)
+  assert.equal(failed, 0)
+}
+
+/** Memory that a page keeps while its client takes nothing. */
+function bytesOf(page: EventPage): number {
+  if (page instanceof HotPage) return page.bytes.buffer.byteLength
+  return page.reduce(
+    (sum, { metadata, sealed }) => sum + (metadata ?? '').length + sealed.length,
+    0,
+  )
+}
+
+/** The bytes of each page of an export, and whether the pages came from the table. */
+async function pagesOf(workspaceId: WorkspaceId, count: number) {
+  const pages: { bytes: number; isHot: boolean }[] = []
+  const run = new ExportRun({
+    format: 'JSONL',
+    filter: NO_FILTER,
+    ranges: [{ workspaceId, fromSeq: 1, toSeq: count }],
+    rowLimit: 1_000_000,
+    read: async function* (range, filter, limit) {
+      for await (const page of readEvents({ database, store: archive }, range, filter, limit)) {
+        pages.push({ bytes: bytesOf(page), isHot: page instanceof HotPage })
+        yield page
+      }
+    },
+    now: () => 0,
+    signal: new AbortController().signal,
+  })
+  for await (const _chunk of run.chunks());
+  assert.equal(run.rows, count)
+  return { pages, sha256: run.result.sha256 }
+}
+
+test('pages of large rows stay small from the first one on, hot and archived', async () => {
+  const { workspaceKey: key, workspace } = await annals.found()
+  const blob = 'x'.repeat(BLOB_BYTES)
+  const large = Array.from({ length: LARGE_ROWS }, (_, nth) => ({
+    category: 'c',
+    action: `large ${nth}`,
+    metadata: { blob },
+  }))
+  const small = Array.from({ length: SMALL_ROWS }, (_, nth) => ({
+    category: 'c',
+    action: `${nth}`,
+  }))
+  // Small rows say nothing about the large ones that follow them.
+  await storeEvents(annals, key, [...large, ...small, ...large])
+  const count = 2 * LARGE_ROWS + SMALL_ROWS
+  const hot = await pagesOf(workspace.id, count)
+  await archiveAll()
+  const cold = await pagesOf(workspace.id, count)
+  assert.equal(cold.sha256, hot.sha256)
+  for (const [{ pages }, isHot] of [
+    [hot, true],
+    [cold, false],
+  ] as const) {
+    assert(pages.every((page) => page.isHot === isHot))
+    const sizes = pages.map(({ bytes }) => Math.round(bytes / KIB))
+    assert(sizes[0] !== undefined && sizes[0] <= 320, String(sizes))
+    assert(Math.max(...sizes) <= 1_100, String(sizes))
+  }
+})
