@@ -13,6 +13,8 @@ import {
 import { type Webhook, WEBHOOK_EVENTS } from '../outlet/webhook/webhook.ts'
 import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
+import { lockCompany } from '../tenancy/company-store.ts'
+import { PLAN_TERMS } from '../tenancy/plans.ts'
 import {
   OVERLAP_SECONDS_DEFAULT,
   type SecretRotation,
@@ -29,6 +31,21 @@ import type { WebhookDeps } from './webhook-resource.ts'
 
 type ActionDeps = Pick<WebhookDeps, 'clock' | 'box'>
 
+/**
+ * The plan that a route knows may be two seconds old. Under the lock it is the present one, so a
+ * downgrade disables every webhook that was created or enabled before it.
+ */
+export async function refusePlanWithoutWebhooks(
+  trx: Queryable,
+  companyId: CompanyId,
+): Promise<void> {
+  const plan = await lockCompany(trx, companyId)
+  if (plan === null || PLAN_TERMS[plan].hasWebhooks) return
+  throw new ApiError('plan_required', {
+    message: `This operation needs the plan PRO or higher; the company has ${plan}.`,
+  })
+}
+
 /** The only answer that holds the first secret. */
 export async function makeWebhook(
   trx: Queryable,
@@ -36,6 +53,7 @@ export async function makeWebhook(
   place: { companyId: CompanyId; workspaceId: WorkspaceId; projectId: ProjectId | null },
   input: Static<typeof WebhookInput>,
 ) {
+  await refusePlanWithoutWebhooks(trx, place.companyId)
   const nowMs = clock()
   const id = newId<'webhook'>(nowMs)
   const secret = input.customSecret ?? newWebhookSecret()

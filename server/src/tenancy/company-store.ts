@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { sql } from 'kysely'
 import type { CompanyId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
-import type { Plan } from './plans.ts'
+import { type Plan, PLANS } from './plans.ts'
 
 export async function insertCompany(
   db: Queryable,
@@ -24,15 +24,18 @@ export async function updatePlan(
   return result.numUpdatedRows === 1n
 }
 
-/** Serialises what counts against a company's bounds: two creations cannot both be the last allowed. */
-export async function lockCompany(db: Queryable, companyId: CompanyId): Promise<boolean> {
+/**
+ * Serializes what counts against a company's bounds: two creations cannot both be the last allowed.
+ * Returns the plan, which cannot change until the caller's transaction ends.
+ */
+export async function lockCompany(db: Queryable, companyId: CompanyId): Promise<Plan | null> {
   const row = await db
     .selectFrom('company')
-    .select('id')
+    .select('plan')
     .where('id', '=', companyId)
     .forUpdate()
     .executeTakeFirst()
-  return row !== undefined
+  return PLANS.find((plan) => plan === row?.plan) ?? null
 }
 
 export type Allowlist = { entries: readonly string[]; forAllCalls: boolean }

@@ -9,16 +9,21 @@ const ENDED_PER_STATEMENT_MAX = 1_000
 /**
  * Enables a webhook without a flood of what was left over when it was disabled: first everything that
  * still waits is ended, some at a time, and the turn that finds no more enables it. A disabled webhook
- * gets no new deliveries, so there is a last turn. False when the webhook is gone. What is done `alongside` is part of that turn.
+ * gets no new deliveries, so there is a last turn. Returns false when the webhook is gone. Each turn begins with `before`, which
+ * may lock the company: a company is always locked before its webhooks. The last one ends with `alongside`.
  */
 export async function endWaitingAndEnable(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
   clock: Clock,
-  alongside: (tx: Queryable) => Promise<void> = async () => {},
+  {
+    before = async () => {},
+    alongside = async () => {},
+  }: Partial<Record<'before' | 'alongside', (tx: Queryable) => Promise<void>>> = {},
 ): Promise<boolean> {
   for (;;) {
     const state = await db.transaction().execute(async (tx) => {
+      await before(tx)
       // Under the lock, so that a second caller cannot end what came after the first enabled it.
       const webhook = await lockWebhook(tx, { workspaceId, id })
       if (!webhook) return 'gone'

@@ -5,6 +5,7 @@ import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
+import { refusePlanWithoutWebhooks } from '../../webhook-actions.ts'
 import { actorOf, writeEntry } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
@@ -36,9 +37,10 @@ export const enableDashboardWebhook =
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
         if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
         const entry = { action: 'WEBHOOK_ENABLED', resource: resourceOf(webhook) } as const
-        const isThere = await endWaitingAndEnable(deps.db, webhook, deps.clock, (trx) =>
-          writeEntry(trx, actorOf(request), entry, deps.clock()),
-        )
+        const isThere = await endWaitingAndEnable(deps.db, webhook, deps.clock, {
+          before: (trx) => refusePlanWithoutWebhooks(trx, viewer.companyId),
+          alongside: (trx) => writeEntry(trx, actorOf(request), entry, deps.clock()),
+        })
         if (!isThere) throw new ApiError('not_found')
         deps.wakeDispatcher()
         return { id: webhook.id, status: 'ENABLED' as const }
