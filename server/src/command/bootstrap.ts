@@ -4,6 +4,7 @@ import { ALLOWLIST_ENTRIES_MAX, parseCidr } from '../tenancy/allowlist.ts'
 import { type CompanyPlan, type FoundedCompany, foundCompany } from '../tenancy/found-company.ts'
 import { COMPANY_BOUNDS, isPlan, PLANS } from '../tenancy/plans.ts'
 import { passwordFault } from '../tenancy/password-rules.ts'
+import { isMailAddress } from '../tenancy/mail-address.ts'
 import { type GivenPassword, readPassword } from './bootstrap-password.ts'
 import { openDatabase } from './open-database.ts'
 
@@ -22,7 +23,6 @@ export type BootstrapOptions = {
 }
 
 const NAME_LENGTH_MAX = 200
-const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,255}$/
 
 /** `annals bootstrap`: a new company each time, also while a service runs. */
 export async function bootstrap(config: Config, options: BootstrapOptions): Promise<void> {
@@ -64,7 +64,7 @@ function readWish(options: BootstrapOptions, password: GivenPassword | null): Co
   if (allowlist.length > ALLOWLIST_ENTRIES_MAX) {
     problems.push(`an allowlist may have ${ALLOWLIST_ENTRIES_MAX} entries`)
   }
-  if (options.email !== undefined && !EMAIL.test(options.email)) {
+  if (options.email !== undefined && !isMailAddress(options.email)) {
     problems.push(`--email must be an e-mail address, got "${options.email}"`)
   }
   const fault = password && passwordFault(password.text, { email: options.email ?? '' })

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
+import { isMailAddress, nameInMail } from '../../../tenancy/mail-address.ts'
 import { readGrant } from '../../../tenancy/member-rules.ts'
 import * as linkStore from '../../../tenancy/one-time-link-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
@@ -45,7 +46,7 @@ export const createInvitation =
       },
       async (request, reply) => {
         const { viewer, body, server } = request
-        const email = body.email.toLowerCase()
+        const email = readAddress(body.email)
         if (deps.hasRateLimits) refuseFlood(buckets, viewer)
         const { id, token, expiresAt } = await audited(
           deps,
@@ -82,6 +83,16 @@ export const createInvitation =
     )
   }
 
+/** Stricter than the format of the schema, which events use too: mail is sent to this address. */
+function readAddress(text: string): string {
+  if (isMailAddress(text)) return text.toLowerCase()
+  const fault = 'must be one e-mail address'
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: /email ${fault}.`,
+    details: [{ path: '/email', message: fault }],
+  })
+}
+
 function refuseFlood(buckets: TokenBuckets, { companyId }: Viewer): void {
   const { isAllowed, retryAfterSeconds } = buckets.take(companyId, INVITATIONS)
   if (isAllowed) return
@@ -92,11 +103,12 @@ function refuseFlood(buckets: TokenBuckets, { companyId }: Viewer): void {
 }
 
 function invitationMail(to: string, { email, companyName }: Viewer, link: string) {
+  const name = nameInMail(companyName)
   return {
     to,
-    subject: `An invitation to ${companyName} on Annals`,
+    subject: `An invitation to ${name} on Annals`,
     text: [
-      `${email} invites you to the audit log of ${companyName}. Choose a password here:`,
+      `${email} invites you to the audit log of ${name}. Choose a password here:`,
       '',
       link,
       '',
