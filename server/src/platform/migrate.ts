@@ -5,15 +5,10 @@ import type { Client } from 'pg'
 import { OperatorError } from '../errors.ts'
 import { confirmed, UnconfirmedCommitError } from './confirmed-commit.ts'
 import type { Logger } from './logger.ts'
+import { type LockWait, takeMigrationLock } from './migration-lock.ts'
 import { isOutage, messageOf, sqlStateOf, SQLSTATE } from './pg-error.ts'
-import {
-  connectFirst,
-  type Connection,
-  PLAIN_SETTINGS,
-  ServerClient,
-  serverListOf,
-  UnfitServerError,
-} from './pg-servers.ts'
+import { type Connection, PLAIN_SETTINGS, serverListOf, UnfitServerError } from './pg-servers.ts'
+import { PgSession } from './pg-session.ts'
 
 export type Migration = {
   version: number
@@ -25,11 +20,12 @@ export type Migration = {
 
 const FILE_NAME = /^(\d{6})_([a-z_]+)\.sql$/
 const HEADER = /^-- oldest program: (\d+)$/m
-/** Any number serves, as long as nothing else in the database uses it. */
-const MIGRATION_LOCK = 4_207_001
 const SERVER_VERSION_MIN = 150_000
-/** A server that takes the connection and says nothing is out of reach too. */
-const CONNECT_MS_MAX = 5_000
+/**
+ * A start can wait longer for a busy server than a caller can. A dead network ends it within six seconds,
+ * and a migration that the server works on is never ended.
+ */
+const TIMEOUTS = { connectMs: 5_000, probeEveryMs: 1_000, probeMs: 5_000 }
 /** PostgreSQL's code for a role that doesn't exist: an invalid value for the setting `role`. */
 const ROLE_UNKNOWN = '22023'
 
@@ -51,40 +47,51 @@ export function readMigrations(folder: string = MIGRATIONS_DIR): Migration[] {
 
 /**
  * Brings the database to this program's schema. Forward only, each migration in its own
- * transaction; the session lock makes twenty programs that start at once take turns, and the
- * later ones find nothing to do.
+ * transaction. A lock makes programs that start at once migrate one at a time, and the later ones find
+ * nothing to do.
  */
 export async function migrate({
   connection,
   logger,
   migrations = readMigrations(),
-}: {
+  ...lockWait
+}: LockWait & {
   connection: Connection
   logger: Logger
   migrations?: readonly Migration[]
 }): Promise<{ applied: number }> {
-  const servers = serverListOf(connection)
-  const config = { application_name: 'annals migrate', connectionTimeoutMillis: CONNECT_MS_MAX }
-  const open = () => new ServerClient(servers, PLAIN_SETTINGS, config)
-  let client: Client | null = null
+  await using session = new PgSession({
+    connection: serverListOf(connection),
+    settings: PLAIN_SETTINGS,
+    name: 'annals migrate',
+    workMsMax: null,
+    timeouts: TIMEOUTS,
+  })
   try {
-    client = await connectFirst(servers, open)
-    await refuseOldServer(client)
-    await client.query(`select pg_advisory_lock(${MIGRATION_LOCK})`)
-    const present = await readPresent(client)
-    refuseNewerSchema(present, migrations)
-    const missing = migrations.filter(({ version }) => !present.has(version))
-    for (const migration of missing) {
-      await apply(client, migration)
-      logger.info({ event: 'migration.applied', version: migration.version, name: migration.name })
-    }
-    await refuseMissingRoles(client)
-    return { applied: missing.length }
+    return await session.use(async (client) => {
+      await refuseOldServer(client)
+      await takeMigrationLock(client, logger, lockWait)
+      return await applyMissing(client, migrations, logger)
+    })
   } catch (error) {
     throw explain(error)
-  } finally {
-    await client?.end().catch(() => {})
   }
+}
+
+async function applyMissing(
+  client: Client,
+  migrations: readonly Migration[],
+  logger: Logger,
+): Promise<{ applied: number }> {
+  const present = await readPresent(client)
+  refuseNewerSchema(present, migrations)
+  const missing = migrations.filter(({ version }) => !present.has(version))
+  for (const migration of missing) {
+    await apply(client, migration)
+    logger.info({ event: 'migration.applied', version: migration.version, name: migration.name })
+  }
+  await refuseMissingRoles(client)
+  return { applied: missing.length }
 }
 
 async function refuseOldServer(client: Client): Promise<void> {

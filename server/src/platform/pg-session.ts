@@ -10,7 +10,7 @@ import {
   type ServerList,
   serverListOf,
 } from './pg-servers.ts'
-import { DOUBT_EVERY_MS, secondOpinion } from './second-opinion.ts'
+import { DOUBT_EVERY_MS, OPINION_MS_MAX, secondOpinion } from './second-opinion.ts'
 
 type SessionOptions = {
   connection: Connection
@@ -19,9 +19,23 @@ type SessionOptions = {
   name: string
   /** The time limit for work, even if the database is alive. Null for no limit. */
   workMsMax: number | null
+  /** By default an outage is reported within a second, which suits a caller that waits. */
+  timeouts?: SessionTimeouts
 }
 
-const CONNECT_MS_MAX = 3_000
+type SessionTimeouts = {
+  /** For each server of a list. */
+  connectMs: number
+  /** While work runs, how often a second connection checks that the database works on it. */
+  probeEveryMs: number
+  probeMs: number
+}
+
+const TIMEOUTS: SessionTimeouts = {
+  connectMs: 3_000,
+  probeEveryMs: DOUBT_EVERY_MS,
+  probeMs: OPINION_MS_MAX,
+}
 /** A link to the database carries at least this much, so larger statements are given time to arrive. */
 const LINK_BYTES_PER_MS = 1_000
 /** A clean disconnect takes one message. A dead network must not keep the process alive. */
@@ -34,6 +48,7 @@ const END_MS_MAX = 500
  */
 export class PgSession implements AsyncDisposable {
   readonly #options: SessionOptions
+  readonly #timeouts: SessionTimeouts
   readonly #servers: ServerList
   #server: Server
   #client: Client | null = null
@@ -43,13 +58,15 @@ export class PgSession implements AsyncDisposable {
 
   constructor(options: SessionOptions) {
     this.#options = options
+    this.#timeouts = options.timeouts ?? TIMEOUTS
     this.#servers = serverListOf(options.connection)
     this.#server = this.#servers.current
   }
 
   /**
-   * Runs work on the connection. If the database is unreachable, rejects within a second. If it rejects,
-   * the outcome of the work is unknown and the connection is closed.
+   * Runs work on the connection. If the database is unreachable, rejects as soon as a probe finds out. If
+   * it rejects, the outcome of the work is unknown and the connection is closed. The work must not pause
+   * between statements: a session that waits for us looks like one whose answer was lost.
    */
   async use<T>(work: (client: Client) => Promise<T>): Promise<T> {
     let isOver = false
@@ -64,7 +81,7 @@ export class PgSession implements AsyncDisposable {
       // Unless it was answered at last, in the meantime.
       if (!isOver) socket?.destroy()
     }
-    const doubt = setInterval(() => void tearDownIfSilent(), DOUBT_EVERY_MS)
+    const doubt = setInterval(() => void tearDownIfSilent(), this.#timeouts.probeEveryMs)
     const { workMsMax } = this.#options
     const limit =
       workMsMax === null ? undefined : setTimeout(() => this.#socket?.destroy(), workMsMax)
@@ -95,7 +112,7 @@ export class PgSession implements AsyncDisposable {
   async #connect(): Promise<Client> {
     this.#pid = null
     // Until the server's process is known, a second connection can't tell whether it waits for us.
-    const limit = setTimeout(() => this.#socket?.destroy(), CONNECT_MS_MAX)
+    const limit = setTimeout(() => this.#socket?.destroy(), this.#timeouts.connectMs)
     const makeClient = (): ServerClient => {
       // Each server of a list gets the whole time.
       limit.refresh()
@@ -133,17 +150,19 @@ export class PgSession implements AsyncDisposable {
    * locks that others wait for.
    */
   async #isAtWork({ isArriving }: { isArriving: boolean }): Promise<boolean> {
-    return await secondOpinion(this.#server, async (client) => {
+    const { probeEveryMs, probeMs } = this.#timeouts
+    const ask = async (client: Client): Promise<boolean> => {
       if (isArriving) return true
       const { rowCount } = await client.query(
         `select pg_terminate_backend(pid)
            from pg_stat_activity
           where pid = $1 and application_name = $2 and state <> 'active'
             and state_change < clock_timestamp() - $3 * interval '1 millisecond'`,
-        [this.#pid, this.#options.name, DOUBT_EVERY_MS / 2],
+        [this.#pid, this.#options.name, probeEveryMs / 2],
       )
       return rowCount === 0
-    })
+    }
+    return await secondOpinion(this.#server, ask, probeMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -8,7 +8,7 @@ import { configOf } from './pg-servers.ts'
 /** How long a statement stays unanswered before someone else is asked, and asked again. */
 export const DOUBT_EVERY_MS = 400
 /** With the doubt before it, a caller still hears of an outage within a second. */
-const OPINION_MS_MAX = 400
+export const OPINION_MS_MAX = 400
 /** More than the answers that a new connection waits for, each of which may meet a blocked thread. */
 const OPINION_WAITS = 10
 
@@ -20,6 +20,7 @@ const OPINION_WAITS = 10
 export async function secondOpinion(
   server: Server,
   ask: (client: Client) => Promise<boolean> = async () => true,
+  timeoutMs: number = OPINION_MS_MAX,
 ): Promise<boolean> {
   const socket = new Socket()
   const client = new Client({ ...configOf(server), stream: () => socket })
@@ -27,11 +28,7 @@ export async function secondOpinion(
   try {
     return await withDeadline(
       client.connect().then(() => ask(client)),
-      {
-        timeoutMs: OPINION_MS_MAX,
-        waits: OPINION_WAITS,
-        late: () => new Error('no second opinion in time'),
-      },
+      { timeoutMs, waits: OPINION_WAITS, late: () => new Error('no second opinion in time') },
     )
   } catch (error) {
     // The server has no room for the connection, but it responds.

@@ -2,11 +2,14 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import { Client } from 'pg'
+import { pino } from 'pino'
 import { OperatorError } from '../../src/errors.ts'
+import { withDeadline } from '../../src/platform/deadline.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { migrate, type Migration, readMigrations } from '../../src/platform/migrate.ts'
 import { Database, sqlStateOf } from '../../src/platform/pg.ts'
 import type { Server } from '../../src/platform/pg-address.ts'
+import { eventually } from '../harness/eventually.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import { cloneDatabase, createEmptyDatabase } from '../harness/template-db.ts'
 
@@ -147,6 +150,68 @@ test('a migrator that dies in the midst of a migration leaves it to the next', a
     applied: 1,
   })
 })
+
+for (const statement of [
+  'pg_advisory_lock',
+  'insert into schema_migration',
+  'create table second',
+]) {
+  test(`a network that goes silent at "${statement}" ends the migration within seconds, in one sentence`, async () => {
+    await using database = await createEmptyDatabase()
+    await using proxy = await PgProxy.listen(database.connection)
+    const through = { ...database.connection, host: '127.0.0.1', port: proxy.port }
+    proxy.cutOnceAt(statement, 'silent')
+    const message = await refusal(
+      within(8_000, migrate({ connection: through, logger, migrations: [FIRST, SECOND] })),
+    )
+    assert.match(message, /^cannot reach the database: .*\.$/)
+    // The silent session no longer holds the lock.
+    const { connection } = database
+    await within(8_000, migrate({ connection, logger, migrations: [FIRST, SECOND] }))
+    assert.deepEqual(await versionsIn(connection), [1, 2])
+  })
+}
+
+test('a migration that runs longer than the checks of the connection is not ended', async () => {
+  await using database = await createEmptyDatabase()
+  const { connection } = database
+  const slow = migration(2, 'select pg_sleep(2.5); create table second (id integer)')
+  assert.deepEqual(await migrate({ connection, logger, migrations: [FIRST, slow] }), { applied: 2 })
+})
+
+test('a start that finds the migration lock taken reports the holder once, and ends after its limit', async () => {
+  await using database = await createEmptyDatabase()
+  const { connection } = database
+  await using holder = await holdMigrationLock(connection)
+  const lines: { event: string; pid: number }[] = []
+  const noting = pino({ level: 'warn' }, { write: (line) => void lines.push(JSON.parse(line)) })
+  const wait = { connection, logger: noting, migrations: [FIRST], lockAttemptMs: 100 }
+  const message = await refusal(within(5_000, migrate({ ...wait, lockWaitMsMax: 500 })))
+  assert.match(message, new RegExp(`migration lock.*pg_terminate_backend\\(${holder.pid}\\)`))
+  assert.deepEqual(
+    lines.map(({ event, pid }) => ({ event, pid })),
+    [{ event: 'migration.waiting', pid: holder.pid }],
+  )
+
+  const waiting = migrate({ ...wait, lockWaitMsMax: 60_000 })
+  await eventually(() => assert.equal(lines.length, 2))
+  await holder[Symbol.asyncDispose]()
+  assert.deepEqual(await within(5_000, waiting), { applied: 1 })
+})
+
+async function holdMigrationLock(connection: Server): Promise<AsyncDisposable & { pid: number }> {
+  const client = new Client(connection)
+  await client.connect()
+  const { rows } = await client.query<{ pid: number }>(
+    'select pg_backend_pid() as pid from pg_advisory_lock(4207001)',
+  )
+  let ended: Promise<void> | null = null
+  return { pid: rows[0]?.pid ?? 0, [Symbol.asyncDispose]: () => (ended ??= client.end()) }
+}
+
+async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
+  return await withDeadline(work, { timeoutMs, late: () => new Error(`over ${timeoutMs} ms`) })
+}
 
 test('a server before PostgreSQL 15 is refused with a sentence, and nothing is made on it', async () => {
   await using database = await createEmptyDatabase()
