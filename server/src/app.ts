@@ -34,6 +34,7 @@ import { startSweepWorker } from './outlet/webhook/sweep-worker.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
 import { type Clock, type MonotonicClock, monotonicClock, systemClock } from './platform/clock.ts'
 import { CursorCodec } from './platform/cursor.ts'
+import { untilAborted } from './platform/deadline.ts'
 import { randomFraction } from './platform/id.ts'
 import { droppedLines, type Logger } from './platform/logger.ts'
 import { Mailer } from './platform/mailer.ts'
@@ -85,6 +86,7 @@ export async function startApp({
   patience,
   pagesFolder = null,
   downloadBytesMax = DOWNLOAD_BYTES_MAX,
+  signal,
 }: {
   config: Config
   logger: Logger
@@ -95,11 +97,13 @@ export async function startApp({
   pagesFolder?: string | null
   /** Of the dashboard. */
   downloadBytesMax?: number
+  /** Aborts the start, which then rejects. It has no effect on an app that has started. */
+  signal?: AbortSignal
 }): Promise<App> {
   await using stack = new AsyncDisposableStack()
   if (role !== 'worker') await refuseOccupiedPort('ANNALS_PORT', config.host, config.port)
   await refuseOccupiedPort('ANNALS_METRICS_PORT', config.host, config.metricsPort ?? 0)
-  const store = stack.use(await openStore(config, { logger, exclusive: true }))
+  const store = stack.use(await openStore(config, { logger, exclusive: true, signal }))
   const cut = new AbortController()
   const database = stack.use(
     new Database({
@@ -128,7 +132,7 @@ export async function startApp({
   const ownConnections = { connection, clock, logger, cutSignal: cut.signal }
   const archive = stack.use(openArchive(config))
   const hasArchive = archiveUrlOf(config) !== null
-  if (!hasArchive) await noteNoArchive({ db: database.db, logger })
+  if (!hasArchive) await untilAborted(noteNoArchive({ db: database.db, logger }), signal ?? null)
   stack.use(startPartitionWorker(ownConnections))
   if (role !== 'api') {
     if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, store: archive }))
@@ -165,7 +169,7 @@ export async function startApp({
             },
           }),
         )
-  await writer?.startProbing()
+  if (writer) await untilAborted(writer.startProbing(), signal ?? null)
   const parts = { config, logger, clock, monotonic, database, metrics, keyUse, secretKey, archive }
   const url =
     writer &&

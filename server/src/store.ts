@@ -24,12 +24,16 @@ export type Store = AsyncDisposable & {
  */
 export async function openStore(
   config: Config,
-  { logger, exclusive }: { logger: Logger; exclusive: boolean },
+  {
+    logger,
+    exclusive,
+    signal,
+  }: { logger: Logger; exclusive: boolean; signal?: AbortSignal | undefined },
 ): Promise<Store> {
   const givenKey = config.secretKey ?? config.secretKeyFile
   if (config.databaseUrl) {
     const connection = new ServerList(parseAddress(config.databaseUrl.reveal()))
-    await migrate({ connection, logger })
+    await migrate({ connection, logger, signal })
     if (!givenKey) throw new Error('parseConfig asks for a key with a database address')
     return {
       connection,
@@ -39,8 +43,10 @@ export async function openStore(
     }
   }
   await using stack = new AsyncDisposableStack()
-  const engine = stack.use(await startEngine({ dataDir: config.dataDir, exclusive, logger }))
-  await migrate({ connection: engine.connection, logger })
+  const engine = stack.use(
+    await startEngine({ dataDir: config.dataDir, exclusive, logger, signal }),
+  )
+  await migrate({ connection: engine.connection, logger, signal })
   const kept = stack.move()
   return {
     connection: engine.connection,

@@ -21,7 +21,11 @@ export type Pages = {
  * The dashboard's pages. They are built when they are missing or older than their sources, where Vite is
  * installed; a release has them built and no Vite. Old pages are better than none, but never a secret.
  */
-export async function ensurePages(logger: Logger, dashboard = DASHBOARD): Promise<Pages> {
+export async function ensurePages(
+  logger: Logger,
+  dashboard: string = DASHBOARD,
+  signal?: AbortSignal,
+): Promise<Pages> {
   const dist = join(dashboard, 'dist')
   const stampFile = join(dist, '.sources')
   const stamp = stampOfSources(dashboard)
@@ -35,7 +39,7 @@ export async function ensurePages(logger: Logger, dashboard = DASHBOARD): Promis
     return { folder, trouble }
   }
   const startedAt = performance.now()
-  const output = await runVite(vite, dashboard)
+  const output = await runVite(vite, dashboard, signal)
   if (output !== null) {
     const trouble = troubleOf(folder, 'Building them failed; npm run build -w dashboard shows why.')
     logger.error({ event: 'pages.failed', isOldServed: folder !== null, trouble, output })
@@ -75,10 +79,15 @@ function findVite(dashboard: string): string | null {
 }
 
 /** Null when it went well, else what it said. */
-async function runVite(vite: string, dashboard: string): Promise<string | null> {
+async function runVite(
+  vite: string,
+  dashboard: string,
+  signal: AbortSignal | undefined,
+): Promise<string | null> {
   const child = spawn(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
     cwd: dashboard,
     stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {

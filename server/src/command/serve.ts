@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { App, ServeRole } from '../app.ts'
 import { startApp } from '../app.ts'
 import type { Config } from '../config.ts'
@@ -7,7 +8,7 @@ import { isOutage } from '../platform/pg.ts'
 import { ProcessFaults } from '../platform/process-faults.ts'
 import { hasCompanies } from '../tenancy/company-store.ts'
 import { DEFAULT_ALLOWLIST } from './bootstrap.ts'
-import { ensurePages } from './build-pages.ts'
+import { ensurePages, type Pages } from './build-pages.ts'
 import { foundCompany } from '../tenancy/found-company.ts'
 
 /** Requests get 5 s, background work 3.5 s. Orchestrators kill the process after 10 s or more. */
@@ -20,10 +21,11 @@ export async function serve(config: Config, { role }: { role: ServeRole }): Prom
   const logger = createLogger(config.logLevel)
   using faults = new ProcessFaults({ logger, writerFolder: INTAKE, exit: () => endProcess(1) })
   let running: App | null = null
-  const stopped = nextStopSignal(() => endLate(logger, running))
-  const pages = role === 'worker' ? null : await ensurePages(logger)
-  const pagesFolder = pages?.folder ?? null
-  await using app = await startApp({ config, logger, role, pagesFolder })
+  const signal = listenForStop(logger, () => endLate(logger, running))
+  const started = await startUnlessStopped(config, { logger, role, signal })
+  if (started === null) return
+  const { pages } = started
+  await using app = started.app
   running = app
   faults.markStarted(app.metrics)
   logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
@@ -32,7 +34,22 @@ export async function serve(config: Config, { role }: { role: ServeRole }): Prom
     if (text) printText(logger, text)
   }
   if (pages?.trouble) printText(logger, `WARNING: ${pages.trouble}\n\n`)
-  logger.info({ event: 'service.stopping', signal: await stopped })
+  if (!signal.aborted) await once(signal, 'abort')
+}
+
+/** Null if a stop signal arrived first: then the start ends wherever it is, and nothing is left running. */
+async function startUnlessStopped(
+  config: Config,
+  { logger, role, signal }: { logger: Logger; role: ServeRole; signal: AbortSignal },
+): Promise<{ app: App; pages: Pages | null } | null> {
+  try {
+    const pages = role === 'worker' ? null : await ensurePages(logger, undefined, signal)
+    const pagesFolder = pages?.folder ?? null
+    return { pages, app: await startApp({ config, logger, role, pagesFolder, signal }) }
+  } catch (error) {
+    if (!signal.aborted) throw error
+    return null
+  }
 }
 
 /**
@@ -52,24 +69,25 @@ function tolerateOutage(error: unknown): null {
 }
 
 /**
- * The first signal stops the service, and `onLate` is called if that takes too long. A second signal ends
+ * Returns an abort signal. The first stop signal aborts it, and `onLate` is called if that takes too long. A second signal ends
  * the process immediately. Signals within 2 s count as one: Ctrl+C in a terminal reaches the service
  * directly, and again through npm, which forwards it.
  */
-function nextStopSignal(onLate: () => void): Promise<string> {
-  return new Promise((resolve) => {
-    let firstAtMs: number | null = null
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-      process.on(signal, () => {
-        if (firstAtMs !== null && performance.now() - firstAtMs > SAME_MOMENT_MS) endProcess(1)
-        if (firstAtMs !== null) return
-        firstAtMs = performance.now()
-        // Unref'd, so that the timer doesn't keep an otherwise finished process alive.
-        setTimeout(onLate, STOP_MS_MAX).unref()
-        resolve(signal)
-      })
-    }
-  })
+function listenForStop(logger: Logger, onLate: () => void): AbortSignal {
+  const stop = new AbortController()
+  let firstAtMs: number | null = null
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (firstAtMs !== null && performance.now() - firstAtMs > SAME_MOMENT_MS) endProcess(1)
+      if (firstAtMs !== null) return
+      firstAtMs = performance.now()
+      // Unref'd, so that the timer doesn't keep an otherwise finished process alive.
+      setTimeout(onLate, STOP_MS_MAX).unref()
+      logger.info({ event: 'service.stopping', signal })
+      stop.abort(new Error(`stopped by ${signal}`))
+    })
+  }
+  return stop.signal
 }
 
 /** On an empty embedded database: a company to try everything with, told once. */

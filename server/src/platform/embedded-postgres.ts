@@ -17,6 +17,8 @@ export interface EngineOptions {
   readonly logger?: EngineLogger
   /** PostgreSQL's settings that shall differ from ours; they count when this call starts it. */
   readonly settings?: EngineSettings
+  /** Aborted when the caller no longer waits for the start. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** The part of a pino logger that is needed here. */
@@ -41,14 +43,14 @@ const RETRY_MS_MAX = 5_000
 
 /** Attaches to the data folder's engine; makes and starts it when that is needed. */
 export async function startEngine(options: EngineOptions): Promise<EmbeddedPostgres> {
-  const { exclusive, logger = SILENT, settings = {} } = options
+  const { exclusive, logger = SILENT, settings = {}, signal } = options
   const startedAtMs = performance.now()
   const engine = {
     native: findNativeFolder(),
     files: openDataFolder(options.dataDir),
     settings,
   }
-  const attached = await attachToEngine(engine, { exclusive, mayCreate: true })
+  const attached = await attachToEngine(engine, { exclusive, mayCreate: true, signal })
   const durationMs = Math.round(performance.now() - startedAtMs)
   const event = attached.wasRunning ? 'engine.adopted' : 'engine.started'
   const { uid, kind } = attached.user

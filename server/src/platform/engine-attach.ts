@@ -45,24 +45,28 @@ const LOCK_WAIT_MS_MAX = 90_000
  */
 export async function attachToEngine(
   engine: Engine,
-  { exclusive, mayCreate }: { exclusive: boolean; mayCreate: boolean },
+  options: { exclusive: boolean; mayCreate: boolean; signal?: AbortSignal | undefined },
 ): Promise<Attachment> {
+  const { exclusive, mayCreate, signal } = options
   // Before anything is written, the lock file included: another version's folder stays as it is.
   const user = await chooseUser(engine.files)
   hasCluster(engine.files)
-  return withEngineLock(engine.files, async () => {
-    const attached = await ensureRunning(engine, user, mayCreate)
+  const attach = async (): Promise<Attachment> => {
+    const attached = await ensureRunning(engine, user, { mayCreate, signal })
     const { connection, presence } = attached
     try {
+      signal?.throwIfAborted()
       const isFree = await presence.announce({ exclusive })
       if (!isFree) throw secondServiceError(engine.files, await presence.findServicePid())
       await presence.ensureDatabase(ENGINE_DATABASE)
       return { ...attached, user }
     } catch (cause) {
       await leaveLocked(engine, connection, presence).catch(() => {})
+      signal?.throwIfAborted()
       throw explainSessionError(engine.files, cause)
     }
-  })
+  }
+  return withEngineLock(engine.files, attach, signal)
 }
 
 /** True when the last one out has stopped the engine; false when others still use it. */
@@ -77,7 +81,7 @@ export async function leaveEngine(
 async function ensureRunning(
   { files, native, settings }: Engine,
   user: EngineUser,
-  mayCreate: boolean,
+  { mayCreate, signal }: { mayCreate: boolean; signal: AbortSignal | undefined },
 ): Promise<Omit<Attachment, 'user'>> {
   const exists = hasCluster(files)
   if (!exists && !mayCreate) {
@@ -92,15 +96,23 @@ async function ensureRunning(
     database: ENGINE_DATABASE,
   }
   if (exists) {
-    const presence = await waitForAnswer(files, connection, () => findPostmaster(files) !== null)
+    const presence = await waitForAnswer(files, connection, {
+      isAlive: () => findPostmaster(files) !== null,
+      signal,
+    })
     if (presence !== null) return { connection, presence, wasRunning: true }
   }
   const runner = await chooseRunner(files, native, user)
   if (!exists) {
-    await createCluster(files, { runner, user, password: connection.password })
+    await createCluster(files, { runner, user, password: connection.password, signal })
   }
+  signal?.throwIfAborted()
   const allSettings = engineSettings(memoryBytes(), settings)
-  const presence = await bootPostmaster(files, connection, { runner, settings: allSettings })
+  const presence = await bootPostmaster(files, connection, {
+    runner,
+    settings: allSettings,
+    signal,
+  })
   return { connection, presence, wasRunning: false }
 }
 
@@ -134,8 +146,12 @@ async function isUsedByOthers(
   }
 }
 
-async function withEngineLock<T>(files: EngineFiles, work: () => Promise<T>): Promise<T> {
-  const lock = await lockEngine(files)
+async function withEngineLock<T>(
+  files: EngineFiles,
+  work: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  const lock = await lockEngine(files, signal)
   try {
     return await work()
   } finally {
@@ -143,11 +159,11 @@ async function withEngineLock<T>(files: EngineFiles, work: () => Promise<T>): Pr
   }
 }
 
-async function lockEngine(files: EngineFiles): Promise<Disposable> {
+async function lockEngine(files: EngineFiles, signal?: AbortSignal): Promise<Disposable> {
   let lock: Disposable | null
   try {
     const isNew = !existsSync(files.lock)
-    lock = await acquireFileLock(files.lock, { waitMsMax: LOCK_WAIT_MS_MAX })
+    lock = await acquireFileLock(files.lock, { waitMsMax: LOCK_WAIT_MS_MAX, signal })
     if (isNew && lock !== null) {
       chmodSync(files.lock, 0o600)
       giveToDataOwner(files, files.lock)
@@ -158,6 +174,7 @@ async function lockEngine(files: EngineFiles): Promise<Disposable> {
     throw new EngineError(`The lock file ${files.lock} cannot be used: ${String(cause)}`, { cause })
   }
   if (lock !== null) return lock
+  signal?.throwIfAborted()
   throw new EngineError(
     `Another annals process has been starting or stopping the database in ${files.dataDir} for ` +
       `${LOCK_WAIT_MS_MAX / 1_000} seconds; try again when it is done.`,

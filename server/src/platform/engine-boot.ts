@@ -30,14 +30,21 @@ const OLD_BACKENDS_POLL_MS = 100
 export async function bootPostmaster(
   files: EngineFiles,
   connection: EngineConnection,
-  { runner, settings }: { runner: EngineRunner; settings: EngineSettings },
+  {
+    runner,
+    settings,
+    signal,
+  }: { runner: EngineRunner; settings: EngineSettings; signal: AbortSignal | undefined },
 ): Promise<Presence> {
   const giveUpAtMs = performance.now() + OLD_BACKENDS_MS_MAX
   for (;;) {
     const mark = markEngineLog(files)
     const postmaster = spawnChecked(files, runner, settings)
     try {
-      const presence = await waitForAnswer(files, connection, () => postmaster.isAlive())
+      const presence = await waitForAnswer(files, connection, {
+        isAlive: () => postmaster.isAlive(),
+        signal,
+      })
       if (presence !== null) return presence
     } catch (error) {
       // What we started and cannot use must not be left behind.
@@ -48,6 +55,7 @@ export async function bootPostmaster(
     if (!isHeldByOldBackends(lines) || performance.now() >= giveUpAtMs) {
       throw explainStartFailure(files, lines)
     }
+    signal?.throwIfAborted()
     await delay(OLD_BACKENDS_POLL_MS)
   }
 }
@@ -56,7 +64,7 @@ export async function bootPostmaster(
 export async function waitForAnswer(
   files: EngineFiles,
   connection: EngineConnection,
-  isAlive: () => boolean,
+  { isAlive, signal }: { isAlive: () => boolean; signal: AbortSignal | undefined },
 ): Promise<Presence | null> {
   const startedAtMs = performance.now()
   let heardAtMs = startedAtMs
@@ -64,6 +72,7 @@ export async function waitForAnswer(
     const probe = await probeEngine(connection)
     if (probe.kind === 'open') return probe.presence
     if (probe.kind === 'closed' && !isAlive()) return null
+    signal?.throwIfAborted()
     const nowMs = performance.now()
     if (probe.kind !== 'closed') heardAtMs = nowMs
     if (nowMs - startedAtMs > (probe.kind === 'full' ? SILENCE_MS_MAX : RECOVERY_MS_MAX)) {

@@ -23,7 +23,17 @@ const UNFINISHED = 'cluster.new-'
  */
 export async function createCluster(
   files: EngineFiles,
-  { runner, user, password }: { runner: EngineRunner; user: EngineUser; password: string },
+  {
+    runner,
+    user,
+    password,
+    signal,
+  }: {
+    runner: EngineRunner
+    user: EngineUser
+    password: string
+    signal: AbortSignal | undefined
+  },
 ): Promise<void> {
   const name = `${UNFINISHED}${randomBytes(6).toString('hex')}`
   const folder = join(files.engine, name)
@@ -36,7 +46,7 @@ export async function createCluster(
     if (isRoot) [folder, passwordFile].forEach((path) => giveTo(user.creator, path))
     // The creator can traverse the engine's folder to its own, but can't list it.
     if (user.creator.uid !== user.uid) fs.chmodSync(files.engine, 0o711)
-    await runInitdb(files, runner, { name, creator: user.creator })
+    await runInitdb(files, runner, { name, creator: user.creator, signal })
     fs.chmodSync(files.engine, 0o700)
     if (isRoot) takeOver(folder, user)
     fs.renameSync(folder, files.cluster)
@@ -72,7 +82,7 @@ function takeOver(folder: string, owner: Owner): void {
 async function runInitdb(
   files: EngineFiles,
   runner: EngineRunner,
-  { name, creator }: { name: string; creator: Owner },
+  { name, creator, signal }: { name: string; creator: Owner; signal: AbortSignal | undefined },
 ): Promise<void> {
   const program = join(runner.native, 'bin', 'initdb')
   const wanted = [
@@ -91,8 +101,9 @@ async function runInitdb(
   ]
   const { file, args, options } = runner.command(program, wanted, creator)
   try {
-    await promisify(execFile)(file, args, { ...options, timeout: INITDB_MS_MAX })
+    await promisify(execFile)(file, args, { ...options, timeout: INITDB_MS_MAX, signal })
   } catch (cause) {
+    signal?.throwIfAborted()
     const said = spoken(cause)
     if (said.includes('No space left on device')) throw diskFullError(files.engine, cause)
     const reason = /(?:error|FATAL|PANIC): *(.+)/.exec(said)?.[1] ?? lastLine(said)

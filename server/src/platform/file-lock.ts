@@ -6,7 +6,7 @@ const SQLITE_BUSY = 5
 
 /**
  * Takes a lock that excludes every other process, and every other caller in this one, until it is
- * disposed of; null when it was not free within `waitMsMax`.
+ * disposed of; null when it was not free within `waitMsMax`, or before `signal` aborted.
  *
  * SQLite is used for its lock alone, nothing is ever stored: it takes the kernel's lock, which
  * goes with the process however that ends, and Node has no other call that does. A file that is
@@ -15,7 +15,7 @@ const SQLITE_BUSY = 5
  */
 export async function acquireFileLock(
   path: string,
-  { waitMsMax }: { waitMsMax: number },
+  { waitMsMax, signal }: { waitMsMax: number; signal?: AbortSignal | undefined },
 ): Promise<Disposable | null> {
   const giveUpAtMs = performance.now() + waitMsMax
   const database = new DatabaseSync(path)
@@ -29,7 +29,7 @@ export async function acquireFileLock(
         throw error
       }
     }
-    if (performance.now() >= giveUpAtMs) {
+    if (signal?.aborted || performance.now() >= giveUpAtMs) {
       database.close()
       return null
     }

@@ -54,11 +54,13 @@ export async function migrate({
   connection,
   logger,
   migrations = readMigrations(),
+  signal,
   ...lockWait
 }: LockWait & {
   connection: Connection
   logger: Logger
   migrations?: readonly Migration[]
+  signal?: AbortSignal | undefined
 }): Promise<{ applied: number }> {
   await using session = new PgSession({
     connection: serverListOf(connection),
@@ -66,6 +68,7 @@ export async function migrate({
     name: 'annals migrate',
     workMsMax: null,
     timeouts: TIMEOUTS,
+    signal,
   })
   try {
     return await session.use(async (client) => {
@@ -74,6 +77,7 @@ export async function migrate({
       return await applyMissing(client, migrations, logger)
     })
   } catch (error) {
+    signal?.throwIfAborted()
     throw explain(error)
   }
 }

@@ -21,6 +21,8 @@ type SessionOptions = {
   workMsMax: number | null
   /** By default an outage is reported within a second, which suits a caller that waits. */
   timeouts?: SessionTimeouts
+  /** Aborted when the caller no longer waits: ends the connection and everything that runs on it. */
+  signal?: AbortSignal | undefined
 }
 
 type SessionTimeouts = {
@@ -55,12 +57,14 @@ export class PgSession implements AsyncDisposable {
   #socket: Socket | null = null
   /** The server's process for this connection. */
   #pid: number | null = null
+  readonly #onAbort = (): void => this.drop()
 
   constructor(options: SessionOptions) {
     this.#options = options
     this.#timeouts = options.timeouts ?? TIMEOUTS
     this.#servers = serverListOf(options.connection)
     this.#server = this.#servers.current
+    options.signal?.addEventListener('abort', this.#onAbort)
   }
 
   /**
@@ -131,6 +135,7 @@ export class PgSession implements AsyncDisposable {
   }
 
   #makeClient(): ServerClient {
+    this.#options.signal?.throwIfAborted()
     const client = new ServerClient(this.#servers, this.#options.settings, {
       application_name: this.#options.name,
       keepAlive: true,
@@ -166,6 +171,7 @@ export class PgSession implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#options.signal?.removeEventListener('abort', this.#onAbort)
     const ended = this.#client?.end() ?? Promise.resolve()
     const late = () => new Error('the database connection did not close in time')
     await withDeadline(ended, { timeoutMs: END_MS_MAX, late }).catch(() => {})

@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { test } from 'node:test'
 
 import { EngineError, startEngine } from '../../src/platform/embedded-postgres.ts'
+import { acquireFileLock } from '../../src/platform/file-lock.ts'
 import { EngineFolder, EngineHolder, isRunning, processTree } from '../harness/engine.ts'
 import { query, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -135,4 +136,33 @@ test('a service does not make an empty database where its own was removed', asyn
   assert.match(String(await refused.promise), /is gone; nothing was made in its place/)
   assert.equal(fs.existsSync(folder.path('engine/cluster')), false)
   await assert.rejects(query(engine.connection, 'select 1'))
+})
+
+test('a start that is aborted ends within two seconds, and leaves no engine running', async () => {
+  await using folder = new EngineFolder()
+  // Once while initdb runs, and once while PostgreSQL starts.
+  for (const sign of ['engine', 'engine/cluster']) {
+    const stop = new AbortController()
+    const { dataDir } = folder
+    const starting = startEngine({ dataDir, exclusive: true, signal: stop.signal })
+    const ended = assert.rejects(starting, /stop now/)
+    await eventually(() => assert(fs.existsSync(folder.path(sign))))
+    const abortedAtMs = performance.now()
+    stop.abort(new Error('stop now'))
+    await ended
+    assert(performance.now() - abortedAtMs < 2_000)
+    assert(!fs.existsSync(folder.path('engine/cluster/postmaster.pid')))
+  }
+})
+
+test('a start that waits for another one to finish can be aborted', async () => {
+  await using folder = new EngineFolder()
+  fs.mkdirSync(folder.dataDir, { mode: 0o711 })
+  using lock = await acquireFileLock(folder.path('engine.lock'), { waitMsMax: 0 })
+  assert(lock)
+  const { dataDir } = folder
+  const signal = AbortSignal.timeout(100)
+  const startedAtMs = performance.now()
+  await assert.rejects(startEngine({ dataDir, exclusive: true, signal }), { name: 'TimeoutError' })
+  assert(performance.now() - startedAtMs < 2_000)
 })

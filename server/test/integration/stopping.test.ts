@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -30,14 +32,18 @@ const { workspaceKey: key } = company
 
 type Node = { process: AnnalsProcess; url: string }
 
-async function start(role: ServeRole, more: Record<string, string> = {}): Promise<Node> {
-  const process = new AnnalsProcess(['serve', '--role', role], {
-    ...env,
-    ...more,
+function launch(role: ServeRole, more: Record<string, string> = {}): AnnalsProcess {
+  return new AnnalsProcess(['serve', '--role', role], {
     ANNALS_DATABASE_URL: annals.database.url,
     ANNALS_ARCHIVE_URL: annals.archiveUrl,
     ANNALS_PORT: '0',
+    ...env,
+    ...more,
   })
+}
+
+async function start(role: ServeRole, more: Record<string, string> = {}): Promise<Node> {
+  const process = launch(role, more)
   const [, line = ''] = await process.printed(/(\{.*"event":"service\.started".*\})/)
   return { process, url: JSON.parse(line).url ?? '' }
 }
@@ -75,6 +81,31 @@ for (const role of SERVE_ROLES) {
     await stop(node, IDLE_MS_MAX)
   })
 }
+
+test('a node that waits for the migration lock stops within two seconds, with exit code 0', async () => {
+  const holder = new Client(annals.database.connection)
+  await holder.connect()
+  await using _ended = { [Symbol.asyncDispose]: () => holder.end() }
+  await holder.query('select pg_advisory_lock(4207001)')
+  await using process = launch('worker')
+  await process.printed(/"event":"migration\.waiting"/)
+  assert.match(await stop({ process, url: '' }, IDLE_MS_MAX), /"event":"service\.stopping"/)
+})
+
+test('a node whose database accepts the connection and is silent stops within two seconds', async () => {
+  await using sockets = new AsyncDisposableStack()
+  const server = createServer((socket) => void sockets.defer(() => void socket.destroy()))
+  sockets.defer(() => void server.close())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert(typeof address === 'object' && address !== null)
+  const connected = once(server, 'connection')
+  const url = `postgres://a:b@127.0.0.1:${address.port}/c`
+  await using process = launch('worker', { ANNALS_DATABASE_URL: url })
+  await connected
+  await stop({ process, url: '' }, IDLE_MS_MAX)
+})
 
 /**
  * Blocks one of Node's file threads for good, as a network mount that hangs does: no process ever opens
