@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { Command, Option } from 'commander'
 import { SERVE_ROLES, type ServeRole } from './app.ts'
 import { archive } from './command/archive.ts'
@@ -10,7 +11,11 @@ import { printResetLink } from './command/user-reset-link.ts'
 import { verify } from './command/verify.ts'
 import { parseConfig } from './config.ts'
 import { OperatorError } from './errors.ts'
+import { endProcess } from './platform/end-process.ts'
 import { isRetryable, messageOf } from './platform/pg-error.ts'
+
+/** What a finished command gets to end by itself. */
+const END_MS_MAX = 500
 
 const collect = (value: string, previous: string[]): string[] => [...previous, value]
 
@@ -87,9 +92,17 @@ try {
   await program.parseAsync()
 } catch (error) {
   const sentence = sentenceFor(error)
-  if (sentence === null) throw error
-  process.stderr.write(`annals: ${sentence}\n`)
+  process.stderr.write(sentence === null ? `${inspect(error)}\n` : `annals: ${sentence}\n`)
   process.exitCode = 1
+}
+await flush(process.stdout)
+await flush(process.stderr)
+// A file system that hangs blocks a thread, which would keep a finished command from ending.
+setTimeout(() => endProcess(process.exitCode === 1 ? 1 : 0), END_MS_MAX).unref()
+
+/** Resolves when everything was written, or can't be. */
+async function flush(stream: NodeJS.WriteStream): Promise<void> {
+  await new Promise((resolve) => void stream.write('', resolve))
 }
 
 /** What the operator can act on; null for a mistake in the program, which keeps its stack trace. */

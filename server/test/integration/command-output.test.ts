@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { AnnalsProcess } from '../harness/annals-process.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+const env = {
+  ANNALS_DATABASE_URL: annals.database.url,
+  ANNALS_ARCHIVE_URL: annals.archiveUrl,
+  ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
+}
+
+/** Blocks one of Node's file threads, as a network mount that hangs does. */
+const BLOCK_A_THREAD = `
+  import { open } from 'node:fs'
+  open(new URL('pipe', import.meta.url), () => {})
+`
+
+test('a command ends after its last line although a file thread is blocked', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-blocked-'))
+  const preload = join(folder.path, 'block.mjs')
+  await writeFile(preload, BLOCK_A_THREAD)
+  execFileSync('mkfifo', [join(folder.path, 'pipe')])
+  await using command = new AnnalsProcess(['verify'], {
+    ...env,
+    NODE_OPTIONS: `--import ${preload}`,
+  })
+  await command.printed(/every chain holds/)
+  // A command that never ends fails the test instead of blocking it.
+  AbortSignal.timeout(5_000).addEventListener('abort', () => command.signal('SIGKILL'))
+  assert.equal((await command.exited).code, 0)
+})
