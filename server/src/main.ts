@@ -88,6 +88,11 @@ function readConfig() {
   return parseConfig(process.env)
 }
 
+let outputError: Error | null = null
+// Unhandled, they would end the process before the engine is stopped.
+process.stdout.on('error', (error) => (outputError ??= error))
+process.stderr.on('error', () => {})
+
 try {
   await program.parseAsync()
 } catch (error) {
@@ -96,9 +101,20 @@ try {
   process.exitCode = 1
 }
 await flush(process.stdout)
+reportOutputError(outputError)
 await flush(process.stderr)
 // A file system that hangs blocks a thread, which would keep a finished command from ending.
 setTimeout(() => endProcess(process.exitCode === 1 ? 1 : 0), END_MS_MAX).unref()
+
+/** A reader that is gone needs no message: the operator closed it. */
+function reportOutputError(error: Error | null): void {
+  if (error === null) return
+  process.exitCode = 1
+  if ('code' in error && error.code === 'EPIPE') return
+  process.stderr.write(
+    `annals: The command ran, but its output could not be written: ${error.message}. What it changed stays changed.\n`,
+  )
+}
 
 /** Resolves when everything was written, or can't be. */
 async function flush(stream: NodeJS.WriteStream): Promise<void> {

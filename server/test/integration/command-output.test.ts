@@ -4,7 +4,7 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { AnnalsProcess } from '../harness/annals-process.ts'
+import { ANNALS, AnnalsProcess, type Outcome, runAnnals } from '../harness/annals-process.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
@@ -32,6 +32,25 @@ test('a command ends after its last line although a file thread is blocked', asy
   })
   await command.printed(/every chain holds/)
   // A command that never ends fails the test instead of blocking it.
-  AbortSignal.timeout(5_000).addEventListener('abort', () => command.signal('SIGKILL'))
+  AbortSignal.timeout(20_000).addEventListener('abort', () => command.signal('SIGKILL'))
   assert.equal((await command.exited).code, 0)
+})
+
+/** Runs a command in a shell, which redirects its output. */
+async function inShell(script: string): Promise<Outcome> {
+  return await runAnnals([], env, ['sh', '-c', script])
+}
+
+test('a command whose output cannot be written says so in one sentence, with exit code 1', async () => {
+  for (const command of ['migrate', 'openapi', 'bootstrap --json']) {
+    const { code, stderr } = await inShell(`${ANNALS} ${command} > /dev/full`)
+    assert.equal(code, 1, command)
+    assert.match(stderr, /^annals: [^\n]*output could not be written[^\n]*ENOSPC[^\n]*\n$/, command)
+  }
+})
+
+test('a command whose reader is gone ends quietly, with exit code 1', async () => {
+  const script = `{ ${ANNALS} openapi; echo "code $?" >&2; } | true`
+  const { stderr } = await inShell(script)
+  assert.equal(stderr, 'code 1\n')
 })
