@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { OperatorError } from './errors.ts'
 import { LOG_LEVELS } from './platform/logger.ts'
 import { parseAddress } from './platform/pg-address.ts'
 import { Secret } from './platform/secret.ts'
+import { readSmallFile } from './platform/small-file.ts'
 import { parseCidr } from './tenancy/allowlist.ts'
 
 type Option<T> = {
@@ -62,7 +62,7 @@ export const OPTIONS = {
     'ANNALS_SECRET_KEY_FILE',
     null,
     'A file that holds the secret key, instead of `ANNALS_SECRET_KEY`.',
-    (path) => secretKey(readFileSync(path, 'utf8').trim()),
+    (path) => secretKey(readSmallFile(path).trim()),
   ),
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 import { EngineError, errorCode, explainFileError } from './engine-error.ts'
 import { ENGINE_MAJOR } from './engine-package.ts'
+import { readSmallFile } from './small-file.ts'
 
 /**
  * Where everything of one embedded engine lies.
@@ -111,7 +112,7 @@ export function readOrCreatePassword(
   { mayCreate }: { mayCreate: boolean },
 ): string {
   try {
-    if (fs.existsSync(files.password)) return fs.readFileSync(files.password, 'utf8').trim()
+    if (fs.existsSync(files.password)) return readSmallFile(files.password).trim()
     if (!mayCreate) {
       throw new EngineError(
         `${files.password} is missing and the database in ${files.cluster} cannot be opened ` +

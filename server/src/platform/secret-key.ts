@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import { linkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Secret } from './secret.ts'
+import { readSmallFile } from './small-file.ts'
 
 /**
  * The key of this data folder, made on first use. It is written aside and linked into place, so
@@ -11,7 +12,7 @@ export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
   const path = join(dataDir, 'secret.key')
   const draft = `${path}.${process.pid}`
   try {
-    return new Secret(Buffer.from(readFileSync(path, 'utf8'), 'base64'))
+    return new Secret(Buffer.from(readSmallFile(path), 'base64'))
   } catch (error) {
     if (!isMissing(error)) throw error
   }
@@ -24,7 +25,7 @@ export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
   } finally {
     unlinkSync(draft)
   }
-  return new Secret(Buffer.from(readFileSync(path, 'utf8'), 'base64'))
+  return new Secret(Buffer.from(readSmallFile(path), 'base64'))
 }
 
 function isMissing(error: unknown): boolean {
