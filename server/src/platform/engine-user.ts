@@ -136,6 +136,15 @@ async function findNobody(files: EngineFiles): Promise<Owner> {
     const [uid, gid] = await Promise.all([run('id', ['-u', 'nobody']), run('id', ['-g', 'nobody'])])
     return { uid: Number(uid.stdout) >>> 0, gid: Number(gid.stdout) >>> 0 }
   } catch (cause) {
+    // A string is the system's error: the program `id` could not be started.
+    const code = errorCode(cause)
+    if (code !== undefined) {
+      const hint = code === 'EMFILE' ? ' Raise the limit of open files (ulimit -n).' : ''
+      throw new EngineError(
+        `The user for PostgreSQL cannot be chosen: the program id cannot be started (${code}).${hint}`,
+        { cause },
+      )
+    }
     throw new EngineError(
       `PostgreSQL does not run as root and this system has no user nobody; run annals as an ` +
         `ordinary user, give ${files.dataDir} to one, or set ANNALS_DATABASE_URL.`,
