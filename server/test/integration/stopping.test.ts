@@ -94,7 +94,7 @@ test('a node that waits for the migration lock stops within two seconds, with ex
 
 test('a node whose database accepts the connection and is silent stops within two seconds', async () => {
   await using sockets = new AsyncDisposableStack()
-  const server = createServer((socket) => void sockets.defer(() => void socket.destroy()))
+  const server = createServer((socket) => sockets.defer(() => void socket.destroy()))
   sockets.defer(() => void server.close())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
