@@ -118,7 +118,10 @@ function reportOutputError(error: Error | null): void {
 
 /** Resolves when everything was written, or can't be. */
 async function flush(stream: NodeJS.WriteStream): Promise<void> {
-  await new Promise((resolve) => void stream.write('', resolve))
+  // The error of a write is reported after it.
+  await new Promise(setImmediate)
+  // A full disk refuses even an empty write, so a command that printed nothing must not try one.
+  if (stream.writableLength > 0) await new Promise((resolve) => void stream.write('', resolve))
 }
 
 /** What the operator can act on; null for a mistake in the program, which keeps its stack trace. */
