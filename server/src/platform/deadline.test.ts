@@ -41,3 +41,23 @@ test('work that ends while someone asks is not taken for dead', async () => {
   await new Promise(setImmediate)
   assert.equal(deaths, 0)
 })
+
+test('work is given up once, although several checks end at the same time', async () => {
+  const verdict = Promise.withResolvers<boolean>()
+  let asked = 0
+  let deaths = 0
+  const work = whileAlive(new Promise<string>(() => {}), {
+    everyMs: 1,
+    isAlive: () => {
+      asked += 1
+      if (asked === 3) verdict.resolve(false)
+      return verdict.promise
+    },
+    dead: () => {
+      deaths += 1
+      return new Error('dead')
+    },
+  })
+  await assert.rejects(work, /dead/)
+  assert.equal(deaths, 1)
+})

@@ -67,8 +67,10 @@ export async function whileAlive<T>(
   const death = new Promise<never>((_, reject) => {
     const ask = async (): Promise<void> => {
       await readPendingIo()
-      // The work can also end during the check. Then it did not die.
-      if (!isOver && !(await isAlive()) && !isOver) reject(dead())
+      // The work can also end during the check, and of several checks at once the first one counts.
+      if (isOver || (await isAlive()) || isOver) return
+      isOver = true
+      reject(dead())
     }
     timer = setInterval(() => void ask(), everyMs)
   })
