@@ -93,16 +93,21 @@ promise('no bar stands above the highest count that is written beside them', asy
   const page = await open({ member: await signInAs(annals, busy, 'OWNER') })
   await page.goto('/app/explorer?range=30d')
   await expect(total(page)).toHaveText('25 events')
-  const tops = await region(page)
-    .locator('svg:has(g > text)')
-    .evaluate((svg) => {
-      const topsOf = (selector: string) =>
-        [...svg.querySelectorAll(selector)].map((part) => part.getBoundingClientRect().top)
-      return { lines: topsOf('g > path'), bars: topsOf(':scope > path') }
-    })
-  assert(tops.lines.length > 1 && tops.bars.length > 0)
-  // A line is drawn on the middle of a pixel.
-  assert(Math.min(...tops.lines) - 1 <= Math.min(...tops.bars), JSON.stringify(tops))
+  const readTops = () =>
+    region(page)
+      .locator('svg:has(g > text)')
+      .evaluate((svg) => {
+        const topsOf = (selector: string) =>
+          [...svg.querySelectorAll(selector)].map((part) => part.getBoundingClientRect().top)
+        return { lines: topsOf('g > path'), bars: topsOf(':scope > path') }
+      })
+  // The count is written a moment before the chart is drawn again.
+  await expect(async () => {
+    const tops = await readTops()
+    assert(tops.lines.length > 1 && tops.bars.length > 0)
+    // A line is drawn on the middle of a pixel.
+    assert(Math.min(...tops.lines) - 1 <= Math.min(...tops.bars), JSON.stringify(tops))
+  }).toPass()
 })
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }

@@ -8,7 +8,7 @@ await promiseSights(({ workspace, eventId }) => {
   const listed = { path: explorer, shows: /user\.login/ }
   const exports = { path: '/app/exports', shows: 'Ready to download' }
   return [
-    { name: 'the welcome', path: '/app/welcome', shows: 'Waiting for your first event' },
+    { name: 'the welcome', path: '/app/welcome', shows: /has arrived/ },
     { name: 'the explorer', ...listed },
     { name: 'the explorer of all workspaces', path: all, shows: /user\.login/ },
     { name: 'the event drawer', path: `${explorer}&event=${eventId}`, shows: 'recomputed' },
