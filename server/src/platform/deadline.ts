@@ -1,9 +1,12 @@
+/** A timer that fires this much too late was held up by our own thread. */
+const BLOCKED_MS = 50
+
 /**
  * Rejects with `late()` when the work takes longer. The work continues, and its result is ignored.
  *
  * After this thread was blocked, timers run before the I/O that arrived meanwhile is read. So pending
  * I/O is read before the work counts as late. Work that needs several answers in a row can split the
- * time into several waits: a blocked thread then costs it one wait at most.
+ * time into several waits: what a blocked thread cost in one of them is added to the rest.
  */
 export async function withDeadline<T>(
   work: Promise<T>,
@@ -12,16 +15,18 @@ export async function withDeadline<T>(
   let isOver = false
   let timer: NodeJS.Timeout | undefined
   const expiry = new Promise<never>((_, reject) => {
-    const wait = async (left: number): Promise<void> => {
+    const wait = async (left: number, dueAtMs: number): Promise<void> => {
       await readPendingIo()
       if (isOver) return
       if (left === 0) reject(late())
-      else start(left)
+      else if (performance.now() - dueAtMs > BLOCKED_MS) start(left, performance.now())
+      else start(left, dueAtMs)
     }
-    const start = (left: number): void => {
-      timer = setTimeout(() => void wait(left - 1), timeoutMs / waits)
+    const start = (left: number, fromMs: number): void => {
+      const dueAtMs = fromMs + timeoutMs / waits
+      timer = setTimeout(() => void wait(left - 1, dueAtMs), dueAtMs - performance.now())
     }
-    start(waits)
+    start(waits, performance.now())
   })
   try {
     return await Promise.race([work, expiry])

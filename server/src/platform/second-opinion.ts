@@ -9,8 +9,8 @@ import { configOf } from './pg-servers.ts'
 export const DOUBT_EVERY_MS = 400
 /** With the doubt before it, a caller still hears of an outage within a second. */
 export const OPINION_MS_MAX = 400
-/** More than the answers that a new connection waits for, each of which may meet a blocked thread. */
-const OPINION_WAITS = 10
+/** A new connection needs several answers in a row, each of which may meet a blocked thread. */
+const OPINION_WAITS = 4
 
 /**
  * Checks on a new connection whether a server responds and `ask` returns true. A slow statement and a

@@ -31,8 +31,14 @@ const TIMES = [
 
 /** Row by row, by a statement of its own. */
 async function storedEvents(workspaceId: WorkspaceId): Promise<SealedEvent[]> {
-  const run = { workspaceId, afterSeq: 0, limit: 10_000 }
-  return (await listChainRun(annals.app.database.db, run)).entries.map(({ event }) => event)
+  const events: SealedEvent[] = []
+  for (let hasMore = true; hasMore;) {
+    const afterSeq = events.at(-1)?.seq ?? 0
+    const run = await listChainRun(annals.app.database.db, { workspaceId, afterSeq, limit: 10_000 })
+    events.push(...run.entries.map(({ event }) => event))
+    hasMore = run.hasMore
+  }
+  return events
 }
 
 async function assertExportsAre(key: string, events: readonly SealedEvent[]): Promise<void> {
