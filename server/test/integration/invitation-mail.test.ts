@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newId } from '../../src/platform/id.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { documented } from '../harness/documented.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startSmtpServer } from '../harness/smtp-server.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+/** The subject of a mail, which has words in the Q encoding when it has quotes. */
+function subjectOf(data: string): string {
+  const [, folded = ''] = /^Subject: (.*(?:\r?\n[ \t].*)*)/m.exec(data) ?? []
+  return folded
+    .replaceAll(/\?=\s+=\?UTF-8\?Q\?/g, '')
+    .replaceAll(/=\?UTF-8\?Q\?|\?=/g, '')
+    .replaceAll('_', ' ')
+    .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    )
+}
+
+test('where mail is set up, an invited person gets the link by mail too', async () => {
+  await using smtp = await startSmtpServer()
+  await using app = await startTestApp({ env: { ANNALS_SMTP_URL: smtp.url } })
+  const company = await app.found({ company: 'Acme & Sons\r\nwww.evil.example' })
+  const owner = await documented(await signInAs(app, company, 'OWNER'))
+  const email = `${newId()}@example.com`
+  const { json } = await owner.call('POST', '/dashboard/invitations', {
+    body: { email, role: 'ADMIN' },
+  })
+  assert.equal(json.isMailed, true)
+  const mail = await eventually(() => {
+    assert(smtp.mails[0])
+    return smtp.mails[0]
+  })
+  assert.deepEqual(mail.to, [email])
+  const text = mail.data.replaceAll('=\n', '').replaceAll('=3D', '=')
+  assert(text.includes(json.link), text)
+  // Whatever a company is named, its name is no link and does not leave its line.
+  const name = '"Acme & Sons www. evil. example"'
+  assert.equal(subjectOf(mail.data), `An invitation to ${name} on Annals`)
+  assert(text.includes(`${owner.email} invites you to the audit log of ${name}. `), text)
+})
+
+test('an invitation goes to the address that was given, and to no part of it', async () => {
+  await using app = await startTestApp()
+  const admin = await documented(await signInAs(app, await app.found(), 'ADMIN'))
+  for (const email of ['a@ex.com>', '<a@ex.com', 'a@ex.com,b@ex.com', '"a"@ex.com']) {
+    const { status, json } = await admin.call('POST', '/dashboard/invitations', {
+      body: { email, role: 'ADMIN' },
+    })
+    assert.deepEqual([status, json.code], [400, 'invalid_request'], email)
+    assert.equal(json.details[0].path, '/email')
+  }
+  const email = `ana+audit.${newId()}@bücher.example`
+  const { status } = await admin.call('POST', '/dashboard/invitations', {
+    body: { email, role: 'ADMIN' },
+  })
+  assert.equal(status, 201)
+})
