@@ -1,14 +1,27 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BodyBudget } from './body-budget.ts'
+import { ApiError } from '../errors.ts'
+import { BodyBudget, type BodyLease } from './body-budget.ts'
 
-const LIMITS = { callerBytesMax: 40, nodeBytesMax: 100, reservedBytes: 20, smallBytesMax: 5 }
+const LIMITS = {
+  callerBodiesMax: 2,
+  callerBytesMax: 40,
+  nodeBytesMax: 100,
+  reservedBytes: 20,
+  smallBytesMax: 5,
+}
+
+function open(budget: BodyBudget, caller: string): BodyLease {
+  const lease = budget.open(caller)
+  assert(!(lease instanceof ApiError))
+  return lease
+}
 
 test('a caller cannot use more than its share, and gets it back when a body ends', () => {
   const budget = new BodyBudget(LIMITS)
-  const first = budget.open('a')
+  const first = open(budget, 'a')
   assert.equal(first.grow(30), null)
-  const second = budget.open('a')
+  const second = open(budget, 'a')
   assert.equal(second.grow(11)?.code, 'rate_limited')
   assert.equal(second.grow(10), null)
   first.release()
@@ -19,10 +32,24 @@ test('a caller cannot use more than its share, and gets it back when a body ends
 
 test('callers with large bodies cannot use up the node', () => {
   const budget = new BodyBudget(LIMITS)
-  for (const caller of ['a', 'b']) assert.equal(budget.open(caller).grow(40), null)
-  const large = budget.open('c').grow(6)
+  for (const caller of ['a', 'b']) assert.equal(open(budget, caller).grow(40), null)
+  const large = open(budget, 'c').grow(6)
   assert.deepEqual([large?.code, large?.retryAfterSeconds], ['overloaded', 1])
-  for (const caller of ['d', 'e', 'f', 'g']) assert.equal(budget.open(caller).grow(5), null)
-  assert.equal(budget.open('h').grow(1)?.code, 'overloaded')
+  for (const caller of ['d', 'e', 'f', 'g']) assert.equal(open(budget, caller).grow(5), null)
+  assert.equal(open(budget, 'h').grow(1)?.code, 'overloaded')
   assert.equal(budget.bytes, 100)
+})
+
+test('a caller has so many bodies in progress and no more, however small they are', () => {
+  const budget = new BodyBudget(LIMITS)
+  const first = open(budget, 'a')
+  open(budget, 'a')
+  const third = budget.open('a')
+  assert(third instanceof ApiError)
+  assert.equal(third.code, 'rate_limited')
+  open(budget, 'b')
+  first.release()
+  first.release()
+  open(budget, 'a')
+  assert(budget.open('a') instanceof ApiError)
 })

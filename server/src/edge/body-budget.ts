@@ -3,6 +3,7 @@ import { ApiError } from '../errors.ts'
 const MB = 1_000_000
 
 export type BodyBudgetLimits = {
+  callerBodiesMax: number
   callerBytesMax: number
   nodeBytesMax: number
   /** The part of `nodeBytesMax` that only callers with at most `smallBytesMax` in use can take. */
@@ -10,7 +11,7 @@ export type BodyBudgetLimits = {
   smallBytesMax: number
 }
 
-const LIMITS: BodyBudgetLimits = {
+const LIMITS: Omit<BodyBudgetLimits, 'callerBodiesMax'> = {
   callerBytesMax: 32 * MB,
   nodeBytesMax: 256 * MB,
   reservedBytes: 64 * MB,
@@ -20,18 +21,21 @@ const LIMITS: BodyBudgetLimits = {
 /** The memory that one body uses. `release` returns all of it, and can be called twice. */
 export type BodyLease = { grow: (bytes: number) => ApiError | null; release: () => void }
 
+type Usage = { bodies: number; bytes: number }
+
 /**
- * Bounds the memory of request bodies that are still arriving or being read, per caller and per node.
- * A request has half a minute to arrive, so without a bound one key could hold gigabytes. A few
- * callers with large bodies cannot use up the node: part of it is reserved for small ones.
+ * Bounds the request bodies that are still arriving or being read: how many a caller has, and how much
+ * memory they take per caller and per node. A request has half a minute to arrive, so without bounds one
+ * company could hold gigabytes, or every connection. A few callers with large bodies cannot use up the
+ * node: part of it is reserved for small ones.
  */
 export class BodyBudget {
   readonly #limits: BodyBudgetLimits
-  readonly #bytesByCaller = new Map<string, number>()
+  readonly #usages = new Map<string, Usage>()
   #nodeBytes = 0
 
-  constructor(limits: BodyBudgetLimits = LIMITS) {
-    this.#limits = limits
+  constructor(limits: Partial<BodyBudgetLimits> & Pick<BodyBudgetLimits, 'callerBodiesMax'>) {
+    this.#limits = { ...LIMITS, ...limits }
   }
 
   /** Bytes in use on the node. */
@@ -39,26 +43,42 @@ export class BodyBudget {
     return this.#nodeBytes
   }
 
-  open(caller: string): BodyLease {
+  /** A refusal if the caller has too many bodies in progress. */
+  open(caller: string): BodyLease | ApiError {
+    const { callerBodiesMax } = this.#limits
+    const usage = this.#usages.get(caller) ?? { bodies: 0, bytes: 0 }
+    if (usage.bodies >= callerBodiesMax) {
+      return new ApiError('rate_limited', {
+        message: `More than ${callerBodiesMax} request bodies are in progress. Send fewer at once.`,
+      })
+    }
+    usage.bodies += 1
+    this.#usages.set(caller, usage)
     let held = 0
+    let isOpen = true
     return {
       grow: (bytes) => {
-        const refusal = this.#refusal(caller, bytes)
+        const refusal = this.#refusal(usage, bytes)
         if (refusal) return refusal
         held += bytes
-        this.#add(caller, bytes)
+        usage.bytes += bytes
+        this.#nodeBytes += bytes
         return null
       },
       release: () => {
-        if (held > 0) this.#add(caller, -held)
-        held = 0
+        if (!isOpen) return
+        isOpen = false
+        usage.bytes -= held
+        this.#nodeBytes -= held
+        usage.bodies -= 1
+        if (usage.bodies === 0) this.#usages.delete(caller)
       },
     }
   }
 
-  #refusal(caller: string, bytes: number): ApiError | null {
+  #refusal(usage: Usage, bytes: number): ApiError | null {
     const { callerBytesMax, nodeBytesMax, reservedBytes, smallBytesMax } = this.#limits
-    const callerBytes = (this.#bytesByCaller.get(caller) ?? 0) + bytes
+    const callerBytes = usage.bytes + bytes
     if (callerBytes > callerBytesMax) {
       return new ApiError('rate_limited', {
         message: `Request bodies in progress use more than ${callerBytesMax / MB} MB. Send fewer at once.`,
@@ -66,12 +86,5 @@ export class BodyBudget {
     }
     const bytesMax = callerBytes > smallBytesMax ? nodeBytesMax - reservedBytes : nodeBytesMax
     return this.#nodeBytes + bytes > bytesMax ? new ApiError('overloaded') : null
-  }
-
-  #add(caller: string, bytes: number): void {
-    this.#nodeBytes += bytes
-    const callerBytes = (this.#bytesByCaller.get(caller) ?? 0) + bytes
-    if (callerBytes > 0) this.#bytesByCaller.set(caller, callerBytes)
-    else this.#bytesByCaller.delete(caller)
   }
 }

@@ -4,8 +4,8 @@ import { StrictJsonError } from '../platform/json-fault.ts'
 import { sliceItems } from '../platform/json-items.ts'
 import type { JsonReaderOptions } from '../platform/json-reader.ts'
 import { JSON_AT_ONCE_BYTES_MAX, parseStrictJson, readLargeJson } from '../platform/strict-json.ts'
-import { runAtOnce, runInSlices, TimeSlice } from '../platform/time-slice.ts'
-import { BodyBudget } from './body-budget.ts'
+import { runAtOnce, runInSlices, type SliceOwner, TimeSlice } from '../platform/time-slice.ts'
+import type { BodyBudget } from './body-budget.ts'
 import { collectBody } from './collect-body.ts'
 
 declare module 'fastify' {
@@ -26,9 +26,9 @@ const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 
  * Small bodies are parsed in one go, large ones in slices. In a large body, `metadata` becomes a
  * `CanonicalJson`.
  */
-export function parseJsonBodies(app: FastifyInstance): void {
-  app.decorate('bodyBudget', new BodyBudget())
-  addJsonParser(app, (body) => readText(body))
+export function parseJsonBodies(app: FastifyInstance, bodyBudget: BodyBudget): void {
+  app.decorate('bodyBudget', bodyBudget)
+  addJsonParser(app, readText)
 }
 
 /**
@@ -48,36 +48,40 @@ export function parseJsonItemBodies(
     itemBytesMax: number
   },
 ): void {
-  addJsonParser(app, async (body) => {
+  addJsonParser(app, async (body, caller) => {
     const slicing = sliceItems(body, { name, itemsMax })
     const isSmall = body.length <= JSON_AT_ONCE_BYTES_MAX
-    const sliced = isSmall ? runAtOnce(slicing) : await runInSlices(slicing)
+    const sliced = isSmall ? runAtOnce(slicing) : await runInSlices(slicing, caller)
     if (!sliced) throw tooMany({ name, itemsMax })
     const { items, frame } = sliced
     try {
-      const around = await readText(frame)
+      const around = await readText(frame, caller)
       if (items.length === 0) return around
-      return { ...objectOf(around), [name]: await readItems(items, itemBytesMax) }
+      return { ...objectOf(around), [name]: await readItems(items, { itemBytesMax, caller }) }
     } catch (error) {
       // If a part isn't valid JSON, neither is the whole. Report the first error with its byte offset
       // in the whole body.
-      if (items.length > 0 && isSyntaxFault(error)) await readText(body)
+      if (items.length > 0 && isSyntaxFault(error)) await readText(body, caller)
       throw error
     }
   })
 }
 
 /** Returns a promise only for large texts. Most bodies are small and are parsed synchronously. */
-function readText(text: Buffer): unknown {
-  return text.length <= JSON_AT_ONCE_BYTES_MAX ? parseStrictJson(text) : readLargeJson(text, READER)
+function readText(text: Buffer, caller: SliceOwner): unknown {
+  if (text.length <= JSON_AT_ONCE_BYTES_MAX) return parseStrictJson(text)
+  return readLargeJson(text, READER, caller)
 }
 
-async function readItems(items: readonly Buffer[], itemBytesMax: number): Promise<unknown[]> {
-  const slice = new TimeSlice()
+async function readItems(
+  items: readonly Buffer[],
+  { itemBytesMax, caller }: { itemBytesMax: number; caller: SliceOwner },
+): Promise<unknown[]> {
+  const slice = new TimeSlice(caller)
   const values: unknown[] = []
   for (const item of items) {
     try {
-      const value = isLarger(item, itemBytesMax) ? tooLarge(itemBytesMax) : readText(item)
+      const value = isLarger(item, itemBytesMax) ? tooLarge(itemBytesMax) : readText(item, caller)
       values.push(value instanceof Promise ? await value : value)
     } catch (error) {
       if (!(error instanceof StrictJsonError) || error.kind === 'syntax') throw error
@@ -126,10 +130,15 @@ function tooMany({ name, itemsMax }: { name: string; itemsMax: number }): ApiErr
   })
 }
 
-function addJsonParser(app: FastifyInstance, read: (body: Buffer) => unknown): void {
+function addJsonParser(
+  app: FastifyInstance,
+  read: (body: Buffer, caller: SliceOwner) => unknown,
+): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', (request, _payload, done) => {
-    const lease = app.bodyBudget.open(callerOf(request))
+    const caller = callerOf(request)
+    const lease = app.bodyBudget.open(caller)
+    if (lease instanceof ApiError) return done(lease)
     const finish = (error: Error | null, value?: unknown) => {
       lease.release()
       done(error, value)
@@ -137,7 +146,7 @@ function addJsonParser(app: FastifyInstance, read: (body: Buffer) => unknown): v
     collectBody(request, lease, (fault, body) => {
       if (fault) return finish(fault)
       try {
-        const value = body.length === 0 ? undefined : read(body)
+        const value = body.length === 0 ? undefined : read(body, caller)
         if (value instanceof Promise) {
           value.then(
             (json) => finish(null, json),
@@ -153,9 +162,9 @@ function addJsonParser(app: FastifyInstance, read: (body: Buffer) => unknown): v
   })
 }
 
-/** Who the bytes of a body are counted for. Callers without a key or session count by address. */
-function callerOf({ key, viewer, clientAddress }: FastifyRequest): string {
-  return key?.id ?? viewer?.userId ?? clientAddress
+/** The company that a body counts for. Callers without a key or session count by address. */
+function callerOf({ key, viewer, clientAddress }: FastifyRequest): SliceOwner {
+  return key?.companyId ?? viewer?.companyId ?? clientAddress
 }
 
 function refusalOf({ kind, path, message }: StrictJsonError): ApiError {

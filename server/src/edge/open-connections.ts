@@ -13,7 +13,7 @@ export class OpenConnections {
   readonly #idle = new Set<Socket>()
   readonly #busy = new Set<Socket>()
   readonly #port: 'api' | 'metrics'
-  readonly #connectionsMax: number
+  readonly connectionsMax: number
   readonly #logger: FastifyBaseLogger
   readonly #evictedWarning = new RepeatedWarning('connection.evicted')
   readonly #droppedWarning = new RepeatedWarning('connection.dropped')
@@ -30,7 +30,7 @@ export class OpenConnections {
     logger: FastifyBaseLogger
   }) {
     this.#port = port
-    this.#connectionsMax = connectionsMax
+    this.connectionsMax = connectionsMax
     this.#logger = logger
   }
 
@@ -40,7 +40,7 @@ export class OpenConnections {
 
   /** True if there is no room for a new connection, because all are busy. */
   get isFull(): boolean {
-    return this.#busy.size >= this.#connectionsMax
+    return this.#busy.size >= this.connectionsMax
   }
 
   /** Idle connections that were closed for a new one. */
@@ -65,7 +65,7 @@ export class OpenConnections {
 
   /** For the server's `connection` event. */
   readonly add = (socket: Socket): void => {
-    if (this.size >= this.#connectionsMax && !this.#evictIdle()) {
+    if (this.size >= this.connectionsMax && !this.#evictIdle()) {
       this.#dropped += 1
       this.#droppedWarning.warn(this.#logger, this.#limit)
       socket.destroy()
@@ -84,7 +84,7 @@ export class OpenConnections {
   }
 
   get #limit() {
-    return { port: this.#port, connectionsMax: this.#connectionsMax }
+    return { port: this.#port, connectionsMax: this.connectionsMax }
   }
 
   #evictIdle(): boolean {

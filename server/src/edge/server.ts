@@ -13,6 +13,7 @@ import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
 import { collectGates } from './auth/operation-gates.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import type { SessionGuard } from './auth/require-session.ts'
+import { BodyBudget } from './body-budget.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
 import { createErrorHandler, unreadableAddress } from './error-handler.ts'
@@ -98,6 +99,8 @@ const EXPORT_ROUTES = [
 ] as const
 
 const BODY_BYTES_MAX = 256 * 1_024
+/** A company's request bodies in progress may take one in so many connections. */
+const CALLER_SHARE = 8
 /** No shorter than any path can be: an id of any length is an unknown id, not an unknown path. */
 const PARAM_LENGTH_MAX = 16_384
 
@@ -110,7 +113,9 @@ export async function buildServer(
   const app = createApp(deps, patience)
   observeRequests(app, deps)
   recheckSlowCallers(app, deps)
-  parseJsonBodies(app)
+  // One company cannot fill the node's connections with requests that never end.
+  const callerBodiesMax = Math.ceil(deps.connections.connectionsMax / CALLER_SHARE)
+  parseJsonBodies(app, new BodyBudget({ callerBodiesMax }))
   answerUnknownRoutes(app)
   refuseUnknownParameters(app)
   await collectOpenapi(app)

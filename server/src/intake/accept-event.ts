@@ -56,7 +56,7 @@ export async function acceptEvents(
   origin: EventOrigin,
   deps: AcceptDeps,
 ): Promise<(Receipt | ApiError)[]> {
-  const slice = new TimeSlice()
+  const slice = new TimeSlice(origin.companyId)
   const read: (PendingItem | ApiError)[] = []
   for (const input of inputs) {
     read.push(input instanceof ApiError ? input : readOrRefuse(input, origin, deps.clock))

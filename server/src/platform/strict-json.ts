@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { JSON_DEPTH_MAX, type JsonFault, StrictJsonError } from './json-fault.ts'
 import { isHeldByDouble } from './json-number.ts'
 import { readJson, type JsonReaderOptions } from './json-reader.ts'
-import { runAtOnce, runInSlices } from './time-slice.ts'
+import { runAtOnce, runInSlices, type SliceOwner } from './time-slice.ts'
 
 /**
  * The value of a JSON text, or a StrictJsonError where `JSON.parse` would guess or lose something:
@@ -41,9 +41,13 @@ export const JSON_AT_ONCE_BYTES_MAX = 16 * 1_024
  * The same for a text of any size. It is parsed in slices that yield to the event loop, without
  * `JSON.parse`, which takes 275 ms for an object of 4 MB.
  */
-export async function readLargeJson(bytes: Buffer, options: JsonReaderOptions): Promise<unknown> {
+export async function readLargeJson(
+  bytes: Buffer,
+  options: JsonReaderOptions,
+  owner?: SliceOwner,
+): Promise<unknown> {
   if (!isUtf8(bytes)) throw new StrictJsonError(invalidUtf8(bytes))
-  return await runInSlices(readJson(bytes.toString('utf8'), options))
+  return await runInSlices(readJson(bytes.toString('utf8'), options), owner)
 }
 
 const SUSPECT = -1

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { AnnalsProcess } from '../harness/annals-process.ts'
+import { eventually } from '../harness/eventually.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { call, startTestApp } from '../harness/start-app.ts'
 
@@ -71,6 +72,34 @@ test('serves new clients and running requests while strangers hold more connecti
   assert.match(text, /^annals_http_connection_limit_total\{outcome="evicted"\} [1-9]\d*$/m)
   await service.printed(/"event":"open-files.limited","openFilesMax":300,"connectionsMax":150/)
   await service.printed(/"event":"connection.evicted".*"connectionsMax":150/)
+})
+
+test('a company whose request bodies never end leaves the connections to others', async () => {
+  const { workspaceKey: hostileKey } = await annals.found()
+  await using unfinished = new AsyncDisposableStack()
+  const statuses: number[] = []
+  for (let nth = 0; nth < STRANGERS; nth += 1) {
+    const connection = unfinished.use(new RawConnection(url))
+    const head = [
+      'POST /v1/events HTTP/1.1',
+      'host: x',
+      `authorization: Bearer ${hostileKey}`,
+      'content-type: application/json',
+      'content-length: 100',
+      '\r\n{',
+    ]
+    connection
+      .send(head.join('\r\n'))
+      .answer()
+      .then(
+        ({ status }) => statuses.push(status),
+        () => {},
+      )
+  }
+  await eventually(() => assert(statuses.length >= STRANGERS / 2, `${statuses.length} answers`))
+  assert(statuses.every((status) => status === 429))
+  const created = await createEvent()
+  assert.equal(created.status, 201, created.text)
 })
 
 test('answers a scraper while strangers hold connections to the metrics port', async () => {

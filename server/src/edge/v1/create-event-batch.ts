@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { type AcceptDeps, acceptEvents, type Receipt } from '../../intake/accept-event.ts'
+import type { CompanyId } from '../../platform/id.ts'
 import { TimeSlice } from '../../platform/time-slice.ts'
 import type { KeyGuard } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
@@ -24,8 +25,8 @@ export const createEventBatch =
   (deps: AcceptDeps & { keyGuard: KeyGuard }): FastifyPluginAsyncTypebox =>
   async (app) => {
     const parseInput = createParser(EventInput)
-    const parseInputs = async (events: readonly unknown[]) => {
-      const slice = new TimeSlice()
+    const parseInputs = async (events: readonly unknown[], companyId: CompanyId) => {
+      const slice = new TimeSlice(companyId)
       const inputs: (Static<typeof EventInput> | ApiError)[] = []
       for (const event of events) {
         inputs.push(event instanceof ApiError ? event : parseInput(event))
@@ -71,7 +72,7 @@ export const createEventBatch =
         },
       },
       async (request, reply) => {
-        const inputs = await parseInputs(request.body.events)
+        const inputs = await parseInputs(request.body.events, request.principal.companyId)
         deps.keyGuard.charge(request, reply, inputs.length - 1)
         const origin = {
           companyId: request.principal.companyId,

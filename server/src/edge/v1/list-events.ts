@@ -7,6 +7,7 @@ import type { Clock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
+import { TimeSlice } from '../../platform/time-slice.ts'
 import { formatUtcMs } from '../../platform/utc-time.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
@@ -66,12 +67,17 @@ export const listEvents =
           cursor: query.cursor ?? null,
           limit: query.limit ?? LIMIT_DEFAULT,
         })
-        const data = page.events.map(eventRecordJson).join(',')
+        const slice = new TimeSlice(principal.companyId)
+        const records: string[] = []
+        for (const event of page.events) {
+          records.push(eventRecordJson(event))
+          if (slice.isOver) await slice.next()
+        }
         return await reply
           .header('x-hot-since', formatUtcMs(hotSinceMs))
           .type('application/json; charset=utf-8')
           .serializer(String)
-          .send(`{"data":[${data}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
+          .send(`{"data":[${records.join(',')}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
       },
     )
   }
