@@ -266,7 +266,7 @@ export class Writer implements AsyncDisposable {
       clearTimeout(timer)
     }
     if (this.#batchesFailed > failedBefore) return
-    if (this.#isDown) this.#comeBack()
+    if (this.#isDown && !(await this.#comeBack())) return
     this.#notePassed()
   }
 
@@ -285,13 +285,19 @@ export class Writer implements AsyncDisposable {
     return isFull && !this.#isDown && this.#session.isConnected
   }
 
-  #comeBack(): void {
-    // The address may point to another server by now, while the old connection still goes to the
-    // previous one.
-    if (!this.#isCommitting) this.#session.drop()
+  /** Stays down and returns false if the writer can't connect, although the probe can. */
+  async #comeBack(): Promise<boolean> {
+    if (!this.#isCommitting) {
+      // The address may point to another server by now, while the old connection still goes to the
+      // previous one.
+      this.#session.drop()
+      const isConnected = await this.#session.use(async () => true).catch(() => false)
+      if (!isConnected) return false
+    }
     this.#heads.forgetAll()
     this.#isDown = false
     this.#logger.info({ event: 'writer.recovered' })
+    return true
   }
 
   /** Stops the probe first, so that its result can't reject events that were already accepted. */

@@ -140,6 +140,26 @@ test('a server without a free connection for the probe does not take a healthy w
   await eventually(async () => assert.equal((await send(own)).status, 201))
 })
 
+test('a node whose writer finds no free connection stays out of service, although its probe has one', async () => {
+  await using proxy = await PgProxy.listen(annals.database.connection)
+  await using own = await startTestApp({ databaseUrl: proxy.urlTo(annals.database.connection) })
+  const isReady = async () => (await own.call('GET', '/ready')).status
+  assert.equal((await send(own)).status, 201)
+  proxy.fullFor = 'annals writer'
+  await admin.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'annals writer' and datname = current_database()`,
+  )
+  await eventually(async () => assert.equal((await send(own)).status, 503))
+  const refusals = proxy.fullRefusals
+  await eventually(async () => {
+    assert.equal(await isReady(), 503)
+    assert(proxy.fullRefusals >= refusals + 3, `${proxy.fullRefusals} refusals`)
+  })
+  proxy.fullFor = null
+  await eventually(async () => assert.equal((await send(own)).status, 201))
+})
+
 test('a server that was made read-only is noticed, and so is its end', async () => {
   const setReadOnly = async (value: 'on' | 'off') => {
     const { database } = annals.database.connection
