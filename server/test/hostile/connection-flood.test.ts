@@ -38,21 +38,24 @@ const [, url = '', metricsUrl = ''] = await service.printed(
 const createEvent = () =>
   call(`${url}/v1/events`, 'POST', { key, text: EVENT, headers: { connection: 'close' } })
 
+/** The head of a request that stores EVENT. */
+function headOf(bearer: string, ...more: string[]): string {
+  const lines = [
+    'POST /v1/events HTTP/1.1',
+    'host: x',
+    `authorization: Bearer ${bearer}`,
+    'content-type: application/json',
+    `content-length: ${EVENT.length}`,
+    ...more,
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n`
+}
+
 test('serves new clients and running requests while strangers hold more connections than it can open', async () => {
   // Connects the writer to the database, which the flood on the same processor could delay.
   assert.equal((await createEvent()).status, 201)
   await using running = new RawConnection(url)
-  running.send(
-    [
-      'POST /v1/events HTTP/1.1',
-      'host: x',
-      `authorization: Bearer ${key}`,
-      'content-type: application/json',
-      `content-length: ${EVENT.length}`,
-      'expect: 100-continue',
-      '\r\n',
-    ].join('\r\n'),
-  )
+  running.send(headOf(key, 'expect: 100-continue'))
   assert.equal((await running.answer()).status, 100, 'the service waits for the body')
 
   await using strangers = new AsyncDisposableStack()
@@ -80,16 +83,8 @@ test('a company whose request bodies never end leaves the connections to others'
   const statuses: number[] = []
   for (let nth = 0; nth < STRANGERS; nth += 1) {
     const connection = unfinished.use(new RawConnection(url))
-    const head = [
-      'POST /v1/events HTTP/1.1',
-      'host: x',
-      `authorization: Bearer ${hostileKey}`,
-      'content-type: application/json',
-      'content-length: 100',
-      '\r\n{',
-    ]
     connection
-      .send(head.join('\r\n'))
+      .send(`${headOf(hostileKey)}{`)
       .answer()
       .then(
         ({ status }) => statuses.push(status),

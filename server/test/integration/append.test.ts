@@ -10,6 +10,7 @@ import type { ChainHead } from '../../src/ledger/event.ts'
 import { randomHex, type WorkspaceId } from '../../src/platform/id.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
 import { assertChainsHold, countStored } from '../harness/ledger.ts'
+import { pendingItem } from '../harness/pending-item.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
@@ -26,25 +27,8 @@ after(async () => {
 const drawSalts = createSaltSource()
 
 function itemOf({ company }: FoundedCompany, workspaceId: WorkspaceId, keyDigest: string | null) {
-  const nowMs = Date.now()
-  const item: PendingItem = {
-    event: {
-      companyId: company.id,
-      workspaceId,
-      projectId: null,
-      timestampMs: nowMs,
-      receivedAtMs: nowMs,
-      category: 'c',
-      action: 'a',
-      traceId: null,
-      actor: null,
-      metadata: null,
-      resource: null,
-    },
-    facets: { actorId: null, actorEmail: null, resourceType: null, resourceId: null },
-    key: keyDigest === null ? null : { keyDigest, bodyCheck: 1 },
-  }
-  return item
+  const key = keyDigest === null ? null : { keyDigest, bodyCheck: 1 }
+  return pendingItem({ companyId: company.id, workspaceId }, { key })
 }
 
 /** What the writer would send if these were the heads it knew. */

@@ -27,9 +27,9 @@ const keeper = new Database({ connection, role: 'annals_keeper', connectionsMax:
 after(() => keeper[Symbol.asyncDispose]())
 
 async function archiveAll(): Promise<void> {
-  const wish = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
+  const request = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
   const deps = { connection, database: keeper, store: archive, clock, logger }
-  const { failed } = await archiveLedger(deps, wish, new AbortController().signal)
+  const { failed } = await archiveLedger(deps, request, new AbortController().signal)
   assert.equal(failed, 0)
 }
 

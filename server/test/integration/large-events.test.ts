@@ -18,6 +18,7 @@ import { runAnnals } from '../harness/annals-process.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { LoopProbe } from '../harness/loop-probe.ts'
+import { pendingItem } from '../harness/pending-item.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -34,24 +35,8 @@ const EVENTS = METADATA_BYTES.length
 const RUN_BYTES_MAX = 2 * MB + 4 * MB + 1_000
 
 function itemOf(bytes: number): PendingItem {
-  const nowMs = Date.now()
-  return {
-    event: {
-      companyId: founded.company.id,
-      workspaceId,
-      projectId: null,
-      timestampMs: nowMs,
-      receivedAtMs: nowMs,
-      category: 'c',
-      action: 'a',
-      traceId: null,
-      actor: null,
-      metadata: JSON.stringify({ text: randomBytes(bytes / 2).toString('hex') }),
-      resource: null,
-    },
-    facets: { actorId: null, actorEmail: null, resourceType: null, resourceId: null },
-    key: null,
-  }
+  const metadata = JSON.stringify({ text: randomBytes(bytes / 2).toString('hex') })
+  return pendingItem({ companyId: founded.company.id, workspaceId }, { metadata })
 }
 
 before(async () => {

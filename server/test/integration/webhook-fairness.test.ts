@@ -125,14 +125,25 @@ test('a node holds no more deliveries than it may, of one company and in all', a
   assert.equal(receiver.requestCount, 15)
 })
 
-test('a company gets its first deliveries also on a node that others have filled', async () => {
-  await using own = new AsyncDisposableStack()
+/** A company with twenty events for receivers that never answer, before anything is sent. */
+async function startGreedy(
+  own: AsyncDisposableStack,
+  { webhooks, metadata = {} }: { webhooks: number; metadata?: object },
+) {
   const silent = own.use(await startSilent())
   const hanging = own.use(await startReceiver(hang))
-  const receiver = own.use(await startReceiver())
   const greedy = await silent.found()
-  await makeWebhook(silent, greedy, { url: hanging.url })
-  await sendEvents(silent, greedy.workspaceKey, 20)
+  for (let made = 0; made < webhooks; made += 1) {
+    await makeWebhook(silent, greedy, { url: hanging.url })
+  }
+  await sendEvents(silent, greedy.workspaceKey, 20, { metadata })
+  return { silent, hanging }
+}
+
+test('a company gets its first deliveries also on a node that others have filled', async () => {
+  await using own = new AsyncDisposableStack()
+  const { silent, hanging } = await startGreedy(own, { webhooks: 1 })
+  const receiver = own.use(await startReceiver())
   startDispatcher(own, silent, { heldMax: 6, heldPerCompanyMax: 6 })
   await hanging.waitFor(6)
   const modest = await silent.found()
@@ -176,14 +187,8 @@ test('a company holds no more bytes than its share, and all its events are sent'
 
 test('large events for a slow receiver do not delay the webhooks of other companies', async () => {
   await using own = new AsyncDisposableStack()
-  const silent = own.use(await startSilent())
-  const hanging = own.use(await startReceiver(hang))
+  const { silent, hanging } = await startGreedy(own, { webhooks: 4, metadata: LARGE })
   const receiver = own.use(await startReceiver())
-  const greedy = await silent.found()
-  for (let webhooks = 0; webhooks < 4; webhooks += 1) {
-    await makeWebhook(silent, greedy, { url: hanging.url })
-  }
-  await sendEvents(silent, greedy.workspaceKey, 20, { metadata: LARGE })
   const heldBytesMax = 16 * 17 * 1_024
   const limits = { heldBytesMax, heldBytesPerCompanyMax: heldBytesMax / 4 }
   const dispatcher = startDispatcher(own, silent, limits)
@@ -198,12 +203,8 @@ test('large events for a slow receiver do not delay the webhooks of other compan
 
 test('a company gets its first deliveries when large events of others use all bytes', async () => {
   await using own = new AsyncDisposableStack()
-  const silent = own.use(await startSilent())
-  const hanging = own.use(await startReceiver(hang))
+  const { silent, hanging } = await startGreedy(own, { webhooks: 1, metadata: LARGE })
   const receiver = own.use(await startReceiver())
-  const greedy = await silent.found()
-  await makeWebhook(silent, greedy, { url: hanging.url })
-  await sendEvents(silent, greedy.workspaceKey, 20, { metadata: LARGE })
   const limits = { heldBytesMax: 4 * 17 * 1_024, firstHeldBytesMax: 17 * 1_024 }
   startDispatcher(own, silent, limits)
   await hanging.waitFor(4)

@@ -1,0 +1,26 @@
+import type { PendingEvent } from '../../src/ledger/event.ts'
+import type { PendingItem } from '../../src/intake/pending-item.ts'
+
+/** An event as the writer gets it, without anything optional. */
+export function pendingItem(
+  place: Pick<PendingEvent, 'companyId' | 'workspaceId'>,
+  { metadata = null, key = null }: { metadata?: string | null; key?: PendingItem['key'] } = {},
+): PendingItem {
+  const nowMs = Date.now()
+  return {
+    event: {
+      ...place,
+      projectId: null,
+      timestampMs: nowMs,
+      receivedAtMs: nowMs,
+      category: 'c',
+      action: 'a',
+      traceId: null,
+      actor: null,
+      metadata,
+      resource: null,
+    },
+    facets: { actorId: null, actorEmail: null, resourceType: null, resourceId: null },
+    key,
+  }
+}
