@@ -69,9 +69,9 @@ function tolerateOutage(error: unknown): null {
 }
 
 /**
- * Returns an abort signal. The first stop signal aborts it, and `onLate` is called if that takes too long. A second signal ends
- * the process immediately. Signals within 2 s count as one: Ctrl+C in a terminal reaches the service
- * directly, and again through npm, which forwards it.
+ * Returns a signal that the first SIGTERM, SIGINT or SIGHUP aborts. `onLate` is called if stopping takes
+ * too long, and a second one ends the process immediately. Those within 2 s count as one: Ctrl+C in a
+ * terminal reaches the service directly, and again through npm, which forwards it.
  */
 function listenForStop(logger: Logger, onLate: () => void): AbortSignal {
   const stop = new AbortController()

@@ -40,7 +40,7 @@ test('callers with large bodies cannot use up the node', () => {
   assert.equal(budget.bytes, 100)
 })
 
-test('a caller has so many bodies in progress and no more, however small they are', () => {
+test('limits how many bodies a caller can have in progress, however small they are', () => {
   const budget = new BodyBudget(LIMITS)
   const first = open(budget, 'a')
   open(budget, 'a')

@@ -13,7 +13,7 @@ import { parserFault, protocolFault } from './protocol-fault.ts'
 import { newTraceId, traceIdOf } from './trace.ts'
 import { WriteStall } from './write-stall.ts'
 
-/** Requests of one connection that may be in progress at once. Few clients send more than one. */
+/** How many requests per connection can be in progress at once. Few clients send more than one. */
 export const REQUESTS_IN_FLIGHT_MAX = 100
 /** Pipelined requests of one connection that are served before other connections get their turn. */
 const REQUESTS_PER_TURN_MAX = 4
@@ -27,7 +27,7 @@ const LINGER_MS = 1_000
  *   open, last ──what cannot be served──▶ refused ──the answers before, then the refusal──▶ closed
  *   open, last ──tiny chunks after an early answer──▶ refused ──▶ closed
  *
- * After `open` no further request is served: its answer could not be sent.
+ * After `open` no further request is served, because its response could not be sent.
  */
 type Connection = {
   readonly socket: Socket
@@ -111,9 +111,9 @@ export class ConnectionGate {
     }
   }
 
-  /** For `clientError`: the parser gave up, or the request did not arrive in time. */
+  /** For `clientError`: the parser failed, or the request did not arrive in time. */
   readonly refuseUnreadable = (error: Error, socket: Socket): void => {
-    // Broken by the client, or closed by us.
+    // The client disconnected, or the server closed the connection.
     if (!socket.writable) return
     const connection = this.#connectionOf(socket)
     if (connection.state === 'refused') return
@@ -124,7 +124,7 @@ export class ConnectionGate {
     connection.state = 'refused'
     const before = isBody ? previous : (newest?.response ?? null)
     whenAnswered(before, () => {
-      // A caller that was answered before its body ended has its answer, and gets no second one.
+      // If the caller got a response before its body ended, don't send a second one.
       if (isBody && newest.response.headersSent) whenAnswered(newest.response, () => end(socket))
       else endWithError(socket, parserFault(error), { traceId: newTraceId(), hasBody: true })
     })
@@ -202,7 +202,7 @@ function isBareUpgrade({ headers }: IncomingMessage): boolean {
 function tooManyInFlight({ inFlight }: Connection): ApiError | null {
   if (inFlight.size < REQUESTS_IN_FLIGHT_MAX) return null
   return new ApiError('rate_limited', {
-    message: `A connection can have ${REQUESTS_IN_FLIGHT_MAX} requests in progress. Read the answers before sending more.`,
+    message: `A connection can have at most ${REQUESTS_IN_FLIGHT_MAX} requests in progress. Read the responses before sending more.`,
   })
 }
 
@@ -233,8 +233,8 @@ function whenAnswered(response: ServerResponse | null, then: () => void): void {
 }
 
 /**
- * What still arrives is read and dropped, not parsed. Closing with unread input would reset the
- * connection, and a reset can destroy answers that the client has not read yet.
+ * Reads and drops further input without parsing it. Closing with unread input would reset the
+ * connection, and a reset can destroy responses that the client has not read yet.
  */
 function discardInput(socket: Socket): void {
   socket.removeAllListeners('data')
@@ -253,7 +253,7 @@ function endWithError(
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
     `x-trace-id: ${traceId}`,
-    // No path was asked for, so there is no method to name.
+    // CONNECT has no path, so there are no allowed methods to list.
     ...(error.status === 405 ? ['allow:'] : []),
     ...(error.retryAfterSeconds === undefined ? [] : [`retry-after: ${error.retryAfterSeconds}`]),
     'connection: close',

@@ -99,8 +99,8 @@ const EXPORT_ROUTES = [
 ] as const
 
 const BODY_BYTES_MAX = 256 * 1_024
-/** A company's request bodies in progress may take one in so many connections. */
-const CALLER_SHARE = 8
+/** A company can have unfinished request bodies on one in eight connections. */
+const CONNECTIONS_PER_BODY = 8
 /** No shorter than any path can be: an id of any length is an unknown id, not an unknown path. */
 const PARAM_LENGTH_MAX = 16_384
 
@@ -113,8 +113,7 @@ export async function buildServer(
   const app = createApp(deps, patience)
   observeRequests(app, deps)
   recheckSlowCallers(app, deps)
-  // One company cannot fill the node's connections with requests that never end.
-  const callerBodiesMax = Math.ceil(deps.connections.connectionsMax / CALLER_SHARE)
+  const callerBodiesMax = Math.ceil(deps.connections.connectionsMax / CONNECTIONS_PER_BODY)
   parseJsonBodies(app, new BodyBudget({ callerBodiesMax }))
   answerUnknownRoutes(app)
   refuseUnknownParameters(app)

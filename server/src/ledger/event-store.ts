@@ -163,7 +163,7 @@ function roundedLimit(limit: number): number {
 export type ChainEntry = { event: SealedEvent; facets: EventFacets; hasWholeMs: boolean }
 
 /** `hasMore` is false only if the run ends with the last event of the chain that is in the table. */
-export type ChainRun = { entries: ChainEntry[]; hasMore: boolean }
+type ListedRun = { entries: ChainEntry[]; hasMore: boolean }
 
 /** With the event that reaches it, a run takes a few megabytes at most. */
 const RUN_BYTES_MAX = 2 * 1_024 * 1_024
@@ -188,7 +188,7 @@ export async function listChainRun(
     limit: number
     bytesMax?: number
   },
-): Promise<ChainRun> {
+): Promise<ListedRun> {
   const isUnseen = seen === null ? sql`` : sql`and (seq, id) <> (${seen.seq}, ${seen.id}::uuid)`
   const { rows } = await sql<EventRow & EventFacets & { hasWholeMs: boolean; isFull: true | null }>`
     select ${EVENT_COLUMNS},

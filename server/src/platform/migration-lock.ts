@@ -5,7 +5,7 @@ import { SQLSTATE, sqlStateOf } from './pg-error.ts'
 
 /** Any number works, as long as nothing else in the database uses it. */
 const MIGRATION_LOCK = 4_207_001
-/** Of every command and of `serve`. Longer than the migrations of an ordinary upgrade. */
+/** For `serve` and every command. Longer than the migrations of an ordinary upgrade. */
 const WAIT_MS_MAX = 60_000
 /** How long one statement waits. Between two of them, the holder is reported. */
 const ATTEMPT_MS = 1_000

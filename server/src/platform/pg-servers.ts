@@ -41,7 +41,7 @@ export function serverListOf(connection: Connection): ServerList {
 export const PLAIN_SETTINGS: readonly string[] = ['annals.session=direct']
 
 /**
- * What our reading of results and our transactions rely on. A default of the role, the database or the
+ * Settings that reading results and our transactions rely on. A default of the role, the database or the
  * server must not change them: `pg` reads dates in ISO style only, and bytes in hex.
  */
 const PINNED_SETTINGS: readonly string[] = [
@@ -58,10 +58,10 @@ const PINNED_SETTINGS: readonly string[] = [
 ]
 
 /**
- * A connection to the current server of a list, for one use. It is open when the server has confirmed
- * every setting that it was started with: a connection pooler may drop them without a word, and the
- * service would run as the owner of its tables. Checked on each connection, because an address can
- * lead elsewhere tomorrow. A class, because that is what `pg` takes for a pool.
+ * A connection to the current server of a list, for one use. It is open once the server has confirmed
+ * every setting that it was started with: a connection pooler may drop them silently, and the service
+ * would run as the owner of its tables. Every connection is checked, because an address can point to
+ * another server tomorrow. It is a class because `pg` requires one for a pool.
  */
 export class ServerClient extends Client {
   readonly server: Server
@@ -75,7 +75,7 @@ export class ServerClient extends Client {
     this.server = server
     this.#list = list
     this.#settings = [...settings, ...PINNED_SETTINGS]
-    // What is pending rejects with the same error; unhandled, the event would end the process.
+    // Pending queries reject with the same error. Without a listener, the event would end the process.
     this.on('error', () => {})
   }
 
@@ -129,8 +129,8 @@ export class ServerClient extends Client {
 type SessionRow = { pid: number; user: string; isReadOnly: boolean; values: (string | null)[] }
 
 /**
- * Durable commits are set here rather than pinned, because a server may ask for more than its own disk
- * (`remote_apply`), but never for less: an acknowledged event survives a crash.
+ * Also makes commits durable if they are not. `synchronous_commit` isn't pinned, because a server can be
+ * configured to wait for more than its own disk (`remote_apply`).
  */
 const CHECK = `
   select case when current_setting('synchronous_commit') = 'off'
@@ -186,14 +186,14 @@ function reasonOf({ server, error }: Refusal): string {
   return error instanceof UnfitServerError ? message : `${placeOf(server)}: ${message}`
 }
 
-/** As `pg` takes it. The options of the address come first, because the last one wins. */
+/** Options for `pg`. Settings from the address come first, so that ours override them. */
 export function configOf(server: Server, settings: readonly string[] = []): ClientConfig {
   const given = 'options' in server && server.options ? [server.options] : []
   const ours = [...settings, ...PINNED_SETTINGS].map((setting) => `-c ${escapeOption(setting)}`)
   return { ...server, options: [...given, ...ours].join(' ') }
 }
 
-/** PostgreSQL splits the options at blanks that have no backslash. */
+/** PostgreSQL splits the options at spaces without a backslash before them. */
 function escapeOption(setting: string): string {
   return setting.replaceAll(/[\\\s]/g, '\\$&')
 }

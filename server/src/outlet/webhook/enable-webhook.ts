@@ -9,8 +9,9 @@ const ENDED_PER_STATEMENT_MAX = 1_000
 /**
  * Enables a webhook without a flood of what was left over when it was disabled: first everything that
  * still waits is ended, some at a time, and the turn that finds no more enables it. A disabled webhook
- * gets no new deliveries, so there is a last turn. Returns false when the webhook is gone. Each turn begins with `before`, which
- * may lock the company: a company is always locked before its webhooks. The last one ends with `alongside`.
+ * gets no new deliveries, so there is a last turn. Returns false when the webhook is gone. Each turn
+ * begins with `before`, which may lock the company: a company is always locked before its webhooks. The
+ * last one ends with `alongside`.
  */
 export async function endWaitingAndEnable(
   db: Queryable,
