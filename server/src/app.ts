@@ -24,6 +24,7 @@ import { LiveTail } from './outlet/console/live-tail.ts'
 import { Searches } from './outlet/console/searches.ts'
 import { startRollupWorker } from './outlet/console/rollup-worker.ts'
 import { startExpireWorker } from './outlet/export/expire-worker.ts'
+import { EXPORT_TIMEOUTS, type ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import type { DestinationRules } from './outlet/webhook/destination.ts'
 import { createDialler } from './outlet/webhook/dialler.ts'
 import { DISPATCH_LIMITS, Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatcher.ts'
@@ -86,6 +87,7 @@ export async function startApp({
   patience,
   pagesFolder = null,
   downloadBytesMax = DOWNLOAD_BYTES_MAX,
+  exportTimeouts = EXPORT_TIMEOUTS,
   signal,
 }: {
   config: Config
@@ -97,6 +99,7 @@ export async function startApp({
   pagesFolder?: string | null
   /** Of the dashboard. */
   downloadBytesMax?: number
+  exportTimeouts?: ExportTimeouts
   /** Aborts the start, which then rejects. It has no effect on an app that has started. */
   signal?: AbortSignal
 }): Promise<App> {
@@ -191,6 +194,7 @@ export async function startApp({
         wakeDispatcher,
         wakeVerifier: () => verifier?.wake(),
         downloadBytesMax,
+        exportTimeouts,
       }),
       patience,
     ))
@@ -295,6 +299,7 @@ type Parts = Pick<
   accessDatabase: Database
   secretKey: Secret<Buffer>
   archive: ObjectStore
+  exportTimeouts: ExportTimeouts
 }
 
 /** What the routes are given; `annals openapi` builds the same with a database nobody asks. */
@@ -310,6 +315,7 @@ export function serverDeps({
   writer,
   secretKey,
   archive,
+  exportTimeouts,
   ...parts
 }: Parts): ServerDeps {
   const { db, hasty } = database
@@ -322,7 +328,7 @@ export function serverDeps({
     clock,
     ...limits,
   })
-  const exports = { database, store: archive, clock, logger }
+  const exports = { database, store: archive, clock, logger, timeouts: exportTimeouts }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
   const sessionGuard = new SessionGuard({ db: hasty, clock, publicUrl, ...limits })
   const { signedIn, anybody, cookie } = sessionGuard

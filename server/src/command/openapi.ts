@@ -5,6 +5,7 @@ import { DOWNLOAD_BYTES_MAX } from '../edge/dashboard/exports/download-guard.ts'
 import { LoginDesk } from '../edge/dashboard/session/login-desk.ts'
 import { OpenConnections } from '../edge/open-connections.ts'
 import { buildServer } from '../edge/server.ts'
+import { EXPORT_TIMEOUTS } from '../outlet/export/export-timeouts.ts'
 import { Writer } from '../intake/writer.ts'
 import { LiveTail } from '../outlet/console/live-tail.ts'
 import { Searches } from '../outlet/console/searches.ts'
@@ -69,6 +70,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       liveTail,
       searches: new Searches(database.db),
       downloadBytesMax: DOWNLOAD_BYTES_MAX,
+      exportTimeouts: EXPORT_TIMEOUTS,
       pagesFolder: null,
       archive: openArchive(config),
     }),

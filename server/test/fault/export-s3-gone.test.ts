@@ -10,6 +10,7 @@ import { repeatFault } from '../harness/fault-rounds.ts'
 import { assertChainsHold, countStored } from '../harness/ledger.ts'
 import {
   listenAsMetadata,
+  s3Environment,
   S3Server,
   type SeenRequest,
   setS3Environment,
@@ -21,18 +22,9 @@ after(() => metadata.server.close())
 setS3Environment(metadata)
 const s3 = await S3Server.listen()
 after(() => s3[Symbol.asyncDispose]())
-const env = { ANNALS_ARCHIVE_URL: `s3://${s3.bucket}/annals`, ANNALS_S3_ENDPOINT: s3.endpoint }
-const annals = await startTestApp({ env })
+const annals = await startTestApp({ env: s3.env })
 after(() => annals[Symbol.asyncDispose]())
-/** For commands, which see no variable that they are not given. */
-const commands = {
-  ...env,
-  ...Object.fromEntries(
-    Object.entries(process.env).flatMap(([name, value]) =>
-      name.startsWith('AWS_') && value !== undefined ? [[name, value]] : [],
-    ),
-  ),
-}
+const commands = s3Environment(s3)
 
 const FAULTS = {
   'refuses us': () => void (s3.mode = 'deny'),

@@ -29,6 +29,8 @@ export class S3Server implements AsyncDisposable {
   readonly next = { refused: 0, brokenOff: 0, stalled: 0, corrupted: 0, hungUp: 0 }
   /** Told of each request when its answer is decided, and before the next one is served. */
   onAnswer: (request: SeenRequest) => void = () => {}
+  /** While set, downloads are answered when it resolves. */
+  delay: Promise<void> | null = null
   /** Requests that are left without an answer, and whose senders still wait. */
   hanging = 0
   readonly #folder: string
@@ -68,6 +70,14 @@ export class S3Server implements AsyncDisposable {
   /** The same after it vanished. */
   get endpoint(): string {
     return this.#endpoint
+  }
+
+  /** Configures a service to archive here. */
+  get env(): Record<string, string> {
+    return {
+      ANNALS_ARCHIVE_URL: `s3://${this.bucket}/annals`,
+      ANNALS_S3_ENDPOINT: this.#endpoint,
+    }
   }
 
   /** Moves an object to a storage class, as a lifecycle rule would. `path` is prefix and key. */
@@ -111,6 +121,7 @@ export class S3Server implements AsyncDisposable {
       const turn = this.#ends.get(pathname)
       const answered = (async () => {
         await turn
+        if (seen.method === 'GET') await this.delay
         return await this.#answer(seen, request.headers)
       })()
       this.#ends.set(
@@ -251,6 +262,14 @@ export function setS3Environment({ server }: MetadataTrap): void {
   // Nor what the person who runs the tests has at home.
   process.env.AWS_CONFIG_FILE = '/dev/null'
   process.env.AWS_SHARED_CREDENTIALS_FILE = '/dev/null'
+}
+
+/** The same for commands, which get only the variables that the test passes. */
+export function s3Environment(s3: S3Server): Record<string, string> {
+  const aws = Object.entries(process.env).flatMap(([name, value]) =>
+    name.startsWith('AWS_') && value !== undefined ? [[name, value]] : [],
+  )
+  return { ...s3.env, ...Object.fromEntries(aws) }
 }
 
 type Metadata = Record<string, string>

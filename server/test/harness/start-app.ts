@@ -7,6 +7,7 @@ import { type App, type ServeRole, startApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config.ts'
 import type { Clock, MonotonicClock } from '../../src/platform/clock.ts'
 import type { Patience } from '../../src/edge/http-server.ts'
+import type { ExportTimeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createLogger, type Logger, type LogLevel } from '../../src/platform/logger.ts'
 import {
   type CompanyPlan,
@@ -55,6 +56,7 @@ export async function startTestApp(
     patience?: Partial<Patience>
     role?: ServeRole
     downloadBytesMax?: number
+    exportTimeouts?: ExportTimeouts
     /** If false, `ANNALS_ARCHIVE_URL` is not set. */
     hasArchive?: boolean
     /** With the built pages of the dashboard; without it there are none. */
@@ -85,6 +87,7 @@ export async function startTestApp(
       ...(options.downloadBytesMax !== undefined && {
         downloadBytesMax: options.downloadBytesMax,
       }),
+      ...(options.exportTimeouts && { exportTimeouts: options.exportTimeouts }),
       ...(options.pagesFolder !== undefined && { pagesFolder: options.pagesFolder }),
     }),
   )

@@ -12,6 +12,7 @@ import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { type Download, openDownload } from '../../src/outlet/export/download.ts'
 import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
+import { EXPORT_TIMEOUTS as timeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createExport } from '../../src/outlet/export/exporter.ts'
 import { FairTurns } from '../../src/platform/fair-turns.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
@@ -133,7 +134,7 @@ async function open(
 ): Promise<Download> {
   const stop = new AbortController()
   const terms = { stop, turns, coldTurns: turns, cache, bytesMax: Infinity }
-  return await openDownload({ database, store, clock, logger }, job, terms)
+  return await openDownload({ database, store, clock, logger, timeouts }, job, terms)
 }
 
 async function downloadAll(...terms: Parameters<typeof open>): Promise<string> {
@@ -319,7 +320,10 @@ test('a search that nobody waits for any more ends with the next file', async ()
     cache: new ColdCache(),
     bytesMax: Infinity,
   }
-  await assert.rejects(openDownload({ database, store, clock, logger }, job, terms), /went away/)
+  await assert.rejects(
+    openDownload({ database, store, clock, logger, timeouts }, job, terms),
+    /went away/,
+  )
   assert(parts.length <= 4, `${parts.length} parts were read`)
 })
 
@@ -335,7 +339,7 @@ test('what lies beyond the limit of an export is not asked back from a cold clas
     const job = await jobOf(founded)
     const { category = null, limit = null } = wish
     await createExport(
-      { database, store, clock, logger },
+      { database, store, clock, logger, timeouts },
       {
         companyId: job.companyId,
         workspaceId: null,

@@ -5,6 +5,7 @@ import { ColdCache } from '../../src/ledger/cold-cache.ts'
 import { type Download, openDownload } from '../../src/outlet/export/download.ts'
 import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
+import { EXPORT_TIMEOUTS as timeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createExport, type ExportWish } from '../../src/outlet/export/exporter.ts'
 import { preflightExport } from '../../src/outlet/export/preflight.ts'
 import { FairTurns } from '../../src/platform/fair-turns.ts'
@@ -75,7 +76,7 @@ async function open(job: ExportJob, store: ObjectStore): Promise<Download> {
   const turns = new FairTurns({ ...TURN_LIMITS, turnsMax: 1 })
   const node = { turns, coldTurns: turns, cache: new ColdCache() }
   const terms = { stop: new AbortController(), bytesMax: Infinity, ...node }
-  return await openDownload({ database, store, clock, logger }, job, terms)
+  return await openDownload({ database, store, clock, logger, timeouts }, job, terms)
 }
 
 function refusedWith(code: string) {
@@ -157,7 +158,7 @@ test('preflight counts what is archived by the catalogue, and says so when filte
 test('a storage that is out of reach does not refuse a new job, but a look at what it would be', async () => {
   const { companyId, filter, filterWorkspaceId, ranges } = await (await foundArchived()).find()
   const store = storeWith({ stat: () => Promise.reject(new StorageError('No answer.')) })
-  const deps = { database, store, clock, logger }
+  const deps = { database, store, clock, logger, timeouts }
   const wish: ExportWish = {
     companyId,
     workspaceId: null,

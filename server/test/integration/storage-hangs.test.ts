@@ -10,7 +10,12 @@ import { listFiles } from '../harness/archive.ts'
 import { archiveNow, WHOLE } from '../harness/archived-bulk.ts'
 import { eventually } from '../harness/eventually.ts'
 import { download, makeExport, openDownload, readJob, storeEvents } from '../harness/exports.ts'
-import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
+import {
+  listenAsMetadata,
+  s3Environment,
+  S3Server,
+  setS3Environment,
+} from '../harness/s3-server.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
 
 const metadata = await listenAsMetadata()
@@ -18,15 +23,8 @@ after(() => metadata.server.close())
 setS3Environment(metadata)
 const s3 = await S3Server.listen()
 after(() => s3[Symbol.asyncDispose]())
-const env = { ANNALS_ARCHIVE_URL: `s3://${s3.bucket}/annals`, ANNALS_S3_ENDPOINT: s3.endpoint }
-const commands = {
-  ...env,
-  ...Object.fromEntries(
-    Object.entries(process.env).flatMap(([name, value]) =>
-      name.startsWith('AWS_') && value !== undefined ? [[name, value]] : [],
-    ),
-  ),
-}
+const { env } = s3
+const commands = s3Environment(s3)
 beforeEach(() => {
   s3.mode = 'pass'
   s3.next.stalled = 0
@@ -154,9 +152,10 @@ test('a bucket that hangs delays no hot export, no shutdown, and no read after i
 
 test('every operation on a bucket that hangs has a deadline and can be aborted', async () => {
   const options = { s3Endpoint: s3.endpoint, s3Region: null }
+  const url = `s3://${s3.bucket}/annals`
   const s3Limits = { partMsMax: 300, totalMsMax: 400, requestMsMax: 60_000 }
-  await using store = await openObjectStore(env.ANNALS_ARCHIVE_URL, { ...options, s3Limits })
-  await using patient = await openObjectStore(env.ANNALS_ARCHIVE_URL, options)
+  await using store = await openObjectStore(url, { ...options, s3Limits })
+  await using patient = await openObjectStore(url, options)
   const key = '01a1de6c-465a-72cc-a6d9-b29ca0e92743/2026-01/0000000000000001.parquet'
   s3.mode = 'hang'
   const operations = {

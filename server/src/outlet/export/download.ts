@@ -4,6 +4,7 @@ import type { ColdCache } from '../../ledger/cold-cache.ts'
 import { AHEAD_ROWS_MIN, readEvents } from '../../ledger/reader.ts'
 import type { Segment } from '../../ledger/segment-store.ts'
 import type { FairTurns } from '../../platform/fair-turns.ts'
+import { withDeadline } from '../../platform/deadline.ts'
 import { Loop } from '../../platform/loop.ts'
 import { StorageError } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -27,8 +28,6 @@ import { requestRestores, segmentsOf } from './readiness.ts'
 
 /** How often a download says how far it is, and looks whether its job has ended. */
 const WATCH_EVERY_MS = 1_000
-/** So long a fault can still become an answer; then the headers go out. */
-const FIRST_CHUNK_MS_MAX = 10_000
 /** Below what the reader fetches ahead for: while others wait for their turn nobody does. */
 const CROWDED_ROWS_MAX = AHEAD_ROWS_MIN - 1
 const RESTORE_RETRY_SECONDS = 300
@@ -59,7 +58,7 @@ export async function openDownload(
   const download = stack.use(new Download(deps, job, terms))
   try {
     await refuseRestoring(deps, job, terms.stop.signal)
-    await download.begin(FIRST_CHUNK_MS_MAX)
+    await download.begin()
   } catch (error) {
     throw await refusalOf(deps, job, error)
   }
@@ -72,11 +71,12 @@ export async function openDownload(
 }
 
 async function refuseRestoring(
-  { store, database }: ExportDeps,
+  { store, database, timeouts: { checkMs } }: ExportDeps,
   job: ExportJob,
   signal: AbortSignal,
 ): Promise<void> {
-  if (await requestRestores(store, segmentsOf(database.db, job), signal)) throw restoring()
+  const segments = segmentsOf(database.db, job)
+  if (await requestRestores(store, segments, { checkMs, signal })) throw restoring()
 }
 
 function restoring(): ApiError {
@@ -150,6 +150,8 @@ export class Download implements AsyncDisposable {
   readonly #run: ExportRun
   readonly #source: AsyncGenerator<Buffer, void, void>
   #first: Promise<IteratorResult<Buffer, void>> | null = null
+  /** Resolves when the running archive read ends, whether or not it succeeded. */
+  #archiveRead: Promise<void> | null = null
   #watch: Loop | null = null
   /** Where it was cut because it has to be restored. */
   #coldAt: Segment | null = null
@@ -171,7 +173,7 @@ export class Download implements AsyncDisposable {
       cache,
       signal,
       turn: () => turns.take(job.companyId, signal),
-      coldTurn: () => coldTurns.take(job.companyId, signal),
+      coldTurn: () => this.#readArchive(coldTurns),
     }
     const isCrowded = () => turns.isCrowded || coldTurns.isCrowded
     this.#run = new ExportRun({
@@ -199,18 +201,41 @@ export class Download implements AsyncDisposable {
     return this.#stop.signal
   }
 
-  /** Reads what is sent first. A fault that shows by then is thrown here, a later one by `chunks`. */
-  async begin(waitMsMax: number): Promise<void> {
-    this.#first = this.#source.next()
-    // Its failure is met when it is awaited, which may be later.
-    this.#first.catch(() => {})
-    const { promise: waited, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, waitMsMax)
+  /** An archive read lasts from the wait for its turn until the turn is disposed of. */
+  async #readArchive(turns: FairTurns): Promise<Disposable> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#archiveRead = promise
     try {
-      await Promise.race([this.#first, waited])
-    } finally {
-      clearTimeout(timer)
+      const turn = await turns.take(this.job.companyId, this.signal)
+      const end = () => {
+        turn[Symbol.dispose]()
+        resolve()
+      }
+      return { [Symbol.dispose]: end }
+    } catch (error) {
+      resolve()
+      throw error
     }
+  }
+
+  /**
+   * Waits for the first bytes. A failure by then is thrown here and becomes an answer. A search that
+   * takes longer goes on after the headers, but an archive read must end first: if the storage hangs,
+   * the caller gets an error rather than an empty file.
+   */
+  async begin(): Promise<void> {
+    const { firstChunkMs, archiveMs } = this.#deps.timeouts
+    const first = this.#source.next()
+    this.#first = first
+    // If it fails later, `chunks` throws the error.
+    first.catch(() => {})
+    if (await settlesWithin(first, firstChunkMs)) return
+    await withDeadline(Promise.race([first, this.#archiveRead]), {
+      timeoutMs: archiveMs - firstChunkMs,
+      late: () => new StorageError(`The archive storage did not answer within ${archiveMs} ms.`),
+    })
+    // The error of a read that failed reaches `first` after the read has ended.
+    await settlesWithin(first, 0)
   }
 
   async *chunks(): AsyncGenerator<Buffer, void, void> {
@@ -277,5 +302,16 @@ export class Download implements AsyncDisposable {
     // After the cut: the client shall not wait for it.
     if (this.#coldAt)
       await askFrom(this.#deps, this.job, { segment: this.#coldAt, rows: this.rows })
+  }
+}
+
+/** Whether the work settled in time. Throws its error if it failed. */
+async function settlesWithin(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<false>()
+  const timer = setTimeout(resolve, timeoutMs, false)
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
   }
 }

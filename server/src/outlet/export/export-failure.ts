@@ -58,10 +58,10 @@ export function errorCodeOf(error: unknown): ExportErrorCode | null {
   return null
 }
 
-/** What a caller is told who could not be served for the storage's sake. */
+/** The answer to a caller whose request needs the archive while its storage fails. */
 export function storageUnavailable(cause: StorageError): ApiError {
   return new ApiError('unavailable', {
-    message: 'The storage of the archive cannot be reached. Retry after the given delay.',
+    message: 'The archive storage is unavailable. Retry after the given delay.',
     retryAfterSeconds: STORAGE_RETRY_SECONDS,
     cause,
   })

@@ -14,11 +14,18 @@ import {
   type JobOwner,
   type NewExportJob,
 } from './export-job-store.ts'
+import type { ExportTimeouts } from './export-timeouts.ts'
 import { noteFailure } from './export-failure.ts'
 import { type ExportReach, requestRestores, segmentsOf } from './readiness.ts'
 import { takeSnapshot } from './snapshot.ts'
 
-export type ExportDeps = { database: Database; store: ObjectStore; clock: Clock; logger: Logger }
+export type ExportDeps = {
+  database: Database
+  store: ObjectStore
+  clock: Clock
+  logger: Logger
+  timeouts: ExportTimeouts
+}
 
 export type ExportWish = JobOwner & {
   /** The member who asks for it; null: a key does. */
@@ -118,14 +125,14 @@ function rowsMaxOf(plan: Plan): number {
   return exportRowsMax
 }
 
-/** An outage of the storage is no reason to refuse a job: it is noted, and the download asks again. */
+/** If the storage fails, the job is created anyway and notes it: the download requests again. */
 export async function askForRestores(
   deps: ExportDeps,
   job: ExportJob,
   reach: ExportReach = job,
 ): Promise<void> {
   try {
-    await requestRestores(deps.store, segmentsOf(deps.database.db, reach))
+    await requestRestores(deps.store, segmentsOf(deps.database.db, reach), deps.timeouts)
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     await noteFailure(deps, job, error)

@@ -77,9 +77,12 @@ export async function estimateFile(
   }
 }
 
-async function needsRestore({ store, database }: ExportDeps, reach: ExportReach): Promise<boolean> {
+async function needsRestore(
+  { store, database, timeouts }: ExportDeps,
+  reach: ExportReach,
+): Promise<boolean> {
   try {
-    return await hasUnready(store, segmentsOf(database.db, reach))
+    return await hasUnready(store, segmentsOf(database.db, reach), timeouts)
   } catch (error) {
     throw error instanceof StorageError ? storageUnavailable(error) : error
   }

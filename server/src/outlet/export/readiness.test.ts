@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../platform/id.ts'
-import type { ObjectState, ObjectStore } from '../../platform/object-store.ts'
+import { type ObjectState, type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import type { Segment } from '../../ledger/segment-store.ts'
 import { hasUnready, requestRestores } from './readiness.ts'
 
@@ -46,6 +46,7 @@ function storeOf(stat: () => Promise<ObjectState>) {
   return { store, calls }
 }
 
+const LIMITS = { checkMs: 10_000 }
 const COLD: ObjectState = { bytes: 1, readiness: 'cold' }
 const READY: ObjectState = { bytes: 1, readiness: 'ready' }
 
@@ -56,41 +57,50 @@ test('each cold file is asked for, some at a time, and a thousand in one request
     [5_000, 1_000],
   ] as const) {
     const { store, calls } = storeOf(async () => COLD)
-    assert.equal(await requestRestores(store, segments(files)), true)
+    assert.equal(await requestRestores(store, segments(files), LIMITS), true)
     assert.deepEqual(calls, { stat: asked, restore: asked })
   }
 })
 
 test('a look asks for nothing and ends at the first that is not ready', async () => {
   const { store, calls } = storeOf(async () => COLD)
-  assert.equal(await hasUnready(store, segments(100)), true)
+  assert.equal(await hasUnready(store, segments(100), LIMITS), true)
   assert(calls.stat <= 8 && calls.restore === 0)
-  assert.equal(await hasUnready(storeOf(async () => READY).store, segments(100)), false)
+  assert.equal(await hasUnready(storeOf(async () => READY).store, segments(100), LIMITS), false)
 })
 
-test('a storage that does not answer holds a request for ten seconds, and what it has said counts', async (t) => {
+test('a storage that stops answering is an error after ten seconds', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  for (const said of [COLD, READY]) {
-    let answers = 8
-    const { promise: never } = Promise.withResolvers<ObjectState>()
-    const { promise: hangs, resolve: hang } = Promise.withResolvers<void>()
-    const { store } = storeOf(async () => {
-      if (answers > 0) {
-        answers -= 1
-        return said
-      }
-      // The batch is on its way, and its time runs, when this turn of the event loop is over.
-      setImmediate(hang)
-      return await never
-    })
-    const asking = requestRestores(store, segments(100))
-    await hangs
-    t.mock.timers.tick(10_000)
-    assert.equal(await asking, said === COLD)
-  }
+  let answers = 8
+  const { promise: never } = Promise.withResolvers<ObjectState>()
+  const { promise: hangs, resolve: hang } = Promise.withResolvers<void>()
+  const { store } = storeOf(async () => {
+    if (answers > 0) {
+      answers -= 1
+      return READY
+    }
+    // The timers of this batch are set when this turn of the event loop is over.
+    setImmediate(hang)
+    return await never
+  })
+  const checking = requestRestores(store, segments(100), LIMITS)
+  await hangs
+  t.mock.timers.tick(10_000)
+  await assert.rejects(checking, StorageError)
+})
+
+test('a slow storage is asked for ten seconds, and the files that were not checked count as ready', async (t) => {
+  let nowMs = 0
+  t.mock.method(performance, 'now', () => nowMs)
+  const { store, calls } = storeOf(async () => {
+    nowMs += 500
+    return READY
+  })
+  assert.equal(await requestRestores(store, segments(100), LIMITS), false)
+  assert.equal(calls.stat, 24)
 })
 
 test('a storage that fails is an error, not an answer', async () => {
   const { store } = storeOf(() => Promise.reject(new Error('refused')))
-  await assert.rejects(requestRestores(store, segments(3)), /refused/)
+  await assert.rejects(requestRestores(store, segments(3), LIMITS), /refused/)
 })

@@ -1,8 +1,8 @@
 import { type EventFilter, filterText, NO_FILTER } from '../../ledger/event-filter.ts'
 import { mayHold } from '../../ledger/reader.ts'
 import { listSegments, type Segment } from '../../ledger/segment-store.ts'
-import { untilAborted, withDeadline } from '../../platform/deadline.ts'
-import type { ObjectStore } from '../../platform/object-store.ts'
+import { withDeadline } from '../../platform/deadline.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { ExportRange } from './export-job.ts'
 
@@ -10,7 +10,6 @@ const SEGMENTS_PER_READ = 500
 const CHECKS_AT_ONCE = 8
 /** In one request of a caller: fifty million events. */
 const CHECKED_SEGMENTS_MAX = 1_000
-const CHECK_MS_MAX = 10_000
 
 /** What an export reads. */
 export type ExportReach = {
@@ -64,57 +63,65 @@ export function overlap({ firstSeq, lastSeq }: Segment, { fromSeq, toSeq }: Expo
   return Math.max(0, Math.min(lastSeq, toSeq) - Math.max(firstSeq, fromSeq) + 1)
 }
 
-/** Asks for each segment that lies in a cold class. Returns whether some are not ready to be read. */
-export async function requestRestores(
-  store: ObjectStore,
-  segments: AsyncIterable<Segment>,
-  signal: AbortSignal | null = null,
-): Promise<boolean> {
-  return await someUnready(store, segments, { restores: true, signal })
-}
-
-/** Whether one of them has to be restored. Asks for nothing, and stops at the first. */
-export async function hasUnready(
-  store: ObjectStore,
-  segments: AsyncIterable<Segment>,
-): Promise<boolean> {
-  return await someUnready(store, segments, { restores: false, signal: null })
+type CheckLimits = {
+  /** For each segment, and for starting further checks. */
+  checkMs: number
+  signal?: AbortSignal
 }
 
 /**
- * Some at a time, within a number and a time. What is not looked at by then passes for ready: a
- * download that meets a cold segment asks for it, and for those behind it, is cut and can be opened
- * again.
+ * Requests the restore of each segment in a cold class. Returns whether some can't be read yet. Throws a
+ * `StorageError` if the storage fails or doesn't answer in time.
+ */
+export async function requestRestores(
+  store: ObjectStore,
+  segments: AsyncIterable<Segment>,
+  limits: CheckLimits,
+): Promise<boolean> {
+  return await someUnready(store, segments, { ...limits, restores: true })
+}
+
+/** The same, but requests nothing and stops at the first segment that can't be read yet. */
+export async function hasUnready(
+  store: ObjectStore,
+  segments: AsyncIterable<Segment>,
+  limits: CheckLimits,
+): Promise<boolean> {
+  return await someUnready(store, segments, { ...limits, restores: false })
+}
+
+/**
+ * Checks several segments at once, up to a number and a time. Segments beyond that count as ready: a
+ * download that reaches a cold one requests it and those after it, is cut, and can be opened again.
  */
 async function someUnready(
   store: ObjectStore,
   segments: AsyncIterable<Segment>,
-  { restores, signal }: { restores: boolean; signal: AbortSignal | null },
+  { checkMs, signal, restores }: CheckLimits & { restores: boolean },
 ): Promise<boolean> {
   const giveUp = new AbortController()
   const stop = AbortSignal.any([giveUp.signal, ...(signal ? [signal] : [])])
-  const endsAtMs = performance.now() + CHECK_MS_MAX
+  const check = (segment: Segment) =>
+    withDeadline(isUnready(store, segment, { restores, signal: stop }), {
+      timeoutMs: checkMs,
+      late: () => new StorageError(`The archive storage did not answer within ${checkMs} ms.`),
+    })
+  const endsAtMs = performance.now() + checkMs
   let isSome = false
   let checked = 0
   try {
     for await (const batch of batchesOf(segments)) {
-      const check = (segment: Segment) => isUnready(store, segment, { restores, signal: stop })
-      const checking = untilAborted(Promise.all(batch.map(check)), signal)
-      const timeoutMs = Math.max(0, endsAtMs - performance.now())
-      const found = await withDeadline(checking, { timeoutMs, late: () => new CheckLateError() })
+      const found = await Promise.all(batch.map(check))
       isSome ||= found.includes(true)
       checked += batch.length
-      if (checked >= CHECKED_SEGMENTS_MAX || (isSome && !restores)) break
+      if (checked >= CHECKED_SEGMENTS_MAX || performance.now() >= endsAtMs) break
+      if (isSome && !restores) break
     }
-  } catch (error) {
-    if (!(error instanceof CheckLateError)) throw error
   } finally {
     giveUp.abort()
   }
   return isSome
 }
-
-class CheckLateError extends Error {}
 
 async function* batchesOf(segments: AsyncIterable<Segment>): AsyncGenerator<Segment[], void, void> {
   let batch: Segment[] = []

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { after, beforeEach, test } from 'node:test'
+import { archiveNow, WHOLE } from '../harness/archived-bulk.ts'
+import { enrol } from '../harness/console.ts'
+import { eventually } from '../harness/eventually.ts'
+import { download, makeExport, readJob, storeEvents } from '../harness/exports.ts'
+import {
+  listenAsMetadata,
+  s3Environment,
+  S3Server,
+  setS3Environment,
+} from '../harness/s3-server.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const metadata = await listenAsMetadata()
+after(() => metadata.server.close())
+setS3Environment(metadata)
+const s3 = await S3Server.listen()
+after(() => s3[Symbol.asyncDispose]())
+const exportTimeouts = { checkMs: 1_500, firstChunkMs: 50, archiveMs: 2_000 }
+const annals = await startTestApp({ env: s3.env, exportTimeouts })
+after(() => annals[Symbol.asyncDispose]())
+beforeEach(() => {
+  s3.mode = 'pass'
+  s3.next.stalled = 0
+})
+
+const company = await annals.found()
+const { workspaceKey: key } = company
+await storeEvents(annals, key, [{ category: 'c', action: 'cold' }])
+const archived = await archiveNow(annals, s3Environment(s3))
+assert.equal(archived.code, 0, archived.stderr)
+const owner = await enrol(annals, company, 'OWNER')
+
+/** More downloads than archive reads run at once on a node. */
+const CROWD = 8
+
+const downloadOf = (jobId: string) => annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+
+function assertUnavailable({ status, json, headers }: Answer): void {
+  assert.deepEqual([status, json?.code], [503, 'unavailable'])
+  assert.equal(json.error, 'The archive storage is unavailable. Retry after the given delay.')
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+}
+
+test('a download answers 503 with Retry-After while the bucket hangs, and works afterwards', async () => {
+  const jobId = await makeExport(annals, key, WHOLE)
+  s3.mode = 'hang'
+  const refusals = Array.from({ length: CROWD }, () => downloadOf(jobId))
+  const inDashboard = owner.call('GET', `/dashboard/exports/${jobId}/download`)
+  const ready = await annals.call('GET', '/ready')
+  assert.equal(ready.status, 200)
+  for (const answer of await Promise.all([...refusals, inDashboard])) assertUnavailable(answer)
+  const { status, errorCode } = await readJob(annals, key, jobId)
+  assert.deepEqual([status, errorCode], ['PENDING', 'storage_unavailable'])
+  await eventually(() => assert.equal(s3.hanging, 0))
+  s3.mode = 'pass'
+  assert.equal((await download(annals, key, jobId)).trailers['x-row-count'], '1')
+})
+
+test('a download answers 503 with Retry-After if the bucket hangs after the check', async () => {
+  const jobId = await makeExport(annals, key, WHOLE)
+  // Checks pass, and the body of each read stalls.
+  s3.next.stalled = Infinity
+  const refusals = Array.from({ length: CROWD }, () => downloadOf(jobId))
+  for (const answer of await Promise.all(refusals)) assertUnavailable(answer)
+  assert.equal((await readJob(annals, key, jobId)).status, 'PENDING')
+})
+
+test('a download whose bucket is slow waits for it and is complete', async () => {
+  const jobId = await makeExport(annals, key, WHOLE)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  s3.delay = promise
+  const startedAtMs = performance.now()
+  const downloading = download(annals, key, jobId)
+  await eventually(() => {
+    assert(performance.now() - startedAtMs > 4 * exportTimeouts.firstChunkMs)
+    assert(s3.requests.some(({ method }) => method === 'GET'))
+  })
+  resolve()
+  const { status, trailers } = await downloading
+  assert.deepEqual([status, trailers['x-row-count']], [200, '1'])
+})
+
+test('an estimate answers 503 with Retry-After while the bucket hangs', async () => {
+  s3.mode = 'hang'
+  assertUnavailable(await owner.call('POST', '/dashboard/exports/preflight', { body: WHOLE }))
+})
+
+test('an export is created while the bucket hangs, and its job says that the archive did not answer', async () => {
+  s3.mode = 'hang'
+  const jobId = await makeExport(annals, key, WHOLE)
+  const { status, errorCode } = await readJob(annals, key, jobId)
+  assert.deepEqual([status, errorCode], ['PENDING', 'storage_unavailable'])
+})
