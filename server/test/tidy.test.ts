@@ -34,7 +34,7 @@ const tests = globSync([`${SERVER}/test/**/*.ts`, `${DASHBOARD}/test/**/*.ts`]).
 const program = sources.filter(({ name }) => !name.endsWith('.test.ts'))
 
 function importsOf({ path, text }: { path: string; text: string }): string[] {
-  return [...text.matchAll(/(?:from|import) '(\.{1,2}\/[^']+)'/g)].map(([, target]) =>
+  return [...text.matchAll(/(?:from |import |import\()'(\.{1,2}\/[^']+)'/g)].map(([, target]) =>
     join(dirname(path), target ?? ''),
   )
 }

@@ -6,6 +6,7 @@ import { endProcess } from '../platform/end-process.ts'
 import { createLogger, type Logger, printText } from '../platform/logger.ts'
 import { isOutage } from '../platform/pg.ts'
 import { ProcessFaults } from '../platform/process-faults.ts'
+import type { StopSignals } from '../platform/stop-signals.ts'
 import { hasCompanies } from '../tenancy/company-store.ts'
 import { DEFAULT_ALLOWLIST } from './bootstrap.ts'
 import { ensurePages, type Pages } from './build-pages.ts'
@@ -13,15 +14,17 @@ import { foundCompany } from '../tenancy/found-company.ts'
 
 /** Requests get 5 s, background work 3.5 s. Orchestrators kill the process after 10 s or more. */
 const STOP_MS_MAX = 9_500
-const SAME_MOMENT_MS = 2_000
 const INTAKE = new URL('../intake/', import.meta.url).href
 
 /** `annals serve`: runs until it is told to stop, then stops cleanly. */
-export async function serve(config: Config, { role }: { role: ServeRole }): Promise<void> {
+export async function serve(
+  config: Config,
+  { role, stopSignals }: { role: ServeRole; stopSignals: StopSignals },
+): Promise<void> {
   const logger = createLogger(config.logLevel)
   using faults = new ProcessFaults({ logger, writerFolder: INTAKE, exit: () => endProcess(1) })
   let running: App | null = null
-  const signal = listenForStop(logger, () => endLate(logger, running))
+  const signal = listenForStop(stopSignals, logger, () => endLate(logger, running))
   const started = await startUnlessStopped(config, { logger, role, signal })
   if (started === null) return
   const { pages } = started
@@ -68,25 +71,15 @@ function tolerateOutage(error: unknown): null {
   return null
 }
 
-/**
- * Returns a signal that the first SIGTERM, SIGINT or SIGHUP aborts. `onLate` is called if stopping takes
- * too long, and a second one ends the process immediately. Those within 2 s count as one: Ctrl+C in a
- * terminal reaches the service directly, and again through npm, which forwards it.
- */
-function listenForStop(logger: Logger, onLate: () => void): AbortSignal {
+/** Returns a signal that aborts when the service must stop. `onLate` is called if stopping takes too long. */
+function listenForStop(stopSignals: StopSignals, logger: Logger, onLate: () => void): AbortSignal {
   const stop = new AbortController()
-  let firstAtMs: number | null = null
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      if (firstAtMs !== null && performance.now() - firstAtMs > SAME_MOMENT_MS) endProcess(1)
-      if (firstAtMs !== null) return
-      firstAtMs = performance.now()
-      // Unref'd, so that the timer doesn't keep an otherwise finished process alive.
-      setTimeout(onLate, STOP_MS_MAX).unref()
-      logger.info({ event: 'service.stopping', signal })
-      stop.abort(new Error(`stopped by ${signal}`))
-    })
-  }
+  stopSignals.onStop((signal) => {
+    // Unref'd, so that the timer doesn't keep an otherwise finished process alive.
+    setTimeout(onLate, STOP_MS_MAX).unref()
+    logger.info({ event: 'service.stopping', signal })
+    stop.abort(new Error(`stopped by ${signal}`))
+  })
   return stop.signal
 }
 

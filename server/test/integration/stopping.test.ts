@@ -116,6 +116,27 @@ const BLOCK_A_THREAD = `
   open(new URL('pipe', import.meta.url), () => {})
 `
 
+/** Sends the signal while the service's modules are being loaded. */
+const SIGNAL_AT_IMPORT = `
+  import { registerHooks } from 'node:module'
+  registerHooks({
+    load: (url, context, next) => {
+      if (url.endsWith('/server/src/app.ts')) process.kill(process.pid, 'SIGTERM')
+      return next(url, context)
+    },
+  })
+`
+
+test('a node that gets SIGTERM while it loads its modules ends with exit code 0', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-early-'))
+  const preload = join(folder.path, 'signal.mjs')
+  await writeFile(preload, SIGNAL_AT_IMPORT)
+  const process = launch('all', { NODE_OPTIONS: `--import ${preload}` })
+  const { code, stdout, stderr } = await process.exited
+  assert.deepEqual([code, stderr], [0, ''])
+  assert.doesNotMatch(stdout, /service\.started/)
+})
+
 test('a node with a blocked file thread stops within two seconds, with exit code 0', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-blocked-'))
   const preload = join(folder.path, 'block.mjs')
@@ -125,19 +146,43 @@ test('a node with a blocked file thread stops within two seconds, with exit code
   await stop(await start('worker', more), IDLE_MS_MAX)
 })
 
-test('a busy node stops at once at a second signal, with exit code 1', async () => {
-  const node = await start('api')
-  await using slowBody = new RawConnection(node.url)
-  slowBody.send(
+/** A request whose body doesn't end keeps a node busy until it cuts the connection. */
+async function sendSlowBody(node: Node): Promise<RawConnection> {
+  const connection = new RawConnection(node.url)
+  connection.send(
     `POST /v1/events HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key}\r\n` +
       'content-type: application/json\r\ncontent-length: 999\r\n\r\n{',
   )
   // Answered after the bytes above have arrived.
   assert.equal((await call(`${node.url}/v1/keys/status`, 'GET', { key })).status, 200)
+  return connection
+}
+
+/** Signals within two seconds count as one. */
+async function untilNextSignalCounts(signaledAtMs: number): Promise<void> {
+  await eventually(() => assert(performance.now() - signaledAtMs > 2_100))
+}
+
+test('a busy node that gets SIGTERM, SIGHUP and SIGPIPE again finishes its stop, with exit code 0', async () => {
+  const node = await start('api')
+  await using _slowBody = await sendSlowBody(node)
+  const signaledAtMs = performance.now()
+  node.process.signal('SIGPIPE')
+  assert.equal((await call(`${node.url}/ready`, 'GET')).status, 200)
+  node.process.signal('SIGTERM')
+  await untilNextSignalCounts(signaledAtMs)
+  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGPIPE'] as const) node.process.signal(signal)
+  const output = await stop(node, BUSY_MS_MAX)
+  assert.equal(output.match(/"event":"service\.stopping"/g)?.length, 1)
+  assert.doesNotMatch(output, /service\.killed/)
+})
+
+test('a busy node ends immediately at a later Ctrl+C, with exit code 1', async () => {
+  const node = await start('api')
+  await using _slowBody = await sendSlowBody(node)
   const signaledAtMs = performance.now()
   node.process.signal('SIGTERM')
-  // Signals within two seconds count as one.
-  await eventually(() => assert(performance.now() - signaledAtMs > 2_100))
+  await untilNextSignalCounts(signaledAtMs)
   await endBy(node, 'SIGINT', { msMax: 1_000, exitCode: 1 })
 })
 
@@ -154,11 +199,7 @@ test('a busy node stops within ten seconds, with exit code 0, and keeps what it 
   assert.equal(source.status, 200)
   const { response: download } = await openDownload(at, key, jobId)
   assert.equal(download.statusCode, 200)
-  await using slowBody = new RawConnection(node.url)
-  slowBody.send(
-    `POST /v1/events HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key}\r\n` +
-      'content-type: application/json\r\ncontent-length: 999\r\n\r\n{',
-  )
+  await using _slowBody = await sendSlowBody(node)
   await eventually(() => assert(receiver.requests.length > 0))
   const locker = new Client(annals.database.connection)
   await locker.connect()
@@ -174,7 +215,10 @@ test('a busy node stops within ten seconds, with exit code 0, and keeps what it 
   const settled = Promise.allSettled(sent)
   await sent[0]
 
+  const signaledAtMs = performance.now()
   const stopped = stop(node, BUSY_MS_MAX)
+  await untilNextSignalCounts(signaledAtMs)
+  node.process.signal('SIGTERM')
   await assert.rejects(stuck)
   await stopped
   const answers = (await settled).flatMap((result) =>

@@ -1,0 +1,140 @@
+import { inspect } from 'node:util'
+import { Command, Option } from 'commander'
+import { SERVE_ROLES, type ServeRole } from './app.ts'
+import { archive } from './command/archive.ts'
+import { bootstrap, type BootstrapOptions } from './command/bootstrap.ts'
+import { migrateOnly } from './command/migrate.ts'
+import { printOpenapi } from './command/openapi.ts'
+import { serve } from './command/serve.ts'
+import { setPlan } from './command/set-plan.ts'
+import { printResetLink } from './command/user-reset-link.ts'
+import { verify } from './command/verify.ts'
+import { parseConfig } from './config.ts'
+import { OperatorError } from './errors.ts'
+import { endProcess } from './platform/end-process.ts'
+import { isRetryable, messageOf } from './platform/pg-error.ts'
+import type { StopSignals } from './platform/stop-signals.ts'
+
+/** What a finished command gets to end by itself. */
+const END_MS_MAX = 500
+
+const collect = (value: string, previous: string[]): string[] => [...previous, value]
+
+type CommandContext = { env: NodeJS.ProcessEnv; stopSignals: StopSignals }
+
+function createProgram({ env, stopSignals }: CommandContext): Command {
+  const readConfig = () => parseConfig(env)
+  const program = new Command('annals')
+    .description('Audit-event service')
+    .showHelpAfterError()
+    .enablePositionalOptions()
+
+  program
+    .command('serve')
+    .description('run the service until SIGTERM')
+    .addOption(
+      new Option('--role <role>', 'what this node does').choices(SERVE_ROLES).default('all'),
+    )
+    .action((options: { role: ServeRole }) => serve(readConfig(), { ...options, stopSignals }))
+
+  program
+    .command('bootstrap')
+    .description('make a company with workspaces, a project, an owner and keys')
+    .option('--json', 'print one line of JSON')
+    .option('--company <name>', 'name of the company', 'Company')
+    .option('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE', 'PRO')
+    .option('--workspace <name>', 'a workspace; may be repeated (default: Production)', collect, [])
+    .option('--project <name>', 'a project in the first workspace', 'Default')
+    .option('--email <email>', "the owner's login (default: a fresh one)")
+    .option(
+      '--password <password>',
+      "the owner's password (default: a random one); other users of the machine can see it",
+    )
+    .option('--password-stdin', "read the owner's password from the first line of standard input")
+    .option('--allow-ip <cidr>', 'may be repeated (default: 127.0.0.1/32, ::1/128)', collect, [])
+    .action((options: BootstrapOptions) => bootstrap(readConfig(), options))
+
+  program
+    .command('company')
+    .description("the operator's changes to a company")
+    .command('set-plan')
+    .requiredOption('--company <id>', 'id of the company')
+    .requiredOption('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE')
+    .action((options: { company: string; plan: string }) => setPlan(readConfig(), options))
+
+  program
+    .command('user')
+    .description("the operator's help for a member")
+    .command('reset-link')
+    .description('print a link that sets a new password, once, within an hour')
+    .requiredOption('--email <email>', 'whose password')
+    .action((options: { email: string }) => printResetLink(readConfig(), options))
+
+  program
+    .command('migrate')
+    .description('bring the database up to date')
+    .action(() => migrateOnly(readConfig()))
+
+  program
+    .command('verify')
+    .description('recompute every chain; exit code 1 when one does not hold')
+    .action(() => verify(readConfig()))
+
+  program
+    .command('archive')
+    .description('move events into the archive')
+    .option('--before <time>', "received before this (default: each plan's hot time)")
+    .action((options: { before?: string }) => archive(readConfig(), options))
+
+  program
+    .command('openapi')
+    .description('print the OpenAPI document')
+    .action(() => printOpenapi())
+  return program
+}
+
+/** Runs the command that the arguments name, and sets the exit code. */
+export async function runCommand(context: CommandContext): Promise<void> {
+  let outputError: Error | null = null
+  // Unhandled, they would end the process before the engine is stopped.
+  process.stdout.on('error', (error) => (outputError ??= error))
+  process.stderr.on('error', () => {})
+
+  try {
+    await createProgram(context).parseAsync()
+  } catch (error) {
+    const sentence = sentenceFor(error)
+    process.stderr.write(sentence === null ? `${inspect(error)}\n` : `annals: ${sentence}\n`)
+    process.exitCode = 1
+  }
+  await flush(process.stdout)
+  reportOutputError(outputError)
+  await flush(process.stderr)
+  // A file system that hangs blocks a thread, which would keep a finished command from ending.
+  setTimeout(() => endProcess(process.exitCode === 1 ? 1 : 0), END_MS_MAX).unref()
+}
+
+/** A reader that is gone needs no message: the operator closed it. */
+function reportOutputError(error: Error | null): void {
+  if (error === null) return
+  process.exitCode = 1
+  if ('code' in error && error.code === 'EPIPE') return
+  process.stderr.write(
+    `annals: The command ran, but its output could not be written: ${error.message}. What it changed stays changed.\n`,
+  )
+}
+
+/** Resolves when everything was written, or can't be. */
+async function flush(stream: NodeJS.WriteStream): Promise<void> {
+  // The error of a write is reported after it.
+  await new Promise(setImmediate)
+  // A full disk refuses even an empty write, so a command that printed nothing must not try one.
+  if (stream.writableLength > 0) await new Promise((resolve) => void stream.write('', resolve))
+}
+
+/** What the operator can act on; null for a mistake in the program, which keeps its stack trace. */
+function sentenceFor(error: unknown): string | null {
+  if (error instanceof OperatorError) return error.message
+  if (!isRetryable(error)) return null
+  return `The command stopped because the database failed: ${messageOf(error)}. Run it again later.`
+}
