@@ -148,7 +148,14 @@ export async function startApp({
       ? null
       : stack.use(startVerifyWorker({ db: database.db, store: archive, clock, logger }))
   const keyUse = stack.use(new KeyUseRecorder({ db: database.hasty, clock, monotonic, logger }))
-  const { mailer, login } = openLoginDesk(stack, { config, database, clock, monotonic, logger })
+  const { mailer, login } = openLoginDesk(stack, {
+    config,
+    database,
+    clock,
+    monotonic,
+    logger,
+    cutSignal: cut.signal,
+  })
   const box = new SecretBox(secretKey, 'webhook')
   const rules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher =
@@ -235,15 +242,17 @@ function openLoginDesk(
     clock,
     monotonic,
     logger,
+    cutSignal,
   }: {
     config: Config
     database: Database
     clock: Clock
     monotonic: MonotonicClock
     logger: Logger
+    cutSignal: AbortSignal
   },
 ): { mailer: Mailer; login: LoginDesk } {
-  const mailer = stack.use(new Mailer({ smtpUrl: config.smtpUrl, logger }))
+  const mailer = stack.use(new Mailer({ smtpUrl: config.smtpUrl, logger, cutSignal }))
   const hasRateLimits = config.rateLimits === 'on'
   const parts = { db: database.db, clock, monotonic, logger, mailer, hasRateLimits }
   return { mailer, login: stack.use(new LoginDesk(parts)) }

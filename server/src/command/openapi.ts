@@ -38,7 +38,11 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
   await using keyUse = new KeyUseRecorder({ db: database.db, clock, monotonic, logger })
   await using writer = new Writer({ connection, clock, logger, metrics })
   const config = parseConfig({})
-  await using mailer = new Mailer({ smtpUrl: config.smtpUrl, logger })
+  await using mailer = new Mailer({
+    smtpUrl: config.smtpUrl,
+    logger,
+    cutSignal: new AbortController().signal,
+  })
   await using login = new LoginDesk({
     db: database.db,
     clock,

@@ -1,4 +1,6 @@
+import { Socket } from 'node:net'
 import { BackgroundQueue } from './background-queue.ts'
+import { untilAborted } from './deadline.ts'
 import type { Logger } from './logger.ts'
 import type { Secret } from './secret.ts'
 
@@ -10,15 +12,24 @@ const CONNECT_MS_MAX = 10_000
 const SILENCE_MS_MAX = 20_000
 
 /**
- * Mail to people, by the operator's mail server. Nobody waits for it: whoever asked is answered the
- * same, quickly, whether the server is slow, gone or not configured.
+ * Sends mail through the operator's mail server. Callers don't wait for it: they get the same answer,
+ * quickly, whether the server is slow, down or not configured. When `cutSignal` aborts, the mail that is
+ * being sent fails, so that a server that hangs doesn't delay the shutdown.
  */
 export class Mailer implements AsyncDisposable {
   readonly isConfigured: boolean
   readonly #logger: Logger
   readonly #queue: BackgroundQueue<Mail>
 
-  constructor({ smtpUrl, logger }: { smtpUrl: Secret<string> | null; logger: Logger }) {
+  constructor({
+    smtpUrl,
+    logger,
+    cutSignal,
+  }: {
+    smtpUrl: Secret<string> | null
+    logger: Logger
+    cutSignal: AbortSignal
+  }) {
     this.isConfigured = smtpUrl !== null
     this.#logger = logger
     this.#queue = new BackgroundQueue({
@@ -27,7 +38,7 @@ export class Mailer implements AsyncDisposable {
       logger,
       run: async (mail) => {
         if (smtpUrl === null) return
-        await deliver(smtpUrl.reveal(), mail).catch((error: unknown) => {
+        await deliver(smtpUrl.reveal(), mail, cutSignal).catch((error: unknown) => {
           // The server's own words name the person; these say what went wrong.
           logger.error({ event: 'mail.failed', ...reasonOf(error) })
         })
@@ -46,12 +57,19 @@ export class Mailer implements AsyncDisposable {
   }
 }
 
-async function deliver(smtpUrl: string, { to, subject, text }: Mail): Promise<void> {
+async function deliver(
+  smtpUrl: string,
+  { to, subject, text }: Mail,
+  signal: AbortSignal,
+): Promise<void> {
   // Most services send no mail, so its package is loaded with the first one.
   const { createTransport } = await import('nodemailer')
   const { url, from } = splitSender(smtpUrl)
+  // Ours, because closing the transport doesn't close its connection.
+  const socket = new Socket()
   const transport = createTransport({
     url,
+    socket,
     connectionTimeout: CONNECT_MS_MAX,
     greetingTimeout: CONNECT_MS_MAX,
     socketTimeout: SILENCE_MS_MAX,
@@ -60,8 +78,10 @@ async function deliver(smtpUrl: string, { to, subject, text }: Mail): Promise<vo
   })
   try {
     // As an object the address is one address, whatever commas it has.
-    await transport.sendMail({ from, to: { name: '', address: to }, subject, text })
+    const mail = { from, to: { name: '', address: to }, subject, text }
+    await untilAborted(transport.sendMail(mail), signal)
   } finally {
+    if (signal.aborted) socket.destroy()
     transport.close()
   }
 }

@@ -8,18 +8,21 @@ export type SmtpServer = AsyncDisposable & {
   url: string
   /** What was accepted, in its order. */
   mails: readonly ReceivedMail[]
+  /** The number of connections so far. */
+  readonly connections: number
 }
 
-/** A mail server on loopback that takes everything, or with `refuses` nothing. */
+/** A mail server on loopback that takes everything, with `refuses` nothing, and with `hangs` says nothing. */
 export async function startSmtpServer({
   refuses = false,
-}: { refuses?: boolean } = {}): Promise<SmtpServer> {
+  hangs = false,
+}: { refuses?: boolean; hangs?: boolean } = {}): Promise<SmtpServer> {
   const mails: ReceivedMail[] = []
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
-    void converse(socket, refuses, mails)
+    if (!hangs) void converse(socket, refuses, mails)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -28,6 +31,9 @@ export async function startSmtpServer({
   return {
     url: `smtp://127.0.0.1:${port}?from=annals@example.com`,
     mails,
+    get connections() {
+      return sockets.size
+    },
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy()
       server.close()

@@ -42,6 +42,19 @@ test('where mail is set up, an invited person gets the link by mail too', async 
   assert(text.includes(`${owner.email} invites you to the audit log of ${name}. `), text)
 })
 
+test('a mail server that hangs delays the shutdown by less than five seconds', async () => {
+  await using smtp = await startSmtpServer({ hangs: true })
+  await using app = await startTestApp({ env: { ANNALS_SMTP_URL: smtp.url } })
+  const owner = await signInAs(app, await app.found(), 'OWNER')
+  const body = { email: `${newId()}@example.com`, role: 'ADMIN' }
+  assert.equal((await owner.call('POST', '/dashboard/invitations', { body })).status, 201)
+  await eventually(() => assert.equal(smtp.connections, 1))
+  const startedAtMs = performance.now()
+  await app[Symbol.asyncDispose]()
+  const durationMs = Math.round(performance.now() - startedAtMs)
+  assert(durationMs < 5_000, `the shutdown took ${durationMs} ms`)
+})
+
 test('an invitation goes to the address that was given, and to no part of it', async () => {
   await using app = await startTestApp()
   const admin = await documented(await signInAs(app, await app.found(), 'ADMIN'))
