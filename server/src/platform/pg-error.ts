@@ -68,10 +68,12 @@ const OUTAGE_MESSAGES =
   /Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|not queryable|query_wait_timeout/
 
 /**
- * True when the server itself rejected a statement. False for a broken connection and for a server that
- * shuts down or starts: those say nothing about the next connection.
+ * True when the server itself rejected a statement or, because it is full, the connection. False for a
+ * broken connection and for a server that shuts down or starts: those say nothing about the next connection.
  */
 export function isRejection(error: unknown): boolean {
+  // For a list of servers, the error of a full one is only the cause, but its code is kept.
+  if (sqlStateOf(error) === SQLSTATE.TOO_MANY_CONNECTIONS) return true
   return error instanceof DatabaseError && !/^(08|57P)/.test(error.code ?? '')
 }
 

@@ -5,8 +5,10 @@ import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { parseAddress } from '../../src/platform/pg-address.ts'
+import { isRejection } from '../../src/platform/pg-error.ts'
 import { ServerList } from '../../src/platform/pg-servers.ts'
 import { PgSession } from '../../src/platform/pg-session.ts'
+import { PgProxy } from '../harness/pg-proxy.ts'
 import { slowLink } from '../harness/slow-link.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
@@ -74,6 +76,18 @@ test('doubts about a server that was left do not cost the connection to the next
   // Longer than the question about the silent server goes unanswered.
   const { rows } = await session.use((client) => client.query('select pg_sleep(0.7), 1 as one'))
   assert.equal(rows[0].one, 1)
+})
+
+test('a full server rejects the connection, alone or in a list with one that is down', async () => {
+  await using proxy = await PgProxy.listen(database.connection)
+  proxy.fullFor = 'session test'
+  const gone = await listen(() => {})
+  await gone[Symbol.asyncDispose]()
+  for (const ports of [[proxy.port], [proxy.port, gone.port], [gone.port, proxy.port]]) {
+    await using session = openSession(...ports)
+    const connecting = session.use(async () => {})
+    await assert.rejects(connecting, isRejection, ports.join())
+  }
 })
 
 test('each server of a list gets the whole time for a connection, however long others took', async () => {
