@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { compileRanges } from '../../tenancy/allowlist.ts'
+import { compileRanges, isInRanges } from '../../tenancy/allowlist.ts'
 import { clientAddress, networkOf } from './client-address.ts'
 
 const NOBODY = compileRanges([])
@@ -35,12 +35,18 @@ test('when every hop is a trusted proxy the first of them is the caller', () => 
 test('a trusted proxy without the header is itself the caller', () => {
   assert.equal(clientAddress('10.0.0.1', undefined, PROXIES), '10.0.0.1')
   assert.equal(clientAddress('10.0.0.1', '', PROXIES), '10.0.0.1')
+  assert.equal(clientAddress('10.0.0.1', ' ', PROXIES), '10.0.0.1')
 })
 
-test('nonsense from a trusted proxy leaves the proxy as the caller, never an older entry', () => {
-  for (const nonsense of ['unknown', '_hidden', '192.0.2', '0300.0.2.9', '<script>', ' ', '-1']) {
-    const header = `203.0.113.66, ${nonsense}`
-    assert.equal(clientAddress('10.0.0.1', header, PROXIES), '10.0.0.1', nonsense)
+test('a caller that a trusted proxy cannot name is in no range, not even in that of the proxy', () => {
+  const everyone = compileRanges(['0.0.0.0/0', '::/0'])
+  for (const hop of ['unknown', '_hidden', '192.0.2', '0300.0.2.9', '<script>', ' ', '-1']) {
+    for (const header of [`203.0.113.66, ${hop}`, `203.0.113.66, ${hop}, 10.0.0.2`]) {
+      const address = clientAddress('10.0.0.1', header, PROXIES)
+      assert.equal(address, 'unknown', header)
+      assert.equal(isInRanges(address, everyone), false)
+      assert.notEqual(networkOf(address), networkOf('10.0.0.1'))
+    }
   }
 })
 

@@ -1,8 +1,11 @@
 import { type AddressRanges, isInRanges, parseAddress } from '../../tenancy/allowlist.ts'
 
+/** The address of a caller that a trusted proxy did not name. No allowlist contains it. */
+const UNKNOWN_ADDRESS = 'unknown'
+
 /**
- * The caller's address: the socket's, or what the trusted proxies before us wrote. The header is
- * walked from the right, because everything left of the first untrusted hop is the caller's word.
+ * The caller's address: the socket's, or the one that trusted proxies report in `X-Forwarded-For`. The
+ * header is read from the right, because a caller can write anything to the left of its own address.
  */
 export function clientAddress(
   socketAddress: string | undefined,
@@ -10,12 +13,14 @@ export function clientAddress(
   trustedProxies: AddressRanges,
 ): string {
   let address = plain(socketAddress ?? '') ?? ''
-  const hops = [forwardedFor ?? []].flat().join(',').split(',')
+  const header = [forwardedFor ?? []].flat().join(',')
+  const hops = header.trim() === '' ? [] : header.split(',')
   for (const hop of hops.toReversed()) {
     if (!isInRanges(address, trustedProxies)) return address
     const candidate = plain(hop.trim())
-    // A proxy that passes on nonsense is the last hop we can name.
-    if (candidate === null) return address
+    // The proxy served someone it can't name. With the proxy's own address, that caller would pass an
+    // allowlist that contains the proxy, and share its rate limits.
+    if (candidate === null) return UNKNOWN_ADDRESS
     address = candidate
   }
   return address
