@@ -81,3 +81,36 @@ test('who comes when too many wait is refused at once, and a crowd of one compan
   for (const turn of [...waiting, modest]) (await turn)[Symbol.dispose]()
   await turns.take('greedy')
 })
+
+test('a company has no more turns than its share, and another begins at once meanwhile', async () => {
+  const turns = new FairTurns({ ...LIMITS, turnsMax: 4, turnsPerCompanyMax: 2 })
+  const order: string[] = []
+  const [first, second] = await Promise.all([
+    ask(turns, 'greedy', order),
+    ask(turns, 'greedy', order),
+  ])
+  const waiting = ask(turns, 'greedy', order, 'greedy 3')
+  const others = await Promise.all([ask(turns, 'modest', order), ask(turns, 'other', order)])
+  assert.deepEqual(order, ['greedy', 'greedy', 'modest', 'other'])
+  // A free turn is not for the company that has its share.
+  for (const turn of others) turn[Symbol.dispose]()
+  await ask(turns, 'modest', order, 'modest 2')
+  assert.equal(order.at(-1), 'modest 2')
+  first[Symbol.dispose]()
+  ;(await waiting)[Symbol.dispose]()
+  second[Symbol.dispose]()
+  assert.equal(order.at(-1), 'greedy 3')
+})
+
+test('a caller that waits too long is refused, and its place goes to the next', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const turns = new FairTurns({ ...LIMITS, turnsMax: 1, waitMsMax: 1_000 })
+  const turn = await turns.take('a')
+  const late = turns.take('a')
+  t.mock.timers.tick(500)
+  const inTime = turns.take('a')
+  t.mock.timers.tick(500)
+  await assert.rejects(late, TurnsTaken)
+  turn[Symbol.dispose]()
+  await inTime
+})

@@ -3,20 +3,26 @@ type Waiting = { companyId: string; begin: () => void }
 export type TurnLimits = {
   /** At once. */
   turnsMax: number
-  /** How many may wait, of all companies and of one; who comes then is refused with `TurnsTaken`. */
+  /** At once of one company, even if turns are free. No limit unless given. */
+  turnsPerCompanyMax?: number
+  /** How many can wait, of all companies and of one. Further callers are refused with `TurnsTaken`. */
   waitingMax: number
   waitingPerCompanyMax: number
+  /** How long a caller waits until it is refused with `TurnsTaken`. No limit unless given. */
+  waitMsMax?: number
 }
 
-/** More wait for a turn than may. */
+/** There was no turn: too many callers wait for one, or this one waited too long. */
 export class TurnsTaken extends Error {}
 
 /**
- * How many reads of a kind run at once on a node, whose connections are there for everybody. Who
- * waits comes in when a turn is over: the company that has the fewest turns, and of its reads, or of
- * two companies with as many, the one that waits longest. So a company with fifty reads, or with one
- * that searches years for nothing, delays another by a read and no more. Nobody may wait for a turn
- * who has one.
+ * Limits how many reads of a kind run at once on a node, because all callers share its connections and
+ * its main thread. When a turn ends, the company with the fewest turns is next; among its reads, or
+ * between two such companies, the one that waits longest. A caller that has a turn must not wait for
+ * another.
+ *
+ * Without `turnsPerCompanyMax`, a company with fifty reads delays another company by one read, however
+ * long that takes. With it, some turns stay free for other companies.
  */
 export class FairTurns {
   readonly #limits: TurnLimits
@@ -35,7 +41,8 @@ export class FairTurns {
 
   async take(companyId: string, signal: AbortSignal | null = null): Promise<Disposable> {
     signal?.throwIfAborted()
-    if (this.#takenInAll() < this.#limits.turnsMax) this.#begin(companyId)
+    const isFree = this.#takenInAll() < this.#limits.turnsMax && this.#mayBegin(companyId)
+    if (isFree) this.#begin(companyId)
     else await this.#wait(companyId, signal)
     return { [Symbol.dispose]: () => this.#end(companyId) }
   }
@@ -44,16 +51,21 @@ export class FairTurns {
     this.#refuseCrowd(companyId)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const waiting = { companyId, begin: resolve }
-    const leave = () => {
-      // One whose turn has come leaves it by its own disposal.
-      if (this.#waiting.delete(waiting)) reject(signal?.reason)
+    const leave = (reason: unknown) => {
+      // If its turn has begun, the caller ends it.
+      if (this.#waiting.delete(waiting)) reject(reason)
     }
+    const { waitMsMax } = this.#limits
+    const late = () => leave(new TurnsTaken(`no turn within ${waitMsMax} ms`))
+    const timer = waitMsMax === undefined ? undefined : setTimeout(late, waitMsMax)
+    const abort = () => leave(signal?.reason)
     this.#waiting.add(waiting)
-    signal?.addEventListener('abort', leave)
+    signal?.addEventListener('abort', abort)
     try {
       await promise
     } finally {
-      signal?.removeEventListener('abort', leave)
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
     }
   }
 
@@ -84,10 +96,16 @@ export class FairTurns {
   #next(): Waiting | null {
     let next: Waiting | null = null
     for (const waiting of this.#waiting) {
+      if (!this.#mayBegin(waiting.companyId)) continue
       const isFewer = !next || this.#takenBy(waiting.companyId) < this.#takenBy(next.companyId)
       if (isFewer) next = waiting
     }
     return next
+  }
+
+  #mayBegin(companyId: string): boolean {
+    const { turnsPerCompanyMax } = this.#limits
+    return turnsPerCompanyMax === undefined || this.#takenBy(companyId) < turnsPerCompanyMax
   }
 
   #takenBy(companyId: string): number {

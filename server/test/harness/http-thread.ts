@@ -7,6 +7,8 @@ export type ThreadRequest = {
   method: string
   headers?: Record<string, string>
   body?: Buffer
+  /** The text is read and dropped: passing megabytes to this thread would count as its work. */
+  dropsText?: boolean
 }
 export type ThreadAnswer = { status: number; ms: number; text: string }
 
@@ -40,14 +42,21 @@ export class HttpThread implements AsyncDisposable {
   }
 }
 
-async function callNow({ url, method, headers, body }: ThreadRequest): Promise<ThreadAnswer> {
+async function callNow({
+  url,
+  method,
+  headers,
+  body,
+  dropsText = false,
+}: ThreadRequest): Promise<ThreadAnswer> {
   const startedMs = performance.now()
   const outgoing = send(url, { method, agent, headers: { ...headers } })
   if (body) outgoing.setHeader('content-length', body.length)
   outgoing.end(body)
   const [response] = await once(outgoing, 'response')
   let text = ''
-  for await (const chunk of response.setEncoding('utf8')) text += chunk
+  if (!dropsText) response.setEncoding('utf8')
+  for await (const chunk of response) if (!dropsText) text += chunk
   return { status: response.statusCode, ms: performance.now() - startedMs, text }
 }
 

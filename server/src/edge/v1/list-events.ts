@@ -2,12 +2,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
+import { PageReads } from '../../outlet/query/page-reads.ts'
 import { type EventQuery, queryEvents } from '../../outlet/query/query-events.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { TimeSlice } from '../../platform/time-slice.ts'
 import { formatUtcMs } from '../../platform/utc-time.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
@@ -15,6 +15,8 @@ import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-st
 import type { RequireKey } from '../auth/require-key.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
 import { readFilter } from '../event-filter-input.ts'
+import { goneSignal } from '../gone-signal.ts'
+import { joinRecords } from '../page-json.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { EventFilterQuery, EventPage } from '../schema/event.ts'
 
@@ -32,6 +34,7 @@ const LIMIT_DEFAULT = 50
 export const listEvents =
   (deps: ListEventsDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
+    const reads = new PageReads(deps.db)
     app.get(
       '/v1/events',
       {
@@ -52,6 +55,7 @@ export const listEvents =
               'invalid_cursor',
               'insufficient_scope',
               'not_found',
+              'overloaded',
             ),
           },
         },
@@ -59,25 +63,21 @@ export const listEvents =
       async ({ principal, query }, reply) => {
         const hotSinceMs = deps.clock() - PLAN_TERMS[principal.plan].hotDays * DAY_MS
         const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
-        const page = await queryEvents(deps.db, deps.cursors, {
+        const page = await queryEvents(reads, deps.cursors, {
           companyId: principal.companyId,
           ...where,
           filter: readFilter(query, { fromPath: 'from' }),
           hotSinceMs,
           cursor: query.cursor ?? null,
           limit: query.limit ?? LIMIT_DEFAULT,
+          signal: goneSignal(reply),
         })
-        const slice = new TimeSlice(principal.companyId)
-        const records: string[] = []
-        for (const event of page.events) {
-          records.push(eventRecordJson(event))
-          if (slice.isOver) await slice.next()
-        }
+        const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
         return await reply
           .header('x-hot-since', formatUtcMs(hotSinceMs))
           .type('application/json; charset=utf-8')
           .serializer(String)
-          .send(`{"data":[${records.join(',')}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
+          .send(`{"data":[${records}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
       },
     )
   }

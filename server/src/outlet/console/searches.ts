@@ -7,11 +7,18 @@ import { withTimeLimit } from './time-limit-store.ts'
 
 /** Workspaces are read side by side, but one request must not take the whole pool. */
 const READS_AT_ONCE_MAX = 4
-/** Of the node's 20 connections, which are there for calls with keys too. */
-const TURN_LIMITS = { turnsMax: 8, waitingMax: 400, waitingPerCompanyMax: 100 }
+/**
+ * Of the node's 20 connections, which calls with keys need too. A company has at most half of the
+ * turns, so that its slow searches don't keep another company waiting.
+ */
+const TURN_LIMITS = {
+  turnsMax: 8,
+  turnsPerCompanyMax: 4,
+  waitingMax: 400,
+  waitingPerCompanyMax: 100,
+  waitMsMax: 20_000,
+}
 const RETRY_SECONDS = 5
-/** Whoever waits longer for his turn has given up, or should come back later. */
-const WAIT_MS_MAX = 20_000
 
 export type Hot = HotFloor & { fromId: string }
 
@@ -62,20 +69,15 @@ export class Searches {
   }
 
   async #takeTurn(companyId: CompanyId, gone: AbortSignal | undefined): Promise<Disposable> {
-    const late = new AbortController()
-    const timer = setTimeout(() => late.abort(), WAIT_MS_MAX)
     try {
-      const signals = gone ? [gone, late.signal] : [late.signal]
-      return await this.#turns.take(companyId, AbortSignal.any(signals))
+      return await this.#turns.take(companyId, gone ?? null)
     } catch (error) {
-      if (!(error instanceof TurnsTaken) && !late.signal.aborted) throw error
+      if (!(error instanceof TurnsTaken)) throw error
       throw new ApiError('overloaded', {
         message: 'Too many searches run on this node. Retry after the given delay.',
         retryAfterSeconds: RETRY_SECONDS,
         cause: error,
       })
-    } finally {
-      clearTimeout(timer)
     }
   }
 }

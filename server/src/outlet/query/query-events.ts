@@ -5,7 +5,7 @@ import { bytesPerWorkspace, mergePages } from '../../ledger/event-page.ts'
 import { listEvents, type PagePlace } from '../../ledger/event-store.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { type CompanyId, parseId, type WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { PageReads } from './page-reads.ts'
 
 export type EventQuery = {
   companyId: CompanyId
@@ -17,6 +17,8 @@ export type EventQuery = {
   hotSinceMs: number
   cursor: string | null
   limit: number
+  /** Aborted when the caller has disconnected. */
+  signal?: AbortSignal
 }
 
 export type EventPage = { events: SealedEvent[]; nextCursor: string | null }
@@ -30,7 +32,7 @@ const READS_AT_ONCE_MAX = 4
  * events ends before its limit.
  */
 export async function queryEvents(
-  db: Queryable,
+  reads: PageReads,
   cursors: CursorCodec,
   query: EventQuery,
 ): Promise<EventPage> {
@@ -39,14 +41,16 @@ export async function queryEvents(
   const { limit } = query
   const bytesMax = bytesPerWorkspace(query.workspaceIds.length)
   const pages = await readInTurns(query.workspaceIds, (workspaceId) =>
-    listEvents(db, {
-      workspaceId,
-      filter: query.filter,
-      hotSinceMs: query.hotSinceMs,
-      after,
-      limit,
-      bytesMax,
-    }),
+    reads.read(query, (db) =>
+      listEvents(db, {
+        workspaceId,
+        filter: query.filter,
+        hotSinceMs: query.hotSinceMs,
+        after,
+        limit,
+        bytesMax,
+      }),
+    ),
   )
   const { events, hasMore } = mergePages(pages, limit)
   const last = events.at(-1)

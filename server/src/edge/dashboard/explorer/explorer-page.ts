@@ -1,16 +1,18 @@
 import type { FastifyReply } from 'fastify'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
 import type { ExplorerPage } from '../../../outlet/console/explore-events.ts'
+import type { CompanyId } from '../../../platform/id.ts'
 import { formatUtcMs } from '../../../platform/utc-time.ts'
+import { joinRecords } from '../../page-json.ts'
 
 /** A page as the text it is made of: its parts are JSON already. */
 export async function sendExplorerPage(
   reply: FastifyReply,
   { events, nextCursor }: ExplorerPage,
-  { hotSinceMs }: { hotSinceMs: number },
+  { companyId, hotSinceMs }: { companyId: CompanyId; hotSinceMs: number },
 ): Promise<FastifyReply> {
   const hotSince = formatUtcMs(hotSinceMs)
-  const data = events.map(provableRecordJson).join(',')
+  const data = await joinRecords(events, provableRecordJson, companyId)
   return await reply
     .header('x-hot-since', hotSince)
     .type('application/json; charset=utf-8')

@@ -1,0 +1,27 @@
+import type { SealedEvent } from '../ledger/event.ts'
+import { type SliceOwner, TimeSlice } from '../platform/time-slice.ts'
+
+/** Joining and sending this much takes less than a millisecond. */
+const AT_ONCE_LENGTH_MAX = 128 * 1_024
+
+/**
+ * The records of a page, separated by commas. A large page is joined and sent in a slice of its own, so
+ * that a turn of the event loop that decodes several pages doesn't send them as well.
+ */
+export async function joinRecords(
+  events: readonly SealedEvent[],
+  recordJson: (event: SealedEvent) => string,
+  owner: SliceOwner,
+): Promise<string> {
+  const slice = new TimeSlice(owner)
+  const records: string[] = []
+  let length = 0
+  for (const event of events) {
+    const record = recordJson(event)
+    records.push(record)
+    length += record.length
+    if (slice.isOver) await slice.next()
+  }
+  if (length > AT_ONCE_LENGTH_MAX) await slice.next()
+  return records.join(',')
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { asOwner } from '../harness/console.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+
+const READS_PER_COMPANY_MAX = 4
+
+type Reader = () => Promise<Answer>
+
+/** Two companies that have read events before, so that reading is all that a request waits for. */
+async function makeReaders(makeReader: () => Promise<Reader>): Promise<[Reader, Reader]> {
+  const readers: [Reader, Reader] = [await makeReader(), await makeReader()]
+  for (const read of readers) assert.equal((await read()).status, 200)
+  return readers
+}
+
+async function readerWithKey(): Promise<Reader> {
+  const { workspaceKey: key } = await annals.found()
+  await annals.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a' } })
+  return () => annals.call('GET', '/v1/events', { key })
+}
+
+async function readerWithSession(): Promise<Reader> {
+  const founded = await annals.found()
+  const body = { category: 'c', action: 'a' }
+  await annals.call('POST', '/v1/events', { key: founded.workspaceKey, body })
+  const { call } = await signInAs(annals, founded, 'OWNER')
+  return () => call('GET', '/dashboard/events')
+}
+
+/** Reads that reached the database, and wait there for the table of events. */
+async function countReads(): Promise<unknown> {
+  const [row] = await query(
+    annals.database.connection,
+    `select count(*)::int as count from pg_locks where not granted and relation = 'event'::regclass`,
+  )
+  return row?.['count']
+}
+
+async function whileReadsStall(work: () => Promise<void>): Promise<void> {
+  await asOwner(annals, (owner) =>
+    owner.transaction().execute(async (trx) => {
+      await sql`lock table event in access exclusive mode`.execute(trx)
+      await work()
+    }),
+  )
+}
+
+for (const [name, makeReader] of [
+  ['the API', readerWithKey],
+  ['the dashboard', readerWithSession],
+] as const) {
+  test(`a company reads four pages at once in ${name}, and another company's read begins meanwhile`, async () => {
+    const [greedy, other] = await makeReaders(makeReader)
+    let answers: Promise<Answer>[] = []
+    await whileReadsStall(async () => {
+      answers = Array.from({ length: 30 }, greedy)
+      await eventually(async () => assert.equal(await countReads(), READS_PER_COMPANY_MAX))
+      answers.push(other())
+      await eventually(async () => assert.equal(await countReads(), READS_PER_COMPANY_MAX + 1))
+    })
+    for (const { status, text } of await Promise.all(answers)) assert.equal(status, 200, text)
+  })
+}
+
+test('a company with too many reads waiting is refused with 503, and another company is served', async () => {
+  const [greedy, other] = await makeReaders(readerWithKey)
+  const refused: Answer[] = []
+  let answers: Promise<Answer>[] = []
+  await whileReadsStall(async () => {
+    answers = Array.from({ length: READS_PER_COMPANY_MAX + 200 + 5 }, async () => {
+      const answer = await greedy()
+      if (answer.status !== 200) refused.push(answer)
+      return answer
+    })
+    await eventually(() => assert.equal(refused.length, 5))
+    answers.push(other())
+    await eventually(async () => assert.equal(await countReads(), READS_PER_COMPANY_MAX + 1))
+  })
+  for (const { status, json, headers } of refused) {
+    assert.deepEqual([status, json.code, headers.get('retry-after')], [503, 'overloaded', '1'])
+  }
+  const statuses = (await Promise.all(answers)).map(({ status }) => status)
+  assert.equal(statuses.filter((status) => status === 200).length, READS_PER_COMPANY_MAX + 200 + 1)
+})
