@@ -1,9 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 import { StrictJsonError } from '../platform/json-fault.ts'
-import { sliceItems } from '../platform/json-items.ts'
+import { type SlicedItems, sliceItems } from '../platform/json-items.ts'
 import type { JsonReaderOptions } from '../platform/json-reader.ts'
-import { JSON_AT_ONCE_BYTES_MAX, parseStrictJson, readLargeJson } from '../platform/strict-json.ts'
+import {
+  JSON_AT_ONCE_BYTES_MAX,
+  parseStrictJson,
+  readLargeJson,
+  refuseInvalidUtf8,
+} from '../platform/strict-json.ts'
 import { runAtOnce, runInSlices, type SliceOwner, TimeSlice } from '../platform/time-slice.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { collectBody } from './collect-body.ts'
@@ -34,7 +39,8 @@ export function parseJsonBodies(app: FastifyInstance, bodyBudget: BodyBudget): v
 /**
  * The same for a route whose body is `{ "<name>": [ … ] }`. An item that is larger than `itemBytesMax`
  * or can't be stored becomes an `ApiError` in its place, and the others are read as usual. Everything
- * around the items is parsed strictly.
+ * around the items is parsed strictly. `charge` gets the number of items before any of them is parsed,
+ * and refuses the body by throwing.
  */
 export function parseJsonItemBodies(
   app: FastifyInstance,
@@ -42,29 +48,45 @@ export function parseJsonItemBodies(
     name,
     itemsMax,
     itemBytesMax,
+    charge,
   }: {
     name: string
     itemsMax: number
     itemBytesMax: number
+    charge: (request: FastifyRequest, size: { items: number; bytes: number }) => void
   },
 ): void {
-  addJsonParser(app, async (body, caller) => {
+  addJsonParser(app, async (body, caller, request) => {
     const slicing = sliceItems(body, { name, itemsMax })
     const isSmall = body.length <= JSON_AT_ONCE_BYTES_MAX
     const sliced = isSmall ? runAtOnce(slicing) : await runInSlices(slicing, caller)
     if (!sliced) throw tooMany({ name, itemsMax })
-    const { items, frame } = sliced
-    try {
-      const around = await readText(frame, caller)
-      if (items.length === 0) return around
-      return { ...objectOf(around), [name]: await readItems(items, { itemBytesMax, caller }) }
-    } catch (error) {
-      // If a part isn't valid JSON, neither is the whole. Report the first error with its byte offset
-      // in the whole body.
-      if (items.length > 0 && isSyntaxFault(error)) await readText(body, caller)
-      throw error
-    }
+    charge(request, { items: sliced.count, bytes: body.length })
+    return await readSliced(body, sliced, { name, itemBytesMax, caller })
   })
+}
+
+type ItemOptions = { name: string; itemBytesMax: number; caller: SliceOwner }
+
+/** If the body isn't valid JSON, reports the first error in it, without parsing the body twice. */
+async function readSliced(
+  body: Buffer,
+  { items, frame, arrayStart }: SlicedItems,
+  options: ItemOptions,
+): Promise<unknown> {
+  if (items.length === 0) return await readText(frame, options.caller)
+  refuseInvalidUtf8(body)
+  let around: unknown
+  let faultBehind: StrictJsonError | null = null
+  try {
+    around = await readText(frame, options.caller)
+  } catch (error) {
+    if (!isSyntaxFault(error) || error.offset < arrayStart) throw error
+    faultBehind = error.movedBy(body.length - frame.length)
+  }
+  const { values, firstFault } = await readItems(body, items, options)
+  if (faultBehind) throw firstFault ?? faultBehind
+  return { ...objectOf(around), [options.name]: values }
 }
 
 /** Returns a promise only for large texts. Most bodies are small and are parsed synchronously. */
@@ -74,22 +96,58 @@ function readText(text: Buffer, caller: SliceOwner): unknown {
 }
 
 async function readItems(
+  body: Buffer,
   items: readonly Buffer[],
-  { itemBytesMax, caller }: { itemBytesMax: number; caller: SliceOwner },
-): Promise<unknown[]> {
+  { name, itemBytesMax, caller }: ItemOptions,
+): Promise<{ values: unknown[]; firstFault: StrictJsonError | null }> {
   const slice = new TimeSlice(caller)
   const values: unknown[] = []
-  for (const item of items) {
+  let firstFault: StrictJsonError | null = null
+  for (const [index, item] of items.entries()) {
     try {
       const value = isLarger(item, itemBytesMax) ? tooLarge(itemBytesMax) : readText(item, caller)
       values.push(value instanceof Promise ? await value : value)
     } catch (error) {
-      if (!(error instanceof StrictJsonError) || error.kind === 'syntax') throw error
+      if (!(error instanceof StrictJsonError)) throw error
+      if (error.kind === 'syntax') {
+        throw firstFault ?? (await faultInBody(error, { body, items, item, name, caller }))
+      }
+      firstFault ??= error.below(`/${name}/${index}`)
       values.push(refusalOf(error))
     }
     if (slice.isOver) await slice.next()
   }
-  return values
+  return { values, firstFault }
+}
+
+/**
+ * The syntax error of an item, with its offset in the body. The item is read once more with what is
+ * around it, because an item that breaks off ends with a comma or a bracket, and not with the text.
+ */
+async function faultInBody(
+  error: StrictJsonError,
+  {
+    body,
+    items,
+    item,
+    name,
+    caller,
+  }: Pick<ItemOptions, 'name' | 'caller'> & {
+    body: Buffer
+    items: readonly Buffer[]
+    item: Buffer
+  },
+): Promise<StrictJsonError> {
+  const start = item.byteOffset - body.byteOffset
+  const isFirst = item === items[0]
+  const opening = Buffer.from(`{${JSON.stringify(name)}:[${isFirst ? '' : '0,'}`)
+  const inContext = Buffer.concat([opening, body.subarray(start, start + item.length + 1)])
+  try {
+    await readText(inContext, caller)
+  } catch (fault) {
+    if (isSyntaxFault(fault)) return fault.movedBy(start - opening.length)
+  }
+  return error.movedBy(start)
 }
 
 /** Whether a JSON text has more bytes than `bytesMax`, without the whitespace around it. */
@@ -117,7 +175,7 @@ function objectOf(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {}
 }
 
-function isSyntaxFault(error: unknown): boolean {
+function isSyntaxFault(error: unknown): error is StrictJsonError {
   return error instanceof StrictJsonError && error.kind === 'syntax'
 }
 
@@ -132,7 +190,7 @@ function tooMany({ name, itemsMax }: { name: string; itemsMax: number }): ApiErr
 
 function addJsonParser(
   app: FastifyInstance,
-  read: (body: Buffer, caller: SliceOwner) => unknown,
+  read: (body: Buffer, caller: SliceOwner, request: FastifyRequest) => unknown,
 ): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', (request, _payload, done) => {
@@ -146,7 +204,7 @@ function addJsonParser(
     collectBody(request, lease, (fault, body) => {
       if (fault) return finish(fault)
       try {
-        const value = body.length === 0 ? undefined : read(body, caller)
+        const value = body.length === 0 ? undefined : read(body, caller, request)
         if (value instanceof Promise) {
           value.then(
             (json) => finish(null, json),

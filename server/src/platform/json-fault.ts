@@ -24,6 +24,23 @@ export class StrictJsonError extends Error {
     this.path = fault.path
     this.offset = fault.offset
   }
+
+  /** The same fault, in a text that has this one at `path`. */
+  below(path: string): StrictJsonError {
+    const { kind, offset, message } = this
+    return new StrictJsonError({ kind, offset, message, path: `${path}${this.path}` })
+  }
+
+  /** The same fault, in a text with `bytes` more before the fault. */
+  movedBy(bytes: number): StrictJsonError {
+    const { kind, path } = this
+    const offset = this.offset + bytes
+    const place = `at byte ${this.offset}.`
+    const message = this.message.endsWith(place)
+      ? `${this.message.slice(0, -place.length)}at byte ${offset}.`
+      : this.message
+    return new StrictJsonError({ kind, path, offset, message })
+  }
 }
 
 /** A path goes into answers and logs, and keys may be as long as a body. */

@@ -91,6 +91,15 @@ test('returns null if there are more items than the maximum', () => {
   assert.equal(slice('{"events":[1,2,3,4,', 3), null)
 })
 
+test('counts the items of an array that does not end', () => {
+  const count = (text: string) =>
+    runAtOnce(sliceItems(Buffer.from(text), { name: 'events', itemsMax: 10 }))?.count
+  assert.equal(count('{"events":[1,{"a":2},3]}'), 3)
+  assert.equal(count('{"events":[1,{"a":2},3'), 3)
+  assert.equal(count('{"events":[]}'), 0)
+  assert.equal(count('{"other":[1,2,3'), 0)
+})
+
 test('a text without such an array has no items and is its own frame', () => {
   for (const text of [
     '{}',

@@ -9,7 +9,14 @@ const CLOSE_OBJECT = 0x7d
 const BYTES_PER_STEP = 65_536
 
 /** A text of `{ "<name>": [ … ] }` taken apart: `frame` is the same text with the array empty. */
-export type SlicedItems = { items: Buffer[]; frame: Buffer }
+export type SlicedItems = {
+  items: Buffer[]
+  frame: Buffer
+  /** Where the array was in the frame. */
+  arrayStart: number
+  /** As `items`, but also if the array doesn't end. Then there are no items, and the frame is the text. */
+  count: number
+}
 
 /**
  * Returns the texts of the items in the array `name` of the outermost object. A caller that validates
@@ -50,7 +57,7 @@ export function* sliceItems(
         if (items.length > 0 || !isBlank(last)) items.push(last)
         if (items.length > itemsMax) return null
         const frame = Buffer.concat([text.subarray(0, arrayStart), text.subarray(at)])
-        return { items, frame }
+        return { items, frame, arrayStart, count: items.length }
       }
     } else if (byte === COMMA) {
       isKey = false
@@ -60,7 +67,8 @@ export function* sliceItems(
       itemStart = at + 1
     }
   }
-  return { items: [], frame: text }
+  const count = arrayStart === -1 ? 0 : items.length + 1
+  return { items: [], frame: text, arrayStart: text.length, count }
 }
 
 /** The place of the closing quote. */

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { type AcceptDeps, acceptEvents, type Receipt } from '../../intake/accept-event.ts'
@@ -34,17 +35,27 @@ export const createEventBatch =
       }
       return inputs
     }
+    // A body is charged where it is parsed, and the headers that report it belong to the reply.
+    const replies = new WeakMap<FastifyRequest, FastifyReply>()
     parseJsonItemBodies(app, {
       name: 'events',
       itemsMax: EVENTS_PER_REQUEST_MAX,
       itemBytesMax: EVENT_BYTES_MAX,
+      charge: (request, size) => {
+        const reply = replies.get(request)
+        // The request itself has cost one token.
+        if (reply) deps.keyGuard.charge(request, reply, costOf(size) - 1)
+      },
     })
     app.post(
       '/v1/events/batch',
       {
         onRequest: [
           deps.keyGuard.requireKey({ scope: 'WORKSPACE' }),
-          async () => deps.writer.refuseWhenFull(),
+          async (request, reply) => {
+            deps.writer.refuseWhenFull()
+            replies.set(request, reply)
+          },
         ],
         bodyLimit: BODY_BYTES_MAX,
         // Documented with its items, checked without: each item has its own answer.
@@ -54,7 +65,7 @@ export const createEventBatch =
           operationId: 'createEventBatch',
           summary: 'Send many events',
           description:
-            'Each event is stored or refused by itself. An event can have up to 256 KiB of JSON, as in a single call, and the body up to 4 MiB. A call costs one rate-limit token per event.',
+            'Each event is stored or refused by itself. An event can have up to 256 KiB of JSON, as in a single call, and the body up to 4 MiB. A call costs one rate-limit token per event, or per 256 KiB of body if that is more.',
           tags: ['Events'],
           body: EventBatch,
           response: {
@@ -71,9 +82,8 @@ export const createEventBatch =
           },
         },
       },
-      async (request, reply) => {
+      async (request) => {
         const inputs = await parseInputs(request.body.events, request.principal.companyId)
-        deps.keyGuard.charge(request, reply, inputs.length - 1)
         const origin = {
           companyId: request.principal.companyId,
           workspaceId: workspaceOf(request.principal),
@@ -84,6 +94,11 @@ export const createEventBatch =
       },
     )
   }
+
+/** Only a body with oversized events, or with more around them, has more bytes than its events pay for. */
+function costOf({ items, bytes }: { items: number; bytes: number }): number {
+  return Math.max(1, items, Math.floor(bytes / EVENT_BYTES_MAX))
+}
 
 function resultOf(receipt: Receipt | ApiError) {
   if (receipt instanceof ApiError) {

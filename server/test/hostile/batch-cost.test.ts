@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { StrictJsonError } from '../../src/platform/json-fault.ts'
+import { parseStrictJson } from '../../src/platform/strict-json.ts'
+import { handClock } from '../harness/clock.ts'
+import { HttpThread } from '../harness/http-thread.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+// Time stands still, so no token comes back.
+const annals = await startTestApp({ clock: handClock().clock })
+after(() => annals[Symbol.asyncDispose]())
+
+const TOKENS = 2_000
+const PATH = '/v1/events/batch'
+const EVENT = '{"category":"c","action":"a"}'
+const eventsOf = (count: number, event = EVENT) => Array.from({ length: count }, () => event)
+
+const send = (key: string, text: string | Buffer) =>
+  annals.call('POST', PATH, { key, text, headers: { 'content-type': 'application/json' } })
+
+test('a batch costs one token per event, also if its JSON turns out to be invalid', async () => {
+  const events = eventsOf(400).join(',')
+  for (const [end, code] of [
+    [']}', undefined],
+    [',]}', 'invalid_json'],
+    [']}}', 'invalid_json'],
+    ['', 'invalid_json'],
+    ['],"more":1}', 'invalid_request'],
+  ] as const) {
+    const { workspaceKey: key } = await annals.found({ plan: 'PRO' })
+    const { json, headers } = await send(key, `{"events":[${events}${end}`)
+    assert.equal(json.code, code, end)
+    const spent = TOKENS - Number(headers.get('ratelimit-remaining'))
+    assert(spent >= 400 && spent <= 401, `${spent} tokens for ${end}`)
+  }
+})
+
+test('a batch that the key has no tokens for is refused before its events are parsed', async () => {
+  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  const first = await send(key, `{"events":[${eventsOf(40).join(',')}]}`)
+  assert.equal(first.status, 200, first.text)
+  const { json, headers } = await send(key, `{"events":[${eventsOf(40).join(',')},]}`)
+  assert.equal(json.code, 'rate_limited')
+  assert(Number(headers.get('retry-after')) >= 1)
+})
+
+test('a batch of 4 MB without events costs as much as events of that size', async () => {
+  const { workspaceKey: key } = await annals.found({ plan: 'PRO' })
+  const { status, headers } = await send(key, `{"events":[],"more":"${'x'.repeat(4_000_000)}"}`)
+  assert.equal(status, 400)
+  assert.equal(headers.get('ratelimit-remaining'), String(TOKENS - 15))
+})
+
+test('an invalid batch is refused with the first fault of the whole body and its place', async () => {
+  const { workspaceKey: key } = await annals.found({ plan: 'ENTERPRISE' })
+  const long = `{"category":"c","action":"é","metadata":{"k":"${'é'.repeat(20_000)}"}}`
+  const repeated = '{"category":"c","action":"a","metadata":{"k":1,"k":2}}'
+  const texts = [
+    ...['', ' ', '-', 'tru', '1 2', '{"a":]', '{"a" 1}', '{"a":1]', '"\t"', '01', 'NaN'].flatMap(
+      (item) => [
+        `{"events":[${EVENT},${item},${EVENT}]}`,
+        `{"events":[${long}, ${item}]}`,
+        `{ "events" : [ ${item} , ${EVENT}], "more": tru}`,
+      ],
+    ),
+    `{"events":[${long}],}`,
+    `{"events":[${long}]}}`,
+    `{"events":[${long}]`,
+    `{"events":[${long},${long}`,
+    `{"events":[${long}],"more" 1}`,
+    `{"more" 1,"events":[${long},oops]}`,
+    `{"events":[${repeated},oops]}`,
+    `{"events":[${long},${repeated}]}}`,
+    `{"events":[${long},{"a":"\\u12"}]}`,
+    `\ufeff{"events":[${EVENT}]}`,
+  ]
+  const noUtf8 = Buffer.concat([Buffer.from(`{"events":[oops,"`), Buffer.from([0xff, 0x22])])
+  for (const body of [...texts.map((text) => Buffer.from(text)), noUtf8]) {
+    const expected = faultOf(body)
+    const { status, json } = await send(key, body)
+    assert.equal(status, 400)
+    assert(String(json.error).endsWith(expected.message), `${json.error}; ${expected.message}`)
+    assert.equal(json.code, expected.kind === 'syntax' ? 'invalid_json' : 'invalid_request')
+    if (expected.kind === 'value') assert.equal(json.details[0].path, expected.path)
+  }
+})
+
+function faultOf(body: Buffer): StrictJsonError {
+  try {
+    parseStrictJson(body)
+  } catch (error) {
+    assert(error instanceof StrictJsonError)
+    return error
+  }
+  return assert.fail('the body is valid')
+}
+
+test('an invalid batch is parsed once', async () => {
+  const { workspaceKey } = await annals.found({ plan: 'ENTERPRISE' })
+  const headers = {
+    authorization: `Bearer ${workspaceKey}`,
+    'content-type': 'application/json',
+  }
+  await using client = new HttpThread()
+  const numbers = `{"category":"c","action":"a","metadata":{"k":[${'1,'.repeat(3_700)}1]}}`
+  const events = eventsOf(500, numbers).join(',')
+  const cpuMs = async (text: string): Promise<number> => {
+    const body = Buffer.from(text)
+    const tries: number[] = []
+    for (let nth = 0; nth < 3; nth += 1) {
+      const before = process.threadCpuUsage()
+      const { status } = await client.call({
+        url: annals.url + PATH,
+        method: 'POST',
+        headers,
+        body,
+      })
+      const { user, system } = process.threadCpuUsage(before)
+      assert.equal(status, 400)
+      tries.push((user + system) / 1_000)
+    }
+    return Math.min(...tries)
+  }
+  // Without its end, there are no items, and the text is parsed as a whole.
+  const wholeMs = await cpuMs(`{"events":[${events}`)
+  const itemsMs = await cpuMs(`{"events":[${events}]}}`)
+  assert(itemsMs < wholeMs * 0.8, `${itemsMs} ms, and ${wholeMs} ms as a whole`)
+})
