@@ -1,15 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
-import { createDialler } from '../../src/outlet/webhook/dialler.ts'
-import { Dispatcher, type DispatcherOptions } from '../../src/outlet/webhook/dispatcher.ts'
-import { NameResolver, type NameResolverOptions } from '../../src/outlet/webhook/name-resolver.ts'
-import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
-import { Sender } from '../../src/outlet/webhook/sender.ts'
-import { systemClock } from '../../src/platform/clock.ts'
-import { createLogger } from '../../src/platform/logger.ts'
-import { createMetrics } from '../../src/platform/metrics.ts'
-import { SecretBox } from '../../src/platform/secret-box.ts'
 import {
   countBy,
   eventIdOf,
@@ -17,6 +8,7 @@ import {
   sendEvents,
   waitForDeliveries,
 } from '../harness/deliveries.ts'
+import { startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startNameServer } from '../harness/name-server.ts'
@@ -28,61 +20,35 @@ const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const annals = stack.use(await startTestApp({ env: ANY_DESTINATION }))
 
-/** What is stored here is sent by the dispatcher that a test makes for itself, and by no other. */
-const startSilent = () => startTestApp({ env: ANY_DESTINATION, role: 'api' })
-
 const LARGE = { text: 'x'.repeat(16 * 1_024) }
 
-function startDispatcher(
-  own: AsyncDisposableStack,
-  { app }: TestApp,
-  limits: DispatcherOptions['limits'] = {},
-  nameOptions: Partial<NameResolverOptions> = {},
-): Dispatcher {
-  const rules = { mode: 'any', ports: [] } as const
-  const names = own.use(new NameResolver({ mode: 'any', ...nameOptions }))
-  const connect = createDialler({ rules, resolve: (hostname) => names.resolve(hostname) })
-  const sender = own.use(new Sender({ connect, readRetryAfter }))
-  return own.use(
-    new Dispatcher({
-      db: app.database.db,
-      sender,
-      box: new SecretBox(app.store.secretKey, 'webhook'),
-      clock: systemClock,
-      random: () => 0,
-      logger: createLogger('silent'),
-      metrics: createMetrics(),
-      // What hangs is not waited for when a test is over.
-      limits: { stopMsMax: 1, ...limits },
-    }),
-  )
-}
-
-test('of twenty receivers five misbehave, and the others have everything within three seconds', async () => {
+test('of twenty receivers five misbehave, and the others get everything without waiting for them', async () => {
   await using own = new AsyncDisposableStack()
-  const founded = await annals.found()
+  const silent = own.use(await startSilentApp())
+  const founded = await silent.found()
   const bad = [hang, reset, drip(), endless(), { status: 500 }]
   const receivers: { receiver: Receiver; id: WebhookId }[] = []
   for (let nth = 0; nth < 20; nth += 1) {
-    // The bad ones stand before and between the good ones.
+    // The bad ones come before and between the good ones.
     const script = nth % 4 === 0 ? (bad[nth / 4] ?? {}) : {}
     const receiver = own.use(await startReceiver(script))
-    receivers.push({ receiver, id: await makeWebhook(annals, founded, { url: receiver.url }) })
+    receivers.push({ receiver, id: await makeWebhook(silent, founded, { url: receiver.url }) })
   }
   const healthy = receivers.filter((_, nth) => nth % 4 !== 0)
-  const startedAtMs = performance.now()
-  const ids = await sendEvents(annals, founded.workspaceKey, 30)
-  await Promise.all(healthy.map(({ receiver }) => receiver.waitFor(30)))
-  const tookMs = performance.now() - startedAtMs
-  assert(tookMs < 3_000, `${Math.round(tookMs)} ms`)
+  const ids = await sendEvents(silent, founded.workspaceKey, 30)
+  // An attempt at a receiver that hangs or drips outlasts the test: waiting for one would fail it.
+  startDispatcher(own, silent, { sender: { timeoutMs: 120_000, bodyGraceMs: 120_000 } })
   for (const { receiver, id } of healthy) {
-    await waitForDeliveries(annals, id, 30, 'SUCCEEDED')
+    await waitForDeliveries(silent, id, 30, 'SUCCEEDED')
     assert.deepEqual(receiver.requests.map(eventIdOf).toSorted(), ids.toSorted())
   }
-  const [hanging] = receivers
-  assert(hanging)
-  const statuses = countBy(await readDeliveries(annals, hanging.id), ({ status }) => status)
-  assert(!('SUCCEEDED' in statuses) && (statuses['SENDING'] ?? 0) >= 8, JSON.stringify(statuses))
+  for (const nth of [0, 8]) {
+    const stuck = receivers[nth]
+    assert(stuck)
+    assert.equal(stuck.receiver.requestCount, 8)
+    const statuses = countBy(await readDeliveries(silent, stuck.id), ({ status }) => status)
+    assert(!('SUCCEEDED' in statuses) && (statuses['SENDING'] ?? 0) >= 8, JSON.stringify(statuses))
+  }
 })
 
 /** How many deliveries are leased, by company. */
@@ -99,7 +65,7 @@ async function countLeased({ database }: TestApp): Promise<{ companyId: string; 
 
 test('a node holds no more deliveries than it may, of one company and in all', async () => {
   await using own = new AsyncDisposableStack()
-  const silent = own.use(await startSilent())
+  const silent = own.use(await startSilentApp())
   const receiver = own.use(await startReceiver(hang))
   const webhookIds: WebhookId[] = []
   for (let companies = 0; companies < 3; companies += 1) {
@@ -110,7 +76,7 @@ test('a node holds no more deliveries than it may, of one company and in all', a
     await sendEvents(silent, founded.workspaceKey, 20)
   }
   const limits = { heldMax: 15, heldPerCompanyMax: 6, firstHeldMax: 0, idleFanOutMs: 50 }
-  const dispatcher = startDispatcher(own, silent, limits)
+  const dispatcher = startDispatcher(own, silent, { limits })
   await receiver.waitFor(15)
   // Every webhook was looked at many times: all its events have deliveries by now.
   for (const id of webhookIds) {
@@ -130,7 +96,7 @@ async function startGreedy(
   own: AsyncDisposableStack,
   { webhooks, metadata = {} }: { webhooks: number; metadata?: object },
 ) {
-  const silent = own.use(await startSilent())
+  const silent = own.use(await startSilentApp())
   const hanging = own.use(await startReceiver(hang))
   const greedy = await silent.found()
   for (let made = 0; made < webhooks; made += 1) {
@@ -144,7 +110,7 @@ test('a company gets its first deliveries also on a node that others have filled
   await using own = new AsyncDisposableStack()
   const { silent, hanging } = await startGreedy(own, { webhooks: 1 })
   const receiver = own.use(await startReceiver())
-  startDispatcher(own, silent, { heldMax: 6, heldPerCompanyMax: 6 })
+  startDispatcher(own, silent, { limits: { heldMax: 6, heldPerCompanyMax: 6 } })
   await hanging.waitFor(6)
   const modest = await silent.found()
   await makeWebhook(silent, modest, { url: receiver.url })
@@ -154,7 +120,7 @@ test('a company gets its first deliveries also on a node that others have filled
 
 test('a company holds no more bytes than its share, and all its events are sent', async () => {
   await using own = new AsyncDisposableStack()
-  const silent = own.use(await startSilent())
+  const silent = own.use(await startSilentApp())
   const gate = Promise.withResolvers<void>()
   const receiver = own.use(
     await startReceiver(async () => {
@@ -170,7 +136,7 @@ test('a company holds no more bytes than its share, and all its events are sent'
   await sendEvents(silent, founded.workspaceKey, 20, { metadata: LARGE })
   const heldBytesPerCompanyMax = 4 * 17 * 1_024
   const limits = { heldBytesPerCompanyMax, idleFanOutMs: 50 }
-  const dispatcher = startDispatcher(own, silent, limits)
+  const dispatcher = startDispatcher(own, silent, { limits })
   for (const id of webhookIds) {
     await eventually(async () => {
       assert.equal((await readWebhookState(silent, id)).openCount, 20)
@@ -191,7 +157,7 @@ test('large events for a slow receiver do not delay the webhooks of other compan
   const receiver = own.use(await startReceiver())
   const heldBytesMax = 16 * 17 * 1_024
   const limits = { heldBytesMax, heldBytesPerCompanyMax: heldBytesMax / 4 }
-  const dispatcher = startDispatcher(own, silent, limits)
+  const dispatcher = startDispatcher(own, silent, { limits })
   await hanging.waitFor(4)
   const modest = await silent.found()
   const id = await makeWebhook(silent, modest, { url: receiver.url })
@@ -206,7 +172,7 @@ test('a company gets its first deliveries when large events of others use all by
   const { silent, hanging } = await startGreedy(own, { webhooks: 1, metadata: LARGE })
   const receiver = own.use(await startReceiver())
   const limits = { heldBytesMax: 4 * 17 * 1_024, firstHeldBytesMax: 17 * 1_024 }
-  startDispatcher(own, silent, limits)
+  startDispatcher(own, silent, { limits })
   await hanging.waitFor(4)
   const modest = await silent.found()
   const id = await makeWebhook(silent, modest, { url: receiver.url })
@@ -216,7 +182,7 @@ test('a company gets its first deliveries when large events of others use all by
 
 test('webhooks that always have work do not keep a busy node from the others', async () => {
   await using own = new AsyncDisposableStack()
-  const silent = own.use(await startSilent())
+  const silent = own.use(await startSilentApp())
   const deaf = own.use(await startReceiver(hang))
   const healthy = own.use(await startReceiver())
   const founded = await silent.found()
@@ -225,7 +191,7 @@ test('webhooks that always have work do not keep a busy node from the others', a
   }
   const id = await makeWebhook(silent, founded, { url: healthy.url })
   await sendEvents(silent, founded.workspaceKey, 40)
-  startDispatcher(own, silent, { webhooksPerTurnMax: 1, pollMs: 10 })
+  startDispatcher(own, silent, { limits: { webhooksPerTurnMax: 1, pollMs: 10 } })
   await waitForDeliveries(silent, id, 40, 'SUCCEEDED')
   assert.equal(healthy.requestCount, 40)
 })
@@ -260,7 +226,7 @@ test('ten thousand waiting deliveries of one webhook do not slow down another', 
 
 test('fifty webhooks whose name server hangs delay no other company, and not the stop', async () => {
   await using own = new AsyncDisposableStack()
-  const silent = own.use(await startSilent())
+  const silent = own.use(await startSilentApp())
   const nameServer = own.use(
     await startNameServer((name) => (name.endsWith('.slow.test') ? 'silence' : ['127.0.0.1'])),
   )
@@ -274,7 +240,10 @@ test('fifty webhooks whose name server hangs delay no other company, and not the
   }
   await sendEvents(silent, hanging.workspaceKey, 8)
   await using dispatching = new AsyncDisposableStack()
-  startDispatcher(dispatching, silent, { stopMsMax: 3_000 }, { servers: [nameServer.address] })
+  startDispatcher(dispatching, silent, {
+    limits: { stopMsMax: 3_000 },
+    names: { servers: [nameServer.address] },
+  })
   const slowNames = () => new Set(nameServer.questions.map((asked) => asked.split(' ')[0]))
   await eventually(() => assert.equal(slowNames().size, 50))
 

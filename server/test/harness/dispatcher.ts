@@ -1,0 +1,85 @@
+import { sql } from 'kysely'
+import { createDialler } from '../../src/outlet/webhook/dialler.ts'
+import { Dispatcher, type DispatcherOptions } from '../../src/outlet/webhook/dispatcher.ts'
+import { NameResolver, type NameResolverOptions } from '../../src/outlet/webhook/name-resolver.ts'
+import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
+import { Sender, type SenderOptions } from '../../src/outlet/webhook/sender.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { newId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { createMetrics } from '../../src/platform/metrics.ts'
+import type { Queryable } from '../../src/platform/pg.ts'
+import { SecretBox } from '../../src/platform/secret-box.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { startTestApp, type TestApp } from './start-app.ts'
+import { ANY_DESTINATION, SECRET } from './webhooks.ts'
+
+/** An app that sends nothing itself: only the dispatchers that a test starts send its deliveries. */
+export const startSilentApp = () => startTestApp({ env: ANY_DESTINATION, role: 'api' })
+
+/** A dispatcher on the database of an app, until `own` is disposed. */
+export function startDispatcher(
+  own: AsyncDisposableStack,
+  { app }: TestApp,
+  {
+    db = app.database.db,
+    limits = {},
+    random = () => 0,
+    names: nameOptions = {},
+    sender: senderOptions = {},
+  }: {
+    db?: Queryable
+    limits?: DispatcherOptions['limits']
+    random?: DispatcherOptions['random']
+    names?: Partial<NameResolverOptions>
+    sender?: Partial<SenderOptions>
+  } = {},
+): Dispatcher {
+  const rules = { mode: 'any', ports: [] } as const
+  const names = own.use(new NameResolver({ mode: 'any', ...nameOptions }))
+  const connect = createDialler({ rules, resolve: (hostname) => names.resolve(hostname) })
+  const sender = own.use(new Sender({ connect, readRetryAfter, ...senderOptions }))
+  return own.use(
+    new Dispatcher({
+      db,
+      sender,
+      box: new SecretBox(app.store.secretKey, 'webhook'),
+      clock: systemClock,
+      random,
+      logger: createLogger('silent'),
+      metrics: createMetrics(),
+      // What hangs is not waited for when a test is over.
+      limits: { stopMsMax: 1, ...limits },
+    }),
+  )
+}
+
+/** The same database; `onRows` gets the rows of every statement that is run through it. */
+export function observeRows(db: Queryable, onRows: (rows: readonly object[]) => void): Queryable {
+  return db.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      onRows(result.rows)
+      return await Promise.resolve(result)
+    },
+  })
+}
+
+/** Creates more webhooks in one workspace than the API allows, in one statement. */
+export async function insertManyWebhooks(
+  { app }: TestApp,
+  { company, workspace }: FoundedCompany,
+  urls: readonly string[],
+): Promise<void> {
+  const box = new SecretBox(app.store.secretKey, 'webhook')
+  const ids = urls.map(() => newId<'webhook'>())
+  await sql`
+    insert into webhook (workspace_id, id, company_id, url, status, events, secret, seen_seq,
+                         created_at, updated_at)
+    select ${workspace.id}::uuid, id, ${company.id}::uuid, url, 'ENABLED',
+           '{AUDIT_EVENT_CREATED}', secret, 0, now(), now()
+      from unnest(${ids}::uuid[], ${[...urls]}::text[],
+                  ${ids.map((id) => box.seal(SECRET, id))}::bytea[]) as w (id, url, secret)`.execute(
+    app.database.db,
+  )
+}
