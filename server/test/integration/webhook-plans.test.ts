@@ -125,7 +125,12 @@ async function assertStatementScales(
 const usedIndexes = (nodes: readonly PlanNode[]) => nodes.map((node) => node['Index Name'])
 
 const listAll = (db: Queryable) =>
-  listWork(db, { now, openMax: 100_000, after: null, limit: 1_000 })
+  listWork(db, {
+    now,
+    openMax: 100_000,
+    cursor: { companyId: null, webhookIds: new Map() },
+    limit: 256,
+  })
 
 async function findWork(id: WebhookId): Promise<WebhookWork> {
   const works = await listAll(annals.app.database.db)

@@ -44,6 +44,7 @@ const WORK: WebhookWork = {
   openCount: 1,
   failureCount: 0,
   hasDue: true,
+  companyWorkCount: 1,
 }
 
 const EVENT: SealedEvent = {

@@ -6,6 +6,7 @@ import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { DeliveryId, LeasedDelivery, WebhookId } from './delivery.ts'
 import type { SealedSecrets } from './webhook.ts'
+import type { WorkCursor } from './work-order.ts'
 
 /** A webhook that something has to be done for. */
 export type WebhookWork = {
@@ -25,6 +26,8 @@ export type WebhookWork = {
   openCount: number
   failureCount: number
   hasDue: boolean
+  /** How many webhooks of its company have work. */
+  companyWorkCount: number
 }
 
 /** What goes out: a delivery whose lease is ours, and its event; null when there is none (any more). */
@@ -49,45 +52,61 @@ type WorkRow = Omit<
 }
 
 /**
- * Webhooks with events to make deliveries for, with deliveries that are due, or, disabled, with
- * deliveries to end. A resting one has no work. In the order of their ids from `after` on, and around.
+ * Webhooks with events to make deliveries for, with deliveries that are due, or, if disabled, with
+ * deliveries to end. A resting one has no work. First one webhook of each company, then the second of
+ * each, and so on; `cursor` says which company and which of its webhooks come first.
  *
- * Not by `exists`: that may be answered from a hash of everything that waits, which takes the longer the
- * more there is. A look for one row is a look into the index.
+ * Not by `exists`: PostgreSQL may answer that from a hash of all open deliveries, which takes longer
+ * the more there are. A search for one row uses the index.
  */
 export async function listWork(
   db: Queryable,
   {
     now,
     openMax,
-    after,
+    cursor,
     limit,
-  }: { now: Date; openMax: number; after: WebhookId | null; limit: number },
+  }: { now: Date; openMax: number; cursor: WorkCursor; limit: number },
 ): Promise<WebhookWork[]> {
+  const companyId = cursor.companyId ?? FIRST_ID
+  const inTurn = sql`next.place, next.company_id > ${companyId}::uuid desc, next.company_id`
+  const hasDue = sql`w.open_count > 0 and coalesce((
+    select true
+      from webhook_delivery d
+     where d.workspace_id = w.workspace_id and d.webhook_id = w.id
+       and d.status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and d.due_at <= ${now}
+     limit 1), false)`
   const { rows } = await sql<WorkRow>`
     ${KEEP_PLAN}
-    select * from (
-      select w.workspace_id as "workspaceId", w.id as "webhookId", w.company_id as "companyId",
-             w.project_id as "projectId", w.project_since_seq as "projectSinceSeq",
-             w.past_project_id as "pastProjectId", w.url, w.status = 'ENABLED' as "isEnabled",
-             w.disabled_reason as "disabledReason", w.secret, w.next_secret as "nextSecret",
-             w.next_secret_at as "nextSecretAt", w.seen_seq as "seenSeq", h.seq as "headSeq",
-             w.open_count as "openCount", w.failure_count as "failureCount",
-             w.open_count > 0 and coalesce((
-               select true
-                 from webhook_delivery d
-                where d.workspace_id = w.workspace_id and d.webhook_id = w.id
-                  and d.status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED')
-                  and d.due_at <= ${now}
-                limit 1), false) as "hasDue"
+    with work as (
+      select w.workspace_id, w.id, w.company_id, h.seq as head_seq,
+             count(*) over (partition by w.company_id) as company_work_count,
+             row_number() over (
+               partition by w.company_id
+               order by w.id > coalesce(served.webhook_id, ${FIRST_ID}::uuid) desc, w.id) as place
         from webhook w
         join chain_head h on h.workspace_id = w.workspace_id
-       where (w.open_count > 0 or h.seq > w.seen_seq)
-         and (w.status = 'DISABLED' or w.resting_until is null or w.resting_until <= ${now})) as work
-     where case when "isEnabled" then "hasDue" or ("headSeq" > "seenSeq" and "openCount" < ${openMax})
-                else "openCount" > 0 end
-     order by "webhookId" > ${after ?? FIRST_ID}::uuid desc, "webhookId"
-     limit ${sql.lit(limit)}`.execute(db)
+        left join unnest(${[...cursor.webhookIds.keys()]}::uuid[],
+                         ${[...cursor.webhookIds.values()]}::uuid[])
+          as served (company_id, webhook_id) on served.company_id = w.company_id
+       where (w.status = 'DISABLED' or w.resting_until is null or w.resting_until <= ${now})
+         and case when w.status = 'ENABLED'
+                  then (h.seq > w.seen_seq and w.open_count < ${openMax}) or (${hasDue})
+                  else w.open_count > 0 end
+    ), next as materialized (
+      select * from work as next order by ${inTurn} limit ${sql.lit(limit)}
+    )
+    select w.workspace_id as "workspaceId", w.id as "webhookId", w.company_id as "companyId",
+           w.project_id as "projectId", w.project_since_seq as "projectSinceSeq",
+           w.past_project_id as "pastProjectId", w.url, w.status = 'ENABLED' as "isEnabled",
+           w.disabled_reason as "disabledReason", w.secret, w.next_secret as "nextSecret",
+           w.next_secret_at as "nextSecretAt", w.seen_seq as "seenSeq", head_seq as "headSeq",
+           w.open_count as "openCount", w.failure_count as "failureCount", ${hasDue} as "hasDue",
+           company_work_count as "companyWorkCount"
+      from next
+      cross join lateral (
+        select * from webhook where workspace_id = next.workspace_id and id = next.id limit 1) as w
+     order by ${inTurn}`.execute(db)
   return rows.map(({ secret, nextSecret, nextSecretAt, ...row }) => ({
     ...row,
     workspaceId: assertId(row.workspaceId),

@@ -32,6 +32,7 @@ import type { Sender } from './sender.ts'
 import { SettleQueue } from './settle-queue.ts'
 import { settleAttempts, type SettledWebhook, type Settlement } from './settle-store.ts'
 import { disableWebhook } from './webhook-store.ts'
+import { WorkOrder } from './work-order.ts'
 
 const DAY_MS = 86_400_000
 
@@ -46,11 +47,15 @@ export const DISPATCH_LIMITS = {
   leaseMs: 60_000,
   /** A delivery that was ready for so long is given back, while its lease still holds. */
   readyMsMax: 30_000,
-  webhooksPerTurnMax: 1_000,
+  webhooksPerTurnMax: 256,
+  /** A turn ends after this time, so that webhooks of other companies with new events don't wait. */
+  turnMsMax: 200,
   statementsAtOnceMax: 4,
   eventsPerFanOutMax: 256,
-  /** While a receiver has no room, its deliveries are made so seldom: until then the ledger has them. */
+  /** Deliveries that nothing can send yet are created this seldom. The ledger keeps the events. */
   idleFanOutMs: 1_000,
+  /** More webhooks of one company share this number per `idleFanOutMs`. */
+  idleFanOutsPerCompanyMax: 64,
   openPerWebhookMax: OPEN_PER_WEBHOOK_MAX,
   /** On this node, being sent or ready; of one company, at most a quarter. See `HeldLimits`. */
   heldMax: 2_048,
@@ -111,8 +116,7 @@ export class Dispatcher implements AsyncDisposable {
   /** Workspaces with an enabled webhook, as of a moment ago. */
   #watched: ReadonlySet<WorkspaceId> = new Set()
   #watchedAtMs = Number.NEGATIVE_INFINITY
-  /** Where the last turn ended, when there was more to do than fits one. */
-  #servedLast: WebhookId | null = null
+  readonly #order = new WorkOrder()
   readonly #held: HeldDeliveries
   /** After disposal nothing is written any more. */
   #isOver = false
@@ -181,22 +185,35 @@ export class Dispatcher implements AsyncDisposable {
     timer.abort()
   }
 
+  /**
+   * Serves the webhooks that have work, companies in turn, for `turnMsMax` at most. Webhooks that are
+   * left out are served in the next turns, which start where this one ended.
+   */
   async #turn(): Promise<void> {
-    const { webhooksPerTurnMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
+    const { webhooksPerTurnMax, turnMsMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
     await this.#watch()
     const works = await listWork(this.#options.db, {
       now: this.#now(),
       openMax: openPerWebhookMax,
-      after: this.#servedLast,
+      cursor: this.#order.cursor,
       limit: webhooksPerTurnMax,
     })
-    this.#servedLast = works.at(-1)?.webhookId ?? null
-    const next = works.values()
+    const endsAtMs = performance.now() + turnMsMax
+    const isOver = () => performance.now() >= endsAtMs
+    const next = works.entries()
+    let servedCount = 0
     await Promise.all(
       Array.from({ length: statementsAtOnceMax }, async () => {
-        for (const work of next) if (!(await this.#tryToServe(work))) return
+        for (const [index, work] of next) {
+          servedCount = index + 1
+          if (!(await this.#tryToServe(work)) || isOver()) return
+        }
       }),
     )
+    const hasMore = servedCount < works.length || works.length === webhooksPerTurnMax
+    const served = works.slice(0, servedCount)
+    const hasLeased = this.#order.endTurn(served, { hasAll: !hasMore })
+    if (hasMore && hasLeased) this.wake()
     this.#forgetIdle()
   }
 
@@ -249,15 +266,15 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /**
-   * Makes as many deliveries as can be sent now: one that waits in the ledger costs nothing, one that
-   * waits here is written twice. Only from time to time the next ones are made all the same, so that
-   * people see what waits.
+   * Creates as many deliveries as can be sent now: an event that waits in the ledger costs nothing, a
+   * delivery that waits is written twice. Without room, deliveries are created from time to time only,
+   * so that people see what waits.
    */
   async #fanOut(work: WebhookWork, hold: Hold): Promise<void> {
-    const { eventsPerFanOutMax, openPerWebhookMax, idleFanOutMs } = this.#limits
+    const { eventsPerFanOutMax, openPerWebhookMax } = this.#limits
     const room = this.#roomFor(hold)
     const nowMs = this.#options.clock()
-    if (room === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < idleFanOutMs) return
+    if (room === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < this.#idleFanOutMs(work)) return
     hold.fannedOutAtMs = nowMs
     // Of a project's events there may be few among many: then all are looked at, and few are made.
     const isSparse = room === 0 || work.projectId !== null || work.seenSeq < work.projectSinceSeq
@@ -276,8 +293,15 @@ export class Dispatcher implements AsyncDisposable {
     if (work.headSeq > work.seenSeq + count && hold.lane.room() > 0) this.wake()
   }
 
+  /** Longer for a company with many webhooks, so that its fan-outs without room have a fixed rate. */
+  #idleFanOutMs({ companyWorkCount }: WebhookWork): number {
+    const { idleFanOutMs, idleFanOutsPerCompanyMax } = this.#limits
+    return idleFanOutMs * Math.max(1, companyWorkCount / idleFanOutsPerCompanyMax)
+  }
+
   #accept(leased: readonly LeasedWork[], work: WebhookWork, hold: Hold, lease: Lease): void {
     if (leased.length === 0) return
+    this.#order.noteLeased(work)
     const { box, clock } = this.#options
     const nowMs = clock()
     const signer = openSigner(work.secrets, work.webhookId, { box, nowMs })
@@ -295,12 +319,14 @@ export class Dispatcher implements AsyncDisposable {
     void this.#giveBack(ready.slice(count))
   }
 
-  #holdOf({ webhookId, companyId }: WebhookWork): Hold {
+  #holdOf(work: WebhookWork): Hold {
+    const { webhookId, companyId } = work
     const known = this.#holds.get(webhookId)
     const usedAtMs = this.#options.clock()
     if (known) return Object.assign(known, { usedAtMs })
     const lane = new Lane<Held>((held) => void this.#send(held, lane))
-    const fannedOutAtMs = Number.NEGATIVE_INFINITY
+    // Spread over the interval, so that many webhooks don't all create deliveries at once.
+    const fannedOutAtMs = usedAtMs - this.#options.random() * this.#idleFanOutMs(work)
     const hold = { lane, companyId, usedAtMs, fannedOutAtMs, bodyBytes: BODY_BYTES }
     this.#holds.set(webhookId, hold)
     return hold

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newId } from '../../platform/id.ts'
+import { WorkOrder } from './work-order.ts'
+
+const companyId = newId<'company'>()
+const works = Array.from({ length: 4 }, () => ({ companyId, webhookId: newId<'webhook'>() }))
+const [first, second, third, fourth] = works
+assert(first && second && third && fourth)
+
+test('the next turn starts after the last webhook that got deliveries', () => {
+  const order = new WorkOrder()
+  order.noteLeased(first)
+  order.noteLeased(second)
+  assert.equal(order.endTurn(works, { hasAll: true }), true)
+  assert.equal(order.cursor.webhookIds.get(companyId), second.webhookId)
+})
+
+test('a turn in which no webhook got deliveries goes on after the last one served', () => {
+  const order = new WorkOrder()
+  order.noteLeased(first)
+  order.endTurn([first, second], { hasAll: false })
+  assert.equal(order.endTurn([second, third], { hasAll: false }), false)
+  assert.equal(order.cursor.webhookIds.get(companyId), third.webhookId)
+})
+
+test('the next turn starts after the company that was served last', () => {
+  const order = new WorkOrder()
+  const other = { companyId: newId<'company'>(), webhookId: newId<'webhook'>() }
+  order.endTurn([first, other], { hasAll: false })
+  assert.equal(order.cursor.companyId, other.companyId)
+})
+
+test('companies without work are forgotten, unless a turn was cut short', () => {
+  const order = new WorkOrder()
+  order.endTurn([first], { hasAll: false })
+  order.endTurn([], { hasAll: false })
+  assert.equal(order.cursor.webhookIds.size, 1)
+  order.endTurn([], { hasAll: true })
+  assert.equal(order.cursor.webhookIds.size, 0)
+})

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { randomFraction } from '../../src/platform/id.ts'
+import { eventIdOf, sendEvents } from '../harness/deliveries.ts'
+import {
+  insertManyWebhooks,
+  observeRows,
+  startDispatcher,
+  startSilentApp,
+} from '../harness/dispatcher.ts'
+import { hang, startReceiver } from '../harness/receiver.ts'
+import { makeWebhook } from '../harness/webhooks.ts'
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+const silent = stack.use(await startSilentApp())
+
+const MANY = 1_500
+const DELIVERIES = 20
+
+const percentile = (values: readonly number[], share: number) =>
+  values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? 0
+
+test('webhooks of a company that has no room left are served in turn, once by two nodes', async () => {
+  await using own = new AsyncDisposableStack()
+  const receiver = own.use(await startReceiver({ afterMs: 5 }))
+  const founded = await silent.found()
+  const urls = Array.from({ length: 20 }, (_, nth) => `${receiver.url}/${nth}`)
+  await insertManyWebhooks(silent, founded, urls)
+  await sendEvents(silent, founded.workspaceKey, 4)
+  const limits = { heldPerCompanyMax: 1 }
+  for (let nodes = 0; nodes < 2; nodes += 1) startDispatcher(own, silent, { limits })
+  const requests = await receiver.waitFor(80, { timeoutMs: 30_000 })
+  const first = requests.slice(0, 60).map(({ path }) => path)
+  assert.equal(new Set(first).size, 20, first.join())
+  const sent = requests.map((request) => `${request.path} ${eventIdOf(request)}`)
+  assert.deepEqual([sent.length, new Set(sent).size], [80, 80])
+})
+
+// The last test, because its webhooks keep every later dispatcher busy.
+test('1,500 webhooks with a hanging receiver do not delay the webhooks of another company', async () => {
+  await using own = new AsyncDisposableStack()
+  const hanging = own.use(await startReceiver(hang))
+  const receiver = own.use(await startReceiver())
+  const large = await silent.found()
+  await insertManyWebhooks(
+    silent,
+    large,
+    Array.from({ length: MANY }, () => hanging.url),
+  )
+  const small = await silent.found()
+  await makeWebhook(silent, small, { url: receiver.url })
+  await sendEvents(silent, large.workspaceKey, 20)
+
+  let statements = 0
+  const db = observeRows(silent.app.database.db, () => (statements += 1))
+  const dispatcher = startDispatcher(own, silent, { db, random: randomFraction })
+  await hanging.waitFor(1)
+  const waitsMs: number[] = []
+  const statementsBefore: number[] = []
+  for (let sent = 1; sent <= DELIVERIES; sent += 1) {
+    await sendEvents(silent, large.workspaceKey, 1)
+    await sendEvents(silent, small.workspaceKey, 1)
+    dispatcher.wake()
+    const startedAtMs = performance.now()
+    const startedAt = statements
+    await receiver.waitFor(sent)
+    waitsMs.push(performance.now() - startedAtMs)
+    statementsBefore.push(statements - startedAt)
+  }
+  assert(percentile(statementsBefore, 0.95) < 100, statementsBefore.join())
+  assert(percentile(waitsMs, 0.5) < 1_000, waitsMs.map(Math.round).join())
+})
