@@ -111,7 +111,8 @@ export async function readPage(
   return { events: rows.map(({ hasNext: _hasNext, ...row }) => toEvent(row)), hasMore }
 }
 
-const PART_BYTES = sql`
+/** The bytes of an event's parts of any size. The lengths are read without the values. */
+export const PART_BYTES = sql`
   coalesce(octet_length(actor), 0) + coalesce(octet_length(resource), 0)
     + coalesce(octet_length(metadata), 0)`
 

@@ -27,6 +27,7 @@ import { explain, explainKept, type PlanNode, relationsOf } from '../harness/exp
 import { startTestApp } from '../harness/start-app.ts'
 import { makeWebhook, readDeliveries } from '../harness/webhooks.ts'
 
+const MB = 1_024 * 1_024
 const WEBHOOKS = 5
 const EVENTS = 20_000
 const DELIVERIES_PER_WEBHOOK = 4_000
@@ -145,24 +146,25 @@ test('looking for work reads a little of each webhook’s open deliveries, and n
   assert(!relationsOf(nodes).some((name) => name.startsWith('event')))
 })
 
-for (const limit of [1, 16, 128]) {
-  test(`claiming ${limit} finds what is due by its index`, async () => {
+for (const count of [1, 16, 128]) {
+  test(`claiming ${count} finds what is due by its index`, async () => {
     const nodes = await assertStatementScales(
       'claimDue',
-      (db) => claimDue(db, { ...place, limit, lease, now }),
+      (db) => claimDue(db, { ...place, room: { count, bytes: MB }, lease, now }),
       { isKept: true },
     )
     assert(usedIndexes(nodes).includes('webhook_delivery__due'))
   })
 }
 
-for (const room of [0, 16, 128]) {
-  test(`fan-out with room for ${room} reads the run of the chain that it asks for`, async () => {
+for (const count of [0, 16, 128]) {
+  test(`fan-out with room for ${count} reads the run of the chain that it asks for`, async () => {
     for (const projectId of [null, founded.project.id]) {
       await assertStatementScales(
         'fanOut',
         async (db) => {
           const webhook = { ...(await findWork(webhookId)), projectId }
+          const room = { count, bytes: MB }
           return await fanOut(db, { webhook, toSeq: webhook.seenSeq + 256, room, lease, now })
         },
         { isKept: true },

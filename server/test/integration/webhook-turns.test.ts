@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { randomFraction } from '../../src/platform/id.ts'
-import { eventIdOf, sendEvents } from '../harness/deliveries.ts'
+import { eventIdOf, sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
 import {
   insertManyWebhooks,
   observeRows,
@@ -21,6 +21,8 @@ const DELIVERIES = 20
 const percentile = (values: readonly number[], share: number) =>
   values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? 0
 
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
+
 test('webhooks of a company that has no room left are served in turn, once by two nodes', async () => {
   await using own = new AsyncDisposableStack()
   const receiver = own.use(await startReceiver({ afterMs: 5 }))
@@ -36,6 +38,39 @@ test('webhooks of a company that has no room left are served in turn, once by tw
   const sent = requests.map((request) => `${request.path} ${eventIdOf(request)}`)
   assert.deepEqual([sent.length, new Set(sent).size], [80, 80])
 })
+
+const EVENTS = 20
+const EVENT_BYTES = 16 * 1_024
+const SHARE_BYTES = 4 * EVENT_BYTES
+
+for (const waits of ['in the ledger', 'as deliveries']) {
+  test(`large events that wait ${waits} are fetched a company’s share at a time`, async () => {
+    await using own = new AsyncDisposableStack()
+    const receiver = own.use(await startReceiver())
+    const founded = await silent.found()
+    const id = await makeWebhook(silent, founded, { url: receiver.url })
+    const metadata = { text: 'x'.repeat(EVENT_BYTES) }
+    await sendEvents(silent, founded.workspaceKey, EVENTS, { metadata })
+    if (waits === 'as deliveries') {
+      await using creating = new AsyncDisposableStack()
+      const limits = { heldPerCompanyMax: 0, idleFanOutMs: 1 }
+      startDispatcher(creating, silent, { limits })
+      await waitForDeliveries(silent, id, EVENTS, 'PENDING')
+    }
+    const fetchedBytes: number[] = []
+    const db = observeRows(silent.app.database.db, (rows) => {
+      fetchedBytes.push(
+        sum(rows.map((row) => ('metadata' in row ? String(row.metadata).length : 0))),
+      )
+    })
+    startDispatcher(own, silent, { db, limits: { heldBytesPerCompanyMax: SHARE_BYTES } })
+    await waitForDeliveries(silent, id, EVENTS, 'SUCCEEDED')
+    assert.equal(receiver.requestCount, EVENTS)
+    assert(sum(fetchedBytes) >= EVENTS * EVENT_BYTES)
+    const bytesMax = SHARE_BYTES + EVENT_BYTES + 1_024
+    assert(Math.max(...fetchedBytes) <= bytesMax, `${Math.max(...fetchedBytes)} bytes`)
+  })
+}
 
 // The last test, because its webhooks keep every later dispatcher busy.
 test('1,500 webhooks with a hanging receiver do not delay the webhooks of another company', async () => {

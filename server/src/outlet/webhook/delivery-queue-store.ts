@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { SealedEvent } from '../../ledger/event.ts'
-import { EVENT_COLUMNS, type EventRow, toEvent } from '../../ledger/event-store.ts'
+import { EVENT_COLUMNS, type EventRow, PART_BYTES, toEvent } from '../../ledger/event-store.ts'
 import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -35,6 +35,9 @@ export type LeasedWork = { delivery: LeasedDelivery; event: SealedEvent | null }
 
 /** Who may send, and until when. */
 export type Lease = { token: string; until: Date }
+
+/** How much may be leased at once: no more deliveries, and no more bytes beyond the first delivery. */
+export type LeaseRoom = { count: number; bytes: number }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
@@ -141,9 +144,9 @@ type LeasedRow = {
 type EventColumns = { [Name in keyof EventRow]: EventRow[Name] | null }
 
 /**
- * Makes the deliveries of the webhook's next events, up to `toSeq`, each exactly once: they come into
- * being in the statement that moves `seen_seq` from where the caller saw it. The first `room` of them
- * are leased to the caller and returned, the others wait. Null when another node was first, or the
+ * Creates the deliveries of the webhook's next events, up to `toSeq`, each exactly once: the statement
+ * that creates them moves `seen_seq` from where the caller saw it. The first ones are leased to the
+ * caller and returned while there is `room`, the others wait. Null when another node was first, or the
  * webhook was disabled or began to rest since the caller looked.
  */
 export async function fanOut(
@@ -154,7 +157,7 @@ export async function fanOut(
     room,
     lease,
     now,
-  }: { webhook: WebhookWork; toSeq: number; room: number; lease: Lease; now: Date },
+  }: { webhook: WebhookWork; toSeq: number; room: LeaseRoom; lease: Lease; now: Date },
 ): Promise<LeasedWork[] | null> {
   const { workspaceId, webhookId, projectId, projectSinceSeq, pastProjectId, seenSeq } = webhook
   const { rows } = await sql<EventColumns & LeasedRow & { isMoved: boolean }>`
@@ -176,15 +179,19 @@ export async function fanOut(
          and status = 'ENABLED' and (resting_until is null or resting_until <= ${now})
       returning last_sequence - (select count(*) from fresh) as before
     ), numbered as (
-      select id, seq, row_number() over (order by seq) as place from fresh
+      select id, seq, place, place <= ${room.count} and bytes_before < ${room.bytes} as is_leased
+        from (select id, seq, row_number() over (order by seq) as place,
+                     sum(${PART_BYTES}) over (order by seq rows unbounded preceding)
+                       - (${PART_BYTES}) as bytes_before
+                from fresh) as measured
     ), made as (
       insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_seq, event_id,
                                     status, attempt, due_at, lease, created_at, updated_at)
       select ${workspaceId}, ${webhookId}, gen_random_uuid(), before + place, seq, id,
-             case when place <= ${room} then 'SENDING' else 'PENDING' end,
-             case when place <= ${room} then 1 else 0 end,
-             case when place <= ${room} then ${lease.until}::timestamptz else ${now}::timestamptz end,
-             case when place <= ${room} then ${lease.token}::uuid end, ${now}, ${now}
+             case when is_leased then 'SENDING' else 'PENDING' end,
+             case when is_leased then 1 else 0 end,
+             case when is_leased then ${lease.until}::timestamptz else ${now}::timestamptz end,
+             case when is_leased then ${lease.token}::uuid end, ${now}, ${now}
         from numbered, moved
       returning id, sequence, event_seq, status
     )
@@ -210,46 +217,54 @@ export async function fanOut(
 }
 
 /**
- * Leases deliveries of a webhook that are due, oldest first; those of a lapsed lease among them. None
- * when it was disabled or began to rest since the caller looked.
+ * Leases deliveries of a webhook that are due while there is `room`, oldest first, including those
+ * whose lease lapsed. None when it was disabled or began to rest since the caller looked.
  */
 export async function claimDue(
   db: Queryable,
   {
     workspaceId,
     webhookId,
-    limit,
+    room,
     lease,
     now,
     isProbe = false,
   }: {
     workspaceId: WorkspaceId
     webhookId: WebhookId
-    limit: number
+    room: LeaseRoom
     lease: Lease
     now: Date
     /** The newest first: what a receiver refuses for itself must not keep it from being tried. */
     isProbe?: boolean
   },
 ): Promise<LeasedWork[]> {
+  const inOrder = isProbe ? sql`due_at desc, id` : sql`due_at, id`
   const { rows } = await sql<EventColumns & LeasedRow>`
     ${KEEP_PLAN}
     with due as (
-      select id
+      select id, due_at, event_seq
         from webhook_delivery
        where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
          and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and due_at <= ${now}
          and (select status = 'ENABLED' and (resting_until is null or resting_until <= ${now})
                 from webhook where workspace_id = ${workspaceId} and id = ${webhookId})
        order by due_at ${isProbe ? sql`desc` : sql`asc`}
-       limit ${sql.lit(roundDown(limit))}
+       limit ${sql.lit(roundDown(room.count))}
          for update skip locked
+    ), measured as (
+      select id, sum(bytes) over (order by ${inOrder} rows unbounded preceding) - bytes as bytes_before
+        from (select due.*, coalesce((
+                       select max(${PART_BYTES}) from event
+                        where workspace_id = ${workspaceId} and seq = due.event_seq), 0) as bytes
+                from due) as sized
     ), leased as (
       update webhook_delivery d
          set status = 'SENDING', attempt = d.attempt + 1, lease = ${lease.token}::uuid,
              due_at = ${lease.until}, updated_at = ${now}
-        from due
-       where d.workspace_id = ${workspaceId} and d.id = due.id
+        from measured
+       where d.workspace_id = ${workspaceId} and d.id = measured.id
+         and measured.bytes_before < ${room.bytes}
       returning d.id as "deliveryId", d.webhook_id as "webhookId", d.sequence, d.attempt,
                 d.schedule_from as "scheduleFrom", d.event_seq as "eventSeq",
                 d.event_id as "eventId", d.created_at as "createdAt"

@@ -20,6 +20,7 @@ import {
   fanOut,
   type Lease,
   type LeasedWork,
+  type LeaseRoom,
   listWatchedWorkspaces,
   listWork,
   releaseLeases,
@@ -253,15 +254,15 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   async #claim(work: WebhookWork, hold: Hold): Promise<void> {
-    const limit = this.#roomFor(hold)
-    if (limit === 0) return
+    const room = this.#roomFor(hold)
+    if (room.count === 0) return
     const { workspaceId, webhookId } = work
     const lease = this.#newLease()
     const { db } = this.#options
-    using _reserved = this.#held.reserve(hold.companyId, limit, hold.bodyBytes)
+    using _reserved = this.#held.reserve(hold.companyId, room)
     const { isProbing: isProbe } = hold.lane
     const place = { workspaceId, webhookId, isProbe }
-    const leased = await claimDue(db, { ...place, limit, lease, now: this.#now() })
+    const leased = await claimDue(db, { ...place, room, lease, now: this.#now() })
     this.#accept(leased, work, hold, lease)
   }
 
@@ -274,12 +275,13 @@ export class Dispatcher implements AsyncDisposable {
     const { eventsPerFanOutMax, openPerWebhookMax } = this.#limits
     const room = this.#roomFor(hold)
     const nowMs = this.#options.clock()
-    if (room === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < this.#idleFanOutMs(work)) return
+    if (room.count === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < this.#idleFanOutMs(work)) return
     hold.fannedOutAtMs = nowMs
     // Of a project's events there may be few among many: then all are looked at, and few are made.
-    const isSparse = room === 0 || work.projectId !== null || work.seenSeq < work.projectSinceSeq
+    const isSparse =
+      room.count === 0 || work.projectId !== null || work.seenSeq < work.projectSinceSeq
     const count = Math.min(
-      isSparse ? eventsPerFanOutMax : room,
+      isSparse ? eventsPerFanOutMax : room.count,
       openPerWebhookMax - work.openCount,
       work.headSeq - work.seenSeq,
     )
@@ -287,7 +289,7 @@ export class Dispatcher implements AsyncDisposable {
     const lease = this.#newLease()
     const toSeq = work.seenSeq + count
     const { db } = this.#options
-    using _reserved = this.#held.reserve(hold.companyId, room, hold.bodyBytes)
+    using _reserved = this.#held.reserve(hold.companyId, room)
     const leased = await fanOut(db, { webhook: work, toSeq, room, lease, now: this.#now() })
     this.#accept(leased ?? [], work, hold, lease)
     if (work.headSeq > work.seenSeq + count && hold.lane.room() > 0) this.wake()
@@ -313,7 +315,7 @@ export class Dispatcher implements AsyncDisposable {
     }))
     const bodies = ready.map(({ body }) => body)
     hold.bodyBytes = Math.max(1, ...bodies.map(({ length }) => length))
-    // The sizes are known only now, so what is too much goes back to the queue.
+    // The last one may exceed the room in bytes, and then goes back to the queue.
     const count = this.#held.add(work.companyId, bodies)
     hold.lane.add(ready.slice(0, count))
     void this.#giveBack(ready.slice(count))
@@ -333,8 +335,9 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /** The smallest of what the receiver, its company and this node have room for. */
-  #roomFor({ lane, companyId, bodyBytes }: Hold): number {
-    return Math.min(lane.room(), this.#held.roomFor(companyId, bodyBytes))
+  #roomFor({ lane, companyId, bodyBytes }: Hold): LeaseRoom {
+    const count = Math.min(lane.room(), this.#held.roomFor(companyId, bodyBytes))
+    return { count, bytes: count * bodyBytes }
   }
 
   async #send(held: Held, lane: Lane<Held>): Promise<void> {

@@ -70,7 +70,7 @@ test('room that is reserved for a fetch cannot be used twice', () => {
   const held = new HeldDeliveries(LIMITS)
   const company = newCompany()
   {
-    using _reserved = held.reserve(company, 4, 50)
+    using _reserved = held.reserve(company, { count: 4, bytes: 200 })
     assert.equal(held.roomFor(company, 50), 1)
     assert.equal(held.roomFor(company, 1), 4)
     assert.equal(held.add(company, [body(50), body(50), body(50), body(50)]), 4)

@@ -60,9 +60,8 @@ export class HeldDeliveries {
   }
 
   /** Until it is disposed, concurrent fetches cannot use the same room. */
-  reserve(companyId: CompanyId, count: number, bodyBytes: number): Disposable {
+  reserve(companyId: CompanyId, usage: Usage): Disposable {
     const { reserved } = this.#usageOf(companyId)
-    const usage = { count, bytes: count * bodyBytes }
     change([reserved, this.#reserved], usage, 1)
     return {
       [Symbol.dispose]: () => {
