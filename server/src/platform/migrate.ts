@@ -7,7 +7,13 @@ import { confirmed, UnconfirmedCommitError } from './confirmed-commit.ts'
 import type { Logger } from './logger.ts'
 import { type LockWait, takeMigrationLock } from './migration-lock.ts'
 import { isOutage, messageOf, sqlStateOf, SQLSTATE } from './pg-error.ts'
-import { type Connection, PLAIN_SETTINGS, serverListOf, UnfitServerError } from './pg-servers.ts'
+import {
+  type Connection,
+  PLAIN_SETTINGS,
+  SCHEMA,
+  serverListOf,
+  UnfitServerError,
+} from './pg-servers.ts'
 import { PgSession } from './pg-session.ts'
 
 export type Migration = {
@@ -28,6 +34,7 @@ const SERVER_VERSION_MIN = 150_000
 const TIMEOUTS = { connectMs: 5_000, probeEveryMs: 1_000, probeMs: 5_000 }
 /** PostgreSQL's code for a role that doesn't exist: an invalid value for the setting `role`. */
 const ROLE_UNKNOWN = '22023'
+const SCHEMA_MISSING = '3F000'
 
 export const MIGRATIONS_DIR = join(import.meta.dirname, '../../migrations')
 
@@ -87,6 +94,7 @@ async function applyMissing(
   migrations: readonly Migration[],
   logger: Logger,
 ): Promise<{ applied: number }> {
+  await refuseOtherSchema(client)
   const present = await readPresent(client)
   refuseNewerSchema(present, migrations)
   const missing = migrations.filter(({ version }) => !present.has(version))
@@ -108,6 +116,22 @@ async function refuseOldServer(client: Client): Promise<void> {
       `the database is PostgreSQL ${rows[0]?.text}; Annals needs 15 or newer. Nothing was changed.`,
     )
   }
+}
+
+/** Tables in another schema would not be found: the service would begin again without its events. */
+async function refuseOtherSchema(client: Client): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select relnamespace::regnamespace::text as name
+       from pg_class
+      where relname in ('schema_migration', 'chain_head') and relkind in ('r', 'p')
+      group by 1
+     having count(*) = 2`,
+  )
+  const [other] = rows
+  if (!other || rows.some(({ name }) => name === SCHEMA)) return
+  throw new OperatorError(
+    `the tables of Annals are in the schema ${other.name}, but must be in ${SCHEMA}. Nothing was changed. If ${SCHEMA} is empty: drop schema ${SCHEMA}; alter schema ${other.name} rename to ${SCHEMA}`,
+  )
 }
 
 /** A database restored on another server has its tables but not its roles, which are per server. */
@@ -204,6 +228,12 @@ function explain(error: unknown): unknown {
   }
   if (code === '28P01' || code === '28000') {
     return new OperatorError(`the database refused the login: ${error.message}.`, { cause: error })
+  }
+  if (code === SCHEMA_MISSING) {
+    return new OperatorError(
+      `the database has no schema ${SCHEMA} that the login may use. Create it: create schema ${SCHEMA} authorization current_user`,
+      { cause: error },
+    )
   }
   if (code === '3D000' || code === '42501' || code === ROLE_UNKNOWN) {
     return new OperatorError(`the database said: ${error.message}.`, { cause: error })

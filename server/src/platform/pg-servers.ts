@@ -40,6 +40,9 @@ export function serverListOf(connection: Connection): ServerList {
 /** A setting for connections without a role, to check whether settings reach the server. */
 export const PLAIN_SETTINGS: readonly string[] = ['annals.session=direct']
 
+/** Holds all tables. */
+export const SCHEMA = 'public'
+
 /**
  * Settings that reading results and our transactions rely on. A default of the role, the database or the
  * server must not change them: `pg` reads dates in ISO style only, and bytes in hex.
@@ -53,8 +56,11 @@ const PINNED_SETTINGS: readonly string[] = [
   // The warning about a commit that no standby confirmed must reach us: see confirmed-commit.ts.
   'client_min_messages=notice',
   'extra_float_digits=1',
+  'array_nulls=on',
   'standard_conforming_strings=on',
   'default_transaction_isolation=read committed',
+  // Without it, a schema with the name of the login would get tables of its own.
+  `search_path=${SCHEMA}`,
 ]
 
 /**

@@ -6,7 +6,7 @@ import { query } from '../harness/engine.ts'
 import { download, makeExport, parseJsonl } from '../harness/exports.ts'
 import { assertChainsHold } from '../harness/ledger.ts'
 import { startTestApp } from '../harness/start-app.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { cloneDatabase, createEmptyDatabase } from '../harness/template-db.ts'
 
 const database = await cloneDatabase()
 after(() => database[Symbol.asyncDispose]())
@@ -58,14 +58,16 @@ for (const dateStyle of ['SQL, DMY', 'Postgres, MDY', 'German']) {
   })
 }
 
-test('stores, reads and verifies events when the role has other defaults for every format', async () => {
+test('stores, reads and verifies events when the role has other defaults for every setting', async () => {
   await setForRole({
+    array_nulls: 'off',
     bytea_output: 'escape',
     client_encoding: 'LATIN1',
     datestyle: 'German',
     default_transaction_isolation: 'serializable',
     extra_float_digits: '-15',
     intervalstyle: 'sql_standard',
+    search_path: 'nowhere',
     standard_conforming_strings: 'off',
     timezone: "'Asia/Kathmandu'",
   })
@@ -83,8 +85,45 @@ test('stores, reads and verifies events when the role has other defaults for eve
   await assertChainsHold(annals)
   const { rows } = await sql`
     select current_setting('default_transaction_isolation') as isolation,
-           current_setting('DateStyle') as "dateStyle"`.execute(annals.app.database.db)
-  assert.deepEqual(rows, [{ isolation: 'read committed', dateStyle: 'ISO, MDY' }])
+           current_setting('DateStyle') as "dateStyle",
+           array['a', null]::text = '{a,NULL}' and '{a,NULL}'::text[] = array['a', null] as "hasNulls"
+    `.execute(annals.app.database.db)
+  assert.deepEqual(rows, [
+    { isolation: 'read committed', dateStyle: 'ISO, MDY', hasNulls: true },
+  ])
+})
+
+test('uses the schema public when the login has a schema of its own', async () => {
+  await using own = await createEmptyDatabase()
+  await query(own.connection, `create schema ${own.connection.user}`)
+  await using annals = await startTestApp({ databaseUrl: own.url })
+  const { workspaceKey: key } = await annals.found()
+  const body = { category: 'c', action: 'a' }
+  assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
+  const schemas = await query(
+    own.connection,
+    `select distinct schemaname from pg_tables where tablename in ('event', 'schema_migration')`,
+  )
+  assert.deepEqual(schemas, [{ schemaname: 'public' }])
+})
+
+test('refuses to begin again beside tables in another schema', async () => {
+  await using own = await cloneDatabase()
+  await query(own.connection, 'alter schema public rename to app; create schema public')
+  await assert.rejects(startTestApp({ databaseUrl: own.url }), {
+    name: 'OperatorError',
+    message: /are in the schema app, but must be in public/,
+  })
+  assert.deepEqual(await query(own.connection, `select from pg_tables where schemaname = 'public'`), [])
+})
+
+test('names the schema that is missing', async () => {
+  await using own = await createEmptyDatabase()
+  await query(own.connection, 'drop schema public')
+  await assert.rejects(startTestApp({ databaseUrl: own.url }), {
+    name: 'OperatorError',
+    message: /has no schema public/,
+  })
 })
 
 test('commits to the disk when the role has turned it off, and as the role says otherwise', async () => {
