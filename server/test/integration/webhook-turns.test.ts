@@ -39,6 +39,23 @@ test('webhooks of a company that has no room left are served in turn, once by tw
   assert.deepEqual([sent.length, new Set(sent).size], [80, 80])
 })
 
+test('a turn that takes too long ends, and the next one serves the webhooks that are left', async () => {
+  await using own = new AsyncDisposableStack()
+  const receiver = own.use(await startReceiver())
+  const founded = await silent.found()
+  const urls = Array.from({ length: 20 }, (_, nth) => `${receiver.url}/${nth}`)
+  await insertManyWebhooks(silent, founded, urls)
+  await sendEvents(silent, founded.workspaceKey, 1)
+  let turns = 0
+  const db = observeRows(silent.app.database.db, ([row]) => {
+    if (row && 'companyWorkCount' in row) turns += 1
+  })
+  startDispatcher(own, silent, { db, limits: { turnMsMax: 0, statementsAtOnceMax: 2 } })
+  const requests = await receiver.waitFor(20)
+  assert.equal(new Set(requests.map(({ path }) => path)).size, 20)
+  assert(turns >= 10, `${turns} turns`)
+})
+
 const EVENTS = 20
 const EVENT_BYTES = 16 * 1_024
 const SHARE_BYTES = 4 * EVENT_BYTES
