@@ -2,13 +2,22 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { ApiError } from '../errors.ts'
-import { Batcher, type BatcherLimits } from './batcher.ts'
+import { Batcher, type BatcherLimits, type BatcherWeights } from './batcher.ts'
 
 const LIMITS: BatcherLimits = {
   itemsPerBatchMax: 100,
   waitingMin: 100,
   waitingMax: 100,
   waitMsMax: 1_000_000,
+}
+
+/** An item weighs its length, and its owner is its first letter. */
+const WEIGHTS: BatcherWeights<string> = {
+  bytesOf: (item) => item.length,
+  ownerOf: (item) => item.charAt(0),
+  bytesPerOwnerMax: 4,
+  bytesPerBatchMax: 12,
+  waitingBytesMax: 1_000,
 }
 
 /** A commit that the test ends by hand, one batch after the other. */
@@ -272,13 +281,59 @@ test('heavy items go in batches of their own, and too many bytes are refused', a
       return items
     },
     LIMITS,
-    { bytesOf: (item) => item.length, bytesPerBatchMax: 4, waitingBytesMax: 12 },
+    { ...WEIGHTS, bytesPerOwnerMax: 4, bytesPerBatchMax: 4, waitingBytesMax: 12 },
   )
   const letIn = ['aaaaaaaa', 'b', 'cc', 'dd'].map((item) => batcher.submit(item))
   await assert.rejects(batcher.submit('e'), { code: 'overloaded' })
   await Promise.all(letIn)
   assert.deepEqual(batches, [['aaaaaaaa'], ['b', 'cc'], ['dd']])
   assert.equal(await batcher.submit('f'), 'f')
+})
+
+test('an owner of large items has its share of a batch, and the items of others pass the rest', async () => {
+  const { batches, commit, nextStart, finish } = handCommit()
+  await using batcher = new Batcher<string, string>(commit, LIMITS, WEIGHTS)
+  const first = nextStart()
+  const items = ['a1__', 'a2__', 'a3', 'a4__', 'b1', 'c1__', 'c2', 'b2', 'c3']
+  const answers = items.map((item) => batcher.submit(item))
+  await first
+  for (const index of [0, 1, 2, 3]) {
+    const next = nextStart()
+    finish(index)
+    if (index < 3) await next
+  }
+  await Promise.all(answers)
+  assert.deepEqual(batches, [['a1__', 'b1', 'c1__', 'b2'], ['a2__', 'c2', 'c3'], ['a3'], ['a4__']])
+})
+
+test('every item is committed once, and those of one owner in their order', async () => {
+  const anyItems = fc.array(
+    fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('', '__', '________')),
+    { maxLength: 60 },
+  )
+  await fc.assert(
+    fc.asyncProperty(anyItems, fc.integer({ min: 1, max: 8 }), async (drawn, itemsPerBatchMax) => {
+      const items = drawn.map(([owner, rest], nth) => `${owner}${nth}${rest}`)
+      const committed: string[] = []
+      await using batcher = new Batcher<string, string>(
+        async (batch) => {
+          committed.push(...batch)
+          return batch
+        },
+        { ...LIMITS, itemsPerBatchMax },
+        WEIGHTS,
+      )
+      assert.deepEqual(await Promise.all(items.map((item) => batcher.submit(item))), items)
+      assert.equal(committed.length, items.length)
+      for (const owner of ['a', 'b', 'c']) {
+        const ofOwner = (all: readonly string[]) => all.filter((item) => item.startsWith(owner))
+        assert.deepEqual(ofOwner(committed), ofOwner(items))
+      }
+      assert.equal(batcher.waiting, 0)
+      assert(!batcher.isFull())
+    }),
+    { numRuns: 200 },
+  )
 })
 
 test('a full batch that waits is got ready while another is in flight, once, and then goes', async () => {

@@ -23,22 +23,30 @@ export type BatcherLimits = {
 /** Gets to work on a batch that goes next, while another is in flight. The commit gets the same array. */
 export type PrepareBatch<In> = (items: In[]) => void
 
-/** What items weigh, and how much may be held: a few items can be as large as many. */
+/** What items weigh, and how much is held: a few items can be as large as many. */
 export type BatcherWeights<In> = {
   bytesOf: (item: In) => number
   bytesPerBatchMax: number
+  /** Whose item it is. Items of one owner keep their order. */
+  ownerOf: (item: In) => string
+  /** Of one owner in a batch, so that one with large items doesn't delay the others. */
+  bytesPerOwnerMax: number
   waitingBytesMax: number
 }
 
 const WEIGHTLESS: BatcherWeights<unknown> = {
   bytesOf: () => 0,
   bytesPerBatchMax: 0,
+  ownerOf: () => '',
+  bytesPerOwnerMax: 0,
   waitingBytesMax: 0,
 }
 
 /** How much of the newest batch's speed goes into the estimate. */
 const NEWEST_SHARE = 0.2
 const TURNS_MAX = 20
+/** How far a batch looks past items of owners that have their share, in multiples of its size. */
+const BATCHES_LOOKED_AT = 4
 
 /**
  * Group commit. Callers submit one item and wait; a single writer commits all waiting items in
@@ -188,21 +196,52 @@ export class Batcher<In, Out> implements AsyncDisposable {
     }
   }
 
-  /** As many as fit, and one at least: an item that is too heavy for company goes alone. */
+  /** As many as fit, and at least one: an item that is too large for company goes alone. */
   #takeBatch(): Batch<In, Out> {
-    const { bytesOf, bytesPerBatchMax } = this.#weights
+    const { bytesOf, bytesPerOwnerMax } = this.#weights
     let bytes = 0
     let count = 0
     for (const { item } of this.#waiting) {
       const weight = bytesOf(item)
       if (count === this.#limits.itemsPerBatchMax) break
-      if (count > 0 && bytes + weight > bytesPerBatchMax) break
+      if (count > 0 && bytes + weight > bytesPerOwnerMax) return this.#takeSharedBatch()
       bytes += weight
       count += 1
     }
     this.#waitingBytes -= bytes
-    const waiters = this.#waiting.splice(0, count)
-    return { waiters, items: waiters.map(({ item }) => item) }
+    return batchOf(this.#waiting.splice(0, count))
+  }
+
+  /**
+   * The same for items that are more than one owner's share. An owner that has its share waits for the
+   * next batch with all of its later items, and the items of others pass them.
+   */
+  #takeSharedBatch(): Batch<In, Out> {
+    const { bytesOf, bytesPerBatchMax, ownerOf, bytesPerOwnerMax } = this.#weights
+    const { itemsPerBatchMax } = this.#limits
+    const bytesByOwner = new Map<string, number>()
+    const taken: Waiter<In, Out>[] = []
+    const left: Waiter<In, Out>[] = []
+    let bytes = 0
+    for (const waiter of this.#waiting.slice(0, BATCHES_LOOKED_AT * itemsPerBatchMax)) {
+      if (taken.length === itemsPerBatchMax) break
+      const weight = bytesOf(waiter.item)
+      const owner = ownerOf(waiter.item)
+      const ofOwner = bytesByOwner.get(owner) ?? 0
+      const isOwnerFull = ofOwner > 0 && ofOwner + weight > bytesPerOwnerMax
+      const isFull = taken.length > 0 && bytes + weight > bytesPerBatchMax
+      if (isOwnerFull || isFull) {
+        bytesByOwner.set(owner, Number.POSITIVE_INFINITY)
+        left.push(waiter)
+        continue
+      }
+      bytesByOwner.set(owner, ofOwner + weight)
+      bytes += weight
+      taken.push(waiter)
+    }
+    this.#waitingBytes -= bytes
+    this.#waiting.splice(0, taken.length + left.length, ...left)
+    return batchOf(taken)
   }
 
   #learnSpeed(itemsPerMs: number): void {
@@ -215,4 +254,8 @@ export class Batcher<In, Out> implements AsyncDisposable {
     this.#closed = true
     await this.#writer
   }
+}
+
+function batchOf<In, Out>(waiters: Waiter<In, Out>[]): Batch<In, Out> {
+  return { waiters, items: waiters.map(({ item }) => item) }
 }

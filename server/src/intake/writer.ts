@@ -33,6 +33,8 @@ const LIMITS = {
 const WEIGHTS = {
   bytesOf,
   bytesPerBatchMax: 4 * 1_024 * 1_024,
+  ownerOf: ({ event }: PendingItem) => event.companyId,
+  bytesPerOwnerMax: 512 * 1_024,
   waitingBytesMax: 64 * 1_024 * 1_024,
 } as const
 /** With four nodes on the same workspaces this doubled the batches, and with them the rate. */
