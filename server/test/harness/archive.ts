@@ -1,8 +1,31 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { archiveLedger, type ArchiveReport } from '../../src/outlet/archive/archive-ledger.ts'
+import { systemClock as clock } from '../../src/platform/clock.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg.ts'
 import { query } from './engine.ts'
 import type { TestApp } from './start-app.ts'
+
+const logger = createLogger('silent')
+
+/** Connections with the role that archives. */
+export function openKeeper({ database: { connection } }: TestApp): Database {
+  return new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
+}
+
+/** Archives all events received so far, of every workspace, in this process. */
+export async function archiveAll(
+  annals: TestApp,
+  store = annals.app.archive,
+): Promise<ArchiveReport> {
+  await using keeper = openKeeper(annals)
+  const { connection } = annals.database
+  const wish = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
+  const deps = { connection, database: keeper, store, clock, logger }
+  return await archiveLedger(deps, wish, new AbortController().signal)
+}
 
 /** The keys of the files that the storage holds, in their order. Of a workspace, or of all. */
 export function listFiles({ archiveUrl }: TestApp, workspaceId = ''): string[] {

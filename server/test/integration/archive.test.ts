@@ -9,7 +9,6 @@ import { readEvents } from '../../src/ledger/reader.ts'
 import { footerSha256Of } from '../../src/ledger/segment-footer.ts'
 import { SegmentDamagedError, SegmentMissingError } from '../../src/ledger/segment-reader.ts'
 import { listSegments, readArchivedSeq } from '../../src/ledger/segment-store.ts'
-import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { tryLockArchive, unlockArchive } from '../../src/outlet/archive/archive-store.ts'
 import { archiveWorkspace } from '../../src/outlet/archive/archive-workspace.ts'
 import { clearDrafts } from '../../src/outlet/archive/clear-drafts.ts'
@@ -21,10 +20,9 @@ import { systemClock as clock } from '../../src/platform/clock.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store.ts'
-import { Database } from '../../src/platform/pg.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
 import { runAnnals } from '../harness/annals-process.ts'
-import { assertNoStrays, listFiles } from '../harness/archive.ts'
+import { archiveAll, assertNoStrays, listFiles, openKeeper } from '../harness/archive.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startReceiver } from '../harness/receiver.ts'
@@ -36,17 +34,8 @@ after(() => annals[Symbol.asyncDispose]())
 const { connection } = annals.database
 const { database, archive } = annals.app
 const logger = createLogger('silent')
-const keeper = new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
+const keeper = openKeeper(annals)
 after(() => keeper[Symbol.asyncDispose]())
-const NOW = { eventsMin: 1, overdueMs: 0 }
-
-/** Everything that was received until now, of every workspace of the database. */
-const archiveAll = (store: ObjectStore = archive, keeping: Database = keeper) =>
-  archiveLedger(
-    { connection, database: keeping, store, clock, logger },
-    { beforeMs: Date.now() + 1_000, patience: NOW },
-    new AbortController().signal,
-  )
 
 async function send(founded: FoundedCompany, count: number, more: object = {}): Promise<void> {
   const events = Array.from({ length: count }, (_, nth) => ({
@@ -108,7 +97,7 @@ test('archived events leave the table and are read back byte for byte, and the c
   const { id } = founded.workspace
   await send(founded, 1_200)
   const before = await readAll(id)
-  await archiveAll()
+  await archiveAll(annals)
   assert.equal(await countHot(id), 0)
   assert.equal(await readArchivedSeq(database.db, id), 1_200)
   assert.equal(await readAll(id), before)
@@ -116,8 +105,8 @@ test('archived events leave the table and are read back byte for byte, and the c
   await send(founded, 300)
   assert.equal((await readAll(id)).split('\n').length - 1, 1_500)
   assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_500 })
-  assert.equal((await archiveAll()).events, 300)
-  assert.equal((await archiveAll()).events, 0, 'nothing is archived twice')
+  assert.equal((await archiveAll(annals)).events, 300)
+  assert.equal((await archiveAll(annals)).events, 0, 'nothing is archived twice')
   assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_500 })
 })
 
@@ -125,7 +114,7 @@ test('the catalogue notes the digest of each footer', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
   await send(founded, 10)
-  await archiveAll()
+  await archiveAll(annals)
   const [segment] = await listSegments(database.db, {
     workspaceId: id,
     fromSeq: 1,
@@ -184,7 +173,7 @@ test('a filter finds the same events in the archive as in the table', async () =
     { resourceType: 'none' },
   ]
   const before = await Promise.all(filters.map((filter) => readAll(id, filter)))
-  await archiveAll()
+  await archiveAll(annals)
   assert.deepEqual(await Promise.all(filters.map((filter) => readAll(id, filter))), before)
   assert(before[0] !== '' && before[4] !== '')
 })
@@ -200,13 +189,13 @@ test('a storage that fails at any step loses nothing, and the next run completes
     { read: async (key) => (await archive.read(key))?.subarray(1) ?? null },
   ]
   for (const part of broken) {
-    const { failed } = await archiveAll({ ...archive, ...part })
+    const { failed } = await archiveAll(annals, { ...archive, ...part })
     assert.equal(failed, 1)
     assert.equal(await countHot(id), 100)
     assert.equal(await readArchivedSeq(database.db, id), 0)
     assert.equal(await readAll(id), before)
   }
-  assert.equal((await archiveAll()).events, 100)
+  assert.equal((await archiveAll(annals)).events, 100)
   assert.equal(await readAll(id), before)
   assert((await verify(id)).ok)
   await assertNoStrays(annals)
@@ -218,10 +207,10 @@ test('a file that an archiver could neither catalogue nor delete is deleted by t
   await send(founded, 100)
   // As when it dies after it has written the file.
   const dead = () => Promise.reject(new Error('gone'))
-  assert.equal((await archiveAll({ ...archive, read: dead, delete: dead })).failed, 1)
+  assert.equal((await archiveAll(annals, { ...archive, read: dead, delete: dead })).failed, 1)
   const [left] = listFiles(annals, id)
   assert(left !== undefined)
-  await archiveAll()
+  await archiveAll(annals)
   assert.equal(listFiles(annals, id).length, 1)
   assert.notEqual(listFiles(annals, id)[0], left)
   await assertNoStrays(annals)
@@ -231,12 +220,12 @@ test('a file that the catalogue names is never deleted, whatever is noted of it'
   const founded = await annals.found()
   const { id } = founded.workspace
   await send(founded, 100)
-  await archiveAll()
+  await archiveAll(annals)
   await query(
     connection,
     `insert into segment_draft select workspace_id, object_key, now() from segment where workspace_id = '${id}'`,
   )
-  await archiveAll()
+  await archiveAll(annals)
   await assertNoStrays(annals)
   assert((await verify(id)).ok)
 })
@@ -245,7 +234,7 @@ test('a restored copy of the database does not delete a file that the original c
   const founded = await annals.found()
   const { id } = founded.workspace
   await send(founded, 100)
-  await archiveAll()
+  await archiveAll(annals)
   const files = listFiles(annals, id)
   const own = `where workspace_id = '${id}'`
   const note = `insert into segment_draft select workspace_id, object_key, now() from segment ${own}`
@@ -277,12 +266,12 @@ for (const [title, part] of CLEARING) {
       await clearDrafts({ database: keeper, store: { ...archive, ...part }, logger }, id)
       return bytes
     }
-    const { events, workspacesBusy } = await archiveAll({ ...archive, read })
+    const { events, workspacesBusy } = await archiveAll(annals, { ...archive, read })
     assert.deepEqual({ events, workspacesBusy }, { events: 0, workspacesBusy: 1 })
     assert.equal(await readArchivedSeq(database.db, id), 0)
     assert.equal(await readAll(id), before)
     await assertNoStrays(annals)
-    assert.equal((await archiveAll()).events, 100)
+    assert.equal((await archiveAll(annals)).events, 100)
   })
 }
 
@@ -319,7 +308,7 @@ test('a crash between the catalogue and the removal leaves every event once', as
   const before = await readAll(id)
   await query(connection, 'revoke delete on event from annals_keeper')
   try {
-    assert.equal((await archiveAll()).failed, 1)
+    assert.equal((await archiveAll(annals)).failed, 1)
   } finally {
     await query(connection, 'grant delete on event to annals_keeper')
   }
@@ -327,7 +316,7 @@ test('a crash between the catalogue and the removal leaves every event once', as
   assert.equal(await countHot(id), 100)
   assert.equal(await readAll(id), before)
   assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 100 })
-  await archiveAll()
+  await archiveAll(annals)
   assert.equal(await countHot(id), 0)
   assert.equal(await readAll(id), before)
 })
@@ -338,12 +327,12 @@ test('nothing is removed that the catalogue does not name', async () => {
   await send(founded, 100)
   await query(connection, 'revoke insert on segment from annals_keeper')
   try {
-    assert.equal((await archiveAll()).failed, 1)
+    assert.equal((await archiveAll(annals)).failed, 1)
   } finally {
     await query(connection, 'grant insert on segment to annals_keeper')
   }
   assert.equal(await countHot(id), 100)
-  assert.equal((await archiveAll()).events, 100)
+  assert.equal((await archiveAll(annals)).events, 100)
 })
 
 test('two archivers at once archive each event once', async () => {
@@ -351,14 +340,7 @@ test('two archivers at once archive each event once', async () => {
   const { id } = founded.workspace
   await send(founded, 500)
   const before = await readAll(id)
-  const open = () => new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
-  await using second = open()
-  await using third = open()
-  const results = await Promise.all([
-    archiveAll(),
-    archiveAll(archive, second),
-    archiveAll(archive, third),
-  ])
+  const results = await Promise.all([1, 2, 3].map(() => archiveAll(annals)))
   assert.equal(
     results.reduce((sum, { events }) => sum + events, 0),
     500,
@@ -379,7 +361,7 @@ test('an export that runs while its events are archived is exact', async () => {
   for await (const page of readEvents({ database, store: archive }, run, NO_FILTER, limit)) {
     text += eventsOf(page).map(jsonlRow).join('')
     pages += 1
-    if (pages === 3) await archiveAll()
+    if (pages === 3) await archiveAll(annals)
   }
   assert.equal(text, before)
 })
@@ -395,7 +377,7 @@ test('an export that is made while its events are archived has all of them', asy
     transformResult: async ({ result }) => {
       if (!hasArchived) {
         hasArchived = true
-        await archiveAll()
+        await archiveAll(annals)
       }
       return result
     },
@@ -408,7 +390,7 @@ test('a flipped byte or a missing file is a finding, never a hole', async () => 
   const founded = await annals.found()
   const { id } = founded.workspace
   await send(founded, 50)
-  await archiveAll()
+  await archiveAll(annals)
   const file = fileOf(id)
   const bytes = readFileSync(file)
   const flipped = Buffer.from(bytes)
@@ -436,7 +418,7 @@ test('an event that is not what its hash says is not archived', async () => {
     connection,
     `update event set category = 'edited' where workspace_id = '${id}' and seq = 7`,
   )
-  assert.equal((await archiveAll()).failed, 1)
+  assert.equal((await archiveAll(annals)).failed, 1)
   assert.equal(await countHot(id), 20)
   assert.equal(await readArchivedSeq(database.db, id), 0)
   assert.deepEqual(listFiles(annals, id), [])
@@ -451,7 +433,7 @@ test('events that a webhook has still to send stay', async () => {
   await eventually(async () =>
     assert.equal(await statuses(), Array(5).fill('RETRY_SCHEDULED').join()),
   )
-  const { events, eventsHeld } = await archiveAll()
+  const { events, eventsHeld } = await archiveAll(annals)
   assert.deepEqual({ events, eventsHeld }, { events: 0, eventsHeld: 5 })
   receiver.answer({ status: 200 })
   await query(
@@ -459,7 +441,7 @@ test('events that a webhook has still to send stay', async () => {
     `update webhook_delivery set due_at = now() where webhook_id = '${webhookId}'`,
   )
   await eventually(async () => assert.equal(await statuses(), Array(5).fill('SUCCEEDED').join()))
-  assert.equal((await archiveAll()).events, 5)
+  assert.equal((await archiveAll(annals)).events, 5)
 })
 test('events that a webhook has not seen yet stay', async () => {
   const founded = await annals.found()
@@ -469,10 +451,10 @@ test('events that a webhook has not seen yet stay', async () => {
   const rest = `update webhook set resting_until = now() + interval '1 hour' where id = '${webhookId}'`
   await query(connection, rest)
   await send(founded, 20)
-  assert.equal((await archiveAll()).events, 0)
+  assert.equal((await archiveAll(annals)).events, 0)
   assert.equal(await countHot(id), 20)
   await query(connection, `update webhook set status = 'DISABLED' where id = '${webhookId}'`)
-  assert.equal((await archiveAll()).events, 20)
+  assert.equal((await archiveAll(annals)).events, 20)
 })
 test('a file that the catalogue has lost is a finding, and so is a row that the table has lost', async () => {
   const founded = await annals.found()
@@ -480,13 +462,17 @@ test('a file that the catalogue has lost is a finding, and so is a row that the 
   let failedBefore = 0
   for (let times = 0; times < 3; times += 1) {
     await send(founded, 10)
-    failedBefore = (await archiveAll()).failed
+    failedBefore = (await archiveAll(annals)).failed
   }
   await send(founded, 10)
   await query(connection, `delete from segment where workspace_id = '${id}' and first_seq = 11`)
   await assert.rejects(readAll(id), /no file with the events 11 to 20/)
   await query(connection, `delete from segment where workspace_id = '${id}' and first_seq = 21`)
-  assert.equal((await archiveAll()).failed, failedBefore + 1, 'nothing goes on from an older row')
+  assert.equal(
+    (await archiveAll(annals)).failed,
+    failedBefore + 1,
+    'nothing goes on from an older row',
+  )
   assert.equal(listFiles(annals, id).length, 3, 'and no file is lost')
   const other = await annals.found()
   await send(other, 10)

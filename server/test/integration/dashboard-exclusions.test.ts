@@ -7,13 +7,10 @@ import { type EventFilter, matchesFilter, NO_FILTER } from '../../src/ledger/eve
 import { listChainRun } from '../../src/ledger/event-store.ts'
 import { EXCLUDED_FIELDS, type ExcludedField, orderExclusions } from '../../src/ledger/exclusion.ts'
 import { advanceRollup } from '../../src/ledger/rollup.ts'
-import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
-import { systemClock as clock } from '../../src/platform/clock.ts'
 import { newId } from '../../src/platform/id.ts'
-import { createLogger } from '../../src/platform/logger.ts'
-import { Database } from '../../src/platform/pg.ts'
 import { createProject } from '../../src/tenancy/workspace-store.ts'
 import { assertDocumented, walk } from '../contract/driver.ts'
+import { archiveAll } from '../harness/archive.ts'
 import { enrol, openDashboardDownload } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { actionsOf, openSource } from '../harness/event-source.ts'
@@ -32,7 +29,6 @@ import { type Answer, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
-const { archive } = annals.app
 const { db } = annals.app.database
 const HOUR_MS = 3_600_000
 const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
@@ -305,28 +301,13 @@ test('an export holds exactly the events of the page: hot, archived and both, wi
     actionsIn(await take(member, (await make(member, { source, filters })).id))
   assert.equal((await look('HOT')).rows, String(shown.length))
   assert.deepEqual(await rowsOf('HOT'), shown)
-  await archiveAll()
+  assert.equal((await archiveAll(annals)).failed, 0)
   const later = { category: 'auth', action: 'later' }
   await sendEvents(annals, founded.workspaceKey, [later, { ...later, category: 'billing' }])
   assert.deepEqual(await rowsOf('ARCHIVED'), shown)
   assert.deepEqual(await rowsOf('HOT_AND_ARCHIVED'), [...shown, 'later'].toSorted())
   assert.equal((await look('ARCHIVED')).isEstimate, true)
 })
-
-async function archiveAll(): Promise<void> {
-  const { connection } = annals.database
-  const logger = createLogger('silent')
-  await using keeper = new Database({
-    connection,
-    role: 'annals_keeper',
-    connectionsMax: 2,
-    logger,
-  })
-  const wish = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
-  const deps = { connection, database: keeper, store: archive, clock, logger }
-  const { failed } = await archiveLedger(deps, wish, new AbortController().signal)
-  assert.equal(failed, 0)
-}
 
 test('a job shows what it leaves out, also to a key and in the audit, and a rerun leaves out the same', async () => {
   const { founded, member } = await foundKinds()

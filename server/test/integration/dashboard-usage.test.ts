@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { createLogger } from '../../src/platform/logger.ts'
-import { Database } from '../../src/platform/pg.ts'
-import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { advanceRollup } from '../../src/ledger/rollup.ts'
+import { archiveAll } from '../harness/archive.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
@@ -65,20 +63,7 @@ test('what is archived leaves the explorer’s counts and stays in the usage', a
   const batch = { key: company.workspaceKey, body: { events } }
   await annals.call('POST', '/v1/events/batch', batch)
   await advanceRollup(annals.app.database.db, company.workspace.id, { runMax: 3 })
-  const { connection } = annals.database
-  const store = annals.app.archive
-  const logger = createLogger('silent')
-  await using database = new Database({
-    connection,
-    role: 'annals_keeper',
-    connectionsMax: 2,
-    logger,
-  })
-  await archiveLedger(
-    { connection, database, store, clock: Date.now, logger },
-    { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } },
-    new AbortController().signal,
-  )
+  await archiveAll(annals)
   await annals.call('POST', '/v1/events/batch', batch)
   const { json: histogram } = await owner.call('GET', '/dashboard/events/metrics/histogram')
   const { json: page } = await owner.call('GET', '/dashboard/events?limit=50')

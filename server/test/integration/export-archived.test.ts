@@ -8,7 +8,6 @@ import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { readEvents } from '../../src/ledger/reader.ts'
 import { SegmentDamagedError } from '../../src/ledger/segment-reader.ts'
 import { listSegments, type Segment } from '../../src/ledger/segment-store.ts'
-import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { type Download, openDownload } from '../../src/outlet/export/download.ts'
 import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
@@ -19,9 +18,9 @@ import { systemClock as clock } from '../../src/platform/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store.ts'
-import { Database } from '../../src/platform/pg.ts'
 import { StorageError } from '../../src/platform/storage-error.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { archiveAll } from '../harness/archive.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { makeExport, storeEvents } from '../harness/exports.ts'
@@ -34,8 +33,6 @@ after(() => annals[Symbol.asyncDispose]())
 const { connection } = annals.database
 const { database, archive } = annals.app
 const logger = createLogger('silent')
-const keeper = new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
-after(() => keeper[Symbol.asyncDispose]())
 
 const START_MS = Date.UTC(2026, 0, 1)
 const MINUTE_MS = 60_000
@@ -53,10 +50,7 @@ async function archiveEvents(key: string, { count, from = 0 }: { count: number; 
     metadata: { nth: from + index },
   }))
   await storeEvents(annals, key, events)
-  const wish = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
-  const deps = { connection, database: keeper, store: archive, clock, logger }
-  const { failed } = await archiveLedger(deps, wish, new AbortController().signal)
-  assert.equal(failed, 0)
+  assert.equal((await archiveAll(annals)).failed, 0)
 }
 
 async function segmentsOf({ workspace }: FoundedCompany): Promise<Segment[]> {

@@ -3,12 +3,9 @@ import { after, test } from 'node:test'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { type EventPage, HotPage } from '../../src/ledger/hot-page.ts'
 import { readEvents } from '../../src/ledger/reader.ts'
-import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { ExportRun } from '../../src/outlet/export/export-run.ts'
-import { systemClock as clock } from '../../src/platform/clock.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
-import { createLogger } from '../../src/platform/logger.ts'
-import { Database } from '../../src/platform/pg.ts'
+import { archiveAll } from '../harness/archive.ts'
 import { storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
@@ -20,18 +17,7 @@ const SMALL_ROWS = 300
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
-const { connection } = annals.database
 const { database, archive } = annals.app
-const logger = createLogger('silent')
-const keeper = new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
-after(() => keeper[Symbol.asyncDispose]())
-
-async function archiveAll(): Promise<void> {
-  const request = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
-  const deps = { connection, database: keeper, store: archive, clock, logger }
-  const { failed } = await archiveLedger(deps, request, new AbortController().signal)
-  assert.equal(failed, 0)
-}
 
 /** Memory that a page keeps while its client takes nothing. */
 function bytesOf(page: EventPage): number {
@@ -80,7 +66,7 @@ test('pages of large rows stay small from the first one on, hot and archived', a
   await storeEvents(annals, key, [...large, ...small, ...large])
   const count = 2 * LARGE_ROWS + SMALL_ROWS
   const hot = await pagesOf(workspace.id, count)
-  await archiveAll()
+  assert.equal((await archiveAll(annals)).failed, 0)
   const cold = await pagesOf(workspace.id, count)
   assert.equal(cold.sha256, hot.sha256)
   for (const [{ pages }, isHot] of [
