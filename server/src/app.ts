@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import type { Config } from './config.ts'
+import type { Config, ServeRole } from './config.ts'
 import { createKeyAccess } from './edge/auth/key-access.ts'
 import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
@@ -51,9 +51,6 @@ import { findKeyByKid } from './tenancy/key-store.ts'
 import { ProjectCache } from './tenancy/project-cache.ts'
 import { startSignInSweepWorker } from './tenancy/sign-in-sweep-worker.ts'
 import { hasProject } from './tenancy/workspace-store.ts'
-
-export const SERVE_ROLES = ['all', 'api', 'worker'] as const
-export type ServeRole = (typeof SERVE_ROLES)[number]
 
 export type App = AsyncDisposable & {
   /** Null for a node that only works. */

@@ -1,15 +1,7 @@
 import { inspect } from 'node:util'
 import { Command, Option } from 'commander'
-import { SERVE_ROLES, type ServeRole } from './app.ts'
-import { archive } from './command/archive.ts'
-import { bootstrap, type BootstrapOptions } from './command/bootstrap.ts'
-import { migrateOnly } from './command/migrate.ts'
-import { printOpenapi } from './command/openapi.ts'
-import { serve } from './command/serve.ts'
-import { setPlan } from './command/set-plan.ts'
-import { printResetLink } from './command/user-reset-link.ts'
-import { verify } from './command/verify.ts'
-import { parseConfig } from './config.ts'
+import type { BootstrapOptions } from './command/bootstrap.ts'
+import { parseConfig, SERVE_ROLES, type ServeRole } from './config.ts'
 import { OperatorError } from './errors.ts'
 import { endProcess } from './platform/end-process.ts'
 import { isRetryable, messageOf } from './platform/pg-error.ts'
@@ -22,21 +14,32 @@ const collect = (value: string, previous: string[]): string[] => [...previous, v
 
 type CommandContext = { env: NodeJS.ProcessEnv; stopSignals: StopSignals }
 
-function createProgram({ env, stopSignals }: CommandContext): Command {
-  const readConfig = () => parseConfig(env)
+/** Each command loads what it needs: the whole service takes over a second of processor time. */
+function createProgram(context: CommandContext): Command {
   const program = new Command('annals')
     .description('Audit-event service')
     .showHelpAfterError()
     .enablePositionalOptions()
+  addServe(program, context)
+  addCompanyCommands(program, context)
+  addLedgerCommands(program, context)
+  return program
+}
 
+function addServe(program: Command, { env, stopSignals }: CommandContext): void {
   program
     .command('serve')
     .description('run the service until SIGTERM')
     .addOption(
       new Option('--role <role>', 'what this node does').choices(SERVE_ROLES).default('all'),
     )
-    .action((options: { role: ServeRole }) => serve(readConfig(), { ...options, stopSignals }))
+    .action(async (options: { role: ServeRole }) => {
+      const { serve } = await import('./command/serve.ts')
+      await serve(parseConfig(env), { ...options, stopSignals })
+    })
+}
 
+function addCompanyCommands(program: Command, { env }: CommandContext): void {
   program
     .command('bootstrap')
     .description('make a company with workspaces, a project, an owner and keys')
@@ -52,7 +55,10 @@ function createProgram({ env, stopSignals }: CommandContext): Command {
     )
     .option('--password-stdin', "read the owner's password from the first line of standard input")
     .option('--allow-ip <cidr>', 'may be repeated (default: 127.0.0.1/32, ::1/128)', collect, [])
-    .action((options: BootstrapOptions) => bootstrap(readConfig(), options))
+    .action(async (options: BootstrapOptions) => {
+      const { bootstrap } = await import('./command/bootstrap.ts')
+      await bootstrap(parseConfig(env), options)
+    })
 
   program
     .command('company')
@@ -60,7 +66,10 @@ function createProgram({ env, stopSignals }: CommandContext): Command {
     .command('set-plan')
     .requiredOption('--company <id>', 'id of the company')
     .requiredOption('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE')
-    .action((options: { company: string; plan: string }) => setPlan(readConfig(), options))
+    .action(async (options: { company: string; plan: string }) => {
+      const { setPlan } = await import('./command/set-plan.ts')
+      await setPlan(parseConfig(env), options)
+    })
 
   program
     .command('user')
@@ -68,29 +77,45 @@ function createProgram({ env, stopSignals }: CommandContext): Command {
     .command('reset-link')
     .description('print a link that sets a new password, once, within an hour')
     .requiredOption('--email <email>', 'whose password')
-    .action((options: { email: string }) => printResetLink(readConfig(), options))
+    .action(async (options: { email: string }) => {
+      const { printResetLink } = await import('./command/user-reset-link.ts')
+      await printResetLink(parseConfig(env), options)
+    })
+}
 
+function addLedgerCommands(program: Command, { env }: CommandContext): void {
   program
     .command('migrate')
     .description('bring the database up to date')
-    .action(() => migrateOnly(readConfig()))
+    .action(async () => {
+      const { migrateOnly } = await import('./command/migrate.ts')
+      await migrateOnly(parseConfig(env))
+    })
 
   program
     .command('verify')
     .description('recompute every chain; exit code 1 when one does not hold')
-    .action(() => verify(readConfig()))
+    .action(async () => {
+      const { verify } = await import('./command/verify.ts')
+      await verify(parseConfig(env))
+    })
 
   program
     .command('archive')
     .description('move events into the archive')
     .option('--before <time>', "received before this (default: each plan's hot time)")
-    .action((options: { before?: string }) => archive(readConfig(), options))
+    .action(async (options: { before?: string }) => {
+      const { archive } = await import('./command/archive.ts')
+      await archive(parseConfig(env), options)
+    })
 
   program
     .command('openapi')
     .description('print the OpenAPI document')
-    .action(() => printOpenapi())
-  return program
+    .action(async () => {
+      const { printOpenapi } = await import('./command/openapi.ts')
+      await printOpenapi()
+    })
 }
 
 /** Runs the command that the arguments name, and sets the exit code. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
-import { RepeatedWarning } from './repeated-warning.ts'
+import { RepeatedWarning } from '../platform/repeated-warning.ts'
 
 /**
  * The open connections of one port, at most `connectionsMax`. At the limit, a new connection replaces the

@@ -290,6 +290,26 @@ test('heavy items go in batches of their own, and too many bytes are refused', a
   assert.equal(await batcher.submit('f'), 'f')
 })
 
+test('an owner has at most half of the bytes that wait, and others have the rest', async () => {
+  const { commit, nextStart, finish } = handCommit()
+  const weights = { ...WEIGHTS, waitingBytesMax: 12 }
+  await using batcher = new Batcher<string, string>(commit, LIMITS, weights)
+  const first = nextStart()
+  const inFlight = batcher.submit('a0')
+  await first
+  const letIn = ['a1__', 'a2__'].map((item) => batcher.submit(item))
+  await assert.rejects(batcher.submit('a3'), isOverloaded)
+  await assert.rejects(batcher.submitAll(['a4', 'a5']), isOverloaded)
+  letIn.push(batcher.submit('b1__'))
+  assert.equal(batcher.waiting, 3)
+  for (const index of [0, 1, 2]) {
+    const next = nextStart()
+    finish(index)
+    if (index < 2) await next
+  }
+  assert.deepEqual(await Promise.all([inFlight, ...letIn]), ['a0!', 'a1__!', 'a2__!', 'b1__!'])
+})
+
 test('an owner of large items has its share of a batch, and the items of others pass the rest', async () => {
   const { batches, commit, nextStart, finish } = handCommit()
   await using batcher = new Batcher<string, string>(commit, LIMITS, WEIGHTS)

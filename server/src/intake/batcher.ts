@@ -88,23 +88,44 @@ export class Batcher<In, Out> implements AsyncDisposable {
     return this.#waiting.length + (this.#ahead?.waiters.length ?? 0)
   }
 
-  /** True when `count` more items would wait too long. An empty queue takes any one call. */
-  isFull(count = 1): boolean {
+  /**
+   * True when `count` more items, of `owner` if it is known, would wait too long or weigh too much. An
+   * empty queue takes any one call. One owner has at most half of the bytes.
+   */
+  isFull(count = 1, owner: string | null = null): boolean {
     const { waitingMin, waitingMax, waitMsMax } = this.#limits
     const inTime = Math.min(waitingMax, Math.max(waitingMin, this.#itemsPerMs * waitMsMax))
-    const isHeavy = this.#waitingBytes > this.#weights.waitingBytesMax
+    const { waitingBytesMax } = this.#weights
+    const ownerBytesMax = waitingBytesMax / 2
+    const isHeavy =
+      this.#waitingBytes > waitingBytesMax ||
+      (owner !== null &&
+        this.#waitingBytes > ownerBytesMax &&
+        this.#bytesWaitingOf(owner) > ownerBytesMax)
     return this.#closed || isHeavy || this.waiting + count > Math.max(count, inTime)
   }
 
+  /** Counted only when much waits, so that the ordinary case keeps no books. */
+  #bytesWaitingOf(owner: string): number {
+    const { bytesOf, ownerOf } = this.#weights
+    let bytes = 0
+    for (const { item } of this.#waiting) if (ownerOf(item) === owner) bytes += bytesOf(item)
+    return bytes
+  }
+
   submit(item: In): Promise<Out> {
-    if (this.isFull()) return Promise.reject(new ApiError('overloaded'))
+    if (this.isFull(1, this.#weights.ownerOf(item)))
+      return Promise.reject(new ApiError('overloaded'))
     return new Promise((resolve, reject) => this.#enqueue({ item, resolve, reject }))
   }
 
-  /** All or none are let in; each is answered by itself. */
+  /** Items of one owner. All or none are let in; each is answered by itself. */
   submitAll(items: readonly In[]): Promise<PromiseSettledResult<Out>[]> {
-    if (this.isFull(items.length)) return Promise.reject(new ApiError('overloaded'))
-    if (items.length === 0) return Promise.resolve([])
+    const [first] = items
+    if (first === undefined) return Promise.resolve([])
+    if (this.isFull(items.length, this.#weights.ownerOf(first))) {
+      return Promise.reject(new ApiError('overloaded'))
+    }
     return new Promise((resolveAll) => {
       const results: PromiseSettledResult<Out>[] = Array.from({ length: items.length })
       let left = items.length

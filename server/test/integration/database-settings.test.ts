@@ -88,9 +88,7 @@ test('stores, reads and verifies events when the role has other defaults for eve
            current_setting('DateStyle') as "dateStyle",
            array['a', null]::text = '{a,NULL}' and '{a,NULL}'::text[] = array['a', null] as "hasNulls"
     `.execute(annals.app.database.db)
-  assert.deepEqual(rows, [
-    { isolation: 'read committed', dateStyle: 'ISO, MDY', hasNulls: true },
-  ])
+  assert.deepEqual(rows, [{ isolation: 'read committed', dateStyle: 'ISO, MDY', hasNulls: true }])
 })
 
 test('uses the schema public when the login has a schema of its own', async () => {
@@ -114,7 +112,10 @@ test('refuses to begin again beside tables in another schema', async () => {
     name: 'OperatorError',
     message: /are in the schema app, but must be in public/,
   })
-  assert.deepEqual(await query(own.connection, `select from pg_tables where schemaname = 'public'`), [])
+  assert.deepEqual(
+    await query(own.connection, `select from pg_tables where schemaname = 'public'`),
+    [],
+  )
 })
 
 test('names the schema that is missing', async () => {

@@ -4,6 +4,7 @@ import { type CompanyId, newId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Metrics } from '../../platform/metrics.ts'
 import { isOutage, type Queryable } from '../../platform/pg.ts'
+import { RepeatedWarning } from '../../platform/repeated-warning.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
 import {
   type AttemptDeps,
@@ -119,6 +120,7 @@ export class Dispatcher implements AsyncDisposable {
   #watchedAtMs = Number.NEGATIVE_INFINITY
   readonly #order = new WorkOrder()
   readonly #held: HeldDeliveries
+  readonly #failed = new RepeatedWarning('dispatch.failed')
   /** After disposal nothing is written any more. */
   #isOver = false
   #wake: (() => void) | null = null
@@ -165,7 +167,7 @@ export class Dispatcher implements AsyncDisposable {
       try {
         await this.#turn()
       } catch (error) {
-        this.#options.logger.warn({ event: 'dispatch.failed', err: error })
+        this.#failed.warn(this.#options.logger, { err: error })
       }
       await this.#rest()
     }
@@ -235,8 +237,7 @@ export class Dispatcher implements AsyncDisposable {
       await this.#serve(work)
       return true
     } catch (error) {
-      const { webhookId } = work
-      this.#options.logger.warn({ event: 'dispatch.failed', webhookId, err: error })
+      this.#failed.warn(this.#options.logger, { webhookId: work.webhookId, err: error })
       return !isOutage(error)
     }
   }

@@ -1,9 +1,10 @@
-import type { FastifyBaseLogger } from 'fastify'
+/** The part of a logger that is needed here: requests have one of another type than the service. */
+type WarningLogger = { warn: (fields: Record<string, unknown>) => void }
 
 const EVERY_MS = 1_000
 
 /**
- * Logs a warning that many requests can cause at once: the first one in full, and those of the next
+ * Logs a warning that one cause can repeat many times a second: the first one in full, and those of the next
  * second as one line with their number. In an outage, every request would log a stack trace.
  */
 export class RepeatedWarning {
@@ -17,7 +18,7 @@ export class RepeatedWarning {
     this.#everyMs = everyMs
   }
 
-  warn(log: FastifyBaseLogger, fields: Record<string, unknown>): void {
+  warn(log: WarningLogger, fields: Record<string, unknown>): void {
     if (this.#timer) {
       this.#count += 1
       return
@@ -27,7 +28,7 @@ export class RepeatedWarning {
     this.#timer.unref()
   }
 
-  #summarize(log: FastifyBaseLogger): void {
+  #summarize(log: WarningLogger): void {
     this.#timer = null
     if (this.#count > 0) log.warn({ event: this.#event, count: this.#count })
     this.#count = 0
