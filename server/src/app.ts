@@ -13,6 +13,7 @@ import { DownloadDesk } from './edge/download-desk.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
 import type { Patience } from './edge/http-server.ts'
 import { OpenConnections } from './edge/open-connections.ts'
+import { RequestSlots } from './edge/request-slots.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
 import { stopServer } from './edge/stop-server.ts'
 import { OperatorError } from './errors.ts'
@@ -65,8 +66,8 @@ export type App = AsyncDisposable & {
 }
 
 const CONNECTIONS_MAX = 20
-/** One for keys and one for sessions: the recheck of open streams must not wait for the pool. */
-const ACCESS_CONNECTIONS_MAX = 2
+/** For keys, sessions and readiness, which must not wait for requests that use all of the pool. */
+const ACCESS_CONNECTIONS_MAX = 6
 /** When the service stops, background work gets this long; then its statements are cut. */
 const BACKGROUND_MS_MAX = 3_500
 
@@ -301,7 +302,7 @@ type Parts = Pick<
 > & {
   config: Config
   database: Database
-  /** For the recheck of open streams. */
+  /** For small questions about keys and sessions, and for readiness. */
   accessDatabase: Database
   secretKey: Secret<Buffer>
   archive: ObjectStore
@@ -329,14 +330,15 @@ export function serverDeps({
   const hasRateLimits = config.rateLimits === 'on'
   const limits = { monotonic, trustedProxies, hasRateLimits }
   const keyGuard = new KeyGuard({
-    keyCache: new KeyCache((kid) => findKeyByKid(hasty, kid), monotonic),
+    keyCache: new KeyCache((kid) => findKeyByKid(accessDatabase.hasty, kid), monotonic),
     keyUse,
     clock,
     ...limits,
   })
+  const slots = new RequestSlots()
   const exports = { database, store: archive, clock, logger, timeouts: exportTimeouts }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
-  const sessionGuard = new SessionGuard({ db: hasty, clock, publicUrl, ...limits })
+  const sessionGuard = new SessionGuard({ db: accessDatabase.hasty, clock, publicUrl, ...limits })
   const { signedIn, anybody, cookie } = sessionGuard
   const projects = new ProjectCache(
     (workspaceId, projectId) => hasProject(hasty, { workspaceId, projectId }),
@@ -345,7 +347,8 @@ export function serverDeps({
   return {
     ...parts,
     exports,
-    downloads: new DownloadDesk(exports),
+    slots,
+    downloads: new DownloadDesk(exports, slots),
     db,
     hasty,
     writer,
@@ -366,7 +369,7 @@ export function serverDeps({
     cookie,
     hasRateLimits,
     publicUrl,
-    canReachDatabase: () => database.isReachable(),
+    canReachDatabase: () => accessDatabase.isReachable(),
     canWrite: () => writer.canWrite,
     isDraining: () => false,
   }

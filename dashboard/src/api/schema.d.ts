@@ -1379,7 +1379,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1786,7 +1786,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1949,7 +1949,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2139,7 +2139,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2351,7 +2351,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2549,7 +2549,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable`, `overloaded` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3392,7 +3392,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable`, `overloaded` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3602,7 +3602,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable`, `overloaded` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3791,7 +3791,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable`, `overloaded` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3994,7 +3994,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable`, `overloaded` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4172,7 +4172,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable`, `overloaded` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4373,7 +4373,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4718,7 +4718,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4930,7 +4930,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5254,7 +5254,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5535,7 +5535,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable`, `overloaded` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5782,7 +5782,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6144,7 +6144,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6293,7 +6293,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6598,7 +6598,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6835,7 +6835,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7056,7 +7056,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable`, `archive_restoring`, `overloaded` */
+            /** @description `overloaded`, `unavailable`, `archive_restoring` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7365,7 +7365,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7674,7 +7674,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7890,7 +7890,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8259,7 +8259,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8471,7 +8471,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8842,7 +8842,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9151,7 +9151,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9343,7 +9343,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9611,7 +9611,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9801,7 +9801,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10013,7 +10013,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10287,7 +10287,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10469,7 +10469,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10688,7 +10688,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10907,7 +10907,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11163,7 +11163,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11381,7 +11381,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11623,7 +11623,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11881,7 +11881,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12085,7 +12085,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12281,7 +12281,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12488,7 +12488,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12754,7 +12754,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13014,7 +13014,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13215,7 +13215,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13499,7 +13499,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13744,7 +13744,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13994,7 +13994,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14275,7 +14275,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14519,7 +14519,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14692,7 +14692,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14878,7 +14878,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15138,7 +15138,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15321,7 +15321,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15576,7 +15576,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15757,7 +15757,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15948,7 +15948,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16193,7 +16193,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16469,7 +16469,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16628,7 +16628,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16863,7 +16863,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17124,7 +17124,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17298,7 +17298,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17548,7 +17548,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17799,7 +17799,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17951,7 +17951,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -18187,7 +18187,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -18444,7 +18444,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -18687,7 +18687,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -18840,7 +18840,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -19096,7 +19096,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -19308,7 +19308,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unavailable` */
+            /** @description `overloaded`, `unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -8,6 +8,7 @@ import type { ExportDeps } from '../outlet/export/exporter.ts'
 import { FairTurns } from '../platform/fair-turns.ts'
 import { prefersGzip } from './accept-encoding.ts'
 import { DownloadSlots } from './download-slots.ts'
+import type { RequestSlots } from './request-slots.ts'
 import { sendDownload } from './send-download.ts'
 import { exemptFromWriteStall } from './write-stall.ts'
 
@@ -54,13 +55,15 @@ export const PLAIN_TERMS: Omit<DownloadTerms, 'watch'> = {
 /** The downloads of a node, whoever asks for them: they share its memory and its connections. */
 export class DownloadDesk {
   readonly #deps: ExportDeps
+  readonly #requests: RequestSlots
   readonly #slots = new DownloadSlots(SLOT_LIMITS)
   readonly #turns = new FairTurns(TURN_LIMITS)
   readonly #coldTurns = new FairTurns(TURN_LIMITS)
   readonly #cache = new ColdCache()
 
-  constructor(deps: ExportDeps) {
+  constructor(deps: ExportDeps, requests: RequestSlots) {
     this.#deps = deps
+    this.#requests = requests
   }
 
   /** Runs the job: what it throws is an answer, and what goes wrong later cuts the connection. */
@@ -82,7 +85,8 @@ export class DownloadDesk {
     const node = { turns: this.#turns, coldTurns: this.#coldTurns, cache: this.#cache }
     const terms = { stop, bytesMax, ...node }
     await using download = await openDownload(this.#deps, job, terms)
-    await begin()
+    // These two write, and can wait for a lock of the company.
+    await this.#requests.run(job.companyId, begin)
     stop.signal.throwIfAborted()
     const isGzip = prefersGzip(request.headers['accept-encoding']?.toString())
     const hasTrailers = request.httpVersion !== '1.0'
@@ -96,7 +100,7 @@ export class DownloadDesk {
     reply.raw.flushHeaders()
     const sendable = {
       chunks: () => download.chunks(),
-      finish: () => finish(download),
+      finish: () => this.#requests.run(job.companyId, () => finish(download)),
       signal: download.signal,
     }
     const sending = await sendDownload(reply.raw, sendable, { isGzip, stallMsMax: STALL_MS_MAX })

@@ -2,6 +2,7 @@ import {
   fastify,
   type FastifyBaseLogger,
   type FastifyInstance,
+  type FastifyReply,
   type FastifyRequest,
   LogController,
 } from 'fastify'
@@ -26,6 +27,7 @@ import type { OpenConnections } from './open-connections.ts'
 import { collectOpenapi, serveOpenapi } from './openapi.ts'
 import { servePages } from './pages.ts'
 import { STRICT } from './schema/common.ts'
+import { limitHandlers, type RequestSlots } from './request-slots.ts'
 import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
 import { compileValidator } from './validate.ts'
@@ -65,6 +67,7 @@ export type ServerDeps = HealthDeps &
   AcceptDeps & {
     keyGuard: KeyGuard
     sessionGuard: SessionGuard
+    slots: RequestSlots
     logger: Logger
     metrics: Metrics
     connections: OpenConnections
@@ -112,7 +115,8 @@ export async function buildServer(
   registerFormats()
   const app = createApp(deps, patience)
   observeRequests(app, deps)
-  recheckSlowCallers(app, deps)
+  const recheckIfSlow = recheckSlowCallers(app, deps)
+  limitHandlers(app, deps.slots, recheckIfSlow)
   const callerBodiesMax = Math.ceil(deps.connections.connectionsMax / CONNECTIONS_PER_BODY)
   parseJsonBodies(app, new BodyBudget({ callerBodiesMax }))
   answerUnknownRoutes(app)
@@ -214,25 +218,29 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
   })
 }
 
-/** From here on a body counts as slow. */
-const SLOW_BODY_MS = 250
+/** A request that takes longer to reach its handler counts as slow. */
+const SLOW_MS = 250
 
 /**
- * Access is judged before the body is read, and a body may take half a minute to arrive. Without a
- * second look, a key or session that is revoked meanwhile would still get its last request through.
+ * Access is checked before the body is read. The body can take half a minute to arrive, and the request
+ * can then wait for a slot. A key or session that is revoked meanwhile must not get its last request
+ * through, so access is checked again. Returns the check, for after the wait.
  */
 function recheckSlowCallers(
   app: FastifyInstance,
   { keyGuard, sessionGuard }: Pick<ServerDeps, 'keyGuard' | 'sessionGuard'>,
-): void {
+): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
   const recheck = async (request: FastifyRequest): Promise<void> =>
     await (request.key ? keyGuard : sessionGuard).recheck(request)
   // With a callback, because a promise for each request costs more than the check.
   app.addHook('preHandler', (request, reply, done) => {
-    if (reply.elapsedTime < SLOW_BODY_MS) done()
+    if (reply.elapsedTime < SLOW_MS) done()
     // oxlint-disable-next-line promise/no-callback-in-promise -- see above
     else void recheck(request).then(() => done(), done)
   })
+  return async (request, reply) => {
+    if (reply.elapsedTime >= SLOW_MS) await recheck(request)
+  }
 }
 
 /** The query parser passes through text that it can't decode. */

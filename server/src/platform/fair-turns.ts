@@ -41,9 +41,21 @@ export class FairTurns {
 
   async take(companyId: string, signal: AbortSignal | null = null): Promise<Disposable> {
     signal?.throwIfAborted()
+    const turn = this.tryTake(companyId)
+    if (turn) return turn
+    await this.#wait(companyId, signal)
+    return this.#turnOf(companyId)
+  }
+
+  /** Null if the caller would have to wait. A caller that has a turn can ask for more like this. */
+  tryTake(companyId: string): Disposable | null {
     const isFree = this.#takenInAll() < this.#limits.turnsMax && this.#mayBegin(companyId)
-    if (isFree) this.#begin(companyId)
-    else await this.#wait(companyId, signal)
+    if (!isFree) return null
+    this.#begin(companyId)
+    return this.#turnOf(companyId)
+  }
+
+  #turnOf(companyId: string): Disposable {
     return { [Symbol.dispose]: () => this.#end(companyId) }
   }
 

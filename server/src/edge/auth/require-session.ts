@@ -27,7 +27,10 @@ declare module 'fastify' {
 export type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 /** For a route's options: `{ ...deps.signedIn('events.read'), schema: … }`. */
-export type RouteGuard = { onRequest: Hook; config: { permission: Permission | null } }
+export type RouteGuard = {
+  onRequest: Hook
+  config: { permission: Permission | null; hasOwnLimits: boolean }
+}
 /** The same for a route that anyone can call. */
 export type OpenRouteGuard = {
   onRequest: Hook[]
@@ -70,8 +73,8 @@ export class SessionGuard {
   }
 
   /** Signed in, from our own pages, with a role that may. In this order. */
-  signedIn = (permission: Permission): RouteGuard => ({
-    config: { permission },
+  signedIn = (permission: Permission, { hasOwnLimits = false } = {}): RouteGuard => ({
+    config: { permission, hasOwnLimits },
     onRequest: async (request) => {
       this.#noteAddress(request)
       const viewer = await this.#viewerOf(request)

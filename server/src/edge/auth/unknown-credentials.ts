@@ -6,7 +6,7 @@ import { TokenBuckets } from './token-bucket.ts'
 const NETWORKS_MAX = 10_000
 /** Generous to a client with a stale credential, tight for a scanner. */
 const FAILURES = { perSecond: 20, capacity: 200, cost: 1 } as const
-/** The pool has 20 connections, which known keys and sessions use as well. */
+/** Fewer than the connections for keys and sessions, which known ones use as well. */
 const LOOKUPS_MAX = 4
 /** After a restart all credentials are unknown; a lookup takes a millisecond or two. */
 const WAITING_MAX = 1_000

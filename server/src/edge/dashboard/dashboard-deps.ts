@@ -15,6 +15,7 @@ import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
 import type { SessionAccess } from '../auth/session-access.ts'
 import type { SessionGuard } from '../auth/require-session.ts'
 import type { DownloadDesk } from '../download-desk.ts'
+import type { RequestSlots } from '../request-slots.ts'
 import type { LoginDesk } from './session/login-desk.ts'
 
 /** What the dashboard's routes are given. Each takes what it needs of it. */
@@ -22,6 +23,7 @@ export type DashboardDeps = {
   signedIn: SessionGuard['signedIn']
   anybody: SessionGuard['anybody']
   cookie: SessionGuard['cookie']
+  slots: RequestSlots
   sessionAccess: SessionAccess
   login: LoginDesk
   /** It sends nothing where no mail server is configured. */

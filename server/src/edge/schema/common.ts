@@ -41,6 +41,7 @@ export const KEY_ERRORS = [
   'expired_api_key',
   'ip_not_allowed',
   'rate_limited',
+  'overloaded',
   'unavailable',
 ] as const satisfies readonly ErrorCode[]
 
@@ -51,6 +52,7 @@ export const SESSION_ERRORS = [
   'rate_limited',
   // At least for a parameter that it does not have.
   'invalid_request',
+  'overloaded',
   'unavailable',
 ] as const satisfies readonly ErrorCode[]
 
@@ -84,7 +86,7 @@ export const BODY_ERRORS = [
 
 /** The failures of a route as OpenAPI responses: one a status, its codes in the description. */
 export function errorResponses(...codes: readonly ErrorCode[]): Record<number, TSchema> {
-  const byStatus = Map.groupBy(codes, statusOf)
+  const byStatus = Map.groupBy(new Set(codes), statusOf)
   return Object.fromEntries(
     [...byStatus].map(([status, group]) => [
       status,

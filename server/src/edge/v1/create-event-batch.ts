@@ -57,6 +57,7 @@ export const createEventBatch =
             replies.set(request, reply)
           },
         ],
+        config: { hasOwnLimits: true },
         bodyLimit: BODY_BYTES_MAX,
         // Documented with its items, checked without: each item has its own answer.
         validatorCompiler: (part) =>

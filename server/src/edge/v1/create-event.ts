@@ -16,6 +16,7 @@ export const createEvent =
           deps.requireKey({ scope: 'WORKSPACE' }),
           async () => deps.writer.refuseWhenFull(),
         ],
+        config: { hasOwnLimits: true },
         bodyLimit: EVENT_BYTES_MAX,
         schema: {
           operationId: 'createEvent',

@@ -22,6 +22,7 @@ export const downloadExport =
       '/v1/exports/:jobId/download',
       {
         onRequest: deps.requireKey(GATE),
+        config: { hasOwnLimits: true },
         // The run begins with the download, and a HEAD must not begin it.
         exposeHeadRoute: false,
         schema: {

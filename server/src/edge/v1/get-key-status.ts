@@ -26,6 +26,8 @@ export const getKeyStatus =
       '/v1/keys/status',
       {
         onRequest: deps.requireKey(),
+        // One small read, which must not wait for slow requests of the same company.
+        config: { hasOwnLimits: true },
         schema: {
           operationId: 'getKeyStatus',
           summary: 'Status of the calling key',

@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
-import { PageReads } from '../../outlet/query/page-reads.ts'
 import { type EventQuery, queryEvents } from '../../outlet/query/query-events.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
@@ -15,13 +14,14 @@ import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-st
 import type { RequireKey } from '../auth/require-key.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
 import { readFilter } from '../event-filter-input.ts'
-import { goneSignal } from '../gone-signal.ts'
 import { joinRecords } from '../page-json.ts'
+import type { RequestSlots } from '../request-slots.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { EventFilterQuery, EventPage } from '../schema/event.ts'
 
 export type ListEventsDeps = {
   requireKey: RequireKey
+  slots: RequestSlots
   db: Queryable
   cursors: CursorCodec
   clock: Clock
@@ -34,7 +34,6 @@ const LIMIT_DEFAULT = 50
 export const listEvents =
   (deps: ListEventsDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
-    const reads = new PageReads(deps.db)
     app.get(
       '/v1/events',
       {
@@ -63,14 +62,14 @@ export const listEvents =
       async ({ principal, query }, reply) => {
         const hotSinceMs = deps.clock() - PLAN_TERMS[principal.plan].hotDays * DAY_MS
         const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
-        const page = await queryEvents(reads, deps.cursors, {
+        const page = await queryEvents(deps.db, deps.cursors, {
           companyId: principal.companyId,
           ...where,
           filter: readFilter(query, { fromPath: 'from' }),
           hotSinceMs,
           cursor: query.cursor ?? null,
           limit: query.limit ?? LIMIT_DEFAULT,
-          signal: goneSignal(reply),
+          tryTakeRead: () => deps.slots.tryTake(principal.companyId),
         })
         const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
         return await reply

@@ -5,7 +5,7 @@ import { bytesPerWorkspace, mergePages } from '../../ledger/event-page.ts'
 import { listEvents, type PagePlace } from '../../ledger/event-store.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { type CompanyId, parseId, type WorkspaceId } from '../../platform/id.ts'
-import type { PageReads } from './page-reads.ts'
+import type { Queryable } from '../../platform/pg.ts'
 
 export type EventQuery = {
   companyId: CompanyId
@@ -17,13 +17,13 @@ export type EventQuery = {
   hotSinceMs: number
   cursor: string | null
   limit: number
-  /** Aborted when the caller has disconnected. */
-  signal?: AbortSignal
+  /** Asks for leave to read another workspace at the same time; null if there is none. */
+  tryTakeRead?: () => Disposable | null
 }
 
 export type EventPage = { events: SealedEvent[]; nextCursor: string | null }
 
-/** Workspaces are read side by side, but one query must not take the whole pool. */
+/** Workspaces are read side by side, if the company has connections left. */
 const READS_AT_ONCE_MAX = 4
 
 /**
@@ -32,7 +32,7 @@ const READS_AT_ONCE_MAX = 4
  * events ends before its limit.
  */
 export async function queryEvents(
-  reads: PageReads,
+  db: Queryable,
   cursors: CursorCodec,
   query: EventQuery,
 ): Promise<EventPage> {
@@ -40,17 +40,15 @@ export async function queryEvents(
   const after = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding))
   const { limit } = query
   const bytesMax = bytesPerWorkspace(query.workspaceIds.length)
-  const pages = await readInTurns(query.workspaceIds, (workspaceId) =>
-    reads.read(query, (db) =>
-      listEvents(db, {
-        workspaceId,
-        filter: query.filter,
-        hotSinceMs: query.hotSinceMs,
-        after,
-        limit,
-        bytesMax,
-      }),
-    ),
+  const pages = await readSideBySide(query, (workspaceId) =>
+    listEvents(db, {
+      workspaceId,
+      filter: query.filter,
+      hotSinceMs: query.hotSinceMs,
+      after,
+      limit,
+      bytesMax,
+    }),
   )
   const { events, hasMore } = mergePages(pages, limit)
   const last = events.at(-1)
@@ -71,14 +69,26 @@ function placeOf(text: string | null): PagePlace {
   return { timestampMs: Number(ms), id: parsedId }
 }
 
-async function readInTurns<T>(
-  workspaceIds: readonly WorkspaceId[],
+async function readSideBySide<T>(
+  { workspaceIds, tryTakeRead }: Pick<EventQuery, 'workspaceIds' | 'tryTakeRead'>,
   read: (workspaceId: WorkspaceId) => Promise<T>,
 ): Promise<T[]> {
   const results: T[] = []
-  for (let start = 0; start < workspaceIds.length; start += READS_AT_ONCE_MAX) {
-    const turn = workspaceIds.slice(start, start + READS_AT_ONCE_MAX)
-    results.push(...(await Promise.all(turn.map(read))))
+  const left = workspaceIds.values()
+  const readOn = async (): Promise<void> => {
+    for (const workspaceId of left) results.push(await read(workspaceId))
   }
+  const readBeside = async (leave: Disposable): Promise<void> => {
+    using _leave = leave
+    await readOn()
+  }
+  const reads: Promise<void>[] = []
+  const sideReadsMax = Math.min(READS_AT_ONCE_MAX, workspaceIds.length) - 1
+  while (reads.length < sideReadsMax) {
+    const leave = tryTakeRead?.()
+    if (!leave) break
+    reads.push(readBeside(leave))
+  }
+  await Promise.all([...reads, readOn()])
   return results
 }

@@ -30,7 +30,7 @@ export const followEvents =
     app.get(
       '/dashboard/events/live',
       {
-        ...deps.signedIn('events.read'),
+        ...deps.signedIn('events.read', { hasOwnLimits: true }),
         exposeHeadRoute: false,
         schema: {
           operationId: 'followEvents',

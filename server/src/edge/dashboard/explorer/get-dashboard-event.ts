@@ -32,7 +32,7 @@ export const getDashboardEvent =
     app.get(
       '/dashboard/events/:eventId',
       {
-        ...deps.signedIn('events.read'),
+        ...deps.signedIn('events.read', { hasOwnLimits: true }),
         schema: {
           operationId: 'getDashboardEvent',
           summary: 'Show an event',

@@ -57,7 +57,7 @@ export const getEventHistogram =
     app.get(
       '/dashboard/events/metrics/histogram',
       {
-        ...deps.signedIn('events.read'),
+        ...deps.signedIn('events.read', { hasOwnLimits: true }),
         onSend: packAnswer,
         schema: {
           operationId: 'getEventHistogram',

@@ -42,7 +42,7 @@ export const listDashboardEvents =
     app.get(
       '/dashboard/events',
       {
-        ...deps.signedIn('events.read'),
+        ...deps.signedIn('events.read', { hasOwnLimits: true }),
         onSend: packAnswer,
         schema: {
           operationId: 'listDashboardEvents',

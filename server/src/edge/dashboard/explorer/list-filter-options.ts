@@ -60,7 +60,7 @@ export const listFilterOptions =
     app.get(
       '/dashboard/events/filter-options',
       {
-        ...deps.signedIn('events.read'),
+        ...deps.signedIn('events.read', { hasOwnLimits: true }),
         onSend: packAnswer,
         schema: {
           operationId: 'listFilterOptions',

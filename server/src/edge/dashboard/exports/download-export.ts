@@ -37,7 +37,7 @@ export const downloadDashboardExport =
     app.get(
       '/dashboard/exports/:jobId/download',
       {
-        ...deps.signedIn('exports.create'),
+        ...deps.signedIn('exports.create', { hasOwnLimits: true }),
         // The run begins with the download, and a HEAD must not begin it.
         exposeHeadRoute: false,
         schema: {

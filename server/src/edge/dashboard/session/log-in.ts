@@ -11,7 +11,10 @@ import { answerSignedIn, EmailText, openSession, PasswordText } from './open-ses
 
 const Credentials = Type.Object({ email: EmailText, password: PasswordText }, STRICT)
 
-type LogInDeps = Pick<DashboardDeps, 'db' | 'hasty' | 'clock' | 'cookie' | 'anybody' | 'login'>
+type LogInDeps = Pick<
+  DashboardDeps,
+  'db' | 'hasty' | 'clock' | 'cookie' | 'anybody' | 'login' | 'slots'
+>
 
 /** POST /dashboard/session: a new session, and its cookie. */
 export const logIn =
@@ -45,12 +48,14 @@ export const logIn =
           throw wrong()
         })
         const actor = { ...account, address, traceId }
-        const token = await audited(deps, actor, async (trx, note) => {
-          if (!(await holdAccount(trx, account))) throw wrong()
-          const session = await openSession(deps, trx, request, account.userId)
-          note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
-          return session.token
-        })
+        const token = await deps.slots.run(account.companyId, () =>
+          audited(deps, actor, async (trx, note) => {
+            if (!(await holdAccount(trx, account))) throw wrong()
+            const session = await openSession(deps, trx, request, account.userId)
+            note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
+            return session.token
+          }),
+        )
         return await answerSignedIn(deps, request, reply, token)
       },
     )

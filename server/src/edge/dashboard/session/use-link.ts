@@ -12,7 +12,10 @@ import { SessionRecord } from './get-session.ts'
 import { LinkTokenText, noSuchLink } from './look-at-link.ts'
 import { answerSignedIn, NewPassword, openSession, refuseBadPassword } from './open-session.ts'
 
-type LinkDeps = Pick<DashboardDeps, 'db' | 'hasty' | 'clock' | 'cookie' | 'anybody' | 'login'>
+type LinkDeps = Pick<
+  DashboardDeps,
+  'db' | 'hasty' | 'clock' | 'cookie' | 'anybody' | 'login' | 'slots'
+>
 type LinkUse = { token: string; password: string }
 
 /** POST /dashboard/links/use: joins a company or sets a new password, and signs in. */
@@ -61,6 +64,7 @@ async function signInByLink(
   const passwordHash = await deps.login.hashing.run(() => hashPassword(password))
   const { clientAddress: address, id: traceId } = request
   const actor = { companyId, userId: null, email, role: null, address, traceId }
+  using _slot = await deps.slots.take(companyId, null)
   return await audited(deps, actor, async (trx, note) => {
     const accepted = await acceptLink(trx, { token, passwordHash, nowMs })
     if (!accepted) throw noSuchLink()

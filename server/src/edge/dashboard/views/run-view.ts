@@ -24,7 +24,7 @@ export const runExplorerView =
     app.post(
       '/dashboard/explorer/views/:viewId/run',
       {
-        ...deps.signedIn('events.read'),
+        ...deps.signedIn('events.read', { hasOwnLimits: true }),
         preValidation: readAbsentBody,
         schema: {
           operationId: 'runExplorerView',

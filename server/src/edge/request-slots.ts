@@ -1,0 +1,92 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { ApiError } from '../errors.ts'
+import { FairTurns, TurnsTaken } from '../platform/fair-turns.ts'
+import type { CompanyId } from '../platform/id.ts'
+import { goneSignal } from './gone-signal.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** True if requests of the route need no slot, because something else limits their database use. */
+    hasOwnLimits?: boolean
+  }
+}
+
+/**
+ * Of the node's 20 connections. A company's requests can all wait for the same lock, so its share must
+ * leave connections for other companies and for background work. Four is also how many pages of 2 MB
+ * can be decoded in one turn of the event loop without delaying other requests much.
+ */
+const LIMITS = {
+  turnsMax: 10,
+  turnsPerCompanyMax: 4,
+  waitingMax: 1_000,
+  waitingPerCompanyMax: 200,
+  waitMsMax: 10_000,
+}
+const RETRY_SECONDS = 1
+
+/**
+ * Limits how many requests of a company use the database at once on a node. Further requests wait, and
+ * companies take turns.
+ */
+export class RequestSlots {
+  readonly #turns = new FairTurns(LIMITS)
+
+  /** A caller that has a slot must not wait for another. */
+  async take(companyId: CompanyId, reply: Pick<FastifyReply, 'raw'> | null): Promise<Disposable> {
+    const free = this.#turns.tryTake(companyId)
+    if (free) return free
+    try {
+      return await this.#turns.take(companyId, reply && goneSignal(reply))
+    } catch (error) {
+      if (!(error instanceof TurnsTaken)) throw error
+      throw new ApiError('overloaded', {
+        message: 'Too many requests of this company run on this node. Retry after the given delay.',
+        retryAfterSeconds: RETRY_SECONDS,
+        cause: error,
+      })
+    }
+  }
+
+  /** Another slot for a request that has one, or null if none is free. */
+  tryTake(companyId: CompanyId): Disposable | null {
+    return this.#turns.tryTake(companyId)
+  }
+
+  /** For work outside a request that has a slot. */
+  async run<T>(companyId: CompanyId, work: () => Promise<T>): Promise<T> {
+    using _slot = await this.take(companyId, null)
+    return await work()
+  }
+}
+
+/**
+ * Makes every handler that knows its company wait for a slot. The slot lasts until the handler has
+ * ended, even if the client disconnects earlier: the handler still uses its connection. Call it before
+ * the routes are registered.
+ */
+export function limitHandlers(
+  app: FastifyInstance,
+  slots: RequestSlots,
+  afterWait: (request: FastifyRequest, reply: FastifyReply) => Promise<void>,
+): void {
+  const wrapped = new WeakSet<RouteOptions['handler']>()
+  app.addHook('onRoute', (route) => {
+    const { handler } = route
+    // Fastify registers a HEAD route with the handler of its GET route.
+    if (route.config?.hasOwnLimits === true || wrapped.has(handler)) return
+    route.handler = async function limited(request, reply) {
+      const companyId = companyOf(request)
+      if (companyId === null) return await handler.call(this, request, reply)
+      using _slot = await slots.take(companyId, reply)
+      await afterWait(request, reply)
+      return await handler.call(this, request, reply)
+    }
+    wrapped.add(route.handler)
+  })
+}
+
+/** Null if the route needs neither a key nor a session. */
+function companyOf({ key, viewer }: Partial<FastifyRequest>): CompanyId | null {
+  return key?.companyId ?? viewer?.companyId ?? null
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { CompanyId } from '../../src/platform/id.ts'
+import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+
+const REQUESTS_PER_COMPANY_MAX = 4
+const ROUNDS = 15
+const EVENT = { category: 'c', action: 'a' }
+const PROMPT_MS_MAX = 2_500
+
+/** Every kind of request that needs the company's lock. */
+async function makeWriters(): Promise<{ companyId: CompanyId; write: () => Promise<Answer>[] }> {
+  const founded = await annals.found()
+  const admin = await signInAs(annals, founded, 'ADMIN')
+  const viewer = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const view = { name: 'View', workspaceId: null, visibility: 'PRIVATE', query: {} }
+  const webhooks = `/v1/workspaces/${founded.workspace.id}/webhooks`
+  const { companyKey: key } = founded
+  const write = () => [
+    admin.call('PATCH', '/dashboard/company', { body: { name: 'Slow' } }),
+    viewer.call('POST', '/dashboard/explorer/views', { body: view }),
+    annals.call('POST', '/v1/exports', { key, body: { source: 'HOT', format: 'CSV' } }),
+    annals.call('POST', webhooks, { key, body: { url: 'https://example.com/hook' } }),
+  ]
+  return { companyId: founded.company.id, write }
+}
+
+test('a company whose requests wait for a lock leaves connections for every other company', async () => {
+  const { companyId, write } = await makeWriters()
+  const other = await annals.found()
+  const member = await signInAs(annals, other, 'ADMIN')
+  const { workspaceKey: key } = other
+  let answers: Promise<Answer>[] = []
+  await withCompanyLocked(annals, companyId, async () => {
+    answers = Array.from({ length: ROUNDS }, write).flat()
+    await eventually(async () => assert((await countLockWaits(annals)) >= REQUESTS_PER_COMPANY_MAX))
+    const startedMs = performance.now()
+    const served = await Promise.all([
+      annals.call('GET', '/v1/events', { key }),
+      annals.call('POST', '/v1/events', { key, body: EVENT }),
+      member.call('PATCH', '/dashboard/company', { body: { name: 'Quick' } }),
+      member.call('GET', '/dashboard/session'),
+      annals.call('GET', '/ready'),
+    ])
+    assert.deepEqual(
+      served.map(({ status }) => status),
+      [200, 201, 200, 200, 200],
+    )
+    assert(performance.now() - startedMs < PROMPT_MS_MAX)
+    assert.equal(await countLockWaits(annals), REQUESTS_PER_COMPANY_MAX)
+  })
+  for (const { status, json, text } of await Promise.all(answers)) {
+    // Too many webhooks, views or exports are refused like at any other time.
+    const isAnswered = status < 300 || ['overloaded', 'conflict'].includes(json.code)
+    assert(isAnswered, text)
+  }
+})
+
+test('a request keeps its place until its statement ends, even if the client disconnects', async () => {
+  const founded = await annals.found()
+  const { cookie } = await signInAs(annals, founded, 'ADMIN')
+  const gone = new AbortController()
+  const rename = (name: string, signal?: AbortSignal) =>
+    fetch(`${annals.url}/dashboard/company`, {
+      method: 'PATCH',
+      headers: { cookie, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' },
+      body: JSON.stringify({ name }),
+      ...(signal && { signal }),
+    })
+  let left: Promise<unknown>[] = []
+  let stays: Promise<Response>[] = []
+  await withCompanyLocked(annals, founded.company.id, async () => {
+    left = Array.from({ length: REQUESTS_PER_COMPANY_MAX }, () =>
+      rename('Gone', gone.signal).catch(String),
+    )
+    await eventually(async () =>
+      assert.equal(await countLockWaits(annals), REQUESTS_PER_COMPANY_MAX),
+    )
+    gone.abort()
+    await Promise.all(left)
+    stays = [rename('Stays')]
+    // Another company's request passes through the node after it.
+    const other = await annals.found()
+    assert.equal((await annals.call('GET', '/v1/events', { key: other.workspaceKey })).status, 200)
+    assert.equal(await countLockWaits(annals), REQUESTS_PER_COMPANY_MAX)
+  })
+  for (const { status } of await Promise.all(stays)) assert.equal(status, 200)
+})
