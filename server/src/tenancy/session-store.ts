@@ -117,6 +117,36 @@ export async function listViewers(
 ): Promise<ReadonlyMap<SessionToken, ListedViewer>> {
   const tokenByHash = new Map(tokens.map((token) => [hashOf(token).toString('hex'), token]))
   const { rows } = await sql<ViewerRow>`
+    ${selectViewers({ withCustomerWorkspaces })}
+     where s.token_hash = any (${tokens.map(hashOf)}::bytea[]) and ${isLive(nowMs)}`.execute(db)
+  return new Map(
+    rows.flatMap((row) => {
+      const token = tokenByHash.get(row.tokenHash.toString('hex'))
+      const viewer = viewerOf(row)
+      return token !== undefined && viewer ? [[token, viewer]] : []
+    }),
+  )
+}
+
+/**
+ * The viewer of a session, which can't end until the transaction does; null if it is over. The lock
+ * doesn't block `noteUse`.
+ */
+export async function holdSession(
+  trx: Queryable,
+  sessionId: SessionId,
+  nowMs: number,
+): Promise<Viewer | null> {
+  const { rows } = await sql<ViewerRow>`
+    ${selectViewers({ withCustomerWorkspaces: false })}
+     where s.id = ${sessionId} and ${isLive(nowMs)}
+       for key share of s`.execute(trx)
+  const [row] = rows
+  return row ? viewerOf(row) : null
+}
+
+function selectViewers({ withCustomerWorkspaces }: { withCustomerWorkspaces: boolean }) {
+  return sql`
     select s.token_hash as "tokenHash", s.id as "sessionId", u.id as "userId", u.email, u.role,
            c.id as "companyId", c.name as "companyName", c.plan, s.seen_at as "seenAt",
            array(select w.workspace_id from user_workspace w where w.user_id = u.id) as "workspaceIds",
@@ -125,17 +155,11 @@ export async function listViewers(
                   order by w.id limit ${COMPANY_BOUNDS.workspacesMax}) as "customerWorkspaceIds"
       from user_session s
       join app_user u on u.id = s.user_id
-      join company c on c.id = u.company_id
-     where s.token_hash = any (${tokens.map(hashOf)}::bytea[])
-       and s.expires_at > ${new Date(nowMs)}
-       and s.seen_at > ${new Date(nowMs - SESSION_IDLE_MS)}`.execute(db)
-  return new Map(
-    rows.flatMap((row) => {
-      const token = tokenByHash.get(row.tokenHash.toString('hex'))
-      const viewer = viewerOf(row)
-      return token !== undefined && viewer ? [[token, viewer]] : []
-    }),
-  )
+      join company c on c.id = u.company_id`
+}
+
+function isLive(nowMs: number) {
+  return sql`s.expires_at > ${new Date(nowMs)} and s.seen_at > ${new Date(nowMs - SESSION_IDLE_MS)}`
 }
 
 function viewerOf(row: ViewerRow): ListedViewer | null {

@@ -58,6 +58,12 @@ export function seesWorkspace({ workspaceIds }: Viewer, workspaceId: WorkspaceId
   return isGiven(workspaceIds, workspaceId)
 }
 
+/** Whether a member sees at least what another one, or the same one earlier, sees. */
+export function seesAllOf(viewer: Viewer, { workspaceIds }: Viewer): boolean {
+  if (workspaceIds === null) return viewer.workspaceIds === null
+  return workspaceIds.every((id) => seesWorkspace(viewer, id))
+}
+
 function isGiven(given: Viewer['workspaceIds'], workspaceId: WorkspaceId): boolean {
   return given === null || given.includes(workspaceId)
 }

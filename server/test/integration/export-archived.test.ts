@@ -346,6 +346,7 @@ test('what lies beyond the limit of an export is not asked back from a cold clas
         filter: { ...job.filter, category },
         limit,
       },
+      (insert) => database.db.transaction().execute(insert),
     )
     return asked.size
   }

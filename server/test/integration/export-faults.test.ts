@@ -171,7 +171,9 @@ test('a storage that is out of reach does not refuse a new job, but a look at wh
     filter,
     limit: null,
   }
-  const { id } = await createExport(deps, wish)
+  const { id } = await createExport(deps, wish, (insert) =>
+    database.db.transaction().execute(insert),
+  )
   const job = await findExportJob(database.db, { companyId, workspaceId: null }, id)
   assert.deepEqual([job?.status, job?.errorCode], ['PENDING', 'storage_unavailable'])
   await assert.rejects(preflightExport(deps, wish), refusedWith('unavailable'))

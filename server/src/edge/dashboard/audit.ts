@@ -1,10 +1,17 @@
+import assert from 'node:assert/strict'
 import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../../errors.ts'
 import { appendInTransaction } from '../../intake/append-in-transaction.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { CompanyId, UserId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
+import { lockCompany } from '../../tenancy/company-store.ts'
+import type { Permission } from '../../tenancy/policy.ts'
+import { holdSession } from '../../tenancy/session-store.ts'
 import type { Role } from '../../tenancy/user-store.ts'
+import { seesAllOf, type Viewer } from '../../tenancy/viewer.ts'
 import { getSystemWorkspace } from '../../tenancy/workspace-store.ts'
+import { refuseRole } from '../auth/require-session.ts'
 
 /** The actions of the dashboard's own audit. docs/dashboard.md lists what each tells. */
 export const AUDIT_ACTIONS = [
@@ -56,7 +63,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
 const CATEGORY = 'dashboard'
 
-/** Who did it: of whoever is signed in, made by `actorOf`. */
+/** Who made a change. `actorOf` returns the one of a request with a session. */
 export type AuditActor = {
   companyId: CompanyId
   userId: UserId | null
@@ -64,6 +71,8 @@ export type AuditActor = {
   role: Role | null
   address: string
   traceId: string
+  /** What the change relies on; it is checked again before the change. Absent without a session. */
+  access?: { viewer: Viewer; permission: Permission }
 }
 
 export type AuditEntry = {
@@ -75,15 +84,19 @@ export type AuditEntry = {
 
 export type AuditDeps = { db: Queryable; clock: Clock }
 
-export function actorOf({ viewer, clientAddress, id }: FastifyRequest): AuditActor {
+export function actorOf(request: FastifyRequest): AuditActor {
+  const { viewer, clientAddress, id, routeOptions } = request
   const { companyId, userId, email, role } = viewer
-  return { companyId, userId, email, role, address: clientAddress, traceId: id }
+  const { permission } = routeOptions.config
+  assert(permission, 'a route with a session names a permission')
+  const access = { viewer, permission }
+  return { companyId, userId, email, role, address: clientAddress, traceId: id, access }
 }
 
 /**
- * Makes a change and writes down that it was made, in one transaction: there is no change without its
- * entry and no entry without its change. What is noted is written last, because it locks the
- * company's own chain until the end.
+ * Makes a change and writes its audit entries in one transaction: there is no change without its entry
+ * and no entry without its change. The entries are written last, because they lock the company's own
+ * chain until the end.
  */
 export async function audited<T>(
   { db, clock }: AuditDeps,
@@ -91,6 +104,7 @@ export async function audited<T>(
   change: (trx: Queryable, note: (entry: AuditEntry) => void) => Promise<T>,
 ): Promise<T> {
   return await db.transaction().execute(async (trx) => {
+    await lockForChange(trx, actor, clock())
     const entries: AuditEntry[] = []
     const result = await change(trx, (entry) => entries.push(entry))
     for (const entry of entries) await writeEntry(trx, actor, entry, clock())
@@ -98,7 +112,30 @@ export async function audited<T>(
   })
 }
 
-/** For a change that has a transaction of its own. Call it last. */
+/**
+ * Locks the company and checks again that the session is valid and the member still has the role and
+ * the workspaces. The request may have waited for its body, a slot or this lock. Whatever takes access
+ * away holds the same lock, so after it was answered, no change by that member commits. Call it first
+ * in the transaction: every other lock is taken after the company's.
+ */
+export async function lockForChange(
+  trx: Queryable,
+  { companyId, access }: AuditActor,
+  nowMs: number,
+): Promise<void> {
+  await lockCompany(trx, companyId)
+  if (!access) return
+  const { viewer, permission } = access
+  const current = await holdSession(trx, viewer.sessionId, nowMs)
+  if (!current) throw new ApiError('not_signed_in')
+  refuseRole(current, permission)
+  if (seesAllOf(current, viewer)) return
+  throw new ApiError('insufficient_role', {
+    message: 'Your workspaces changed during this request. Send it again.',
+  })
+}
+
+/** For a change that has its own transaction. Call `lockForChange` first and this last. */
 export async function writeEntry(
   trx: Queryable,
   { companyId, userId, email, role, address, traceId }: AuditActor,

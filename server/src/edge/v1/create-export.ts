@@ -1,6 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { AddJob } from '../../outlet/export/exporter.ts'
 import * as exporter from '../../outlet/export/exporter.ts'
 import { type ExportRouteDeps, readWish } from '../export-resource.ts'
+import { changedByKey } from '../key-change.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedExport, EXPORT_ERRORS, ExportInput } from '../schema/export.ts'
 
@@ -31,9 +33,10 @@ export const createExport =
           },
         },
       },
-      async ({ principal, body }, reply) => {
-        const wish = await readWish(deps, principal, body)
-        const { id, status } = await exporter.createExport(deps.exports, wish)
+      async (request, reply) => {
+        const wish = await readWish(deps, request.principal, request.body)
+        const add: AddJob = (insert) => changedByKey(deps, request, insert)
+        const { id, status } = await exporter.createExport(deps.exports, wish, add)
         return await reply.code(201).send({ jobId: id, status })
       },
     )

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { changedByKey } from '../key-change.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedWebhook, WEBHOOK_ERRORS, WebhookInput, WorkspaceParams } from '../schema/webhook.ts'
 import { makeWebhook } from '../webhook-actions.ts'
@@ -33,14 +34,15 @@ export const createWebhook =
           },
         },
       },
-      async ({ principal, params, body }, reply) => {
+      async (request, reply) => {
+        const { principal, params, body } = request
         refuseDestination(body.url, deps)
         const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
         const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
         const place = { companyId: principal.companyId, workspaceId, projectId }
-        const created = await deps.db
-          .transaction()
-          .execute((trx) => makeWebhook(trx, deps, place, body))
+        const created = await changedByKey(deps, request, (trx) =>
+          makeWebhook(trx, deps, place, body),
+        )
         return await reply.code(201).send(created)
       },
     )

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
+import { changedByKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
@@ -28,9 +29,13 @@ export const deleteWebhook =
           },
         },
       },
-      async ({ principal, params }, reply) => {
+      async (request, reply) => {
+        const { principal, params } = request
         const webhook = await getWebhook(deps, principal, params.webhookId)
-        const wasThere = await webhookStore.deleteWebhook(deps.db, webhook, new Date(deps.clock()))
+        const now = new Date(deps.clock())
+        const wasThere = await changedByKey(deps, request, (trx) =>
+          webhookStore.deleteWebhook(trx, webhook, now),
+        )
         if (!wasThere) throw new ApiError('not_found')
         deps.wakeDispatcher()
         return await reply.code(204).send(null)

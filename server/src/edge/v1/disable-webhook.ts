@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
+import { changedByKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
@@ -29,10 +30,13 @@ export const disableWebhook =
           },
         },
       },
-      async ({ principal, params }) => {
+      async (request) => {
+        const { principal, params } = request
         const webhook = await getWebhook(deps, principal, params.webhookId)
         const now = new Date(deps.clock())
-        await webhookStore.disableWebhook(deps.db, webhook, { reason: REASON, now })
+        await changedByKey(deps, request, (trx) =>
+          webhookStore.disableWebhook(trx, webhook, { reason: REASON, now }),
+        )
         deps.wakeDispatcher()
         return { id: webhook.id, status: 'DISABLED' as const }
       },

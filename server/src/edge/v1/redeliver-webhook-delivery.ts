@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { changedByKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { DeliveryParams, DeliveryRecord, WEBHOOK_ERRORS } from '../schema/webhook.ts'
@@ -28,9 +29,12 @@ export const redeliverWebhookDelivery =
           },
         },
       },
-      async ({ principal, params }, reply) => {
+      async (request, reply) => {
+        const { principal, params } = request
         const { webhook, delivery } = await getDelivery(deps, principal, params)
-        await sendDeliveryAgain(deps.db, deps, webhook, delivery.id)
+        await changedByKey(deps, request, (trx) =>
+          sendDeliveryAgain(trx, deps, webhook, delivery.id),
+        )
         const again = await getDelivery(deps, principal, params)
         deps.wakeDispatcher()
         return await reply.code(202).send(deliveryRecord(again.delivery))

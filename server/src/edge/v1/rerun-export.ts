@@ -1,6 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { AddJob } from '../../outlet/export/exporter.ts'
 import * as exporter from '../../outlet/export/exporter.ts'
 import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
+import { changedByKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedExport, EXPORT_ERRORS, ExportParams } from '../schema/export.ts'
@@ -27,10 +29,12 @@ export const rerunExport =
           },
         },
       },
-      async ({ principal, params }, reply) => {
+      async (request, reply) => {
+        const { principal, params } = request
         const job = await getExportJob(deps, principal, params.jobId)
         const by = { ...principal, createdBy: null }
-        const { id, status } = await exporter.rerunExport(deps.exports, job, by)
+        const add: AddJob = (insert) => changedByKey(deps, request, insert)
+        const { id, status } = await exporter.rerunExport(deps.exports, job, by, add)
         return await reply.code(201).send({ jobId: id, status })
       },
     )

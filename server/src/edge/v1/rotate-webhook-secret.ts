@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { changedByKey } from '../key-change.ts'
 import { readAbsentBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { RotatedSecret, SecretRotation, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
@@ -28,9 +29,10 @@ export const rotateWebhookSecret =
           },
         },
       },
-      async ({ principal, params, body }) => {
+      async (request) => {
+        const { principal, params, body } = request
         const webhook = await getWebhook(deps, principal, params.webhookId)
-        return await deps.db.transaction().execute((trx) => rotateSecret(trx, deps, webhook, body))
+        return await changedByKey(deps, request, (trx) => rotateSecret(trx, deps, webhook, body))
       },
     )
   }

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { changedByKey } from '../key-change.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookChange, WebhookParams, WebhookRecord } from '../schema/webhook.ts'
 import { changeWebhook } from '../webhook-actions.ts'
@@ -27,16 +28,19 @@ export const updateWebhook =
           },
         },
       },
-      async ({ principal, params, body: { url, events, projectId } }) => {
+      async (request) => {
+        const { principal, params } = request
+        const { url, events, projectId } = request.body
         refuseDestination(url, deps)
         const found = await getWebhook(deps, principal, params.webhookId)
-        return await changeWebhook(deps.db, deps, found, {
+        const change = {
           ...(url !== undefined && { url }),
           ...(events !== undefined && { events }),
           ...(projectId !== undefined && {
             projectId: await readProject(projectId, found.workspaceId, deps),
           }),
-        })
+        }
+        return await changedByKey(deps, request, (trx) => changeWebhook(trx, deps, found, change))
       },
     )
   }

@@ -52,7 +52,7 @@ export type AddJob = (insert: (tx: Queryable) => Promise<ExportJob>) => Promise<
 export async function createExport(
   deps: ExportDeps,
   wish: ExportWish,
-  add: AddJob = byItself(deps),
+  add: AddJob,
 ): Promise<ExportJob> {
   const { ranges, rowLimit, nowMs } = await planExport(deps, wish)
   const job: NewExportJob = {
@@ -92,7 +92,7 @@ export async function rerunExport(
   deps: ExportDeps,
   job: ExportJob,
   by: Pick<ExportWish, 'plan' | 'workspaceId' | 'createdBy'>,
-  add: AddJob = byItself(deps),
+  add: AddJob,
 ): Promise<ExportJob> {
   const nowMs = deps.clock()
   const again: NewExportJob = {
@@ -113,10 +113,6 @@ export async function rerunExport(
   const added = await add((tx) => insertExportJob(tx, again))
   await askForRestores(deps, added)
   return added
-}
-
-function byItself({ database: { db } }: ExportDeps): AddJob {
-  return (insert) => db.transaction().execute(insert)
 }
 
 function rowsMaxOf(plan: Plan): number {

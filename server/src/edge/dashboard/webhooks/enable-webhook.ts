@@ -6,7 +6,7 @@ import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
 import { refusePlanWithoutWebhooks } from '../../webhook-actions.ts'
-import { actorOf, writeEntry } from '../audit.ts'
+import { actorOf, lockForChange, writeEntry } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
 
@@ -36,10 +36,14 @@ export const enableDashboardWebhook =
         const { viewer, params } = request
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
         if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
+        const actor = actorOf(request)
         const entry = { action: 'WEBHOOK_ENABLED', resource: resourceOf(webhook) } as const
         const isThere = await endWaitingAndEnable(deps.db, webhook, deps.clock, {
-          before: (trx) => refusePlanWithoutWebhooks(trx, viewer.companyId),
-          alongside: (trx) => writeEntry(trx, actorOf(request), entry, deps.clock()),
+          before: async (trx) => {
+            await lockForChange(trx, actor, deps.clock())
+            await refusePlanWithoutWebhooks(trx, viewer.companyId)
+          },
+          alongside: (trx) => writeEntry(trx, actor, entry, deps.clock()),
         })
         if (!isThere) throw new ApiError('not_found')
         deps.wakeDispatcher()

@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+
+import { deleteMember, updateMember } from '../../src/tenancy/member-store.ts'
+import type { Queryable } from '../../src/platform/pg.ts'
+import { endSessions } from '../../src/tenancy/session-store.ts'
+import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
+import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
+import { eventually } from '../harness/eventually.ts'
+import { CHANGES, readOperations } from '../harness/operations.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+// Without workers, which would take a delivery or a run before it is changed.
+const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+
+const company = await annals.found()
+const owner = await signInAs(annals, company, 'OWNER')
+const workspaceId = company.workspace.id
+const EXPORT = { source: 'HOT', format: 'CSV' }
+const VIEW = { name: 'View', workspaceId, visibility: 'WORKSPACE', query: {} }
+const HOOK = { url: 'https://example.com/hook' }
+const TIMES = { from: new Date(Date.now() - 60_000).toISOString(), to: new Date().toISOString() }
+
+/** Sends a change that waits for the company, takes the caller's access away, and lets it go on. */
+async function changeLate(
+  send: () => Promise<Answer>,
+  takeAway: (trx: Queryable) => Promise<unknown>,
+): Promise<Answer> {
+  const answer = await withCompanyLocked(annals, company.company.id, async (trx) => {
+    let isAnswered = false
+    const sent = send().finally(() => (isAnswered = true))
+    await eventually(async () => assert(isAnswered || (await countLockWaits(annals)) === 1))
+    await takeAway(trx)
+    return { sent }
+  })
+  return await answer.sent
+}
+
+const refusalOf = ({ status, json }: Answer) => [status, json?.code]
+
+async function create(path: string, body?: object): Promise<string> {
+  const { status, text, json } = await owner.call('POST', path, { body })
+  assert(status < 300, text)
+  return json.id ?? json.deliveryId ?? json.key.id
+}
+
+type Change = readonly [method: string, path: string, body?: object]
+
+/** A change that works, for every audited operation. */
+async function auditedChanges(): Promise<Record<string, Change>> {
+  const view = `/dashboard/explorer/views/${await create('/dashboard/explorer/views', VIEW)}`
+  const job = `/dashboard/exports/${await create('/dashboard/exports', EXPORT)}`
+  const templates = '/dashboard/export-templates'
+  const template = `${templates}/${await create(templates, { name: 'Template', body: EXPORT })}`
+  const hook = `/dashboard/webhooks/${await create('/dashboard/webhooks', { ...HOOK, workspaceId })}`
+  const off = `/dashboard/webhooks/${await create('/dashboard/webhooks', { ...HOOK, workspaceId })}`
+  assert.equal((await owner.call('POST', `${off}/disable`)).status, 200)
+  const delivery = `${hook}/deliveries/${await create(`${hook}/test`)}`
+  const keyInput = { name: 'Key', scope: 'COMPANY' }
+  const key = `/dashboard/keys/${await create('/dashboard/keys', keyInput)}`
+  const run = `/dashboard/integrity/runs/${await create('/dashboard/integrity/runs', { workspaceId })}`
+  const projects = `/dashboard/workspaces/${workspaceId}/projects`
+  const project = `${projects}/${await create(projects, { name: 'Project' })}`
+  const guest = { email: 'guest@example.com', role: 'ADMIN' }
+  const invitation = `/dashboard/invitations/${await create('/dashboard/invitations', guest)}`
+  const other = await signInAs(annals, company, 'ADMIN')
+  const member = `/dashboard/members/${other.userId}`
+  const allowlist = { entries: ['127.0.0.1/32'], forAllCalls: false }
+  const name = { name: 'Another name' }
+  return {
+    endSessions: ['DELETE', '/dashboard/sessions'],
+    createExplorerView: ['POST', '/dashboard/explorer/views', VIEW],
+    updateExplorerView: ['PATCH', view, name],
+    deleteExplorerView: ['DELETE', view],
+    createDashboardExport: ['POST', '/dashboard/exports', EXPORT],
+    rerunDashboardExport: ['POST', `${job}/rerun`],
+    cancelDashboardExport: ['POST', `${job}/cancel`],
+    createExportTemplate: ['POST', templates, { name: 'Template', body: EXPORT }],
+    updateExportTemplate: ['PATCH', template, name],
+    deleteExportTemplate: ['DELETE', template],
+    runExportTemplate: ['POST', `${template}/run`],
+    createDashboardWebhook: ['POST', '/dashboard/webhooks', { ...HOOK, workspaceId }],
+    updateDashboardWebhook: ['PATCH', hook, { url: 'https://example.com/other' }],
+    deleteDashboardWebhook: ['DELETE', hook],
+    enableDashboardWebhook: ['POST', `${off}/enable`],
+    disableDashboardWebhook: ['POST', `${hook}/disable`],
+    rotateDashboardWebhookSecret: ['POST', `${hook}/rotate-secret`, {}],
+    finishDashboardWebhookRotation: ['POST', `${hook}/finish-rotation`],
+    testDashboardWebhook: ['POST', `${hook}/test`],
+    redeliverDashboardDelivery: ['POST', `${delivery}/redeliver`],
+    redeliverDashboardWindow: ['POST', `${hook}/redeliver`, TIMES],
+    createKey: ['POST', '/dashboard/keys', keyInput],
+    updateKey: ['PATCH', key, name],
+    rotateDashboardKey: ['POST', `${key}/rotate`, {}],
+    revokeKey: ['POST', `${key}/revoke`],
+    startVerifyRun: ['POST', '/dashboard/integrity/runs', { workspaceId }],
+    cancelVerifyRun: ['POST', `${run}/cancel`],
+    updateCompany: ['PATCH', '/dashboard/company', name],
+    replaceAllowlist: ['PUT', '/dashboard/company/allowlist', allowlist],
+    createWorkspace: ['POST', '/dashboard/workspaces', name],
+    updateWorkspace: ['PATCH', `/dashboard/workspaces/${workspaceId}`, name],
+    createProject: ['POST', projects, name],
+    updateProject: ['PATCH', project, name],
+    updateMember: ['PATCH', member, { role: 'VIEWER', workspaceIds: [workspaceId] }],
+    removeMember: ['DELETE', member],
+    createMemberResetLink: ['POST', `${member}/reset-link`],
+    createInvitation: ['POST', '/dashboard/invitations', guest],
+    withdrawInvitation: ['DELETE', invitation],
+  }
+}
+
+/** These change nothing, are for callers without a session, or only end the caller's own access. */
+const OTHERS = [
+  'logIn',
+  'requestPasswordReset',
+  'lookAtLink',
+  'useLink',
+  'logOut',
+  'endSession',
+  'runExplorerView',
+  'preflightDashboardExport',
+  'checkWebhookSignature',
+  'preflightKey',
+  // Also checks the current password in its transaction.
+  'changePassword',
+]
+
+let changes: Record<string, Change> = {}
+before(async () => void (changes = await auditedChanges()))
+
+const sendAs = (member: Member, [method, path, body]: Change) =>
+  member.call(method, path, body && { body })
+
+test('no change of a member commits after the member was removed', async () => {
+  const entries = await readAudit(annals, company)
+  for (const [operation, change] of Object.entries(changes)) {
+    const admin = await signInAs(annals, company, 'ADMIN')
+    const answer = await changeLate(
+      () => sendAs(admin, change),
+      (trx) => deleteMember(trx, admin.userId),
+    )
+    assert.deepEqual(refusalOf(answer), [401, 'not_signed_in'], `${operation} ${answer.text}`)
+  }
+  assert.deepEqual(await readAudit(annals, company), entries)
+})
+
+test('the table above has every operation that changes something', async () => {
+  const operations = (await readOperations()).filter(
+    ({ method, isDashboard }) => isDashboard && CHANGES.has(method),
+  )
+  const ids = operations.map(({ id }) => id)
+  assert.deepEqual(ids.toSorted(), [...Object.keys(changes), ...OTHERS].toSorted())
+})
+
+test('no change commits after the session ended, the role changed, or a workspace was taken away', async () => {
+  const createKey: Change = ['POST', '/dashboard/keys', { name: 'Late', scope: 'COMPANY' }]
+  const analyze: Change = ['POST', '/dashboard/exports', EXPORT]
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const demoted = await changeLate(
+    () => sendAs(admin, createKey),
+    (trx) => updateMember(trx, admin.userId, { role: 'VIEWER', workspaceIds: [workspaceId] }),
+  )
+  assert.deepEqual(refusalOf(demoted), [403, 'insufficient_role'])
+  const { userId, ...rest } = await signInAs(annals, company, 'ADMIN')
+  const signedOut = await changeLate(
+    () => sendAs({ userId, ...rest }, createKey),
+    (trx) => endSessions(trx, { userId }),
+  )
+  assert.deepEqual(refusalOf(signedOut), [401, 'not_signed_in'])
+  const analyst = await signInAs(annals, company, 'ANALYST', [workspaceId])
+  const narrowed = await changeLate(
+    () => sendAs(analyst, analyze),
+    (trx) => updateMember(trx, analyst.userId, { role: 'ANALYST', workspaceIds: [] }),
+  )
+  assert.deepEqual(refusalOf(narrowed), [403, 'insufficient_role'])
+})
+
+test('a member who holds back the last byte until after the removal gets no key', async () => {
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const text = JSON.stringify({ name: 'backdoor', scope: 'COMPANY' })
+  await using connection = new RawConnection(annals.url)
+  connection.send(
+    `POST /dashboard/keys HTTP/1.1\r\nhost: x\r\ncookie: ${admin.cookie}\r\nsec-fetch-site: same-origin\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text.slice(0, -1)}`,
+  )
+  // Also when the request arrives first: the removal comes after it on the same node.
+  await admin.call('GET', '/dashboard/session')
+  assert.equal((await owner.call('DELETE', `/dashboard/members/${admin.userId}`)).status, 204)
+  assert.equal((await connection.send(text.slice(-1)).answer()).status, 401)
+  const { text: keys } = await owner.call('GET', '/dashboard/keys')
+  assert(!keys.includes('backdoor'))
+})
+
+test('no change with a key commits after the key was revoked', async () => {
+  const key = company.companyKey
+  const { json } = await annals.call('POST', `/v1/workspaces/${workspaceId}/webhooks`, {
+    key,
+    body: HOOK,
+  })
+  const hook = `/v1/webhooks/${json.id}`
+  const tested = await annals.call('POST', `${hook}/test`, { key })
+  const created = await annals.call('POST', '/v1/exports', { key, body: EXPORT })
+  const job = `/v1/exports/${created.json.jobId}`
+  const table: Change[] = [
+    ['POST', `/v1/workspaces/${workspaceId}/webhooks`, HOOK],
+    ['PATCH', hook, { url: 'https://example.com/other' }],
+    ['POST', `${hook}/enable`],
+    ['POST', `${hook}/disable`],
+    ['POST', `${hook}/rotate-secret`],
+    ['POST', `${hook}/finish-rotation`],
+    ['POST', `${hook}/test`],
+    ['POST', `${hook}/deliveries/${tested.json.deliveryId}/redeliver`],
+    ['POST', `${hook}/redeliver`, TIMES],
+    ['DELETE', hook],
+    ['POST', '/v1/exports', EXPORT],
+    ['POST', `${job}/rerun`],
+    ['POST', `${job}/cancel`],
+  ]
+  for (const [method, path, body] of table) {
+    const made = await owner.call('POST', '/dashboard/keys', {
+      body: { name: 'Short-lived', scope: 'COMPANY' },
+    })
+    const answer = await changeLate(
+      () => annals.call(method, path, { key: made.json.secret, ...(body && { body }) }),
+      (trx) =>
+        trx
+          .updateTable('api_key')
+          .set({ revoked_at: new Date() })
+          .where('id', '=', made.json.key.id)
+          .execute(),
+    )
+    assert.deepEqual(
+      refusalOf(answer),
+      [401, 'invalid_api_key'],
+      `${method} ${path} ${answer.text}`,
+    )
+  }
+})
