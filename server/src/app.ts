@@ -178,6 +178,8 @@ export async function startApp({
           }),
         )
   if (writer) await untilAborted(writer.startProbing(), signal ?? null)
+  // Opens a connection, so that the first requests don't wait for one.
+  if (writer) await untilAborted(accessDatabase.isReachable(), signal ?? null)
   const parts = { config, logger, clock, monotonic, database, metrics, keyUse, secretKey, archive }
   const url =
     writer &&
