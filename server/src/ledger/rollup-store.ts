@@ -189,28 +189,51 @@ export async function countIn(
           dropped_seq = greatest(event_field.dropped_seq, excluded.dropped_seq)`.execute(trx)
 }
 
-/** Takes a run away again, while its events are still in the table. Usage stays. */
+/**
+ * Takes a run away again, while its events are still in the table. Usage stays.
+ *
+ * No part of it depends on statistics, as in `countIn`: rows are looked up one by one, deleted by their
+ * physical address, and lowered by an upsert, which finds each row by its key. The roll-up's lock keeps
+ * others from changing these rows in between.
+ */
 export async function countOut(trx: Queryable, run: Run): Promise<void> {
   const { workspaceId } = run
   await sql`
     ${KEEP_PLAN}
-    with ${runParts(run)}, cells_gone as (
-      delete from event_rollup r using cell c
-       where r.workspace_id = ${workspaceId} and r.grain_s = c.grain_s and r.bucket = c.bucket
-         and r.category = c.category and r.action = c.action and r.events <= c.events
+    with ${runParts(run)}, cell_row as materialized (
+      select c.grain_s, c.bucket, c.category, c.action, c.events, r.address, r.events as counted
+        from cell c
+       cross join lateral (
+         select ctid as address, events from event_rollup
+          where workspace_id = ${workspaceId} and grain_s = c.grain_s and bucket = c.bucket
+            and category = c.category and action = c.action
+         offset 0) as r
+    ), value_row as materialized (
+      select f.field, f.value, f.events, v.address, v.events as counted, v.is_frequent
+        from found f
+       cross join lateral (
+         select ctid as address, events, is_frequent from event_value
+          where workspace_id = ${workspaceId} and field = f.field and value = f.value
+         offset 0) as v
+    ), cells_gone as (
+      delete from event_rollup
+       where ctid = any (array(select address from cell_row where counted <= events))
     ), cells as (
-      update event_rollup r set events = r.events - c.events from cell c
-       where r.workspace_id = ${workspaceId} and r.grain_s = c.grain_s and r.bucket = c.bucket
-         and r.category = c.category and r.action = c.action and r.events > c.events
+      insert into event_rollup (workspace_id, grain_s, bucket, category, action, events)
+      select ${workspaceId}, grain_s, bucket, category, action, events
+        from cell_row where counted > events
+      on conflict (workspace_id, grain_s, bucket, category, action)
+        do update set events = event_rollup.events - excluded.events
     ), lowered as (
-      update event_value v set events = v.events - f.events from found f
-       where v.workspace_id = ${workspaceId} and v.field = f.field and v.value = f.value
-         and v.events > f.events
+      insert into event_value (workspace_id, field, value, events, is_frequent)
+      select ${workspaceId}, field, value, events, is_frequent
+        from value_row where counted > events
+      on conflict (workspace_id, field, value)
+        do update set events = event_value.events - excluded.events
     ), gone as (
-      delete from event_value v using found f
-       where v.workspace_id = ${workspaceId} and v.field = f.field and v.value = f.value
-         and v.events <= f.events
-      returning v.field
+      delete from event_value
+       where ctid = any (array(select address from value_row where counted <= events))
+      returning field
     )
     update event_field e set value_count = e.value_count - g.values
       from (select field, count(*) as values from gone group by field) as g

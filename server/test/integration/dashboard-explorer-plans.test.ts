@@ -192,7 +192,7 @@ function assertByIndex(nodes: readonly PlanNode[]): void {
   )
   for (const node of big.filter((other) => other['Node Type'] !== 'ModifyTable')) {
     const shown = JSON.stringify(node)
-    assert.match(node['Node Type'], /^(Index|Bitmap Heap|Index Only)/, shown)
+    assert.match(node['Node Type'], /^(Index|Bitmap Heap|Index Only|Tid)/, shown)
     if (!node['Node Type'].startsWith('Index') || isEmpty(node)) continue
     const columns = new Set(
       node['Index Cond']?.match(

@@ -6,7 +6,7 @@ import { deleteArchivedRun, readFirstHotSeq } from './archive-store.ts'
 import { encodeRuns } from './encode-runs.ts'
 import { keepSegment } from './keep-segment.ts'
 
-const ROWS_PER_DELETE = 5_000
+const ROWS_PER_REMOVAL = 5_000
 
 /** How many events were moved, and whether it ended early because another archiver was there. */
 export type ArchivedRun = { moved: number; isOvertaken: boolean }
@@ -14,12 +14,11 @@ export type ArchivedRun = { moved: number; isOvertaken: boolean }
 /**
  * Moves a chain's events up to `toSeq` into the archive, segment by segment.
  *
- *   read, encode ─▶ note the draft ─▶ put ─▶ read back, recompute every hash ─▶ catalogue ─▶ remove
+ *   read, encode ─▶ recompute every hash ─▶ note the draft ─▶ put ─▶ read back ─▶ catalog ─▶ remove
  *
- * While one segment is read back, the next is read and encoded, and the rows of the last are removed.
- * It may die at any point and is simply run again. Until the catalogue names a run, the file is a
- * draft, which the next run deletes; from then on it is the truth, and what is still in the table of
- * it is removed.
+ * While one segment is checked and put, the next is read and encoded, and the rows of the last are removed.
+ * It may crash at any point and is simply run again. Until the catalog names a file, it is a draft, which
+ * the next run deletes; from then on the file counts, and rows that are still in the table are removed.
  */
 export async function archiveWorkspace(
   deps: ArchiveDeps,
@@ -78,8 +77,9 @@ function startRemoving(...what: Parameters<typeof removeArchived>): Promise<void
 }
 
 /**
- * What the catalogue names is no longer needed in the table. First it is no longer counted, nor shown by
- * the explorer, whose hot events begin above; then it is removed, in bounded statements.
+ * Rows that the catalog names are no longer needed in the table. A few thousand at a time: first the
+ * roll-up stops counting them, then they are deleted. Each statement is bounded, so that it ends well
+ * within the statement timeout.
  */
 async function removeArchived(
   { database: { db } }: ArchiveDeps,
@@ -87,10 +87,10 @@ async function removeArchived(
   archivedSeq: number,
 ): Promise<void> {
   const firstSeq = await readFirstHotSeq(db, workspaceId)
-  if (firstSeq === null || firstSeq > archivedSeq) return
-  await db.transaction().execute((trx) => forgetRun(trx, { workspaceId, toSeq: archivedSeq }))
-  for (let seq = firstSeq; seq <= archivedSeq; seq += ROWS_PER_DELETE) {
-    const toSeq = Math.min(archivedSeq, seq + ROWS_PER_DELETE - 1)
-    await deleteArchivedRun(db, { workspaceId, fromSeq: seq, toSeq })
+  if (firstSeq === null) return
+  for (let fromSeq = firstSeq; fromSeq <= archivedSeq; fromSeq += ROWS_PER_REMOVAL) {
+    const toSeq = Math.min(archivedSeq, fromSeq + ROWS_PER_REMOVAL - 1)
+    await db.transaction().execute((trx) => forgetRun(trx, { workspaceId, toSeq }))
+    await deleteArchivedRun(db, { workspaceId, fromSeq, toSeq })
   }
 }
