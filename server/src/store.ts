@@ -90,7 +90,6 @@ function noArchive(): ObjectStore {
     readRange: refuse,
     stat: refuse,
     restore: refuse,
-    rename: refuse,
     delete: refuse,
     [Symbol.asyncDispose]: async () => {},
   }
@@ -114,7 +113,6 @@ function openLazily(url: string, config: Config): ObjectStore {
     readRange: async (key, start, end, signal) => (await open()).readRange(key, start, end, signal),
     stat: async (key, signal) => (await open()).stat(key, signal),
     restore: async (key, signal) => (await open()).restore(key, signal),
-    rename: async (from, to, signal) => (await open()).rename(from, to, signal),
     delete: async (key, signal) => (await open()).delete(key, signal),
     [Symbol.asyncDispose]: async () => {
       if (!opening) return

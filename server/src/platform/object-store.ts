@@ -23,8 +23,6 @@ export type ObjectStore = AsyncDisposable & {
   stat(key: string, signal?: AbortSignal): Promise<ObjectState | null>
   /** Asks for an object of a cold class to be brought back; harmless when it is ready or asked for. */
   restore(key: string, signal?: AbortSignal): Promise<void>
-  /** Gives an object another name, which replaces what had that name. False when there is none. */
-  rename(from: string, to: string, signal?: AbortSignal): Promise<boolean>
   /** Harmless when there is none. */
   delete(key: string, signal?: AbortSignal): Promise<void>
 }
@@ -94,7 +92,6 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
     },
     stat: async (key, signal) => await store.stat(checkKey(key), signal),
     restore: async (key, signal) => await store.restore(checkKey(key), signal),
-    rename: async (from, to, signal) => await store.rename(checkKey(from), checkKey(to), signal),
     delete: async (key, signal) => await store.delete(checkKey(key), signal),
     [Symbol.asyncDispose]: async () => await store[Symbol.asyncDispose](),
   }
@@ -132,7 +129,6 @@ export function stoppable(
     readRange: (key, start, end) => run((stop) => store.readRange(key, start, end, stop)),
     stat: (key) => run((stop) => store.stat(key, stop)),
     restore: (key) => run((stop) => store.restore(key, stop)),
-    rename: (from, to) => run((stop) => store.rename(from, to, stop)),
     delete: (key) => run((stop) => store.delete(key, stop)),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }
@@ -145,8 +141,8 @@ export function archiveMarkerKey(archiveId: string): string {
 
 const MARKER_KEY = /^annals-archive-[0-9a-f]{32}$/
 /**
- * `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, and before the dot what keeps two apart. A file that
- * is not yet checked ends in `.parquet.draft`.
+ * `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, and before the dot what keeps two apart. The mark of a
+ * file that is not in the catalog yet ends in `.parquet.draft`.
  */
 const SEGMENT_KEY =
   /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}(?:-[0-9a-f]{16})?\.parquet(?:\.draft)?$/

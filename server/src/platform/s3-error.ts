@@ -10,6 +10,7 @@ export function explainS3Error(error: unknown, url: string): unknown {
   return new StorageError(sentenceOf(name, status, url), {
     cause: new Error(`${status} ${name}, request ${requestId || 'without an id'}`),
     isCold: name === 'InvalidObjectState',
+    isDenied: status === 403 && name !== 'InvalidObjectState',
   })
 }
 

@@ -183,7 +183,13 @@ class S3Store implements ObjectStore {
       } catch (error) {
         // The SDK retries up to the head of an answer; a body that breaks off, or does not match
         // its checksum, is ours to ask for again.
-        if (attempt >= this.#limits.attemptsMax || abortSignal.aborted) throw error
+        if (attempt < this.#limits.attemptsMax && !abortSignal.aborted) continue
+        throw isChecksumMismatch(error)
+          ? new StorageError(
+              `The object ${key} of ${this.#url} is damaged: its bytes don't match its checksum.`,
+              { cause: error },
+            )
+          : error
       }
     }
   }
@@ -208,15 +214,6 @@ class S3Store implements ObjectStore {
         // Somebody asked, or the object moved, since we looked.
         .catch(nullWhen(({ name }) => NOTHING_TO_RESTORE.has(name)))
     })
-  }
-
-  /** S3 has no rename, and a copy on the server would not be checked against a checksum of ours. */
-  async rename(from: string, to: string, signal?: AbortSignal): Promise<boolean> {
-    const bytes = await this.read(from, signal)
-    if (bytes === null) return false
-    await this.put(to, bytes, signal)
-    await this.delete(from, signal)
-    return true
   }
 
   async delete(key: string, signal?: AbortSignal): Promise<void> {
@@ -317,6 +314,11 @@ function readinessOf({
   if (!COLD_CLASSES.has(storageClass) && archiveStatus === undefined) return 'ready'
   if (restore.includes('ongoing-request="true"')) return 'restoring'
   return restore.includes('ongoing-request="false"') ? 'ready' : 'cold'
+}
+
+/** The SDK has no class or code for it. */
+function isChecksumMismatch(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('Checksum mismatch')
 }
 
 function nullWhen(isExpected: (error: Error) => boolean): (error: unknown) => null {

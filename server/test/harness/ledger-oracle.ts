@@ -52,7 +52,6 @@ const NO_ARCHIVE: ObjectStore = {
   readRange: async () => null,
   stat: async () => null,
   restore: async () => {},
-  rename: async () => false,
   delete: async () => {},
   [Symbol.asyncDispose]: async () => {},
 }

@@ -12,7 +12,7 @@ import { crc32 } from 'node:zlib'
 
 export type SeenRequest = { method: string; path: string; query: string; body: Buffer }
 type Frozen = { storageClass: string; archiveStatus: string | null; restore: string | null }
-type Answer = { status: number; headers: http.OutgoingHttpHeaders; body: Buffer }
+export type Answer = { status: number; headers: http.OutgoingHttpHeaders; body: Buffer }
 
 const EMPTY: Answer = { status: 204, headers: {}, body: Buffer.alloc(0) }
 
@@ -31,6 +31,10 @@ export class S3Server implements AsyncDisposable {
   onAnswer: (request: SeenRequest) => void = () => {}
   /** While set, downloads are answered when it resolves. */
   delay: Promise<void> | null = null
+  /** Answers a request instead of the server, which then never sees it; null leaves it to the server. */
+  intercept: (request: SeenRequest) => Answer | null = () => null
+  /** Changes what the server answered. */
+  alter: (request: SeenRequest, answer: Answer) => Answer = (_, answer) => answer
   /** Requests that are left without an answer, and whose senders still wait. */
   hanging = 0
   readonly #folder: string
@@ -128,7 +132,7 @@ export class S3Server implements AsyncDisposable {
         pathname,
         answered.catch(() => {}),
       )
-      const answer = await answered
+      const answer = this.alter(seen, await answered)
       this.onAnswer(seen)
       this.#send(seen, answer, response)
     } catch {
@@ -140,6 +144,8 @@ export class S3Server implements AsyncDisposable {
     if (this.mode === 'refuse' || take(this.next, 'refused')) return failure(503, 'SlowDown')
     if (this.mode === 'fail') return failure(500, 'InternalError')
     if (this.mode === 'deny') return failure(403, 'AccessDenied')
+    const intercepted = this.intercept(seen)
+    if (intercepted !== null) return intercepted
     // s3rver does not know how to give an upload up.
     if (seen.method === 'DELETE' && seen.query.includes('uploadId=')) return EMPTY
     return (
@@ -325,7 +331,7 @@ function take<Name extends string>(counts: Record<Name, number>, name: Name): bo
   return true
 }
 
-function failure(status: number, code: string): Answer {
+export function failure(status: number, code: string): Answer {
   const body = Buffer.from(`<?xml version="1.0"?>
 <Error><Code>${code}</Code><Message>Played by the test.</Message><RequestId>test</RequestId></Error>`)
   return { status, headers: { 'content-type': 'application/xml' }, body }

@@ -38,7 +38,6 @@ function storeWith(parts: Partial<ObjectStore>): ObjectStore {
     readRange: unexpected,
     stat: async () => ({ bytes: 1, readiness: 'ready' }),
     restore: unexpected,
-    rename: unexpected,
     delete: unexpected,
     [Symbol.asyncDispose]: async () => {},
     ...parts,

@@ -43,19 +43,6 @@ for (const kind of ['folder', 'S3'] as const) {
       }
     })
 
-    test('a renamed object has its new name only, and replaces what had that name', async () => {
-      await using stack = new AsyncDisposableStack()
-      const store = await openStore(stack, kind)
-      const [draft, final] = [newKey(), newKey()]
-      await store.put(final, Buffer.from('old'))
-      await store.put(draft, Buffer.from('new'))
-      assert.equal(await store.rename(draft, final), true)
-      assert.equal(await store.read(draft), null)
-      assert.deepEqual(await store.read(final), Buffer.from('new'))
-      assert.equal(await store.rename(draft, final), false, 'there is no draft any more')
-      assert.deepEqual(await store.read(final), Buffer.from('new'))
-    })
-
     test('a part of an absent object is null', async () => {
       await using stack = new AsyncDisposableStack()
       const store = await openStore(stack, kind)

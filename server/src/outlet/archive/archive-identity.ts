@@ -1,8 +1,9 @@
 import { randomHex } from '../../platform/id.ts'
-import { archiveMarkerKey } from '../../platform/object-store.ts'
+import { archiveMarkerKey, StorageError } from '../../platform/object-store.ts'
 import { type ArchiveDeps, OtherArchiveError } from './archive-deps.ts'
 import { insertArchiveIdIfAbsent, readArchiveId } from './archive-identity-store.ts'
 import { hasObject, refuseOutOfReach } from './check-reach.ts'
+import { deleteIfAllowed } from './clear-drafts.ts'
 
 type IdentityDeps = Pick<ArchiveDeps, 'database' | 'store' | 'clock' | 'logger'>
 
@@ -35,9 +36,13 @@ export async function claimArchive(deps: IdentityDeps): Promise<void> {
     const archiveId = randomHex(16)
     const key = archiveMarkerKey(archiveId)
     await store.put(key, Buffer.from(MARKER_TEXT))
+    // Without the marker, the id in the database would stop archiving for good.
+    if (!(await hasObject(store, key, `the marker file ${key}`))) {
+      throw new StorageError(`The archive did not keep the marker file ${key} that was written.`)
+    }
     const isOurs = await insertArchiveIdIfAbsent(database.db, archiveId, new Date(clock()))
     if (isOurs) logger.info({ event: 'archive.identified', archiveId })
-    else await store.delete(key)
+    else await deleteIfAllowed(deps, key)
   }
   await refuseOtherArchive(deps)
 }

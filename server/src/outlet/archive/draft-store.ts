@@ -2,15 +2,19 @@ import { sql } from 'kysely'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 
-/** A file that was or will be written, and that the catalog does not name. The key is its final one. */
+/** A file that was or will be written under this key, and that the catalog does not name. */
 export type Draft = { workspaceId: WorkspaceId; objectKey: string }
 
-/** The name of the file until it is checked. */
-export function draftKeyOf({ objectKey }: Draft): string {
+/**
+ * The name of a small file that lies beside a draft from before it is written until just before it is
+ * cataloged. It shows every database that uses this archive that no catalog names the draft. An archiver of
+ * an older version kept the draft itself under this name.
+ */
+export function draftMarkKeyOf({ objectKey }: Draft): string {
   return `${objectKey}.draft`
 }
 
-/** Before the file is written: from here on nobody forgets it. */
+/** Before the file is written, so that the next run finds it after a crash. */
 export async function noteDraft(
   db: Queryable,
   { workspaceId, objectKey }: Draft,

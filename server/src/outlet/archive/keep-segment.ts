@@ -1,33 +1,34 @@
-import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { footerSha256Of } from '../../ledger/segment-footer.ts'
 import { insertSegment } from '../../ledger/segment-store.ts'
 import { randomHex } from '../../platform/id.ts'
+import { StorageError } from '../../platform/object-store.ts'
 import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
 import { claimArchive } from './archive-identity.ts'
-import { clearOwnDraft } from './clear-drafts.ts'
-import { draftKeyOf, noteDraft } from './draft-store.ts'
+import { clearOwnDraft, deleteIfAllowed } from './clear-drafts.ts'
+import { draftMarkKeyOf, noteDraft } from './draft-store.ts'
 import type { EncodedRun } from './encode-runs.ts'
 
 /**
- * Writes a segment's file under the name of a draft, reads it back, compares every hash in it with the
- * table's, checks that the storage is the archive, gives the file its final name and adds it to the
- * catalog. False when another archiver was here; then there is no file, as after a failure.
+ * Checks every hash in a segment's file against the table's, writes the file under its final name, reads it
+ * back, checks that the storage is the archive, and adds the file to the catalog. Rows are removed only after
+ * the catalog names a file whose bytes were read from its final place. False when another archiver was here;
+ * then there is no file, as after a failure.
  */
 export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<boolean> {
   const { db } = deps.database
   const { summary, file, lastId } = run
   const { workspaceId } = summary
+  await refuseOtherEvents(deps, run)
   const draft = { workspaceId, objectKey: newObjectKey(run) }
   await noteDraft(db, draft, new Date(deps.clock()))
   let isOurs = false
   try {
-    const draftKey = draftKeyOf(draft)
-    await deps.store.put(draftKey, file)
-    await refuseOtherEvents(deps, draftKey, run)
+    await deps.store.put(draftMarkKeyOf(draft), DRAFT_MARK)
+    await deps.store.put(draft.objectKey, file)
+    await refuseOtherBytes(deps, draft.objectKey, file)
     await claimArchive(deps)
-    // Gone when another archiver took us for dead and deleted it.
-    if (!(await deps.store.rename(draftKey, draft.objectKey))) return false
+    await deleteIfAllowed(deps, draftMarkKeyOf(draft))
     const segment = {
       ...summary,
       objectKey: draft.objectKey,
@@ -48,25 +49,38 @@ export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<b
   return isOurs
 }
 
-/** A name is given once, whatever the file holds: who deletes a draft deletes nobody else's file. */
+const DRAFT_MARK = Buffer.from('The file beside this one is not in the catalog yet.\n')
+
+/** A name is used once, so deleting a draft never deletes another archiver's file. */
 function newObjectKey({ summary, month }: EncodedRun): string {
   const name = `${String(summary.firstSeq).padStart(16, '0')}-${randomHex(8)}`
   return `${summary.workspaceId}/${month}/${name}.parquet`
 }
 
-/** Each hash is recomputed from what the storage returns; it must be the one the table has. */
+/** Each hash is recomputed from the file's bytes and must equal the one in the table. */
 async function refuseOtherEvents(
-  { store, readBack }: ArchiveDeps,
-  objectKey: string,
+  { readBack }: ArchiveDeps,
   { file, hashes, summary }: EncodedRun,
 ): Promise<void> {
-  const stored = await store.read(objectKey)
-  assert(stored !== null && stored.equals(file), 'the storage returns what was put')
-  const answer = await readBack.recompute(stored)
+  const answer = await readBack.recompute(file)
   if (answer.ok && hashes.equals(answer.hashes)) return
   const { firstSeq, lastSeq, workspaceId } = summary
   const problem = answer.ok ? 'a hash differs' : answer.problem
   throw new ArchiveRefusedError(
     `the events ${firstSeq} to ${lastSeq} of workspace ${workspaceId} are not what their hashes say (${problem}); run annals verify`,
+  )
+}
+
+/** What every reader will get from now on must be the bytes that were checked. */
+async function refuseOtherBytes(
+  { store }: ArchiveDeps,
+  objectKey: string,
+  file: Buffer,
+): Promise<void> {
+  const stored = await store.read(objectKey)
+  if (stored?.equals(file)) return
+  const found = stored === null ? 'nothing' : `${stored.length} bytes that differ`
+  throw new StorageError(
+    `The archive's ${objectKey} was written with ${file.length} bytes, and reading it back returned ${found}. Its events stay in the database.`,
   )
 }

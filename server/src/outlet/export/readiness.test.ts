@@ -34,7 +34,6 @@ function storeOf(stat: () => Promise<ObjectState>) {
     put: unexpected,
     read: unexpected,
     readRange: unexpected,
-    rename: unexpected,
     delete: unexpected,
     stat: async () => {
       calls.stat += 1
