@@ -62,6 +62,7 @@ create table archive_identity (
   constraint archive_identity_is_only_check CHECK (is_only)
 );
 grant insert, select on archive_identity to annals_keeper;
+grant select on archive_identity to annals_serving;
 
 create table chain_head (
   workspace_id uuid not null,

@@ -19,8 +19,10 @@ import { stopServer } from './edge/stop-server.ts'
 import { OperatorError } from './errors.ts'
 import { Writer } from './intake/writer.ts'
 import { startPartitionWorker } from './ledger/partition-worker.ts'
+import { readArchiveId } from './outlet/archive/archive-identity-store.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
 import { noteNoArchive } from './outlet/archive/note-no-archive.ts'
+import { noteUnreachable } from './outlet/archive/note-unreachable.ts'
 import { LiveTail } from './outlet/console/live-tail.ts'
 import { Searches } from './outlet/console/searches.ts'
 import { startRollupWorker } from './outlet/console/rollup-worker.ts'
@@ -131,9 +133,12 @@ export async function startApp({
   })
   const { connection, secretKey } = store
   const ownConnections = { connection, clock, logger, cutSignal: cut.signal }
-  const archive = stack.use(openArchive(config))
+  const archive = stack.use(
+    openArchive(config, { readArchiveId: () => readArchiveId(database.db) }),
+  )
   const hasArchive = archiveUrlOf(config) !== null
-  if (!hasArchive) await untilAborted(noteNoArchive({ db: database.db, logger }), signal ?? null)
+  if (hasArchive) stack.use(noteUnreachable({ database, store: archive, clock, logger }))
+  else await untilAborted(noteNoArchive({ db: database.db, logger }), signal ?? null)
   stack.use(startPartitionWorker(ownConnections))
   if (role !== 'api') {
     if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, store: archive }))

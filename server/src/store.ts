@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import type { Config } from './config.ts'
 import { withDeadline } from './platform/deadline.ts'
 import { startEngine } from './platform/embedded-postgres.ts'
+import { knownArchive } from './platform/known-archive.ts'
 import type { Logger } from './platform/logger.ts'
 import { migrate } from './platform/migrate.ts'
 import { type ObjectStore, openObjectStore, StorageError } from './platform/object-store.ts'
@@ -72,9 +73,12 @@ export function archiveUrlOf({ archiveUrl, databaseUrl, dataDir }: Config): stri
  * The storage for archived segments. It is opened on first use, so that events are accepted while the
  * storage is down. Without an archive, every call fails with a `StorageError`.
  */
-export function openArchive(config: Config): ObjectStore {
+export function openArchive(
+  config: Config,
+  { readArchiveId }: { readArchiveId: () => Promise<string | null> },
+): ObjectStore {
   const url = archiveUrlOf(config)
-  return url === null ? noArchive() : openLazily(url, config)
+  return url === null ? noArchive() : knownArchive(openLazily(url, config), { url, readArchiveId })
 }
 
 function noArchive(): ObjectStore {

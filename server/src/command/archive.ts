@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 import { ARCHIVE_CONNECTIONS_MAX, ArchiveOutOfReachError } from '../outlet/archive/archive-deps.ts'
+import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { archiveLedger, type ArchiveReport } from '../outlet/archive/archive-ledger.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
@@ -30,7 +31,6 @@ export async function archive(config: Config, options: { before?: string }): Pro
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
   const { connection } = stack.use(await openStore(config, { logger, exclusive: false }))
-  const store = stack.use(openArchive(config))
   const database = stack.use(
     new Database({
       connection,
@@ -39,6 +39,7 @@ export async function archive(config: Config, options: { before?: string }): Pro
       logger,
     }),
   )
+  const store = stack.use(openArchive(config, { readArchiveId: () => readArchiveId(database.db) }))
   const deps = { connection, database, store, clock, logger }
   // Archive small runs too, because the operator asked for it now.
   const wish = { beforeMs, patience: { eventsMin: 1, overdueMs: 0 } }

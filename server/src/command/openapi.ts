@@ -76,7 +76,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       downloadBytesMax: DOWNLOAD_BYTES_MAX,
       exportTimeouts: EXPORT_TIMEOUTS,
       pagesFolder: null,
-      archive: openArchive(config),
+      archive: openArchive(config, { readArchiveId: async () => null }),
     }),
   )
   const documents = { v1: textOf(server.swagger()), dashboard: textOf(server.dashboardSwagger()) }

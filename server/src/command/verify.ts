@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts'
+import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
 import { openArchive } from '../store.ts'
@@ -12,7 +13,9 @@ import { openDatabase, refuseNoData } from './open-database.ts'
 export async function verify(config: Config): Promise<void> {
   refuseNoData(config)
   await using database = await openDatabase(config)
-  await using store = openArchive(config)
+  await using store = openArchive(config, {
+    readArchiveId: () => readArchiveId(database.db),
+  })
   let events = 0
   let broken = 0
   let unchecked = 0

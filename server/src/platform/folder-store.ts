@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { BoundedOperations } from './bounded-operations.ts'
+import { untilAborted, withDeadline } from './deadline.ts'
 import { acquireFileLock } from './file-lock.ts'
 import { randomHex } from './id.ts'
 import type { ObjectState, ObjectStore } from './object-store.ts'
@@ -32,58 +33,51 @@ const operations = new BoundedOperations({
 /**
  * Objects as files below a folder, which several processes may use at once.
  *
+ * The first write creates the folder. Reading never does: a disk that isn't mounted must not look like an
+ * archive without objects.
+ *
  * An object is drafted aside and renamed to its key, so that a crash leaves a draft and never half
- * an object. Drafts lie in one folder for each opened store, locked while it lives: an opening
- * removes those whose lock is free. A draft beside its object would have to be sought in the whole
+ * an object. Each store that writes has its own folder for drafts and keeps it locked; the next store that
+ * writes removes those whose lock is free. A draft beside its object would have to be sought in the whole
  * archive, and its owner known by a process id, which after a restart in a container is our own.
  */
-export async function openFolderStore(
+export function openFolderStore(
   path: string,
   { objectBytesMax }: { objectBytesMax: number },
-): Promise<ObjectStore> {
-  const root = resolve(path)
-  let isGivenUp = false
-  const openStore = async () => {
-    const store = await openDrafts(root, objectBytesMax)
-    if (isGivenUp) await store.close()
-    return store
-  }
-  try {
-    return await operations.run(openStore, { timeoutMs: OPENING_MS_MAX + CLOSE_MS_MAX })
-  } catch (error) {
-    isGivenUp = true
-    throw explainFileError(root, error)
-  }
+): ObjectStore {
+  return new FolderStore({ root: resolve(path), objectBytesMax })
 }
 
-async function openDrafts(root: string, objectBytesMax: number): Promise<FolderStore> {
+type Drafts = { path: string; lock: Disposable }
+
+async function openDrafts(root: string): Promise<Drafts> {
   await makeFolder(join(root, DRAFTS))
   using _opening = await lockOpening(root)
-  const drafts = join(root, DRAFTS, randomHex(8))
-  await mkdir(drafts, { mode: FOLDER_MODE })
-  const lock = await acquireFileLock(join(drafts, 'lock'), { waitMsMax: 0 })
-  if (lock === null) throw new StorageError(`${drafts} is locked by another program.`)
-  await removeDeadDrafts(root, drafts)
-  return new FolderStore({ root, drafts, lock, objectBytesMax })
+  const path = join(root, DRAFTS, randomHex(8))
+  await mkdir(path, { mode: FOLDER_MODE })
+  const lock = await acquireFileLock(join(path, 'lock'), { waitMsMax: 0 })
+  if (lock === null) throw new StorageError(`${path} is locked by another program.`)
+  await removeDeadDrafts(root, path)
+  return { path, lock }
 }
 
 class FolderStore implements ObjectStore {
   readonly #root: string
-  readonly #drafts: string
-  readonly #lock: Disposable
   readonly #objectBytesMax: number
+  /** Null until the first write. */
+  #opening: Promise<Drafts> | null = null
+  #isClosed = false
   #drafted = 0
 
-  constructor(options: { root: string; drafts: string; lock: Disposable; objectBytesMax: number }) {
-    this.#root = options.root
-    this.#drafts = options.drafts
-    this.#lock = options.lock
-    this.#objectBytesMax = options.objectBytesMax
+  constructor({ root, objectBytesMax }: { root: string; objectBytesMax: number }) {
+    this.#root = root
+    this.#objectBytesMax = objectBytesMax
   }
 
   async put(key: string, bytes: Buffer, signal?: AbortSignal): Promise<void> {
+    const drafts = await this.#openDrafts(signal)
     this.#drafted += 1
-    const draft = join(this.#drafts, String(this.#drafted))
+    const draft = join(drafts.path, String(this.#drafted))
     const path = join(this.#root, key)
     let isGivenUp = false
     const put = async () => {
@@ -109,6 +103,28 @@ class FolderStore implements ObjectStore {
     } catch (error) {
       isGivenUp = true
       throw error
+    }
+  }
+
+  async #openDrafts(signal: AbortSignal | undefined): Promise<Drafts> {
+    this.#opening ??= this.#startOpening()
+    return await untilAborted(this.#opening, signal ?? null)
+  }
+
+  async #startOpening(): Promise<Drafts> {
+    let isGivenUp = false
+    const open = async () => {
+      const drafts = await openDrafts(this.#root)
+      if (isGivenUp || this.#isClosed) await this.#closeDrafts(drafts)
+      return drafts
+    }
+    try {
+      return await operations.run(open, { timeoutMs: OPENING_MS_MAX + CLOSE_MS_MAX })
+    } catch (error) {
+      isGivenUp = true
+      // The next write tries again.
+      this.#opening = null
+      throw explainFileError(this.#root, error)
     }
   }
 
@@ -173,16 +189,6 @@ class FolderStore implements ObjectStore {
   /** A file is never cold. */
   async restore(): Promise<void> {}
 
-  async rename(from: string, to: string, signal?: AbortSignal): Promise<boolean> {
-    const path = join(this.#root, to)
-    const move = async () => {
-      await rename(join(this.#root, from), path)
-      await syncFolder(dirname(path))
-      return true
-    }
-    return (await this.#unlessMissing(move, { timeoutMs: PART_MS_MAX, signal })) ?? false
-  }
-
   async delete(key: string, signal?: AbortSignal): Promise<void> {
     const path = join(this.#root, key)
     const remove = async () => {
@@ -193,8 +199,9 @@ class FolderStore implements ObjectStore {
   }
 
   /**
-   * Null when the object is missing while the archive is there. A disk that went away must not look
-   * like an archive without objects; our own drafts tell, as nobody else removes them.
+   * Null when the object is missing while the folder is there. A folder that is missing must not look like
+   * an archive without objects. An empty one, such as a mount point without its disk, is found out by
+   * `ledger/known-archive.ts`.
    */
   async #unlessMissing<T>(
     use: () => Promise<T>,
@@ -206,7 +213,7 @@ class FolderStore implements ObjectStore {
       } catch (error) {
         if (codeOf(error) !== 'ENOENT') throw error
       }
-      await stat(this.#drafts)
+      await stat(this.#root)
       return null
     }
     try {
@@ -216,20 +223,27 @@ class FolderStore implements ObjectStore {
     }
   }
 
-  /** Removes our drafts. If that takes too long, the next opening does it after this process ends. */
+  /** Removes our drafts. If that takes too long, the next store does it after this process ends. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await operations.run(() => this.close(), { timeoutMs: CLOSE_MS_MAX }).catch(() => {})
+    this.#isClosed = true
+    if (this.#opening === null) return
+    const late = () => new Error('the folder is still being opened')
+    const opened = withDeadline(this.#opening, { timeoutMs: CLOSE_MS_MAX, late })
+    const drafts = await opened.catch(() => null)
+    if (drafts === null) return
+    const close = async () => await this.#closeDrafts(drafts)
+    await operations.run(close, { timeoutMs: CLOSE_MS_MAX }).catch(() => {})
   }
 
   /** Locking runs on the main thread, so first make sure that the folder responds. */
-  async close(): Promise<void> {
+  async #closeDrafts({ path, lock }: Drafts): Promise<void> {
     await stat(this.#root).catch(() => {})
-    using _lock = this.#lock
+    using _lock = lock
     try {
       using _opening = await lockOpening(this.#root)
-      await rm(this.#drafts, { recursive: true, force: true })
+      await rm(path, { recursive: true, force: true })
     } catch {
-      // The next opening removes what stays: our lock is free from here on.
+      // The next store removes what stays: our lock is free from here on.
     }
   }
 }
@@ -238,7 +252,7 @@ function notRegular(key: string): StorageError {
   return new StorageError(`The archived object ${key} is not a regular file.`)
 }
 
-/** Nobody looks for dead drafts while others are between making theirs and locking it. */
+/** No store looks for dead drafts while another is between creating its folder and locking it. */
 async function lockOpening(root: string): Promise<Disposable> {
   const lock = await acquireFileLock(join(root, DRAFTS, 'lock'), { waitMsMax: OPENING_MS_MAX })
   if (lock === null) {
@@ -283,7 +297,8 @@ async function syncFolder(path: string): Promise<void> {
 function explainFileError(root: string, cause: unknown): unknown {
   const code = codeOf(cause)
   if (code === null || cause instanceof StorageError) return cause
-  return new StorageError(sentenceOf(code, root), { cause })
+  const isDenied = code === 'EACCES' || code === 'EPERM'
+  return new StorageError(sentenceOf(code, root), { cause, isDenied })
 }
 
 function sentenceOf(code: string, root: string): string {

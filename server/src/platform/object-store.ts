@@ -31,7 +31,7 @@ export type ObjectStore = AsyncDisposable & {
 export const OBJECT_BYTES_MAX = 256 * 1_024 * 1_024
 
 /**
- * Opens `file:///…` or `s3://bucket/prefix`. S3 is first spoken to when an object is asked for.
+ * Opens `file:///…` or `s3://bucket/prefix`. Neither is touched before the first operation on an object.
  * `s3Region` is what the environment's AWS_REGION says; null when it is not set.
  */
 export async function openObjectStore(
@@ -54,7 +54,7 @@ export async function openObjectStore(
     case 'file:':
       if (hostname !== '')
         throw new StorageError('ANNALS_ARCHIVE_URL names a host: write file:///.')
-      return withCheckedKeys(await openFolderStore(fileURLToPath(url), { objectBytesMax }))
+      return withCheckedKeys(openFolderStore(fileURLToPath(url), { objectBytesMax }))
     case 's3:':
       return withCheckedKeys(
         await openS3Store(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempDisposable } from 'node:fs/promises'
+import { mkdir, mkdtempDisposable, readdir, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -17,6 +17,7 @@ import { Database } from '../../src/platform/pg.ts'
 import { runAnnals } from '../harness/annals-process.ts'
 import { handClock } from '../harness/clock.ts'
 import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
 import { download, makeExport, readJob, storeEvents } from '../harness/exports.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
 
@@ -169,3 +170,46 @@ test('a node with a different archive names the segment it lacks, and archives n
   assert.equal(await countEvents(annals), before)
   assert.equal((await archiveAll(annals, annals.archiveUrl)).events, 1)
 })
+
+const UNMOUNTED: [string, (folder: string) => Promise<unknown>][] = [
+  ['is missing', async () => {}],
+  ['is an empty mount point', (folder) => mkdir(folder)],
+]
+for (const [title, leave] of UNMOUNTED) {
+  test(`an archive folder that ${title} is unavailable, and no event counts as lost`, async () => {
+    const { workspaceKey: key, workspace } = await annals.found()
+    await storeEvents(annals, key, [{ category: 'c', action: 'archived' }])
+    await archiveAll(annals, annals.archiveUrl)
+    const filters = { from: '2020-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
+    const id = await makeExport(annals, key, { source: 'ARCHIVED', filters })
+    const folder = new URL(annals.archiveUrl).pathname
+    await rename(folder, `${folder}.disk`)
+    await leave(folder)
+    const before = await readdir(folder).catch(() => null)
+
+    const env = envOf(annals, { ANNALS_ARCHIVE_URL: annals.archiveUrl })
+    const verify = await runAnnals(['verify'], env)
+    assert.equal(verify.code, 1)
+    assert(!verify.stdout.includes('BROKEN'), verify.stdout)
+    const line = verify.stdout.split('\n').find((text) => text.includes(workspace.id))
+    assert(line?.startsWith('UNREADABLE') && line.includes(folder), verify.stdout)
+
+    const said: Record<string, unknown>[] = []
+    await using node = await startTestApp({
+      databaseUrl: annals.database.url,
+      env: { ANNALS_ARCHIVE_URL: annals.archiveUrl },
+      logger: pino({ level: 'error' }, { write: (line) => void said.push(JSON.parse(line)) }),
+    })
+    await eventually(async () => assert.equal(said[0]?.['event'], 'archive.unreachable'))
+    for (const one of [annals, node]) {
+      const refused = await one.call('GET', `/v1/exports/${id}/download`, { key })
+      assert.deepEqual([refused.status, refused.json.code], [503, 'unavailable'])
+    }
+    assert.equal((await readJob(node, key, id)).status, 'PENDING')
+    assert.deepEqual(await readdir(folder).catch(() => null), before, 'nothing was created')
+
+    await rm(folder, { recursive: true, force: true })
+    await rename(`${folder}.disk`, folder)
+    assert.equal((await download(node, key, id)).status, 200)
+  })
+}

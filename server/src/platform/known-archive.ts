@@ -1,0 +1,35 @@
+import { archiveMarkerKey, type ObjectStore, StorageError } from './object-store.ts'
+
+/**
+ * The same store, which reports an object as missing only if the storage is the archive of the database.
+ * Without this, the empty mount point of a disk that isn't mounted would pass for an archive that lost all
+ * of its segments. Before the first segment there is no id, and every storage passes.
+ */
+export function knownArchive(
+  store: ObjectStore,
+  { url, readArchiveId }: { url: string; readArchiveId: () => Promise<string | null> },
+): ObjectStore {
+  const unlessUnknown = async <T>(
+    key: string,
+    found: T | null,
+    signal: AbortSignal | undefined,
+  ): Promise<T | null> => {
+    if (found !== null) return found
+    const archiveId = await readArchiveId()
+    if (archiveId === null) return null
+    const marker = archiveMarkerKey(archiveId)
+    // Archivers ask for the marker themselves, and have their own sentence.
+    if (key === marker || (await store.stat(marker, signal)) !== null) return null
+    throw new StorageError(
+      `${url} has neither ${key} nor ${marker}, the marker file of this database's archive. Check that its disk is mounted and that ANNALS_ARCHIVE_URL is right.`,
+      { summary: 'The storage of the archive is not available.' },
+    )
+  }
+  return {
+    ...store,
+    read: async (key, signal) => await unlessUnknown(key, await store.read(key, signal), signal),
+    readRange: async (key, start, end, signal) =>
+      await unlessUnknown(key, await store.readRange(key, start, end, signal), signal),
+    stat: async (key, signal) => await unlessUnknown(key, await store.stat(key, signal), signal),
+  }
+}
