@@ -326,7 +326,7 @@ suite('S3', () => {
       assert((await store.read(key))?.equals(bytes), fate)
       assert.equal(s3.next[fate], 0)
       s3.next[fate] = 99
-      const sentence = fate === 'corrupted' ? /\.parquet is damaged: / : /cannot be|in time/
+      const sentence = fate === 'corrupted' ? /\.parquet of .* is damaged: / : /cannot be|in time/
       await assertStorageError(store.read(key), sentence)
       s3.next[fate] = 0
     }
