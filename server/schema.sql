@@ -1,4 +1,4 @@
--- The schema after all migrations, printed from the catalogues for review; nothing runs this file.
+-- The schema after all migrations, printed from the catalogs for review; nothing runs this file.
 -- Refresh it after a change of server/migrations: npm run generate
 
 create table api_key (

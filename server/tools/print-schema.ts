@@ -2,7 +2,7 @@ import { Client } from 'pg'
 import type { Server } from '../src/platform/pg-address.ts'
 
 /**
- * The schema as the catalogues have it, as SQL to be read: server/schema.sql. A migration is
+ * The schema as the catalogs have it, as SQL to be read: server/schema.sql. A migration is
  * reviewed by what it does to this text. PostgreSQL's own dump program is not in the packages of
  * the embedded engine, and prints more than a reviewer wants.
  *
@@ -26,7 +26,7 @@ export async function schemaText(connection: Server): Promise<string> {
   }
 }
 
-const INTRODUCTION = `-- The schema after all migrations, printed from the catalogues for review; nothing runs this file.
+const INTRODUCTION = `-- The schema after all migrations, printed from the catalogs for review; nothing runs this file.
 -- Refresh it after a change of server/migrations: npm run generate
 `
 

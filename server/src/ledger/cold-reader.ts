@@ -108,7 +108,7 @@ async function findGroup(reading: Reading, wish: ColdWish): Promise<readonly Sea
 async function readNext(reading: Reading, wish: ColdWish): Promise<readonly SealedEvent[] | null> {
   const { store, cache, segment, signal } = reading
   const open = async (stop: AbortSignal) => ({
-    value: await openCatalogued(store, segment, stop),
+    value: await openCataloged(store, segment, stop),
     bytes: segment.footerSha256 === null ? segment.bytes : FOOTER_BYTES,
   })
   const opened = await cache.opened.find(segment.sha256, reading, open, signal)
@@ -152,7 +152,7 @@ function bytesOf({ actor, resource, metadata }: SealedEvent): number {
   return EVENT_BYTES + 2 * parts
 }
 
-async function openCatalogued(
+async function openCataloged(
   store: ObjectStore,
   segment: Segment,
   signal: AbortSignal,
@@ -184,7 +184,7 @@ function partsOf(store: ObjectStore, segment: Segment, signal: AbortSignal): Seg
   }
 }
 
-/** The file's bytes, when they are those that were catalogued. */
+/** The file's bytes, when they are those that were cataloged. */
 export async function readChecked(
   store: ObjectStore,
   segment: Segment,

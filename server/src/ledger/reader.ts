@@ -33,7 +33,7 @@ const SEGMENTS_PER_LOOK = 50
 /**
  * The events of a run that match, in the order of the chain, wherever they lie: cold ones from the
  * archive, checked as they are read, then hot ones from the table. Both at once is no contradiction:
- * what the catalogue names is read from the archive, whether or not it was removed from the table. A
+ * what the catalog names is read from the archive, whether or not it was removed from the table. A
  * page is good until the next one is asked for.
  */
 export async function* readEvents(
@@ -129,7 +129,7 @@ async function* readHot(
 
 /**
  * A page, or null when a part of it may have been archived before it was read. Rows are removed only
- * after their segment is in the catalogue, so one look at the catalogue afterwards is enough.
+ * after their segment is in the catalog, so one look at the catalog afterwards is enough.
  */
 async function fetchHot(
   database: ReaderDeps['database'],
@@ -147,7 +147,7 @@ async function fetchHot(
   const run = { workspaceId: query.workspaceId, fromSeq: query.fromSeq, toSeq: page.lookedSeq }
   const count = isWhole ? page.count : await countRun(database.db, run)
   if (count === page.lookedSeq - query.fromSeq + 1) return page
-  // Unless the archiver took it just now; then the next look is at its catalogue.
+  // Unless the archiver took it just now; then the next look is at its catalog.
   const isMoved = (await readArchivedSeq(database.db, query.workspaceId)) >= query.fromSeq
   assert(isMoved, 'a chain has no gaps')
   return null

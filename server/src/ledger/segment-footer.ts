@@ -114,7 +114,7 @@ export function hasItsDigest(footer: Buffer): boolean {
   return at !== null && footer.toString('latin1', at, at + HASH_HEX_DIGITS) === digestOf(footer, at)
 }
 
-/** What the catalogue notes of a footer, so that it, and by it any row group, is checked by itself. */
+/** What the catalog notes of a footer, so that it, and by it any row group, is checked by itself. */
 export function footerSha256Of(file: Buffer): string {
   const footer = checkedFooterOf(file)
   assert(footer !== null, 'a segment has a footer with its digest')

@@ -41,7 +41,7 @@ export function sourceOf(file: Buffer): SegmentSource {
   return { bytes: file.length, read: async (start, end) => file.subarray(start, end) }
 }
 
-/** A file that the catalogue names is not there. */
+/** A file that the catalog names is not there. */
 export class SegmentMissingError extends Error {
   override name = 'SegmentMissingError'
 }
@@ -56,7 +56,7 @@ export class SegmentDamagedError extends Error {
  * skipped. A group is handed out after all of its hashes were made again and led to the hash from
  * which the next group, or the chain, goes on. Throws `SegmentDamagedError`, and nothing else.
  *
- * Bytes from a place that others can write to are held against the catalogue's SHA-256 first: the
+ * Bytes from a place that others can write to are held against the catalog's SHA-256 first: the
  * Parquet reader believes the counts in a page, and a forged one keeps it busy for minutes.
  */
 export async function* readSegment(
@@ -71,7 +71,7 @@ export async function* readSegment(
   }
 }
 
-/** Reads everything, and holds it against what the writer or a catalogue knows of the segment. */
+/** Reads everything, and holds it against what the writer or a catalog knows of the segment. */
 export async function verifySegment(file: Buffer, expected: SegmentSummary): Promise<Verdict> {
   try {
     const segment = await openSegment(sourceOf(file), null)
@@ -124,7 +124,7 @@ const FOOTER_BYTES_MAX = 16 * 1_024 * 1_024
 
 /**
  * The footer, from which each row group can be read and checked by itself. `footerSha256` is what the
- * catalogue has noted of it: with it the bytes of a group are those that were archived, whoever could
+ * catalog has noted of it: with it the bytes of a group are those that were archived, whoever could
  * write to the storage. Without it, the whole file was held against its SHA-256 before.
  */
 export async function openSegment(

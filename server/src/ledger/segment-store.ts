@@ -3,7 +3,7 @@ import { assertId, type WorkspaceId } from '../platform/id.ts'
 import { type Queryable, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
 import type { EventId } from './event.ts'
 
-/** A run of a chain in the archive, as the catalogue knows it. */
+/** A run of a chain in the archive, as the catalog knows it. */
 export type Segment = {
   workspaceId: WorkspaceId
   firstSeq: number
@@ -69,7 +69,7 @@ export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): 
 }
 
 /**
- * Names the file of a draft in the catalogue, and ends the draft with the same statement. False when
+ * Names the file of a draft in the catalog, and ends the draft with the same statement. False when
  * the segment does not follow the last one, or when somebody condemned the draft: another archiver
  * was here.
  */

@@ -15,7 +15,7 @@ const ROW_GROUP_ROWS_MAX = 2_500
 /** Parts in UTF-16 units. A reader holds one row group; large events make it one of fewer rows. */
 const ROW_GROUP_UNITS_MAX = 8 * 1_024 * 1_024
 
-/** A run of one workspace's chain: what a catalogue knows of a segment without opening it. */
+/** A run of one workspace's chain: what a catalog knows of a segment without opening it. */
 export type SegmentSummary = {
   workspaceId: WorkspaceId
   firstSeq: number

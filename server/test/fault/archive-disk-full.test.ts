@@ -45,10 +45,10 @@ test('on a full disk the archiver says so and removes nothing, and goes on when 
   const assertNoHalves = async () => {
     // What bears the name of a segment is one, in its whole length; what was begun is gone.
     const segments = disk.files().filter(({ name }) => name.endsWith('.parquet'))
-    const catalogue = await ask('select object_key, bytes from segment')
+    const catalog = await ask('select object_key, bytes from segment')
     assert.deepEqual(
       segments.map(({ name, bytes }) => `${name} ${bytes}`).toSorted(),
-      catalogue.toSorted(),
+      catalog.toSorted(),
     )
     const expected = /\.parquet$|^\.drafts\/lock$|^annals-archive-[0-9a-f]{32}$/
     const others = disk.files().filter(({ name }) => !expected.test(name))

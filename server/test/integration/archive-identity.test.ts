@@ -145,5 +145,5 @@ test('`annals archive` prints why it refuses a single workspace', async () => {
   const { code, stdout } = await runAnnals(['archive', '--before', before], env)
   assert.equal(code, 1)
   assert.match(stdout, /archived 5 events of 5 workspaces\nFAILED: 1 workspaces/)
-  assert(stdout.includes(`annals: the catalogue names the segment ${objectKey}`), stdout)
+  assert(stdout.includes(`annals: the catalog names the segment ${objectKey}`), stdout)
 })

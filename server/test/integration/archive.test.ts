@@ -110,7 +110,7 @@ test('archived events leave the table and are read back byte for byte, and the c
   assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_500 })
 })
 
-test('the catalogue notes the digest of each footer', async () => {
+test('the catalog notes the digest of each footer', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
   await send(founded, 10)
@@ -201,7 +201,7 @@ test('a storage that fails at any step loses nothing, and the next run completes
   await assertNoStrays(annals)
 })
 
-test('a file that an archiver could neither catalogue nor delete is deleted by the next run', async () => {
+test('a file that an archiver could neither catalog nor delete is deleted by the next run', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
   await send(founded, 100)
@@ -216,7 +216,7 @@ test('a file that an archiver could neither catalogue nor delete is deleted by t
   await assertNoStrays(annals)
 })
 
-test('a file that the catalogue names is never deleted, whatever is noted of it', async () => {
+test('a file that the catalog names is never deleted, whatever is noted of it', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
   await send(founded, 100)
@@ -255,14 +255,14 @@ const CLEARING: [string, Partial<ObjectStore>][] = [
   ['is about to delete as a draft', { delete: () => Promise.reject(new Error('not yet')) }],
 ]
 for (const [title, part] of CLEARING) {
-  test(`a file that another archiver ${title} is not catalogued`, async () => {
+  test(`a file that another archiver ${title} is not cataloged`, async () => {
     const founded = await annals.found()
     const { id } = founded.workspace
     await send(founded, 100)
     const before = await readAll(id)
     const read = async (key: string): Promise<Buffer | null> => {
       const bytes = await archive.read(key)
-      // The other one takes us for dead, just before we catalogue.
+      // The other one takes us for dead, just before we catalog.
       await clearDrafts({ database: keeper, store: { ...archive, ...part }, logger }, id)
       return bytes
     }
@@ -301,7 +301,7 @@ test('of two archivers without a lock one archives, and the other leaves no file
   await assertNoStrays(annals)
 })
 
-test('a crash between the catalogue and the removal leaves every event once', async () => {
+test('a crash between the catalog and the removal leaves every event once', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
   await send(founded, 100)
@@ -321,7 +321,7 @@ test('a crash between the catalogue and the removal leaves every event once', as
   assert.equal(await readAll(id), before)
 })
 
-test('nothing is removed that the catalogue does not name', async () => {
+test('nothing is removed that the catalog does not name', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
   await send(founded, 100)
@@ -456,7 +456,7 @@ test('events that a webhook has not seen yet stay', async () => {
   await query(connection, `update webhook set status = 'DISABLED' where id = '${webhookId}'`)
   assert.equal((await archiveAll(annals)).events, 20)
 })
-test('a file that the catalogue has lost is a finding, and so is a row that the table has lost', async () => {
+test('a file that the catalog has lost is a finding, and so is a row that the table has lost', async () => {
   const founded = await annals.found()
   const { id } = founded.workspace
   let failedBefore = 0

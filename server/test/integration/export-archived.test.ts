@@ -157,7 +157,7 @@ test('an export of a few hours reads their part of a file and no other', async (
   assert.equal(new Set(parts).size, 3, 'the footer, and two of three row groups')
   const before = parts.length
   assert.deepEqual(await readSeqs(founded, { store, ...hoursAt(9_000) }), [])
-  assert.equal(parts.length, before, 'nothing: the catalogue knows its times')
+  assert.equal(parts.length, before, 'nothing: the catalog knows its times')
 })
 
 test('a flipped byte is found in each part that is read, and does no harm in one that is not', async () => {
@@ -208,7 +208,7 @@ test('a file that was cut, has grown or is another workspace’s is not read', a
   }
   writeFileSync(file, readFileSync(otherFile))
   await assert.rejects(readSeqs(founded), SegmentDamagedError)
-  // Nor when somebody who can write to the catalogue has it say so.
+  // Nor when somebody who can write to the catalog has it say so.
   const sum = (hex: string | null) => `decode('${hex}', 'hex')`
   await query(
     connection,
@@ -236,7 +236,7 @@ test('a part that is damaged on its way is asked for again, and the job does not
   assert(!isFirst)
 })
 
-test('a file of before, whose footer the catalogue does not know, is read as a whole and checked', async () => {
+test('a file of before, whose footer the catalog does not know, is read as a whole and checked', async () => {
   const { founded, file } = await foundThreeGroups()
   const forget = `update segment set footer_sha256 = null where workspace_id = '${founded.workspace.id}'`
   await query(connection, forget)

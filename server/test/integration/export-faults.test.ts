@@ -44,7 +44,7 @@ function storeWith(parts: Partial<ObjectStore>): ObjectStore {
   }
 }
 
-/** A workspace with an archived event, of which only the catalogue knows, and a hot one. */
+/** A workspace with an archived event, of which only the catalog knows, and a hot one. */
 async function foundArchived() {
   const founded = await annals.found()
   const { workspace, workspaceKey: key } = founded
@@ -138,7 +138,7 @@ test('a storage that is out of reach before the first byte is an answer, and the
   }
 })
 
-test('preflight counts what is archived by the catalogue, and says so when filters may pick', async () => {
+test('preflight counts what is archived by the catalog, and says so when filters may pick', async () => {
   const { key } = await foundArchived()
   const ask = async (filters: object) => {
     const body = { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters: { ...TIMES, ...filters } }

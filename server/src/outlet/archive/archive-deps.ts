@@ -15,7 +15,7 @@ export type ArchiveDeps = {
 }
 
 /**
- * Of one run: the pages that are read ahead, what the catalogue is told and what is removed, and the
+ * Of one run: the pages that are read ahead, what the catalog is told and what is removed, and the
  * lock.
  */
 export const ARCHIVE_CONNECTIONS_MAX = 3

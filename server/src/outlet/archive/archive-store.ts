@@ -18,7 +18,7 @@ export async function listArchivedWorkspaces(db: Queryable): Promise<ArchivedWor
 
 /**
  * Takes turns between archivers, for as long as the connection lives. Safety does not hang on it:
- * the catalogue takes each run once. Two at once would only do the same work twice.
+ * the catalog takes each run once. Two at once would only do the same work twice.
  */
 export async function tryLockArchive(db: Queryable, workspaceId: WorkspaceId): Promise<boolean> {
   const { rows } = await sql<{ isLocked: boolean }>`
@@ -88,7 +88,7 @@ export async function readUnneededSeq(
   return rows[0]?.seq ?? null
 }
 
-/** Removes a run of a chain from the table. The catalogue names it; this is asked again here. */
+/** Removes a run of a chain from the table. The catalog names it; this is asked again here. */
 export async function deleteArchivedRun(
   db: Queryable,
   { workspaceId, fromSeq, toSeq }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number },

@@ -21,7 +21,7 @@ export async function refuseOutOfReach(
   if (await hasObject(store, objectKey, `the archived segment ${where}`)) return
   const extent = workspaceId === null ? 'Nothing' : 'No event of this workspace'
   throw new ArchiveOutOfReachError(
-    `the catalogue names the segment ${where}, which this node's archive does not have. Set ANNALS_ARCHIVE_URL to the archive that holds it. ${extent} was archived.`,
+    `the catalog names the segment ${where}, which this node's archive does not have. Set ANNALS_ARCHIVE_URL to the archive that holds it. ${extent} was archived.`,
   )
 }
 

@@ -41,8 +41,8 @@ export async function listDrafts(
 }
 
 /**
- * Marks a draft, by a time before all others, as one that the catalogue will not take any more. False
- * when the catalogue names its file, or when the draft is gone.
+ * Marks a draft, by a time before all others, as one that the catalog will not take any more. False
+ * when the catalog names its file, or when the draft is gone.
  */
 export async function condemnDraft(
   db: Queryable,

@@ -131,7 +131,7 @@ class Tally {
   }
 }
 
-/** By the catalogue alone: what a filter picks inside a segment is not known, so it counts as a whole. */
+/** By the catalog alone: what a filter picks inside a segment is not known, so it counts as a whole. */
 function countCold(tally: Tally, segment: Segment, { ranges, filter }: ExportReach): void {
   const events = ranges
     .filter(({ workspaceId }) => workspaceId === segment.workspaceId)

@@ -42,7 +42,7 @@ async function rangeOf(
   const hotSinceSeq = await seqAt(hotSinceMs)
   // Below it nothing can match; above the archive only, where the times of receipt can be asked.
   const earliestSeq = filter.fromMs === null ? 1 : await seqAt(filter.fromMs - AHEAD_MS_MAX)
-  // Last: whatever the archiver removed while we asked is in its catalogue by now.
+  // Last: whatever the archiver removed while we asked is in its catalog by now.
   const archivedSeq = await readArchivedSeq(db, workspaceId)
   const hotFromSeq = Math.max(archivedSeq + 1, hotSinceSeq)
   const fromSeq = Math.max(

@@ -93,7 +93,7 @@ async function contentProblem(store: ObjectStore, segment: Segment): Promise<str
       return `${objectKey} has ${bytes.length} bytes and not ${segment.bytes}`
     }
     if (footerSha256 !== null && footerSha256Of(bytes) !== footerSha256) {
-      return `${objectKey} has another footer than the catalogue says`
+      return `${objectKey} has another footer than the catalog says`
     }
     for await (const [last] of readSegment(bytes, { fromSeq: lastSeq })) {
       if (last?.id !== lastId) return `${objectKey} ends with event ${last?.id} and not ${lastId}`
