@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { StrictJsonError } from './json-fault.ts'
 import { sliceItems } from './json-items.ts'
 import { parseStrictJson } from './strict-json.ts'
 import { runAtOnce } from './time-slice.ts'
@@ -64,12 +63,13 @@ test('a text is valid JSON if and only if its frame and all of its items are', (
   )
 })
 
+/** Syntax alone. The strict parser can stop at a repeated key before it sees a syntax error. */
 function isJson(text: string): boolean {
   try {
-    parseStrictJson(Buffer.from(text))
+    JSON.parse(text)
     return true
-  } catch (error) {
-    return error instanceof StrictJsonError && error.kind === 'value'
+  } catch {
+    return false
   }
 }
 
