@@ -5,6 +5,7 @@ import {
   STATUS_CODES,
 } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { ApiError } from '../errors.ts'
 import { areChunksTooSmall } from './chunk-limit.ts'
 import { errorBody } from './error-handler.ts'
@@ -14,9 +15,13 @@ import { newTraceId, traceIdOf } from './trace.ts'
 import { WriteStall } from './write-stall.ts'
 
 /** How many requests per connection can be in progress at once. Few clients send more than one. */
-export const REQUESTS_IN_FLIGHT_MAX = 100
-/** Pipelined requests of one connection that are served before other connections get their turn. */
-const REQUESTS_PER_TURN_MAX = 4
+export const REQUESTS_IN_FLIGHT_MAX = 16
+/** How many pipelined requests can wait on a port. */
+export const QUEUED_MAX = 1_000
+/** How many of them are served in a turn of the event loop. */
+const REQUESTS_PER_TURN_MAX = 16
+/** What follows an early answer is dropped up to this size, a little more than the largest body. */
+const REST_BYTES_MAX = 5 * 1_024 * 1_024
 /** While more output waits for the client, the connection's next request waits too. */
 const OUTPUT_BYTES_MAX = 1_024 * 1_024
 /** Long enough to read an answer; then a client that does not hang up is disconnected. */
@@ -25,7 +30,7 @@ const LINGER_MS = 1_000
 /**
  *   open ──a request that ends the connection──▶ last ──its answer──▶ closed by Node
  *   open, last ──what cannot be served──▶ refused ──the answers before, then the refusal──▶ closed
- *   open, last ──tiny chunks after an early answer──▶ refused ──▶ closed
+ *   open, last ──tiny chunks or too much after an early answer──▶ refused ──▶ closed
  *
  * After `open` no further request is served, because its response could not be sent.
  */
@@ -36,7 +41,6 @@ type Connection = {
   readonly inFlight: Set<ServerResponse>
   /** The newest of them, which no route has seen yet. */
   readonly queue: Exchange[]
-  isScheduled: boolean
   newest: Exchange | null
   /** The answer before the newest one. */
   previous: ServerResponse | null
@@ -50,13 +54,19 @@ type Exchange = { request: IncomingMessage; response: ServerResponse }
  * answer that waits for the answers before it, and ends the connection. A connection holds a bounded
  * number of requests and a bounded amount of output, and nothing of what follows a refusal.
  *
- * The parser delivers all pipelined requests of a packet in one go. The first is served at once, the
- * others a few per turn of the event loop, so that one connection cannot keep the others waiting.
+ * The parser delivers all pipelined requests of a packet in one go: of the smallest, two thousand. The
+ * first is served immediately. The others wait in a queue of bounded size, and connections take turns: a
+ * few requests per turn of the event loop, so that other callers don't wait. After a refusal, the parser
+ * stops at the next request (`ignores`).
  */
 export class ConnectionGate {
   readonly #serve: RequestListener
   readonly #open: OpenConnections
   readonly #connections = new WeakMap<Socket, Connection>()
+  /** With queued requests that can be served, in the order of their turns. */
+  readonly #turns = new Set<Connection>()
+  #isScheduled = false
+  #queued = 0
 
   constructor(serve: RequestListener, open: OpenConnections) {
     this.#serve = serve
@@ -74,7 +84,7 @@ export class ConnectionGate {
     const before = connection.newest?.response ?? null
     connection.previous = before
     connection.newest = { request, response }
-    const fault = protocolFault(request) ?? tooManyInFlight(connection)
+    const fault = protocolFault(request) ?? this.#tooMany(connection)
     if (fault) {
       connection.state = 'refused'
       discardInput(socket)
@@ -88,7 +98,7 @@ export class ConnectionGate {
     this.#open.markBusy(socket)
     response.once('close', () => this.#finish(connection, response))
     if (!response.shouldKeepAlive) connection.state = 'last'
-    if (request.headers['transfer-encoding'] !== undefined) {
+    if (canOutlastAnswer(request)) {
       // Before Node's own listener, which would drop the rest of the body uncounted.
       response.prependOnceListener('finish', () => limitRest(request, connection))
     }
@@ -97,7 +107,21 @@ export class ConnectionGate {
       return
     }
     connection.queue.push({ request, response })
-    this.#schedule(connection)
+    this.#queued += 1
+    this.#takeTurn(connection)
+  }
+
+  /** True if no further request of the connection is served. Then the parser must stop at the next. */
+  ignores(socket: Socket): boolean {
+    const connection = this.#connections.get(socket)
+    return connection !== undefined && connection.state !== 'open'
+  }
+
+  /** For `upgrade` and `connect`: Node has left the connection at a request that is ignored. */
+  readonly abandonInput = (_request: IncomingMessage, socket: Duplex): void => {
+    // Node has removed its own listener, and an error without one would end the process.
+    socket.on('error', () => {})
+    discardInput(socket)
   }
 
   /** Call every `intervalMs`: disconnects clients that have read nothing of an answer for `stallMs`. */
@@ -138,41 +162,66 @@ export class ConnectionGate {
       state: 'open',
       inFlight: new Set(),
       queue: [],
-      isScheduled: false,
       newest: null,
       previous: null,
       writeStall: new WriteStall(),
     }
     this.#connections.set(socket, connection)
+    socket.once('close', () => this.#dropQueue(connection))
     return connection
   }
 
-  #schedule(connection: Connection): void {
-    if (connection.isScheduled) return
-    connection.isScheduled = true
+  #tooMany({ inFlight }: Connection): ApiError | null {
+    if (inFlight.size >= REQUESTS_IN_FLIGHT_MAX) {
+      return new ApiError('rate_limited', {
+        message: `A connection can have at most ${REQUESTS_IN_FLIGHT_MAX} requests in progress. Read the responses before sending more.`,
+      })
+    }
+    return inFlight.size > 0 && this.#queued >= QUEUED_MAX ? new ApiError('overloaded') : null
+  }
+
+  #takeTurn(connection: Connection): void {
+    this.#turns.add(connection)
+    if (this.#isScheduled) return
+    this.#isScheduled = true
     setImmediate(() => {
-      connection.isScheduled = false
-      this.#serveQueued(connection)
+      this.#isScheduled = false
+      this.#serveTurn()
     })
   }
 
-  #serveQueued(connection: Connection): void {
-    const { queue, socket } = connection
-    // The answers could not be sent.
-    if (!socket.writable) queue.length = 0
+  #serveTurn(): void {
     for (let served = 0; served < REQUESTS_PER_TURN_MAX; served += 1) {
-      // Goes on when the client has read an answer.
-      if (outputBytes(connection) > OUTPUT_BYTES_MAX) return
-      const next = queue.shift()
-      if (!next) return
-      this.#serve(next.request, next.response)
+      const [connection] = this.#turns
+      if (!connection) return
+      this.#turns.delete(connection)
+      this.#serveNext(connection)
     }
-    if (queue.length > 0) this.#schedule(connection)
+    const [waiting] = this.#turns
+    if (waiting) this.#takeTurn(waiting)
+  }
+
+  #serveNext(connection: Connection): void {
+    // The answers could not be sent.
+    if (!connection.socket.writable) return this.#dropQueue(connection)
+    // Goes on when the client has read an answer.
+    if (outputBytes(connection) > OUTPUT_BYTES_MAX) return
+    const next = connection.queue.shift()
+    if (!next) return
+    this.#queued -= 1
+    if (connection.queue.length > 0) this.#takeTurn(connection)
+    this.#serve(next.request, next.response)
+  }
+
+  #dropQueue(connection: Connection): void {
+    this.#queued -= connection.queue.length
+    connection.queue.length = 0
+    this.#turns.delete(connection)
   }
 
   #finish(connection: Connection, response: ServerResponse): void {
     connection.inFlight.delete(response)
-    if (connection.queue.length > 0) this.#schedule(connection)
+    if (connection.queue.length > 0) this.#takeTurn(connection)
     if (connection.inFlight.size > 0) return
     this.#open.markIdle(connection.socket)
     // An idle connection keeps nothing of its last request.
@@ -199,16 +248,16 @@ function isBareUpgrade({ headers }: IncomingMessage): boolean {
   return Number(length) === 0 && encoding === undefined
 }
 
-function tooManyInFlight({ inFlight }: Connection): ApiError | null {
-  if (inFlight.size < REQUESTS_IN_FLIGHT_MAX) return null
-  return new ApiError('rate_limited', {
-    message: `A connection can have at most ${REQUESTS_IN_FLIGHT_MAX} requests in progress. Read the responses before sending more.`,
-  })
+/** Whether the rest of the body can be too much to drop. */
+function canOutlastAnswer({ headers }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined) return true
+  const { 'content-length': length } = headers
+  return length !== undefined && Number(length) > REST_BYTES_MAX
 }
 
 /**
  * What follows of a body whose request was answered is parsed and dropped, so that the connection
- * stays usable. If it arrives in too small chunks, the connection ends.
+ * stays usable. If it is too much, or arrives in too small chunks, the connection ends.
  */
 function limitRest(request: IncomingMessage, connection: Connection): void {
   if (request.complete || connection.state === 'refused') return
@@ -218,7 +267,8 @@ function limitRest(request: IncomingMessage, connection: Connection): void {
   request.on('data', (chunk: Buffer) => {
     chunks += 1
     bytes += chunk.length
-    if (connection.state === 'refused' || !areChunksTooSmall(chunks, bytes)) return
+    const isTooMuch = bytes > REST_BYTES_MAX || areChunksTooSmall(chunks, bytes)
+    if (connection.state === 'refused' || !isTooMuch) return
     connection.state = 'refused'
     discardInput(socket)
     end(socket)
@@ -236,7 +286,7 @@ function whenAnswered(response: ServerResponse | null, then: () => void): void {
  * Reads and drops further input without parsing it. Closing with unread input would reset the
  * connection, and a reset can destroy responses that the client has not read yet.
  */
-function discardInput(socket: Socket): void {
+function discardInput(socket: Duplex): void {
   socket.removeAllListeners('data')
   socket.on('data', () => {})
   socket.resume()

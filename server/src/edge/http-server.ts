@@ -5,6 +5,7 @@ import {
   type Server,
   type ServerOptions,
 } from 'node:http'
+import type { Socket } from 'node:net'
 import { ConnectionGate } from './connection-gate.ts'
 import type { OpenConnections } from './open-connections.ts'
 
@@ -50,13 +51,15 @@ export function createHttpServer(
       keepAliveTimeout: KEEP_ALIVE_MS,
       // Node would respond with an empty body and keep serving the connection.
       requireHostHeader: false,
-      IncomingMessage: OrdinaryRequest,
-    } satisfies ServerOptions<typeof OrdinaryRequest>,
+      IncomingMessage: requestClass((socket) => gate.ignores(socket)),
+    } satisfies ServerOptions<typeof IncomingMessage>,
     gate.admit,
   )
   server.on('connection', connections.add)
   server.on('checkExpectation', gate.admit)
   server.on('clientError', gate.refuseUnreadable)
+  server.on('upgrade', gate.abandonInput)
+  server.on('connect', gate.abandonInput)
   const stallCheck = setInterval(() => {
     const stallMs = connections.isFull ? patience.fullWriteStallMs : patience.writeStallMs
     gate.cutStalled({ stallMs, intervalMs: patience.checkEveryMs })
@@ -67,17 +70,25 @@ export function createHttpServer(
 }
 
 /**
- * A request that never takes over its connection. On CONNECT, Node would detach the socket and leave it
- * without an error listener, so a client that disconnects would end the process. Earlier requests on
- * the connection would lose their responses. With this class, CONNECT arrives like any other request.
+ * A request that takes over its connection if, and only if, it is ignored. On CONNECT, Node would detach
+ * the socket and leave it without an error listener, so a client that disconnects would end the process.
+ * Earlier requests on the connection would lose their responses. With this class, CONNECT arrives like any
+ * other request.
+ *
+ * A request that takes over is the last that the parser reads. Nothing else stops it within a packet.
  */
-class OrdinaryRequest extends IncomingMessage {
-  /** Node's parser sets this flag, and Node detaches the socket if it is true. */
-  get upgrade(): boolean {
-    return false
-  }
+function requestClass(isIgnored: (socket: Socket) => boolean): typeof IncomingMessage {
+  return class extends IncomingMessage {
+    #isIgnored = false
 
-  set upgrade(_isUpgrade: boolean) {
-    // Ignore the parser: the flag stays false.
+    /** Node's parser sets this flag, and Node detaches the socket if it is true. */
+    get upgrade(): boolean {
+      return this.#isIgnored
+    }
+
+    set upgrade(isUpgrade: boolean | null) {
+      // Null comes from the constructor of the base class, before this object has its field.
+      if (isUpgrade !== null) this.#isIgnored = isIgnored(this.socket)
+    }
   }
 }

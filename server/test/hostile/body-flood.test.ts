@@ -50,6 +50,18 @@ test('a connection ends when chunks follow a refusal', async () => {
   }
 })
 
+test('a connection ends when more than 5 MB follow a refusal', async () => {
+  const data = 'x'.repeat(65_536)
+  for (const framing of ['content-length: 100000000000', 'transfer-encoding: chunked']) {
+    await using connection = new RawConnection(annals.url)
+    connection.send(`POST /v1/events HTTP/1.1\r\nhost: x\r\n${framing}\r\n\r\n`)
+    assert.equal((await connection.answer()).status, 401)
+    const piece = framing.startsWith('content') ? data : `10000\r\n${data}\r\n`
+    for (let nth = 0; nth < 100; nth += 1) connection.send(piece)
+    assert.equal(await connection.closed(), '')
+  }
+})
+
 test('a connection stays open when a refused body of chunks was complete', async () => {
   await using connection = new RawConnection(annals.url)
   const request = head('nonsense', 'transfer-encoding: chunked\r\n') + '2\r\n{}\r\n0\r\n\r\n'

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
 import { assertErrorShape } from '../harness/error-shape.ts'
@@ -134,7 +135,36 @@ test('limits the requests in progress per connection', async () => {
   await eventually(() => assert.equal(connection.unsentBytes, 0))
   await ledger.release()
   const statuses = await connection.statuses()
-  assert.deepEqual(statuses, [201, ...Array.from({ length: 99 }, () => 200), 429])
+  assert.deepEqual(statuses, [201, ...Array.from({ length: 15 }, () => 200), 429])
+})
+
+test('parses next to nothing of what follows a refusal in the same packet', async () => {
+  for (const first of [HEALTH, HEALTH.replace('host: x', 'host: x\r\nconnection: close')]) {
+    let parsed = 0
+    const count = () => (parsed += 1)
+    subscribe('http.server.request.start', count)
+    await using connection = new RawConnection(annals.url)
+    const statuses = await connection.send(first + HEALTH.repeat(5_000)).statuses()
+    unsubscribe('http.server.request.start', count)
+    assert.equal(statuses[0], 200)
+    assert(parsed <= 20, `${parsed} requests were parsed`)
+  }
+})
+
+test('serves a hundred pipelining connections in turn, and other callers between them', async () => {
+  await using stack = new AsyncDisposableStack()
+  const connections = Array.from({ length: 100 }, () =>
+    stack.use(new RawConnection(annals.url)).send(HEALTH.repeat(16)),
+  )
+  assert.equal((await annals.call('GET', '/health')).status, 200)
+  for (const connection of connections) {
+    const answered: number[] = []
+    for (let nth = 0; nth < 16 && answered.at(-1) !== 503; nth += 1) {
+      answered.push((await connection.answer()).status)
+    }
+    assert.deepEqual(new Set(answered.slice(0, -1)), new Set([200]))
+  }
+  assert.equal((await annals.call('GET', '/health')).status, 200)
 })
 
 test('answers in order on the metrics port too', async () => {
