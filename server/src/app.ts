@@ -30,7 +30,7 @@ import { startExpireWorker } from './outlet/export/expire-worker.ts'
 import { EXPORT_TIMEOUTS, type ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import type { DestinationRules } from './outlet/webhook/destination.ts'
 import { createDialler } from './outlet/webhook/dialler.ts'
-import { DISPATCH_LIMITS, Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatcher.ts'
+import { Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatcher.ts'
 import { NameResolver } from './outlet/webhook/name-resolver.ts'
 import { readRetryAfter } from './outlet/webhook/retry-schedule.ts'
 import { Sender } from './outlet/webhook/sender.ts'
@@ -279,8 +279,6 @@ function startDispatcher(
     new Sender({
       connect: createDialler({ rules, resolve: (hostname) => names.resolve(hostname) }),
       readRetryAfter,
-      // The lanes bound what is on its way; several of them may lead to one host.
-      connectionsPerOriginMax: DISPATCH_LIMITS.heldPerCompanyMax,
     }),
   )
   stack.use(startSweepWorker({ db: database.db, clock: deps.clock, logger: deps.logger }))

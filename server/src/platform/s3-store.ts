@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import type {
   AbortMultipartUploadCommand,
   GetObjectCommandOutput,
@@ -171,16 +172,20 @@ class S3Store implements ObjectStore {
     for (let attempt = 1; ; attempt += 1) {
       const answer = await get().catch(nullWhen((error) => error.name === 'NoSuchKey'))
       if (answer === null) return null
-      const { Body: body, ContentLength: bytes = 0 } = answer
-      assert(body !== undefined, 'an answer to GET has a body')
-      if (bytes > bytesMax) {
-        throw new StorageError(`The archive's ${key} comes with ${bytes} bytes, over ${bytesMax}.`)
-      }
+      // A proxy can leave the length out.
+      const { Body: body, ContentLength: bytes } = answer
+      assert(body instanceof Readable, 'an answer to GET has a body')
       try {
-        const received = Buffer.from(await body.transformToByteArray())
-        if (received.length === bytes) return received
+        const isTooLong = bytes !== undefined && bytes > bytesMax
+        const received = isTooLong ? null : await readAtMost(body, bytesMax)
+        if (received === null) {
+          body.destroy()
+          throw new StorageError(`The archive's ${key} comes with more than ${bytesMax} bytes.`)
+        }
+        if (bytes === undefined || received.length === bytes) return received
         throw new Error(`${received.length} of ${bytes} bytes came`)
       } catch (error) {
+        if (error instanceof StorageError) throw error
         // The SDK retries up to the head of an answer; a body that breaks off, or does not match
         // its checksum, is ours to ask for again.
         if (attempt < this.#limits.attemptsMax && !abortSignal.aborted) continue
@@ -326,4 +331,17 @@ function nullWhen(isExpected: (error: Error) => boolean): (error: unknown) => nu
     if (error instanceof Error && isExpected(error)) return null
     throw error
   }
+}
+
+/** Null if there are more: an answer without a length can be endless. */
+async function readAtMost(stream: Readable, bytesMax: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of stream) {
+    assert(Buffer.isBuffer(chunk))
+    bytes += chunk.length
+    if (bytes > bytesMax) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks, bytes)
 }

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { crc32 } from 'node:zlib'
 
@@ -26,7 +26,17 @@ export class S3Server implements AsyncDisposable {
   readonly requests: SeenRequest[] = []
   mode: 'pass' | 'hang' | 'refuse' | 'fail' | 'deny' = 'pass'
   /** How many of the next uploads and downloads meet their fate. */
-  readonly next = { refused: 0, brokenOff: 0, stalled: 0, corrupted: 0, hungUp: 0 }
+  readonly next = {
+    refused: 0,
+    brokenOff: 0,
+    stalled: 0,
+    corrupted: 0,
+    hungUp: 0,
+    /** Without a length. */
+    chunked: 0,
+    /** Without a length or an end. */
+    endless: 0,
+  }
   /** Told of each request when its answer is decided, and before the next one is served. */
   onAnswer: (request: SeenRequest) => void = () => {}
   /** While set, downloads are answered when it resolves. */
@@ -222,8 +232,15 @@ export class S3Server implements AsyncDisposable {
       response.destroy()
       return
     }
-    response.writeHead(status, { 'content-length': body.length, ...headers })
     const isDownload = method === 'GET' && (status === 200 || status === 206)
+    const isEndless = isDownload && take(this.next, 'endless')
+    if (isEndless || (isDownload && take(this.next, 'chunked'))) {
+      const { 'content-length': _, ...others } = headers
+      response.writeHead(status, others)
+      Readable.from(isEndless ? repeat(body) : [body]).pipe(response)
+      return
+    }
+    response.writeHead(status, { 'content-length': body.length, ...headers })
     if (isDownload && take(this.next, 'brokenOff')) {
       response.write(body.subarray(0, body.length / 2), () => response.destroy())
     } else if (isDownload && take(this.next, 'stalled')) {
@@ -347,4 +364,8 @@ function checksumOf(bytes: Buffer): string {
 function flipByte(bytes: Buffer): void {
   const middle = Math.floor(bytes.length / 2)
   bytes.writeUInt8(bytes.readUInt8(middle) ^ 1, middle)
+}
+
+function* repeat(body: Buffer): Generator<Buffer, never> {
+  for (;;) yield body
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import { DISPATCH_LIMITS } from '../../src/outlet/webhook/dispatcher.ts'
 import {
   countBy,
   eventIdOf,
@@ -8,7 +9,7 @@ import {
   sendEvents,
   waitForDeliveries,
 } from '../harness/deliveries.ts'
-import { startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
+import { insertManyWebhooks, startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startNameServer } from '../harness/name-server.ts'
@@ -105,6 +106,27 @@ async function startGreedy(
   await sendEvents(silent, greedy.workspaceKey, 20, { metadata })
   return { silent, hanging }
 }
+
+test('a company does not delay another one whose receiver is on the same host', async () => {
+  await using own = new AsyncDisposableStack()
+  const silent = own.use(await startSilentApp())
+  const receiver = own.use(
+    await startReceiver(({ path }) => (path === '/slow' ? hang : { status: 200 })),
+  )
+  const greedy = await silent.found()
+  const urls = Array.from({ length: 70 }, () => new URL('/slow', receiver.url).href)
+  await insertManyWebhooks(silent, greedy, urls)
+  await sendEvents(silent, greedy.workspaceKey, 8)
+  startDispatcher(own, silent)
+  // All that the node sends for one company at once.
+  await receiver.waitFor(DISPATCH_LIMITS.heldPerCompanyMax)
+  const modest = await silent.found()
+  await makeWebhook(silent, modest, { url: receiver.url })
+  await sendEvents(silent, modest.workspaceKey, 1)
+  await eventually(() => assert(receiver.requests.some(({ path }) => path !== '/slow')), {
+    timeoutMs: 5_000,
+  })
+})
 
 test('a company gets its first deliveries also on a node that others have filled', async () => {
   await using own = new AsyncDisposableStack()

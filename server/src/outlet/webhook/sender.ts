@@ -19,7 +19,8 @@ export type SenderOptions = {
   /** For the rest of the answer, once its head is here; never beyond `timeoutMs`. */
   bodyGraceMs?: number
   excerptBytesMax?: number
-  connectionsPerOriginMax?: number
+  /** Null for no limit of the sender's own. */
+  connectionsPerOriginMax?: number | null
   /** How long a connection without work stays open, whatever longer time the receiver offers. */
   connectionIdleMs?: number
   /** More origins are served, but then the connections of the longest unused one are closed. */
@@ -57,7 +58,7 @@ export class Sender implements AsyncDisposable {
     timeoutMs = 15_000,
     bodyGraceMs = 1_000,
     excerptBytesMax = 16 * 1_024,
-    connectionsPerOriginMax = 64,
+    connectionsPerOriginMax = null,
     connectionIdleMs = 4_000,
     originsMax = 1_000,
     clock = systemClock,
