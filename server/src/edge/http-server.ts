@@ -52,7 +52,7 @@ export function createHttpServer(
       // Node would respond with an empty body and keep serving the connection.
       requireHostHeader: false,
       IncomingMessage: requestClass((socket) => gate.ignores(socket)),
-    } satisfies ServerOptions<typeof IncomingMessage>,
+    } satisfies ServerOptions,
     gate.admit,
   )
   server.on('connection', connections.add)

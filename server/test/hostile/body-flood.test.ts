@@ -57,8 +57,11 @@ test('a connection ends when more than 5 MB follow a refusal', async () => {
     connection.send(`POST /v1/events HTTP/1.1\r\nhost: x\r\n${framing}\r\n\r\n`)
     assert.equal((await connection.answer()).status, 401)
     const piece = framing.startsWith('content') ? data : `10000\r\n${data}\r\n`
+    const startedAtMs = performance.now()
     for (let nth = 0; nth < 100; nth += 1) connection.send(piece)
     assert.equal(await connection.closed(), '')
+    // Any request ends after 30 seconds.
+    assert(performance.now() - startedAtMs < 20_000)
   }
 })
 

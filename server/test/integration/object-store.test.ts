@@ -332,21 +332,6 @@ suite('S3', () => {
     }
   })
 
-  test('an object whose length is not given is read, but no more than was asked for', async () => {
-    await using place = await openS3()
-    const { s3, store } = place
-    const key = newKey()
-    const bytes = patterned(200_000, 1)
-    await store.put(key, bytes)
-    s3.next.chunked = 1
-    assert.deepEqual(await store.read(key), bytes)
-    s3.next.chunked = 1
-    assert.deepEqual(await store.readRange(key, 1_000, 2_000), bytes.subarray(1_000, 2_000))
-    s3.next.endless = 1
-    await assertStorageError(store.readRange(key, 1_000, 2_000), /more than \d+ bytes/)
-    s3.next.endless = 0
-  })
-
   test('an upload that is corrupted on its way is refused, its parts are cleared away', async () => {
     await using place = await openS3()
     const { s3, store } = place
