@@ -8,6 +8,10 @@ const WAITING_BYTES_MAX = 2 * 1_024 * 1_024
 /** A client that takes nothing for so long is gone. */
 const STALL_MS_MAX = 30_000
 const RETRY_MS = 2_000
+/** Small messages are joined into writes of about this size: each write costs as much as 16 KiB more. */
+const WRITE_BYTES = 64 * 1_024
+/** Larger messages are written as they are, so that all clients share the bytes that wait for them. */
+const JOINED_BYTES_MAX = 16 * 1_024
 
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -17,7 +21,15 @@ const HEADERS = {
   connection: 'close',
 }
 
-export type StreamEvent = { id: string; event: string; data: string }
+export type StreamEvent = { id: () => string; event: string; data: string }
+
+/** A message without its id, as bytes that several clients can share. */
+export type StreamFrame = { id: string; body: Buffer }
+
+/** The data is JSON, which has no line breaks of its own. */
+export function frameBody(event: string, data: string): Buffer {
+  return Buffer.from(`event: ${event}\ndata: ${data}\n\n`)
+}
 
 type StreamOwner = {
   /** Asked every 15 seconds where the client stands. */
@@ -48,8 +60,10 @@ export class EventStream {
     for (const [name, value] of Object.entries({ ...reply.getHeaders(), ...HEADERS })) {
       if (value !== undefined) this.#response.setHeader(name, value)
     }
-    this.#write(`retry: ${RETRY_MS}\n\n`)
-    this.#beat = setInterval(() => this.#write(`: beat\nid: ${onBeat()}\n\n`), BEAT_MS)
+    this.#write(Buffer.from(`retry: ${RETRY_MS}\n\n`))
+    this.#beat = setInterval(() => {
+      this.#write(Buffer.from(`: beat\nid: ${onBeat()}\n\n`))
+    }, BEAT_MS)
     this.#beat.unref()
     const close = () => {
       clearInterval(this.#beat)
@@ -63,10 +77,33 @@ export class EventStream {
     this.#response.on('error', () => {})
   }
 
-  /** The data is JSON, which has no line breaks of its own. */
+  /** True while too much waits for the client: messages are left out. */
+  get isStalled(): boolean {
+    return this.#stall !== null
+  }
+
   send({ id, event, data }: StreamEvent): void {
     if (this.#stall) this.#hasMissed = true
-    else this.#write(`id: ${id}\nevent: ${event}\ndata: ${data}\n\n`)
+    else this.#write(Buffer.from(`id: ${id()}\n`), frameBody(event, data))
+  }
+
+  /** Sends the frames in few writes. The client misses those that come after it stalls. */
+  sendAll(frames: Iterable<StreamFrame>): void {
+    let pieces: Buffer[] = []
+    let bytes = 0
+    for (const { id, body } of frames) {
+      if (this.#stall) {
+        this.#hasMissed = true
+        return
+      }
+      pieces.push(Buffer.from(`id: ${id}\n`), body)
+      bytes += id.length + body.length
+      if (bytes < WRITE_BYTES && body.length <= JOINED_BYTES_MAX) continue
+      this.#write(...pieces)
+      pieces = []
+      bytes = 0
+    }
+    if (pieces.length > 0) this.#write(...pieces)
   }
 
   /** Ends the stream with a last event. If the client is behind, resets it and drops unread events. */
@@ -85,9 +122,12 @@ export class EventStream {
     else this.#response.end()
   }
 
-  #write(text: string): void {
+  #write(...pieces: readonly Buffer[]): void {
     if (this.#stall || this.#response.writableEnded || this.#response.destroyed) return
-    this.#response.write(text)
+    const last = pieces.at(-1)
+    const isLarge = last !== undefined && last.length > JOINED_BYTES_MAX
+    this.#response.write(Buffer.concat(isLarge ? pieces.slice(0, -1) : pieces))
+    if (isLarge) this.#response.write(last)
     if (this.#response.writableLength <= WAITING_BYTES_MAX) return
     this.#stall = setTimeout(() => this.#response.destroy(), STALL_MS_MAX)
     this.#stall.unref()

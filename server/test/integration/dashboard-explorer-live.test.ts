@@ -234,7 +234,8 @@ test('shows each event once when the archiver moves events that were not yet rea
     userId: newId<'user'>(),
     filter: NO_FILTER,
     positions: new Map([[workspace.id, 4]]),
-    onEvent: ({ seq }) => void seen.push(seq),
+    isStalled: () => false,
+    onEvents: (events) => void seen.push(...events.map(({ seq }) => seq)),
     onGap: () => {},
   })
   await until(() => seen.length > 0)

@@ -105,7 +105,8 @@ test('tells a follower of every event when large events cut the reads short', as
     userId: newId<'user'>(),
     filter: NO_FILTER,
     positions: new Map([[workspaceId, 0]]),
-    onEvent: ({ seq }) => void seen.push(seq),
+    isStalled: () => false,
+    onEvents: (events) => void seen.push(...events.map((event) => event.seq)),
     onGap: () => (gaps += 1),
   })
   await eventually(() => assert.equal(seen.at(-1), EVENTS))

@@ -3,10 +3,26 @@ import type { Positions } from './live-tail.ts'
 
 /** Where a follower stands, short enough for every event: numbers alone, in the order of the chains. */
 export function positionText(positions: Positions): string {
-  return [...positions]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return sortedSeqs(positions)
     .map(([, seq]) => seq.toString(36))
     .join('.')
+}
+
+/**
+ * Where a follower stands after each event of one chain: `positionText` with that chain at `seq`. The
+ * rest of the text is built once for all events of a read.
+ */
+export function positionTexts(positions: Positions, chain: WorkspaceId): (seq: number) => string {
+  const seqs = sortedSeqs(positions)
+  const index = seqs.findIndex(([id]) => id === chain)
+  const before = seqs.slice(0, index).map(([, seq]) => `${seq.toString(36)}.`)
+  const after = seqs.slice(index + 1).map(([, seq]) => `.${seq.toString(36)}`)
+  const [start, end] = [before.join(''), after.join('')]
+  return (seq) => `${start}${seq.toString(36)}${end}`
+}
+
+function sortedSeqs(positions: Positions): [WorkspaceId, number][] {
+  return [...positions].toSorted(([a], [b]) => (a < b ? -1 : 1))
 }
 
 /** Null when the text is no place in these chains. */

@@ -2,12 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
+import type { SealedEvent } from '../../../ledger/event.ts'
 import { filterText } from '../../../ledger/event-filter.ts'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
-import { positionText, readPosition } from '../../../outlet/console/live-position.ts'
+import { positionText, positionTexts, readPosition } from '../../../outlet/console/live-position.ts'
 import { seesWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { refuseSignedOut, type SessionGrant } from '../../auth/session-access.ts'
-import { EventStream } from '../../event-stream.ts'
+import { EventStream, frameBody } from '../../event-stream.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { EXPLORED_FILTERS, type Explored, readExplored } from './explorer-query.ts'
@@ -79,24 +80,33 @@ async function openStream(
   const { companyId, userId } = viewer
   const { workspaceIds, filter } = explored
   const binding = `live/${userId}/${workspaceIds.toSorted().join()}/${filterText(filter)}`
-  const place = lastId === '' ? null : deps.cursors.decode(lastId, binding)
+  const ids = streamIds(deps, binding)
+  const place = ids.decode(lastId)
   const resumed = place === null ? null : readPosition(place, workspaceIds)
   const { positions, isGap } = await deps.liveTail.findStart(workspaceIds, resumed)
-  const send = (event: string, data = '{}') => stream.send({ id: idHere(), event, data })
-  const idHere = () => deps.cursors.encode(positionText(positions), binding)
+  const send = (event: string) => stream.send({ id: idHere, event, data: '{}' })
+  const idHere = () => ids.encode(positionText(positions))
   // Refused before the answer begins; told of nothing before it has begun.
   const stop = deps.liveTail.follow({
     companyId,
     userId,
     filter,
     positions,
-    onEvent: (event) => send('event', provableRecordJson(event)),
+    isStalled: () => stream.isStalled,
+    onEvents: (events, chain) => {
+      const textAt = positionTexts(positions, chain)
+      const frames = events.map((event) => ({
+        id: ids.encode(textAt(event.seq)),
+        body: sharedBody(event),
+      }))
+      stream.sendAll(frames)
+    },
     onGap: () => send('gap'),
   })
   const access = deps.sessionAccess.watch(
     token,
     (grant) => refuseChanged(grant, { viewer, explored }),
-    () => stream.cut({ id: idHere(), event: 'end', data: '{}' }),
+    () => stream.cut({ id: idHere, event: 'end', data: '{}' }),
   )
   const stream = new EventStream(reply, {
     onBeat: idHere,
@@ -110,6 +120,31 @@ async function openStream(
   // A place that is not of these chains and filters is no place to go on from.
   send(isGap || (lastId !== '' && resumed === null) ? 'gap' : 'open')
   return stream
+}
+
+/**
+ * The ids of one stream: a signature of the binding, made once, and the position. The position needs no
+ * signature, because it chooses among events that the member can read anyway.
+ */
+function streamIds({ cursors }: FollowDeps, binding: string) {
+  const signature = cursors.encode('live', binding)
+  return {
+    encode: (position: string) => `${signature}.${position}`,
+    /** Null unless the id is of a stream with the same binding. */
+    decode: (id: string): string | null => {
+      const dot = id.indexOf('.')
+      return cursors.decode(id.slice(0, dot), binding) === 'live' ? id.slice(dot + 1) : null
+    },
+  }
+}
+
+/** By the event as it was read, so that an event is serialized once for all of its followers. */
+const bodies = new WeakMap<SealedEvent, Buffer>()
+
+function sharedBody(event: SealedEvent): Buffer {
+  const body = bodies.get(event) ?? frameBody('event', provableRecordJson(event))
+  bodies.set(event, body)
+  return body
 }
 
 /** Throws unless the session is still valid, with the same role and workspaces. */

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { type Follower, LiveTail } from '../../src/outlet/console/live-tail.ts'
+import { type CompanyId, newId, type WorkspaceId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { eventually } from '../harness/eventually.ts'
+import { sendEvents } from '../harness/explorer.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const startTail = () => new LiveTail({ db: annals.app.database.db, logger: createLogger('silent') })
+
+type Recorded = Follower & { seen: (number | 'gap')[] }
+
+/** Follows one chain from its start. */
+function record(
+  { companyId, workspaceId }: { companyId: CompanyId; workspaceId: WorkspaceId },
+  options: Partial<Follower> = {},
+): Recorded {
+  const seen: Recorded['seen'] = []
+  return {
+    seen,
+    companyId,
+    userId: newId<'user'>(),
+    filter: NO_FILTER,
+    positions: new Map([[workspaceId, 0]]),
+    isStalled: () => false,
+    onEvents: (events) => void seen.push(...events.map(({ seq }) => seq)),
+    onGap: () => void seen.push('gap'),
+    ...options,
+  }
+}
+
+async function foundWithEvents({ count, textLength = 0 }: { count: number; textLength?: number }) {
+  const { company, workspace, workspaceKey } = await annals.found()
+  const metadata = { text: 'x'.repeat(textLength) }
+  const events = Array.from({ length: 250 }, () => ({ category: 'c', action: 'a', metadata }))
+  for (let sent = 0; sent < count; sent += events.length) {
+    await sendEvents(annals, workspaceKey, events)
+  }
+  return { companyId: company.id, workspaceId: workspace.id }
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
+
+test('a follower that joins while a chain is read misses none of its events', async () => {
+  const chain = await foundWithEvents({ count: 500 })
+  await using tail = startTail()
+  const late = record(chain)
+  let stopLate: (() => void) | null = null
+  const early = record(chain, {
+    onEvents: (events) => {
+      early.seen.push(...events.map(({ seq }) => seq))
+      // After the first read, so that the reader is already past the start of the chain.
+      if (early.seen.length > 150) stopLate ??= tail.follow(late)
+    },
+  })
+  using stops = new DisposableStack()
+  stops.defer(tail.follow(early))
+  stops.defer(() => stopLate?.())
+  await eventually(() => {
+    assert.deepEqual(early.seen, upTo(500))
+    assert.deepEqual(late.seen, upTo(500))
+  })
+})
+
+test('followers that cannot keep up get a gap, and do not hold up another company', async () => {
+  const fast = await foundWithEvents({ count: 2_000, textLength: 8_000 })
+  const calm = await foundWithEvents({ count: 250 })
+  await using tail = startTail()
+  using stops = new DisposableStack()
+  const crowd = Array.from({ length: 50 }, () => record(fast))
+  for (const follower of crowd) stops.defer(tail.follow(follower))
+  const other = record(calm)
+  stops.defer(tail.follow(other))
+  await eventually(() => assert.deepEqual(other.seen, upTo(250)))
+  assert(crowd.every(({ seen }) => !seen.includes('gap') && seen.length < 2_000))
+  const areAllSkipped = () => crowd.every(({ seen }) => seen.at(-1) === 'gap')
+  await eventually(() => assert(areAllSkipped()), { timeoutMs: 30_000 })
+  for (const { seen, positions } of crowd) {
+    assert.deepEqual(seen, [...upTo(seen.length - 1), 'gap'])
+    assert.equal(positions.get(fast.workspaceId), 2_000)
+  }
+})
+
+test('a stalled follower gets a gap in place of events, and the others get the events', async () => {
+  const chain = await foundWithEvents({ count: 250 })
+  await using tail = startTail()
+  using stops = new DisposableStack()
+  const stalled = record(chain, { isStalled: () => true })
+  const reading = record(chain)
+  stops.defer(tail.follow(stalled))
+  stops.defer(tail.follow(reading))
+  await eventually(() => assert.deepEqual(reading.seen, upTo(250)))
+  assert(stalled.seen.length > 0 && stalled.seen.every((seen) => seen === 'gap'))
+  assert.equal(stalled.positions.get(chain.workspaceId), 250)
+})
