@@ -54,9 +54,14 @@ export class ApiError extends Error {
       cause?: unknown
     } = {},
   ) {
-    super(options.message ?? ERRORS[code][1], { cause: options.cause })
+    const [status, message] = ERRORS[code]
+    const { stackTraceLimit } = Error
+    // Collecting the stack costs more than the rest of a refusal, and a caller's mistake is not logged.
+    if (status < 500) Error.stackTraceLimit = 0
+    super(options.message ?? message, { cause: options.cause })
+    Error.stackTraceLimit = stackTraceLimit
     this.code = code
-    this.status = ERRORS[code][0]
+    this.status = status
     this.details = options.details
     // Every 503 and 429 tells the caller when to come back.
     this.retryAfterSeconds =

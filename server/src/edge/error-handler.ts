@@ -19,10 +19,14 @@ export type ErrorHandler = (
 export function createErrorHandler(): ErrorHandler {
   const unavailable = new RepeatedWarning('request.unavailable')
   return (error, request, reply) => {
-    const apiError = toApiError(error, request)
     if (isHangUp(error, request)) {
       request.log.debug({ event: 'request.aborted', traceId: request.id })
-    } else if (apiError.code === 'internal') {
+      // There is no one to answer. Thousands of clients can disconnect at once.
+      reply.hijack()
+      return
+    }
+    const apiError = toApiError(error)
+    if (apiError.code === 'internal') {
       request.log.error({ event: 'request.failed', traceId: request.id, err: error })
     } else if (apiError.code === 'unavailable') {
       unavailable.warn(request.log, { traceId: request.id, err: error })
@@ -53,12 +57,8 @@ export function unreadableAddress(cause?: unknown): ApiError {
   return new ApiError('invalid_request', { message, cause })
 }
 
-function toApiError(error: FastifyError | ApiError, request: FastifyRequest): ApiError {
+function toApiError(error: FastifyError | ApiError): ApiError {
   if (error instanceof ApiError) return error
-  if (isHangUp(error, request)) {
-    const message = 'The connection closed before the body was complete.'
-    return new ApiError('invalid_request', { message, cause: error })
-  }
   const known = FASTIFY_CODES[error.code]
   if (known) return new ApiError(known, { cause: error })
   if (error.code === 'FST_ERR_BAD_URL') return unreadableAddress(error)
