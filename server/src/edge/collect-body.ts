@@ -8,11 +8,12 @@ const EMPTY = Buffer.alloc(0)
 /**
  * Collects a body of at most the route's `bodyLimit` in one buffer that grows with it, and calls
  * back once. Fastify's own collector keeps a Buffer per chunk, so 4 MB in one-byte chunks take more
- * than a gigabyte. A body of one chunk is passed on as it is.
+ * than a gigabyte. A body of one chunk is passed on as it is. One that takes longer than `timeoutMs` is
+ * refused; if that is null, only the limit for whole requests applies.
  */
 export function collectBody(
   { raw, routeOptions: { bodyLimit } }: FastifyRequest,
-  lease: BodyLease,
+  { lease, timeoutMs }: { lease: BodyLease; timeoutMs: number | null },
   done: (fault: Error | null, body: Buffer) => void,
 ): void {
   const declared = raw.headers['content-length']
@@ -26,6 +27,7 @@ export function collectBody(
     raw.removeListener('data', onData)
     raw.removeListener('end', onEnd)
     raw.removeListener('error', settle)
+    clearTimeout(timer)
     done(fault, body.length === length ? body : body.subarray(0, length))
   }
   const onData = (chunk: Buffer) => {
@@ -50,6 +52,8 @@ export function collectBody(
     const isWhole = declared === undefined || length === bytesMax
     settle(isWhole ? null : new ApiError('invalid_request'))
   }
+  const onTimeout = () => settle(new ApiError('request_timeout'))
+  const timer = timeoutMs === null ? undefined : setTimeout(onTimeout, timeoutMs)
   raw.on('data', onData)
   raw.on('end', onEnd)
   raw.on('error', settle)

@@ -95,7 +95,7 @@ export class ConnectionGate {
     }
     if (isBareUpgrade(request)) response.shouldKeepAlive = false
     connection.inFlight.add(response)
-    this.#open.markBusy(socket)
+    this.#open.markBusy(socket, connection.inFlight)
     response.once('close', () => this.#finish(connection, response))
     if (!response.shouldKeepAlive) connection.state = 'last'
     if (canOutlastAnswer(request)) {
@@ -222,7 +222,10 @@ export class ConnectionGate {
   #finish(connection: Connection, response: ServerResponse): void {
     connection.inFlight.delete(response)
     if (connection.queue.length > 0) this.#takeTurn(connection)
-    if (connection.inFlight.size > 0) return
+    if (connection.inFlight.size > 0) {
+      this.#open.markBusy(connection.socket, connection.inFlight)
+      return
+    }
     this.#open.markIdle(connection.socket)
     // An idle connection keeps nothing of its last request.
     if (!connection.newest?.request.complete) return

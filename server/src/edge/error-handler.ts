@@ -42,8 +42,10 @@ export function sendError(reply: FastifyReply, error: ApiError, traceId: string)
     reply.header('www-authenticate', 'Bearer')
   }
   // Fastify would hang up on a caller that is still sending, which might then lose the answer.
-  // The connection gate drops the rest of the body instead.
-  if (error.status === 413 || !reply.request.raw.complete) reply.removeHeader('connection')
+  // The connection gate drops the rest of the body instead, unless it takes too long.
+  if (error.status === 413 || (error.status !== 408 && !reply.request.raw.complete)) {
+    reply.removeHeader('connection')
+  }
   reply.type('application/json; charset=utf-8').send(errorBody(error, traceId))
 }
 

@@ -15,6 +15,8 @@ export type Patience = {
   headersMs: number
   /** To send all of its request. */
   requestMs: number
+  /** To send a body without a key or session. */
+  anonymousBodyMs: number
   /** To read at least some of the answer that it is sent. */
   writeStallMs: number
   /** The same, while all connections are busy and new ones are dropped. */
@@ -25,6 +27,7 @@ export type Patience = {
 export const PATIENCE: Patience = {
   headersMs: 10_000,
   requestMs: 30_000,
+  anonymousBodyMs: 5_000,
   // The kernel buffers up to 4 MB and reports progress by the third, so a slow client seems to pause.
   writeStallMs: 60_000,
   fullWriteStallMs: 5_000,

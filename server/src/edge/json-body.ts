@@ -12,11 +12,14 @@ import {
 import { runAtOnce, runInSlices, type SliceOwner, TimeSlice } from '../platform/time-slice.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { collectBody } from './collect-body.ts'
+import { companyOf } from './request-slots.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** Shared by every route of the node. */
     bodyBudget: BodyBudget
+    /** How long the body of a request without a key or session may take to arrive. */
+    anonymousBodyMs: number
   }
 }
 
@@ -31,8 +34,12 @@ const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 
  * Small bodies are parsed in one go, large ones in slices. In a large body, `metadata` becomes a
  * `CanonicalJson`.
  */
-export function parseJsonBodies(app: FastifyInstance, bodyBudget: BodyBudget): void {
+export function parseJsonBodies(
+  app: FastifyInstance,
+  { bodyBudget, anonymousBodyMs }: { bodyBudget: BodyBudget; anonymousBodyMs: number },
+): void {
   app.decorate('bodyBudget', bodyBudget)
+  app.decorate('anonymousBodyMs', anonymousBodyMs)
   addJsonParser(app, readText)
 }
 
@@ -201,7 +208,8 @@ function addJsonParser(
       lease.release()
       done(error, value)
     }
-    collectBody(request, lease, (fault, body) => {
+    const timeoutMs = companyOf(request) === null ? app.anonymousBodyMs : null
+    collectBody(request, { lease, timeoutMs }, (fault, body) => {
       if (fault) return finish(fault)
       try {
         const value = body.length === 0 ? undefined : read(body, caller, request)
@@ -221,8 +229,8 @@ function addJsonParser(
 }
 
 /** The company that a body counts for. Callers without a key or session count by address. */
-function callerOf({ key, viewer, clientAddress }: FastifyRequest): SliceOwner {
-  return key?.companyId ?? viewer?.companyId ?? clientAddress
+function callerOf(request: FastifyRequest): SliceOwner {
+  return companyOf(request) ?? request.clientAddress
 }
 
 function refusalOf({ kind, path, message }: StrictJsonError): ApiError {

@@ -87,6 +87,6 @@ export function limitHandlers(
 }
 
 /** Null if the route needs neither a key nor a session. */
-function companyOf({ key, viewer }: Partial<FastifyRequest>): CompanyId | null {
+export function companyOf({ key, viewer }: Partial<FastifyRequest>): CompanyId | null {
   return key?.companyId ?? viewer?.companyId ?? null
 }

@@ -20,7 +20,7 @@ import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
 import { createErrorHandler, unreadableAddress } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
-import { createHttpServer, type Patience } from './http-server.ts'
+import { createHttpServer, PATIENCE, type Patience } from './http-server.ts'
 import { parseJsonBodies } from './json-body.ts'
 import { answerUnknownRoutes } from './method-table.ts'
 import type { OpenConnections } from './open-connections.ts'
@@ -118,7 +118,8 @@ export async function buildServer(
   const recheckIfSlow = recheckSlowCallers(app, deps)
   limitHandlers(app, deps.slots, recheckIfSlow)
   const callerBodiesMax = Math.ceil(deps.connections.connectionsMax / CONNECTIONS_PER_BODY)
-  parseJsonBodies(app, new BodyBudget({ callerBodiesMax }))
+  const { anonymousBodyMs } = { ...PATIENCE, ...patience }
+  parseJsonBodies(app, { bodyBudget: new BodyBudget({ callerBodiesMax }), anonymousBodyMs })
   answerUnknownRoutes(app)
   refuseUnknownParameters(app)
   await collectOpenapi(app)

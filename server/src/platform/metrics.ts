@@ -83,7 +83,7 @@ export function createMetrics({
     }),
     httpConnectionsLimited: new Counter({
       name: 'annals_http_connection_limit_total',
-      help: 'Connections closed at the limit: idle ones (evicted), or new ones if none was idle (dropped).',
+      help: 'Connections closed at the limit: idle ones and unfinished requests (evicted), or new ones if there were none (dropped).',
       labelNames: ['outcome'],
       registers,
       collect() {

@@ -14,9 +14,11 @@ export class RawConnection implements AsyncDisposable {
   #wake: () => void = () => {}
   #isEnded = false
 
-  constructor(url: string) {
+  /** `localAddress`: the address that the server sees, for limits per address. */
+  constructor(url: string, { localAddress = '127.0.0.1' }: { localAddress?: string } = {}) {
     const { hostname, port } = new URL(url)
-    this.#socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+    const to = { host: hostname, port: Number(port) }
+    this.#socket = connect({ ...to, localAddress, allowHalfOpen: true })
     this.#socket.on('data', (bytes) => {
       this.#received = Buffer.concat([this.#received, bytes])
       this.#wake()

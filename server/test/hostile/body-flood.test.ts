@@ -5,7 +5,7 @@ import { eventually } from '../harness/eventually.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-const annals = await startTestApp()
+const annals = await startTestApp({ patience: { anonymousBodyMs: 300 } })
 after(() => annals[Symbol.asyncDispose]())
 
 const PATH = '/v1/events/batch'
@@ -113,4 +113,20 @@ test('unfinished bodies of one key hold at most 32 MB, and another key is served
     const again = await annals.call('POST', PATH, { key: workspaceKey, text: part })
     assert.equal(again.json.code, 'invalid_json', again.text)
   })
+})
+
+test('a body without a key has less time to arrive than one with a key', async () => {
+  const { workspaceKey } = await annals.found()
+  const text = JSON.stringify({ events: [EVENT] })
+  const headers = `content-length: ${text.length}\r\n`
+  const startedAtMs = performance.now()
+  await using withKey = new RawConnection(annals.url).send(`${head(workspaceKey, headers)}{`)
+  for (const path of ['/dashboard/session', '/dashboard/password-reset', '/dashboard/links/look']) {
+    await using anonymous = new RawConnection(annals.url).send(`${head('', headers, path)}{`)
+    assertErrorShape(await anonymous.answer(), { status: 408, code: 'request_timeout' })
+    assert.equal(await anonymous.closed(), '', path)
+  }
+  // The limit of every request is 30 s.
+  assert(performance.now() - startedAtMs < 15_000)
+  assert.equal((await withKey.send(text.slice(1)).answer()).status, 200)
 })

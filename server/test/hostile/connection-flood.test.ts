@@ -8,6 +8,9 @@ import { call, startTestApp } from '../harness/start-app.ts'
 
 const OPEN_FILES_MAX = 300
 const STRANGERS = 320
+/** More than 150 connections together, and each has fewer bodies than the limit per caller. */
+const SLOW_CALLERS = 10
+const BODIES_PER_CALLER = 18
 const EVENT = JSON.stringify({ category: 'auth', action: 'user.login', actor: { id: 'u-17' } })
 
 const stack = new AsyncDisposableStack()
@@ -15,7 +18,9 @@ after(() => stack.disposeAsync())
 const env = { ANNALS_SECRET_KEY: randomBytes(32).toString('base64') }
 // Only prepares the data for the process under attack.
 const annals = stack.use(await startTestApp({ env, role: 'api' }))
-const { workspaceKey: key } = await annals.found()
+const email = 'member@example.com'
+const password = 'correct horse battery'
+const { workspaceKey: key } = await annals.found({ email, password })
 
 const service = stack.use(
   new AnnalsProcess(
@@ -40,15 +45,30 @@ const createEvent = () =>
 
 /** The head of a request that stores EVENT. */
 function headOf(bearer: string, ...more: string[]): string {
+  return headTo('/v1/events', `authorization: Bearer ${bearer}`, ...more)
+}
+
+function headTo(path: string, ...more: string[]): string {
   const lines = [
-    'POST /v1/events HTTP/1.1',
+    `POST ${path} HTTP/1.1`,
     'host: x',
-    `authorization: Bearer ${bearer}`,
     'content-type: application/json',
     `content-length: ${EVENT.length}`,
     ...more,
   ]
   return `${lines.join('\r\n')}\r\n\r\n`
+}
+
+/** Each on a connection of its own. */
+async function assertNewClientsAreServed(): Promise<void> {
+  const headers = { connection: 'close' }
+  const body = { email, password }
+  const statuses = [
+    (await createEvent()).status,
+    (await call(`${url}/health`, 'GET', { headers })).status,
+    (await call(`${url}/dashboard/session`, 'POST', { body, headers })).status,
+  ]
+  assert.deepEqual(statuses, [201, 200, 200])
 }
 
 test('serves new clients and running requests while strangers hold more connections than it can open', async () => {
@@ -96,6 +116,39 @@ test('a company whose request bodies never end leaves the connections to others'
   const created = await createEvent()
   assert.equal(created.status, 201, created.text)
 })
+
+test('serves new clients while strangers hold all connections with slow bodies', async () => {
+  await using strangers = new AsyncDisposableStack()
+  const paths = ['/dashboard/links/look', '/dashboard/session', '/dashboard/password-reset']
+  for (let network = 1; network <= SLOW_CALLERS; network += 1) {
+    const localAddress = `127.0.${network}.1`
+    for (let nth = 0; nth < BODIES_PER_CALLER; nth += 1) {
+      const head = headTo(paths[nth % paths.length] ?? '')
+      strangers.use(new RawConnection(url, { localAddress })).send(`${head}{`)
+    }
+  }
+  await untilFull()
+  await assertNewClientsAreServed()
+})
+
+test('serves new clients while companies hold all connections with slow bodies', async () => {
+  await using unfinished = new AsyncDisposableStack()
+  for (let company = 0; company < SLOW_CALLERS; company += 1) {
+    const { workspaceKey } = await annals.found()
+    for (let nth = 0; nth < BODIES_PER_CALLER; nth += 1) {
+      unfinished.use(new RawConnection(url)).send(`${headOf(workspaceKey)}{`)
+    }
+  }
+  await untilFull()
+  await assertNewClientsAreServed()
+})
+
+async function untilFull(): Promise<void> {
+  await eventually(async () => {
+    const { text } = await call(`${metricsUrl}/metrics`, 'GET')
+    assert.match(text, /^annals_http_connection_open_count 150$/m)
+  })
+}
 
 test('answers a scraper while strangers hold connections to the metrics port', async () => {
   await using strangers = new AsyncDisposableStack()

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
-import type { ServerResponse } from 'node:http'
+import type { RequestListener, ServerResponse } from 'node:http'
 import { test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { listenHttp } from '../harness/http-server.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
+const BODY_BYTES = 10
+const post = `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${BODY_BYTES}\r\n\r\n`
 /** More than the kernel holds for one connection on any machine. */
 const LARGE = Buffer.alloc(64 * 1_024 * 1_024, 'x')
 
@@ -66,4 +68,98 @@ test('frees a connection that does not read its answer sooner when all connectio
   await eventually(() => assert.equal(waiting.length, 2))
   for (const response of waiting) response.end('ok')
   for (const each of [running, other]) assert.equal((await each.answer()).body, 'ok')
+})
+
+/** Answers GET at once, and POST when its body is complete. */
+class BodyReader {
+  /** Bytes of bodies that have arrived. */
+  bytes = 0
+  heads = 0
+  /** Complete requests; they are answered by `answerAll`. */
+  readonly complete: ServerResponse[] = []
+
+  readonly serve: RequestListener = (request, response) => {
+    this.heads += 1
+    if (request.method === 'GET' && request.url === '/') {
+      response.end('ok')
+      return
+    }
+    request.on('data', (chunk: Buffer) => (this.bytes += chunk.length))
+    request.on('end', () => this.complete.push(response))
+    // The connection was closed for another one.
+    request.on('error', () => {})
+  }
+
+  answerAll(): void {
+    for (const response of this.complete.splice(0)) response.end('ok')
+  }
+}
+
+test('closes a connection whose body does not arrive before one whose body makes progress or is complete', async () => {
+  const reader = new BodyReader()
+  await using server = await listenHttp(reader.serve, { connectionsMax: 3 })
+  await using complete = new RawConnection(server.url).send(`${post}${'x'.repeat(BODY_BYTES)}`)
+  await eventually(() => assert.equal(reader.complete.length, 1))
+  await using upload = new RawConnection(server.url).send(post)
+  await eventually(() => assert.equal(reader.heads, 2))
+  await using stalled = new RawConnection(server.url).send(`${post}x`)
+  await eventually(() => assert.equal(reader.heads, 3))
+  upload.send('xx')
+  await eventually(() => assert.equal(reader.bytes, BODY_BYTES + 3))
+
+  await using newcomer = new RawConnection(server.url).send(get('/'))
+  assert.equal((await newcomer.answer()).status, 200)
+  assert.equal(await stalled.closed(), '', 'closed without an answer')
+  upload.send('x'.repeat(BODY_BYTES - 2))
+  await eventually(() => assert.equal(reader.complete.length, 2))
+  reader.answerAll()
+  for (const each of [complete, upload]) assert.equal((await each.answer()).body, 'ok')
+  const { size, evicted, dropped } = server.connections
+  assert.deepEqual({ size, evicted, dropped }, { size: 3, evicted: 1, dropped: 0 })
+})
+
+test('keeps idle connections and serves new ones while most connections have slow bodies', async () => {
+  const reader = new BodyReader()
+  await using server = await listenHttp(reader.serve, { connectionsMax: 10 })
+  await using idle = new RawConnection(server.url).send(get('/'))
+  await idle.answer()
+  await using stack = new AsyncDisposableStack()
+  const open = () => stack.use(new RawConnection(server.url))
+  const slow = Array.from({ length: 9 }, () => open().send(`${post}x`))
+  await eventually(() => assert.equal(reader.heads, 10))
+  // All of them are accepted before the first sends its request.
+  const newcomers = Array.from({ length: 4 }, open)
+  for (const each of slow.slice(0, 4)) assert.equal(await each.closed(), '')
+  for (const each of [idle, ...newcomers]) {
+    assert.equal((await each.send(get('/')).answer()).status, 200)
+  }
+})
+
+test('keeps an unfinished body while most connections are idle', async () => {
+  const reader = new BodyReader()
+  await using server = await listenHttp(reader.serve, { connectionsMax: 4 })
+  await using upload = new RawConnection(server.url).send(post)
+  await eventually(() => assert.equal(reader.heads, 1))
+  await using stack = new AsyncDisposableStack()
+  for (let nth = 0; nth < 10; nth += 1) {
+    await stack.use(new RawConnection(server.url)).send(get('/')).answer()
+  }
+  upload.send('x'.repeat(BODY_BYTES))
+  await eventually(() => assert.equal(reader.complete.length, 1))
+  reader.answerAll()
+  assert.equal((await upload.answer()).body, 'ok')
+})
+
+test('protects a connection with a slow body only until its earlier requests are answered', async () => {
+  const reader = new BodyReader()
+  await using server = await listenHttp(reader.serve, { connectionsMax: 1 })
+  await using pipelined = new RawConnection(server.url).send(`${get('/late')}${post}x`)
+  await eventually(() => assert.deepEqual([reader.heads, reader.complete.length], [2, 1]))
+  await using early = new RawConnection(server.url).send(get('/'))
+  assert.equal(await early.closed(), '', 'dropped')
+  reader.answerAll()
+  assert.equal((await pipelined.answer()).body, 'ok')
+  await using newcomer = new RawConnection(server.url).send(get('/'))
+  assert.equal((await newcomer.answer()).status, 200)
+  assert.equal(await pipelined.closed(), '')
 })
