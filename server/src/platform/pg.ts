@@ -36,7 +36,10 @@ type DatabaseOptions = {
   connectionsMax: number
   logger: Logger
   name?: string
-  /** Aborted when a service that stops waits no longer: statements that are still running then fail. */
+  /**
+   * Aborted when a service that stops waits no longer. Statements that are still running fail, and so
+   * does every statement after them: a new connection could wait for the same lock.
+   */
   cutSignal?: AbortSignal | undefined
 }
 
@@ -73,7 +76,11 @@ export class Database implements AsyncDisposable {
       stream: () => this.#openSocket(),
     })
     // An idle connection that breaks is replaced by the pool; unhandled it would end the process.
-    this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
+    this.pool.on('error', (error) => {
+      // The pool attaches the connection, which holds the password of the database.
+      Reflect.deleteProperty(error, 'client')
+      logger.warn({ event: 'connection.lost', err: error })
+    })
     // One question per server at a time: an outage must not open a connection for each caller that waits.
     const opinions = new Map<Server, Promise<boolean>>()
     const isAlive = (server: Server): Promise<boolean> => {
@@ -110,6 +117,8 @@ export class Database implements AsyncDisposable {
     const socket = new Socket()
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
+    // Not at once: `pg` would open a destroyed socket again when it connects, which it does next.
+    if (this.#cutSignal?.aborted) process.nextTick(() => socket.destroy(new Error(STOPPING)))
     return socket
   }
 
@@ -138,5 +147,6 @@ const STATEMENT_MS_MAX = 30_000
 /** The server ends a statement by itself before; this is for a server that cannot tell us. */
 const ANSWER_MS_MAX = STATEMENT_MS_MAX + 5_000
 const REACH_MS_MAX = 900
+const STOPPING = 'the service is stopping'
 /** A statement that is still running when the pool ends has no caller left. */
 const END_MS_MAX = 500

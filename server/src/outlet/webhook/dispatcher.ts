@@ -448,12 +448,13 @@ export class Dispatcher implements AsyncDisposable {
    * a delivery that waits for a name server or a connection has cost its receiver nothing yet.
    */
   async [Symbol.asyncDispose](): Promise<void> {
+    const endsAtMs = performance.now() + this.#limits.stopMsMax
     this.#stop.abort()
+    this.#settleQueue.close()
     this.wake()
     await this.#loop
     const ready = [...this.#holds.values()].flatMap(({ lane }) => lane.takeReady())
     this.#options.sender.cancelUnsent()
-    const endsAtMs = performance.now() + this.#limits.stopMsMax
     while (this.#sending.size > 0 && performance.now() < endsAtMs) {
       await delay(this.#limits.gatherMs)
     }

@@ -54,7 +54,7 @@ export class SettleQueue implements AsyncDisposable {
           if (batch.length === 1) this.#end(1, [])
           continue
         }
-        // On the way out nobody waits for a database that is gone: the leases will lapse.
+        // A service that stops doesn't wait for the database to return: the leases will lapse.
         if (this.#isClosing) break
         await delay(RETRY_MS)
       }
@@ -71,8 +71,13 @@ export class SettleQueue implements AsyncDisposable {
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** From now on, a write that fails is not retried. */
+  close(): void {
     this.#isClosing = true
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close()
     await this.#writer
   }
 }
