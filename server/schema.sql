@@ -335,6 +335,15 @@ create table schema_migration (
 grant select on schema_migration to annals_keeper;
 grant select on schema_migration to annals_serving;
 
+create table secret_key_identity (
+  is_only boolean default true not null,
+  fingerprint bytea not null,
+  created_at timestamp with time zone not null,
+  constraint secret_key_identity_pkey PRIMARY KEY (is_only),
+  constraint secret_key_identity_is_only_check CHECK (is_only)
+);
+grant insert, select on secret_key_identity to annals_serving;
+
 create table segment (
   workspace_id uuid not null,
   first_seq bigint not null,

@@ -28,6 +28,7 @@ import { Searches } from './outlet/console/searches.ts'
 import { startRollupWorker } from './outlet/console/rollup-worker.ts'
 import { startExpireWorker } from './outlet/export/expire-worker.ts'
 import { EXPORT_TIMEOUTS, type ExportTimeouts } from './outlet/export/export-timeouts.ts'
+import { checkSecretKey, webhookBox } from './outlet/webhook/check-secret-key.ts'
 import type { DestinationRules } from './outlet/webhook/destination.ts'
 import { createDialler } from './outlet/webhook/dialler.ts'
 import { Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatcher.ts'
@@ -47,7 +48,6 @@ import type { ObjectStore } from './platform/object-store.ts'
 import { connectionLimit, readOpenFilesMax } from './platform/open-files.ts'
 import { Database } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
-import { SecretBox } from './platform/secret-box.ts'
 import { archiveUrlOf, openArchive, openStore, type Store } from './store.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
@@ -132,6 +132,8 @@ export async function startApp({
     connections,
   })
   const { connection, secretKey } = store
+  const key = { db: database.db, secretKey, clock, logger }
+  await untilAborted(checkSecretKey(key), signal ?? null)
   const ownConnections = { connection, clock, logger, cutSignal: cut.signal }
   const archive = stack.use(
     openArchive(config, { readArchiveId: () => readArchiveId(database.db) }),
@@ -159,7 +161,7 @@ export async function startApp({
     logger,
     cutSignal: cut.signal,
   })
-  const box = new SecretBox(secretKey, 'webhook')
+  const box = webhookBox(secretKey)
   const rules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher =
     role === 'api' ? null : startDispatcher(stack, { database, rules, box, clock, logger, metrics })

@@ -110,6 +110,16 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
     })
 
   program
+    .command('secret-key')
+    .description("the operator's changes to the secret key")
+    .command('accept')
+    .description('use the database with this secret key from now on; stop all nodes first')
+    .action(async () => {
+      const { acceptKey } = await import('./command/accept-secret-key.ts')
+      await acceptKey(parseConfig(env))
+    })
+
+  program
     .command('openapi')
     .description('print the OpenAPI document')
     .action(async () => {

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { linkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Secret } from './secret.ts'
@@ -26,6 +26,16 @@ export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
     unlinkSync(draft)
   }
   return new Secret(Buffer.from(readSmallFile(path), 'base64'))
+}
+
+/**
+ * Tells two keys apart without revealing either. Made with a derived key, as everything that the secret
+ * key is used for.
+ */
+export function fingerprintOf(secretKey: Secret<Buffer>): Buffer {
+  const info = 'annals/secret-key-fingerprint'
+  const derived = Buffer.from(hkdfSync('sha256', secretKey.reveal(), '', info, 32))
+  return createHmac('sha256', derived).update('the secret key of this database').digest()
 }
 
 function isMissing(error: unknown): boolean {

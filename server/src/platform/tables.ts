@@ -15,6 +15,7 @@ export type Tables = {
   segment: SegmentTable
   segment_draft: SegmentDraftTable
   archive_identity: ArchiveIdentityTable
+  secret_key_identity: SecretKeyIdentityTable
   export_job: ExportJobTable
   user_session: UserSessionTable
   one_time_link: OneTimeLinkTable
@@ -180,6 +181,12 @@ type SegmentDraftTable = {
 type ArchiveIdentityTable = {
   is_only: Generated<boolean>
   archive_id: string
+  created_at: Date
+}
+
+type SecretKeyIdentityTable = {
+  is_only: Generated<boolean>
+  fingerprint: Buffer
   created_at: Date
 }
 

@@ -39,6 +39,9 @@ export type CallOptions = {
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads any field it expects
 export type Answer = { status: number; headers: Headers; text: string; json: any }
 
+/** The same for all apps of a test file: nodes of one database need the same key. */
+export const SECRET_KEY = randomBytes(32).toString('base64')
+
 /** Like the time since a start, which stands still while the wall clock is set back. */
 function neverBack(clock: Clock): MonotonicClock {
   let latestMs = clock()
@@ -68,7 +71,7 @@ export async function startTestApp(
   const archive = stack.use(await mkdtempDisposable(join(tmpdir(), 'annals-archive-')))
   const config = parseConfig({
     ANNALS_DATABASE_URL: options.databaseUrl ?? database.url,
-    ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+    ANNALS_SECRET_KEY: SECRET_KEY,
     ANNALS_PORT: '0',
     ...(options.hasArchive !== false && { ANNALS_ARCHIVE_URL: pathToFileURL(archive.path).href }),
     ...options.env,

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { AnnalsProcess } from '../harness/annals-process.ts'
-import { type Answer, call, startTestApp } from '../harness/start-app.ts'
+import { type Answer, call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
 const ATTEMPTS = 1_000
 const CONNECTIONS = 200
@@ -12,7 +11,7 @@ const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 // A process of its own: what this one does to send a flood must not look like what a flood does.
 const flooded = new AnnalsProcess(['serve', '--role', 'api'], {
   ANNALS_DATABASE_URL: annals.database.url,
-  ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+  ANNALS_SECRET_KEY: SECRET_KEY,
   ANNALS_ARCHIVE_URL: annals.archiveUrl,
   ANNALS_PORT: '0',
   ANNALS_METRICS_PORT: '0',

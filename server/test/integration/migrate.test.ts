@@ -89,6 +89,7 @@ const RELEASED = [
   'dd53848e53b4acf00f18a3a173bb3e201e19597bbba558aa3e73a8f71f899052',
   '9ded55e9a643593ee8e3f5040ee92c9897ca06c85384556b169a261d35986199',
   '442b81c98570e277d55041ca1fe0a814d2b6d74374548d5495e378d2e782f08e',
+  '03d8763321138af8569c5c8ffa1dc2f09a44c11ef0cacaf906ccbfd1c3d0ce7e',
 ]
 
 test('a migration is never edited, not even its comments: databases that have it would be refused', () => {

@@ -67,6 +67,16 @@ const EVENT: SealedEvent = {
   salts: '{}',
 }
 
+const ANY_ATTEMPT = {
+  body: '{}',
+  deliveryId: DELIVERY.id,
+  attempt: 1,
+  sequence: 1,
+  timestampSeconds: 1,
+  traceId: null,
+  isTest: false,
+}
+
 const signer = createSigner({ current: 'correct horse', next: null })
 const ACCEPTED: AttemptOutcome = { kind: 'accepted', responseStatus: 204, excerpt: 'fine' }
 const refused = (responseStatus: number, retryAfterMs: number | null = null): AttemptOutcome => ({
@@ -235,11 +245,29 @@ test('an event that is no longer hot is not sent, and its delivery ends with the
   assert.equal(settlement.dueAt.getTime(), STARTED_AT_MS)
 })
 
-test('nothing is sent unsigned: a secret that cannot be read ends the delivery with the reason', async () => {
+test('nothing is sent unsigned: with a secret that cannot be read, the delivery is retried by schedule', async () => {
   const { settlement, sent } = await attempt(ACCEPTED, { isSigned: false })
   assert.deepEqual(sent, [])
-  assert.equal(settlement.status, 'FAILED')
+  assert.equal(settlement.status, 'RETRY_SCHEDULED')
+  assert.equal(settlement.dueAt.getTime(), STARTED_AT_MS + 5_000)
   assert.match(settlement.record.message ?? '', /secret cannot be read/)
+  const last = await attempt(ACCEPTED, { isSigned: false, delivery: { attempt: 8 } })
+  assert.deepEqual(last.sent, [])
+  assert.equal(last.settlement.status, 'FAILED')
+})
+
+test('after the key of the old secret was lost, the new secret of a rotation signs alone', () => {
+  const [lost, box] = [1, 2].map((byte) => new SecretBox(new Secret(Buffer.alloc(32, byte)), 'w'))
+  assert(lost && box)
+  const { webhookId } = WORK
+  const secrets = {
+    current: lost.seal('the old secret', webhookId),
+    next: box.seal('the new secret', webhookId),
+    nextAt: new Date(STARTED_AT_MS),
+  }
+  const opened = openSigner(secrets, webhookId, { box, nowMs: STARTED_AT_MS - 1 })
+  const alone = createSigner({ current: 'the new secret', next: null })
+  assert.deepEqual(opened?.(ANY_ATTEMPT), alone(ANY_ATTEMPT))
 })
 
 test('during a rotation both secrets sign, and from its end on the new one alone', () => {
@@ -250,20 +278,11 @@ test('during a rotation both secrets sign, and from its end on the new one alone
     next: box.seal('the new secret', webhookId),
     nextAt: new Date(STARTED_AT_MS),
   }
-  const attemptOf = {
-    body: '{}',
-    deliveryId: DELIVERY.id,
-    attempt: 1,
-    sequence: 1,
-    timestampSeconds: 1,
-    traceId: null,
-    isTest: false,
-  }
-  const headersAt = (nowMs: number) => openSigner(secrets, webhookId, { box, nowMs })?.(attemptOf)
+  const headersAt = (nowMs: number) => openSigner(secrets, webhookId, { box, nowMs })?.(ANY_ATTEMPT)
   const before = createSigner({ current: 'the old secret', next: 'the new secret' })
   const after = createSigner({ current: 'the new secret', next: null })
-  assert.deepEqual(headersAt(STARTED_AT_MS - 1), before(attemptOf))
-  assert.deepEqual(headersAt(STARTED_AT_MS), after(attemptOf))
+  assert.deepEqual(headersAt(STARTED_AT_MS - 1), before(ANY_ATTEMPT))
+  assert.deepEqual(headersAt(STARTED_AT_MS), after(ANY_ATTEMPT))
   const otherBox = new SecretBox(new Secret(Buffer.alloc(32, 2)), 'webhook')
   assert.equal(openSigner(secrets, webhookId, { box: otherBox, nowMs: STARTED_AT_MS }), null)
 })

@@ -40,7 +40,10 @@ export function readyDelivery(
   return { delivery, body, traceId: null, signer }
 }
 
-/** The signer of a webhook now; null when its secret cannot be opened with this service's key. */
+/**
+ * The signer of a webhook now; null when its secret cannot be opened with this service's key. If only the
+ * new secret of a rotation can be opened, it signs alone: the key of the old one is lost.
+ */
 export function openSigner(
   secrets: SealedSecrets,
   webhookId: string,
@@ -49,7 +52,8 @@ export function openSigner(
   const sealed = secretsAt(secrets, nowMs)
   const current = box.open(sealed.current, webhookId)
   const next = sealed.next && box.open(sealed.next, webhookId)
-  return current === null ? null : createSigner({ current, next })
+  if (current !== null) return createSigner({ current, next })
+  return next === null ? null : createSigner({ current: next, next: null })
 }
 
 /**
@@ -70,9 +74,16 @@ export async function makeAttempt(
   const startedAtMs = clock()
   const base = { delivery, work, lease, startedAtMs }
   if (body === '') {
-    return unsendable(base, 'The event is no longer in hot storage, so it cannot be sent again.')
+    const message = 'The event is no longer in hot storage, so it cannot be sent again.'
+    return unsent(base, { message, retryAtMs: null })
   }
-  if (!signer) return unsendable(base, 'The secret cannot be read with the key of this service.')
+  const attempt = delivery.attempt - delivery.scheduleFrom
+  if (!signer) {
+    // Another node may have the right key, or the operator sets it before the schedule ends.
+    const message = 'The secret cannot be read with the key of this service.'
+    const failed = { attempt, failedAtMs: startedAtMs, retryAfterMs: null, jitter: random }
+    return unsent(base, { message, retryAtMs: nextAttemptAtMs(failed) })
+  }
   const headers = signer({
     body,
     deliveryId: delivery.id,
@@ -89,7 +100,6 @@ export async function makeAttempt(
     startedAtMs,
     durationMs,
   })
-  const attempt = delivery.attempt - delivery.scheduleFrom
   const status = statusAfter(outcome, { attemptsLeft: ATTEMPTS_MAX - attempt })
   const endedAtMs = clock()
   const retryAfterMs = outcome.kind === 'refused' ? outcome.retryAfterMs : null
@@ -103,7 +113,11 @@ export async function makeAttempt(
 
 type Base = { delivery: LeasedDelivery; work: WebhookWork; lease: Lease; startedAtMs: number }
 
-function unsendable(base: Base, message: string) {
+/** Nothing was sent. Without a time to retry, the delivery has failed. */
+function unsent(
+  base: Base,
+  { message, retryAtMs }: { message: string; retryAtMs: number | null },
+): { settlement: Settlement; outcome: null } {
   const record: AttemptRecord = {
     attempt: base.delivery.attempt,
     url: base.work.url,
@@ -114,7 +128,8 @@ function unsendable(base: Base, message: string) {
     message,
     excerpt: null,
   }
-  const end = { status: 'FAILED', record, endedAtMs: base.startedAtMs, retryAtMs: null } as const
+  const status = retryAtMs === null ? 'FAILED' : 'RETRY_SCHEDULED'
+  const end = { status, record, endedAtMs: base.startedAtMs, retryAtMs } as const
   return { settlement: settlementOf(base, end), outcome: null }
 }
 

@@ -121,6 +121,7 @@ export class Dispatcher implements AsyncDisposable {
   readonly #order = new WorkOrder()
   readonly #held: HeldDeliveries
   readonly #failed = new RepeatedWarning('dispatch.failed')
+  readonly #unreadable = new RepeatedWarning('secret.unreadable')
   /** After disposal nothing is written any more. */
   #isOver = false
   #wake: (() => void) | null = null
@@ -305,9 +306,11 @@ export class Dispatcher implements AsyncDisposable {
   #accept(leased: readonly LeasedWork[], work: WebhookWork, hold: Hold, lease: Lease): void {
     if (leased.length === 0) return
     this.#order.noteLeased(work)
-    const { box, clock } = this.#options
+    const { box, clock, logger } = this.#options
     const nowMs = clock()
-    const signer = openSigner(work.secrets, work.webhookId, { box, nowMs })
+    const { webhookId } = work
+    const signer = openSigner(work.secrets, webhookId, { box, nowMs })
+    if (!signer) this.#unreadable.warn(logger, { webhookId, deliveries: leased.length })
     const ready = leased.map((one) => ({
       ...readyDelivery(one, work, signer),
       work,

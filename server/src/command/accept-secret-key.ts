@@ -1,0 +1,25 @@
+import type { Config } from '../config.ts'
+import { acceptSecretKey } from '../outlet/webhook/check-secret-key.ts'
+import { systemClock as clock } from '../platform/clock.ts'
+import { createLogger } from '../platform/logger.ts'
+import { Database } from '../platform/pg.ts'
+import { openStore } from '../store.ts'
+import { refuseNoData } from './open-database.ts'
+
+/** `annals secret-key accept`: nodes start with this secret key from now on, and with no other. */
+export async function acceptKey(config: Config): Promise<void> {
+  refuseNoData(config)
+  const logger = createLogger('warn', 'stderr')
+  await using store = await openStore(config, { logger, exclusive: false })
+  const { connection, secretKey } = store
+  await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+  const unreadable = await acceptSecretKey({ db: database.db, secretKey, clock })
+  process.stdout.write('nodes of this database now need this secret key\n')
+  if (unreadable.length === 0) return
+  process.stdout.write(
+    `webhooks whose secret this key can't read: ${unreadable.length}. Rotate the secret of each; until then, nothing is sent to it.\n`,
+  )
+  for (const { workspaceId, webhookId } of unreadable) {
+    process.stdout.write(`  ${webhookId} (workspace ${workspaceId})\n`)
+  }
+}

@@ -1,0 +1,78 @@
+import { OperatorError } from '../../errors.ts'
+import type { Clock } from '../../platform/clock.ts'
+import type { Logger } from '../../platform/logger.ts'
+import type { Queryable } from '../../platform/pg.ts'
+import type { Secret } from '../../platform/secret.ts'
+import { SecretBox } from '../../platform/secret-box.ts'
+import { fingerprintOf } from '../../platform/secret-key.ts'
+import { secretsAt } from './rotation.ts'
+import {
+  insertFingerprintIfAbsent,
+  listSecrets,
+  readFingerprint,
+  replaceFingerprint,
+  type WebhookSecrets,
+} from './secret-key-store.ts'
+
+const WEBHOOKS_PER_PAGE = 500
+
+type KeyDeps = { db: Queryable; secretKey: Secret<Buffer>; clock: Clock }
+
+/** The box that webhook secrets are sealed in. */
+export function webhookBox(secretKey: Secret<Buffer>): SecretBox {
+  return new SecretBox(secretKey, 'webhook')
+}
+
+/**
+ * Refuses a node whose secret key is not the one of this database: it could not send other nodes'
+ * webhooks, and would store secrets that they can't read. The first node records its key, unless there
+ * are secrets that it can't read: then the right key is unknown, and a warning asks the operator.
+ */
+export async function checkSecretKey({
+  logger,
+  ...deps
+}: KeyDeps & { logger: Logger }): Promise<void> {
+  const { db, secretKey, clock } = deps
+  const fingerprint = fingerprintOf(secretKey)
+  let known = await readFingerprint(db)
+  if (known === null) {
+    const unreadable = await listUnreadable(deps)
+    if (unreadable.length > 0) {
+      logger.warn({ event: 'secret-key.unrecorded', webhooks: unreadable.length })
+      return
+    }
+    await insertFingerprintIfAbsent(db, fingerprint, new Date(clock()))
+    known = await readFingerprint(db)
+  }
+  if (known === null || known.equals(fingerprint)) return
+  throw new OperatorError(
+    'The secret key of this node is not the one that this database is used with. Set ANNALS_SECRET_KEY ' +
+      'or ANNALS_SECRET_KEY_FILE to the key of the other nodes; with the embedded engine, restore ' +
+      'secret.key in the data folder. If that key is lost, or you are changing it, stop all nodes and ' +
+      'run "annals secret-key accept" with the new key.',
+  )
+}
+
+/** Makes this key the one of the database. Returns the webhooks whose secrets it can't read. */
+export async function acceptSecretKey(deps: KeyDeps): Promise<WebhookSecrets[]> {
+  await replaceFingerprint(deps.db, fingerprintOf(deps.secretKey), new Date(deps.clock()))
+  return await listUnreadable(deps)
+}
+
+async function listUnreadable({ db, secretKey, clock }: KeyDeps): Promise<WebhookSecrets[]> {
+  const box = webhookBox(secretKey)
+  const nowMs = clock()
+  const unreadable: WebhookSecrets[] = []
+  let after: WebhookSecrets | null = null
+  do {
+    const page: WebhookSecrets[] = await listSecrets(db, { after, limit: WEBHOOKS_PER_PAGE })
+    unreadable.push(...page.filter((webhook) => !isReadable(webhook, box, nowMs)))
+    after = page.at(-1) ?? null
+  } while (after !== null)
+  return unreadable
+}
+
+function isReadable({ webhookId, secrets }: WebhookSecrets, box: SecretBox, nowMs: number) {
+  const { current, next } = secretsAt(secrets, nowMs)
+  return [current, ...(next ? [next] : [])].every((sealed) => box.open(sealed, webhookId) !== null)
+}
