@@ -48,6 +48,7 @@ import type { ObjectStore } from './platform/object-store.ts'
 import { connectionLimit, readOpenFilesMax } from './platform/open-files.ts'
 import { Database } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
+import { SharedClock } from './platform/shared-clock.ts'
 import { archiveUrlOf, openArchive, openStore, type Store } from './store.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
@@ -134,6 +135,8 @@ export async function startApp({
   const { connection, secretKey } = store
   const key = { db: database.db, secretKey, clock, logger }
   await untilAborted(checkSecretKey(key), signal ?? null)
+  const shared = stack.use(new SharedClock({ db: database.db, clock, logger }))
+  await untilAborted(shared.measureNow(), signal ?? null)
   const ownConnections = { connection, clock, logger, cutSignal: cut.signal }
   const archive = stack.use(
     openArchive(config, { readArchiveId: () => readArchiveId(database.db) }),
@@ -151,7 +154,7 @@ export async function startApp({
   const verifier =
     role === 'api'
       ? null
-      : stack.use(startVerifyWorker({ db: database.db, store: archive, clock, logger }))
+      : stack.use(startVerifyWorker({ db: database.db, store: archive, clock: shared.now, logger }))
   const keyUse = stack.use(new KeyUseRecorder({ db: database.hasty, clock, monotonic, logger }))
   const { mailer, login } = openLoginDesk(stack, {
     config,
@@ -164,7 +167,9 @@ export async function startApp({
   const box = webhookBox(secretKey)
   const rules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher =
-    role === 'api' ? null : startDispatcher(stack, { database, rules, box, clock, logger, metrics })
+    role === 'api'
+      ? null
+      : startDispatcher(stack, { database, rules, box, clock: shared.now, logger, metrics })
   const wakeDispatcher = () => dispatcher?.wake()
   const liveTail = stack.use(new LiveTail({ db: database.db, logger }))
   // Disposed after the writer and before everything else that asks the database.

@@ -1,0 +1,64 @@
+import { sql } from 'kysely'
+import { type Clock, systemClock } from './clock.ts'
+import type { Logger } from './logger.ts'
+import { Loop } from './loop.ts'
+import { isOutage, type Queryable } from './pg.ts'
+
+const MEASURE_EVERY_MS = 10_000
+/** Smaller differences are left alone: they harm nothing, and a measurement is not exact. */
+const TOLERANCE_MS = 1_000
+const WARNING_MS = 5_000
+
+/**
+ * The node's clock, corrected by its difference from the database's clock. Nodes use it for leases and due
+ * times that they share: with its own clock, a node that is ahead takes over work that another node still
+ * does. The difference is measured from the system clock, so a clock that a test sets stays as it is.
+ */
+export class SharedClock implements AsyncDisposable {
+  readonly now: Clock
+  readonly #db: Queryable
+  readonly #logger: Logger
+  readonly #loop: Loop
+  #offsetMs = 0
+
+  constructor({ db, clock, logger }: { db: Queryable; clock: Clock; logger: Logger }) {
+    this.#db = db
+    this.#logger = logger
+    this.now = () => clock() + this.#offsetMs
+    const run = () => this.#measure()
+    this.#loop = new Loop({ name: 'clock', everyMs: MEASURE_EVERY_MS, logger, run })
+  }
+
+  measureNow(): Promise<void> {
+    return this.#loop.runNow()
+  }
+
+  async #measure(): Promise<void> {
+    const offsetMs = await this.#readOffsetMs()
+    if (offsetMs === null) return
+    this.#offsetMs = Math.abs(offsetMs) <= TOLERANCE_MS ? 0 : offsetMs
+    if (Math.abs(offsetMs) > WARNING_MS) this.#logger.warn({ event: 'clock.skew', offsetMs })
+  }
+
+  /** How far the database is ahead; null if that can't be told now. */
+  async #readOffsetMs(): Promise<number | null> {
+    const askedAtMs = systemClock()
+    const startedAtMs = performance.now()
+    try {
+      const { rows } = await sql<{ nowMs: number }>`
+        select (extract(epoch from clock_timestamp()) * 1000)::float8 as "nowMs"`.execute(this.#db)
+      const durationMs = performance.now() - startedAtMs
+      const [row] = rows
+      // A slow answer says too little about when the database read its clock.
+      if (!row || durationMs > TOLERANCE_MS) return null
+      return Math.round(row.nowMs - (askedAtMs + durationMs / 2))
+    } catch (error) {
+      if (isOutage(error)) return null
+      throw error
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#loop[Symbol.asyncDispose]()
+  }
+}
