@@ -6,13 +6,16 @@ import { ApiError } from '../errors.ts'
  * the body is read; Fastify would parse the body first and report its errors instead.
  */
 export function answerUnknownRoutes(app: FastifyInstance): void {
-  const routes: { pattern: RegExp; methods: string[] }[] = []
+  const routes = new Map<string, { pattern: RegExp; methods: string[] }>()
   app.addHook('onRoute', ({ url, method }) => {
-    routes.push({ pattern: patternOf(url), methods: [method].flat() })
+    const methods = [method].flat()
+    const known = routes.get(url)
+    if (known) known.methods.push(...methods)
+    else routes.set(url, { pattern: patternOf(url), methods })
   })
   const refusalOf = (request: FastifyRequest, reply: FastifyReply): ApiError => {
     const path = request.url.split('?', 1)[0] ?? ''
-    const allowed = routes
+    const allowed = [...routes.values()]
       .filter(({ pattern }) => pattern.test(path))
       .flatMap(({ methods }) => methods)
     if (allowed.length === 0) return new ApiError('not_found', { message: 'No such path.' })
