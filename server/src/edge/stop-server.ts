@@ -7,6 +7,7 @@ import type { OpenConnections } from './open-connections.ts'
 const REQUESTS_MS_MAX = 5_000
 /** By then, a connection that has sent nothing is idle: browsers open some in advance. */
 const FIRST_BYTE_MS_MAX = 500
+const ANSWERED_CHECK_MS = 50
 /** How long to wait for handlers of closed connections. Their work is bounded elsewhere. */
 const AFTER_CUT_MS_MAX = 500
 
@@ -26,6 +27,7 @@ export async function stopServer(
   const silent = setTimeout(() => {
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
   }, FIRST_BYTE_MS_MAX)
+  const idle = closeAnswered(connections)
   try {
     await withDeadline(closed, { timeoutMs: REQUESTS_MS_MAX, late })
   } catch {
@@ -33,5 +35,20 @@ export async function stopServer(
     await withDeadline(closed, { timeoutMs: AFTER_CUT_MS_MAX, late }).catch(() => {})
   } finally {
     clearTimeout(silent)
+    clearInterval(idle)
   }
+}
+
+/**
+ * Closes connections that had a request in progress when the stop began, once all their answers are
+ * sent. Their clients keep them open for the next request, so the stop would wait for its whole limit.
+ */
+function closeAnswered({ busy }: OpenConnections): NodeJS.Timeout {
+  const answering = new Set(busy)
+  return setInterval(() => {
+    for (const socket of answering.difference(new Set(busy))) {
+      answering.delete(socket)
+      socket.destroySoon()
+    }
+  }, ANSWERED_CHECK_MS)
 }
