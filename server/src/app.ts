@@ -4,6 +4,7 @@ import type { Config, ServeRole } from './config.ts'
 import { createKeyAccess } from './edge/auth/key-access.ts'
 import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
+import { ClientAddresses } from './edge/auth/client-addresses.ts'
 import { KeyGuard } from './edge/auth/require-key.ts'
 import { SessionGuard } from './edge/auth/require-session.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
@@ -338,9 +339,9 @@ export function serverDeps({
   ...parts
 }: Parts): ServerDeps {
   const { db, hasty } = database
-  const trustedProxies = compileRanges(config.trustedProxies)
+  const addresses = new ClientAddresses(compileRanges(config.trustedProxies))
   const hasRateLimits = config.rateLimits === 'on'
-  const limits = { monotonic, trustedProxies, hasRateLimits }
+  const limits = { monotonic, addresses, hasRateLimits }
   const keyGuard = new KeyGuard({
     keyCache: new KeyCache((kid) => findKeyByKid(accessDatabase.hasty, kid), monotonic),
     keyUse,
@@ -371,6 +372,7 @@ export function serverDeps({
     logger,
     metrics,
     keyUse,
+    addresses,
     keyGuard,
     sessionGuard,
     requireKey: keyGuard.requireKey,

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
 import { isOutOfDescriptors, isRetryable } from '../platform/pg.ts'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
+import { answerImmediately, type DelayRefusal } from './delay-refusals.ts'
 
 /** Fastify's own failures, as far as a client can cause them. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -16,7 +17,7 @@ export type ErrorHandler = (
 ) => void
 
 /** The one place where an error becomes an answer, and where an unexpected one is logged. */
-export function createErrorHandler(): ErrorHandler {
+export function createErrorHandler(delay: DelayRefusal = answerImmediately): ErrorHandler {
   const unavailable = new RepeatedWarning('request.unavailable')
   return (error, request, reply) => {
     if (isHangUp(error, request)) {
@@ -31,7 +32,7 @@ export function createErrorHandler(): ErrorHandler {
     } else if (apiError.code === 'unavailable') {
       unavailable.warn(request.log, { traceId: request.id, err: error })
     }
-    sendError(reply, apiError, request.id)
+    delay({ error: apiError, request, reply }, () => sendError(reply, apiError, request.id))
   }
 }
 

@@ -11,12 +11,14 @@ import { ApiError } from '../errors.ts'
 import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
+import type { ClientAddresses } from './auth/client-addresses.ts'
 import { collectGates } from './auth/operation-gates.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import type { SessionGuard } from './auth/require-session.ts'
 import { BodyBudget } from './body-budget.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
+import { delayRefusals } from './delay-refusals.ts'
 import { createErrorHandler, unreadableAddress } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
@@ -27,6 +29,7 @@ import type { OpenConnections } from './open-connections.ts'
 import { collectOpenapi, serveOpenapi } from './openapi.ts'
 import { servePages } from './pages.ts'
 import { STRICT } from './schema/common.ts'
+import { RefusalThrottle } from './refusal-throttle.ts'
 import { limitHandlers, type RequestSlots } from './request-slots.ts'
 import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
@@ -65,6 +68,7 @@ export type ServerDeps = HealthDeps &
   ExportRouteDeps &
   Omit<DashboardDeps, 'operationGates'> &
   AcceptDeps & {
+    addresses: ClientAddresses
     keyGuard: KeyGuard
     sessionGuard: SessionGuard
     slots: RequestSlots
@@ -104,6 +108,8 @@ const EXPORT_ROUTES = [
 const BODY_BYTES_MAX = 256 * 1_024
 /** A company can have unfinished request bodies on one in eight connections. */
 const CONNECTIONS_PER_BODY = 8
+/** Refusals wait on at most one in five connections, so that they can't lock new clients out. */
+const CONNECTIONS_PER_HELD = 5
 /** No shorter than any path can be: an id of any length is an unknown id, not an unknown path. */
 const PARAM_LENGTH_MAX = 16_384
 
@@ -143,10 +149,16 @@ export async function buildServer(
 }
 
 function createApp(
-  { logger, connections }: { logger: FastifyBaseLogger; connections: OpenConnections },
+  {
+    logger,
+    connections,
+    addresses,
+  }: Pick<ServerDeps, 'connections' | 'addresses'> & { logger: FastifyBaseLogger },
   patience?: Partial<Patience>,
 ): FastifyInstance {
-  const handleError = createErrorHandler()
+  const heldMax = Math.ceil(connections.connectionsMax / CONNECTIONS_PER_HELD)
+  const refusals = new RefusalThrottle({ heldMax })
+  const handleError = createErrorHandler(delayRefusals(refusals, addresses))
   const app = fastify({
     loggerInstance: logger,
     // One line a request, written by the hook below.

@@ -5,6 +5,7 @@ import type { Gate } from '../../src/edge/auth/gate.ts'
 import { KeyCache } from '../../src/edge/auth/key-cache.ts'
 import { KeyUseRecorder } from '../../src/edge/auth/key-use-recorder.ts'
 import { KeyGuard } from '../../src/edge/auth/require-key.ts'
+import { ClientAddresses } from '../../src/edge/auth/client-addresses.ts'
 import { createErrorHandler } from '../../src/edge/error-handler.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { compileRanges } from '../../src/tenancy/allowlist.ts'
@@ -42,7 +43,7 @@ function gateServer(options: { trustedProxies?: string[]; hasRateLimits?: boolea
     keyUse,
     clock,
     monotonic: clock,
-    trustedProxies: compileRanges(options.trustedProxies ?? []),
+    addresses: new ClientAddresses(compileRanges(options.trustedProxies ?? [])),
     hasRateLimits: options.hasRateLimits ?? false,
   })
   const server = fastify()

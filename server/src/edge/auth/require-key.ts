@@ -1,11 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock, MonotonicClock } from '../../platform/clock.ts'
-import type { AddressRanges } from '../../tenancy/allowlist.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { authenticate, principalOf } from './authenticate.ts'
-import { clientAddress } from './client-address.ts'
+import type { ClientAddresses } from './client-addresses.ts'
 import { admit, type Gate } from './gate.ts'
 import { readmit } from './key-access.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
@@ -30,13 +29,12 @@ type KeyHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 export type RequireKey = (gate?: Gate) => KeyHook
 
 const KEYS_MAX = 50_000
-const ADDRESSES_MAX = 10_000
 
 export class KeyGuard {
   readonly #keyCache: KeyCache
   readonly #keyUse: KeyUseRecorder
   readonly #clock: Clock
-  readonly #trustedProxies: AddressRanges
+  readonly #addresses: ClientAddresses
   readonly #hasRateLimits: boolean
   readonly #calls: TokenBuckets
   readonly #unknown: UnknownCredentials
@@ -44,21 +42,19 @@ export class KeyGuard {
   readonly #gates = new WeakMap<object, Gate>()
   /** The contract's spelling of a route, of which there is a fixed number. */
   readonly #endpoints = new Map<string, string>()
-  /** Plain address by the socket's spelling of it. */
-  readonly #addresses = new Map<string, string>()
 
   constructor(options: {
     keyCache: KeyCache
     keyUse: KeyUseRecorder
     clock: Clock
     monotonic: MonotonicClock
-    trustedProxies: AddressRanges
+    addresses: ClientAddresses
     hasRateLimits: boolean
   }) {
     this.#keyCache = options.keyCache
     this.#keyUse = options.keyUse
     this.#clock = options.clock
-    this.#trustedProxies = options.trustedProxies
+    this.#addresses = options.addresses
     this.#hasRateLimits = options.hasRateLimits
     this.#calls = new TokenBuckets({ clock: options.monotonic, bucketsMax: KEYS_MAX })
     this.#unknown = new UnknownCredentials({
@@ -70,7 +66,7 @@ export class KeyGuard {
   /** An `onRequest` hook: a stranger's body is not even read. The order of checks is contract. */
   requireKey: RequireKey = (gate = {}) => {
     const hook: KeyHook = async (request, reply) => {
-      request.clientAddress = this.#addressOf(request)
+      request.clientAddress = this.#addresses.of(request)
       const key = await this.#authenticate(request)
       request.key = key
       request.gate = gate
@@ -124,18 +120,6 @@ export class KeyGuard {
     const path = pathInContract(url)
     this.#endpoints.set(url, path)
     return `${method} ${path}`
-  }
-
-  /** Most calls come from few addresses, and reading one takes longer than remembering it. */
-  #addressOf({ socket, headers }: FastifyRequest): string {
-    const peer = socket.remoteAddress ?? ''
-    const forwardedFor = this.#trustedProxies.length > 0 ? headers['x-forwarded-for'] : undefined
-    const known = forwardedFor === undefined ? this.#addresses.get(peer) : undefined
-    if (known !== undefined) return known
-    const address = clientAddress(peer, forwardedFor, this.#trustedProxies)
-    if (this.#addresses.size >= ADDRESSES_MAX) this.#addresses.clear()
-    if (forwardedFor === undefined) this.#addresses.set(peer, address)
-    return address
   }
 
   async #authenticate(request: FastifyRequest): Promise<CachedKey> {

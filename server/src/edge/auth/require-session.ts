@@ -2,11 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock, MonotonicClock } from '../../platform/clock.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import type { AddressRanges } from '../../tenancy/allowlist.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
 import { findViewer } from '../../tenancy/session-store.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
-import { clientAddress } from './client-address.ts'
+import type { ClientAddresses } from './client-addresses.ts'
 import { KnownSessions } from './known-sessions.ts'
 import { refuseCrossSite } from './same-site.ts'
 import { SessionCookie } from './session-cookie.ts'
@@ -45,7 +44,7 @@ export class SessionGuard {
   readonly cookie: SessionCookie
   readonly #db: Queryable
   readonly #clock: Clock
-  readonly #trustedProxies: AddressRanges
+  readonly #addresses: ClientAddresses
   readonly #publicOrigin: string | null
   readonly #known: KnownSessions
   readonly #unknown: UnknownCredentials
@@ -54,13 +53,13 @@ export class SessionGuard {
     db: Queryable
     clock: Clock
     monotonic: MonotonicClock
-    trustedProxies: AddressRanges
+    addresses: ClientAddresses
     hasRateLimits: boolean
     publicUrl: string | null
   }) {
     this.#db = options.db
     this.#clock = options.clock
-    this.#trustedProxies = options.trustedProxies
+    this.#addresses = options.addresses
     this.#publicOrigin = options.publicUrl === null ? null : new URL(options.publicUrl).origin
     this.#known = new KnownSessions(options.monotonic)
     this.#unknown = new UnknownCredentials({
@@ -76,7 +75,7 @@ export class SessionGuard {
   signedIn = (permission: Permission, { hasOwnLimits = false } = {}): RouteGuard => ({
     config: { permission, hasOwnLimits },
     onRequest: async (request) => {
-      this.#noteAddress(request)
+      request.clientAddress = this.#addresses.of(request)
       const viewer = await this.#viewerOf(request)
       refuseCrossSite(request, this.#publicOrigin)
       request.viewer = viewer
@@ -111,21 +110,12 @@ export class SessionGuard {
     bodyLimit: ANONYMOUS_BODY_BYTES_MAX,
     onRequest: [
       async (request) => {
-        this.#noteAddress(request)
+        request.clientAddress = this.#addresses.of(request)
         refuseCrossSite(request, this.#publicOrigin)
       },
       then,
     ],
   })
-
-  #noteAddress(request: FastifyRequest): void {
-    const { socket, headers } = request
-    request.clientAddress = clientAddress(
-      socket.remoteAddress,
-      headers['x-forwarded-for'],
-      this.#trustedProxies,
-    )
-  }
 }
 
 /** For a route whose permission depends on what it is asked to do. */

@@ -9,8 +9,7 @@ const WRONG = new ApiError('not_signed_in')
 
 function stillThrottle() {
   const { clock } = handClock(0)
-  const refusals = { hold: () => Promise.resolve() }
-  return { throttle: new LoginThrottle({ clock, hasRateLimits: true, refusals }) }
+  return { throttle: new LoginThrottle({ clock, hasRateLimits: true }) }
 }
 
 async function outcomeOf(run: Promise<unknown>): Promise<string> {

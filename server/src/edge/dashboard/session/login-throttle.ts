@@ -3,7 +3,6 @@ import type { MonotonicClock } from '../../../platform/clock.ts'
 import { networkOf } from '../../auth/client-address.ts'
 import type { Hook } from '../../auth/require-session.ts'
 import { type SlotRate, TokenSlots } from '../../auth/token-slots.ts'
-import { SlowRefusals } from './slow-refusals.ts'
 
 const MINUTE = 1 / 60
 
@@ -42,19 +41,9 @@ type Bucket = { slots: TokenSlots; name: string }
 export class LoginThrottle {
   readonly #isOn: boolean
   readonly #slots: Record<Matter, ReadonlyMap<Counted, TokenSlots>>
-  readonly #refusals: Pick<SlowRefusals, 'hold'>
 
-  constructor({
-    clock,
-    hasRateLimits,
-    refusals = new SlowRefusals(),
-  }: {
-    clock: MonotonicClock
-    hasRateLimits: boolean
-    refusals?: Pick<SlowRefusals, 'hold'>
-  }) {
+  constructor({ clock, hasRateLimits }: { clock: MonotonicClock; hasRateLimits: boolean }) {
     this.#isOn = hasRateLimits
-    this.#refusals = refusals
     this.#slots = {
       login: slotsOf(clock, THROTTLES.login),
       reset: slotsOf(clock, THROTTLES.reset),
@@ -68,12 +57,12 @@ export class LoginThrottle {
    */
   byAddress(matter: Matter): Hook {
     return async ({ clientAddress: address }) =>
-      await this.#slowly(async () => this.#take(this.#addressBuckets(matter, { address })))
+      this.#take(this.#addressBuckets(matter, { address }))
   }
 
   /** For routes without `byAddress`. */
   async run<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
-    await this.#slowly(async () => this.#take(this.#addressBuckets(matter, attempt)))
+    this.#take(this.#addressBuckets(matter, attempt))
     return await this.runAdmitted(matter, attempt, work)
   }
 
@@ -86,21 +75,10 @@ export class LoginThrottle {
    * one bucket refuses, the others lose no token.
    */
   async runAdmitted<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
-    return await this.#slowly(async () => {
-      const byAddress = this.#addressBuckets(matter, attempt)
-      const byAccount = this.#accountBuckets(matter, attempt)
-      this.#take(byAccount, byAddress)
-      return await this.#count(matter, [...byAddress, ...byAccount], work)
-    })
-  }
-
-  async #slowly<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      if (isRefusal(error)) await this.#refusals.hold()
-      throw error
-    }
+    const byAddress = this.#addressBuckets(matter, attempt)
+    const byAccount = this.#accountBuckets(matter, attempt)
+    this.#take(byAccount, byAddress)
+    return await this.#count(matter, [...byAddress, ...byAccount], work)
   }
 
   /** Takes a token from every bucket or from none: a refusal returns the tokens taken before it. */
@@ -162,10 +140,6 @@ function slotsOf(
 
 function giveBack(buckets: readonly Bucket[]): void {
   for (const { slots, name } of buckets) slots.giveBack(name)
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof ApiError && (error.code === 'rate_limited' || error.code === 'overloaded')
 }
 
 function tooMany(retryAfterSeconds: number): ApiError {

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { RawConnection } from '../harness/raw-http.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const CONNECTIONS = 100
+const ROUNDS = 5
+const FLOOD_MS = 1_500
+const REFUSALS_PER_SECOND = 100
+/** Far above what an answer takes, and well below what a flood waits. */
+const IMMEDIATE_MS = 400
+
+const annals = await startTestApp({ env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
+after(() => annals[Symbol.asyncDispose]())
+
+const { workspaceKey: busyKey } = await annals.found({ plan: 'FREE' })
+const { workspaceKey: quietKey } = await annals.found({ plan: 'FREE' })
+
+const EVENT = JSON.stringify({ category: 'auth', action: 'LOGIN' })
+
+type Sent = { path: string; from: string; key?: string; method?: string }
+
+const FLOODS: readonly [what: string, request: Sent, refused: readonly number[]][] = [
+  ['unknown paths', { path: '/nothing', from: '198.51.100.1' }, [404]],
+  ['wrong methods', { path: '/v1/events', from: '198.51.100.2', method: 'PUT' }, [405]],
+  ['bad keys', { path: '/v1/events', from: '198.51.100.3', key: 'nonsense' }, [401, 429]],
+  ['failed logins', { path: '/dashboard/session', from: '198.51.100.5' }, [400, 429]],
+  ['a key over its limit', { path: '/v1/events', from: '198.51.100.4', key: busyKey }, [429]],
+]
+
+for (const [what, request, refused] of FLOODS) {
+  test(`delays the refusals of a flood of ${what}, and of no other caller`, async () => {
+    const flood = startFlood(request)
+    await flood.isUnderWay
+    const innocent = await callOthers()
+    const { statuses, seconds } = await flood.ended
+    const refusals = statuses.filter((status) => refused.includes(status))
+    const accepted = statuses.filter((status) => status === 201)
+    assert.equal(refusals.length + accepted.length, statuses.length, statuses.join(' '))
+    // A second's worth is answered immediately, and each connection has one more in progress.
+    const refusalsMax = REFUSALS_PER_SECOND * (1 + seconds) + CONNECTIONS
+    assert(refusals.length <= refusalsMax, `${refusals.length} refusals in ${seconds} s`)
+    assert(refusals.length >= REFUSALS_PER_SECOND, `${refusals.length} refusals in ${seconds} s`)
+    // The median, because the first call also waits for the flood's connections to open.
+    for (const [status, timesMs] of innocent) {
+      const ms = timesMs.toSorted((a, b) => a - b)[ROUNDS >> 1] ?? 0
+      assert(ms < IMMEDIATE_MS, `other callers waited ${Math.round(ms)} ms for ${status}`)
+    }
+  })
+}
+
+test('a delayed refusal is the same answer as an immediate one', async () => {
+  const headers = { 'x-forwarded-for': '198.51.100.10' }
+  const ask = () => annals.call('PUT', '/v1/events', { headers, text: EVENT })
+  const answers = await Promise.all(Array.from({ length: REFUSALS_PER_SECOND + 20 }, ask))
+  assert.equal(new Set(answers.map(describe)).size, 1)
+})
+
+test('a delayed refusal reads and drops its body, and tiny chunks end the delay', async () => {
+  const request = { path: '/nothing', from: '198.51.100.11' }
+  await using flooding = new RawConnection(annals.url)
+  await using waiting = new RawConnection(annals.url)
+  await using chunked = new RawConnection(annals.url)
+  flooding.send(bytesOf(request).repeat(CONNECTIONS))
+  for (let nth = 0; nth < CONNECTIONS; nth += 1) await flooding.answer()
+  // The next ones are delayed by 10 ms each more.
+  await flooding.send(bytesOf(request).repeat(CONNECTIONS)).answer()
+  const order: string[] = []
+  const note = async (name: string, connection: RawConnection) => {
+    const { status } = await connection.answer()
+    order.push(`${name} ${status}`)
+  }
+  const answers = [note('whole', waiting.send(bytesOf(request)))]
+  const head = bytesOf(request).split('content-length')[0]
+  chunked.send(`${head}transfer-encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(1_500)}`)
+  answers.push(note('chunked', chunked))
+  await Promise.all(answers)
+  assert.deepEqual(order, ['chunked 404', 'whole 404'])
+})
+
+test('a stop takes less than two seconds while refusals are delayed', async () => {
+  await using stopped = await startTestApp()
+  const bytes = bytesOf({ path: '/nothing', from: '' })
+  const callers = Array.from({ length: CONNECTIONS }, () => new RawConnection(stopped.url))
+  const askAll = () => callers.map(async (caller) => await caller.send(bytes).answer())
+  await Promise.all(askAll())
+  const delayed = askAll()
+  // All requests were sent before this answer, so the service has read them.
+  await Promise.race(delayed)
+  const startedMs = performance.now()
+  await stopped.app[Symbol.asyncDispose]()
+  assert(performance.now() - startedMs < 2_000)
+  for (const { status } of await Promise.all(delayed)) assert.equal(status, 404)
+})
+
+/** Each connection sends its next request when the last is answered. */
+function startFlood(request: Sent) {
+  const { promise: isUnderWay, resolve } = Promise.withResolvers<void>()
+  return { isUnderWay, ended: flood(request, resolve) }
+}
+
+async function flood(request: Sent, onUnderWay: () => void) {
+  const bytes = bytesOf(request)
+  const statuses: number[] = []
+  const startedMs = performance.now()
+  const elapsedMs = () => performance.now() - startedMs
+  const connection = async () => {
+    await using open = new RawConnection(annals.url)
+    while (elapsedMs() < FLOOD_MS) {
+      statuses.push((await open.send(bytes).answer()).status)
+      if (statuses.length === CONNECTIONS) onUnderWay()
+    }
+  }
+  await Promise.all(Array.from({ length: CONNECTIONS }, connection))
+  return { statuses, seconds: elapsedMs() / 1_000 }
+}
+
+/** Refused requests of other networks, and an event of another key from the flood's network. */
+async function callOthers(): Promise<Map<number, number[]>> {
+  const times = new Map<number, number[]>([404, 401, 201].map((status) => [status, []]))
+  const from = '203.0.113.9'
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const request of [
+      { path: '/nothing', from },
+      { path: '/v1/events', from, key: 'nonsense' },
+      { path: '/v1/events', from: '198.51.100.4', key: quietKey },
+    ]) {
+      await using connection = new RawConnection(annals.url)
+      const startedMs = performance.now()
+      const { status } = await connection.send(bytesOf(request)).answer()
+      times.get(status)?.push(performance.now() - startedMs)
+    }
+  }
+  for (const [status, { length }] of times) assert.equal(length, ROUNDS, String(status))
+  return times
+}
+
+function bytesOf({ path, from, key, method = 'POST' }: Sent): string {
+  return [
+    `${method} ${path} HTTP/1.1`,
+    'host: localhost',
+    `x-forwarded-for: ${from}`,
+    ...(key === undefined ? [] : [`authorization: Bearer ${key}`]),
+    'content-type: application/json',
+    `content-length: ${EVENT.length}`,
+    '',
+    EVENT,
+  ].join('\r\n')
+}
+
+function describe({ status, headers, json }: Answer): string {
+  const { traceId: _traceId, ...body } = json
+  const same = [...headers].filter(([name]) => !['x-trace-id', 'date'].includes(name))
+  return JSON.stringify([status, same, body])
+}
