@@ -77,7 +77,7 @@ test('a delivery that a node without the right key gets is sent later by one wit
   {
     // As before an upgrade: no key is recorded, and this node can't read the secret.
     await using _wrong = await startTestApp({ databaseUrl, clock, logger, env: other })
-    assert.match(lines.join(''), /"event":"secret-key\.unrecorded","webhooks":1/)
+    assert.match(lines.join(''), /"event":"secret-key\.unknown","webhooks":1/)
     await storeEvent(annals, company.workspaceKey)
     await eventually(async () => {
       const [delivery] = await readDeliveries(annals, webhookId)

@@ -38,7 +38,7 @@ export async function checkSecretKey({
   if (known === null) {
     const unreadable = await listUnreadable(deps)
     if (unreadable.length > 0) {
-      logger.warn({ event: 'secret-key.unrecorded', webhooks: unreadable.length })
+      logger.warn({ event: 'secret-key.unknown', webhooks: unreadable.length })
       return
     }
     await insertFingerprintIfAbsent(db, fingerprint, new Date(clock()))
