@@ -11,11 +11,40 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
  * (`noun.past-participle`), ids and durations are fields, payloads and secrets never appear.
  */
 export function createLogger(level: LogLevel, stream: 'stdout' | 'stderr' = 'stdout'): Logger {
-  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
+  const options = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    serializers: { err: describeError },
+  }
   const output = process[stream]
   return output.isTTY
     ? pino(options, { write: (line) => void output.write(readable(line)) })
     : pino(options, new LogDestination(() => openNonBlocking(output.fd), droppedNotice))
+}
+
+/** What is logged of an error. */
+const ERROR_FIELDS: ReadonlySet<string> = new Set([
+  'type',
+  'message',
+  'stack',
+  'code',
+  'syscall',
+  'address',
+  'port',
+  'constraint',
+])
+
+/**
+ * Only known fields: libraries attach more to an error, such as a client with the database's password, or
+ * the values of a row.
+ */
+export function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return String(error)
+  const fields = Object.entries(pino.stdSerializers.err(error))
+  const known = Object.fromEntries(fields.filter(([name]) => ERROR_FIELDS.has(name)))
+  if (!(error instanceof AggregateError)) return known
+  return { ...known, aggregateErrors: error.errors.map(describeError) }
 }
 
 /** Prints text for a person between the lines of the log. Like these, it never blocks or fails. */

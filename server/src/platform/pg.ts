@@ -76,11 +76,7 @@ export class Database implements AsyncDisposable {
       stream: () => this.#openSocket(),
     })
     // An idle connection that breaks is replaced by the pool; unhandled it would end the process.
-    this.pool.on('error', (error) => {
-      // The pool attaches the connection, which holds the password of the database.
-      Reflect.deleteProperty(error, 'client')
-      logger.warn({ event: 'connection.lost', err: error })
-    })
+    this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
     // One question per server at a time: an outage must not open a connection for each caller that waits.
     const opinions = new Map<Server, Promise<boolean>>()
     const isAlive = (server: Server): Promise<boolean> => {

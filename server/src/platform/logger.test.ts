@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { describeError } from './logger.ts'
+
+test('an error is logged with its message, code and cause, but not with what a library attached', () => {
+  const attached = { client: { password: 'hidden' }, detail: 'Key (email)=(ana@example.com)' }
+  const cause = Object.assign(new Error('connection reset'), { code: 'ECONNRESET', ...attached })
+  const error = Object.assign(new Error('no reply', { cause }), { code: '08006', ...attached })
+  for (const logged of [error, new AggregateError([error], 'all failed')]) {
+    const text = JSON.stringify(describeError(logged))
+    assert.match(text, /no reply: connection reset/)
+    assert.match(text, /"code":"08006"/)
+    assert.doesNotMatch(text, /hidden|ana@/)
+  }
+})
+
+test('something thrown that is no error is logged as text', () => {
+  assert.equal(describeError('gone'), 'gone')
+})
