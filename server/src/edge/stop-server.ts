@@ -43,10 +43,10 @@ export async function stopServer(
  * Closes connections that had a request in progress when the stop began, once all their answers are
  * sent. Their clients keep them open for the next request, so the stop would wait for its whole limit.
  */
-function closeAnswered({ busy }: OpenConnections): NodeJS.Timeout {
-  const answering = new Set(busy)
+function closeAnswered(connections: OpenConnections): NodeJS.Timeout {
+  const answering = new Set(connections.busy)
   return setInterval(() => {
-    for (const socket of answering.difference(new Set(busy))) {
+    for (const socket of answering.difference(new Set(connections.busy))) {
       answering.delete(socket)
       socket.destroySoon()
     }

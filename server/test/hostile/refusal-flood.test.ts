@@ -59,16 +59,16 @@ test('a delayed refusal is the same answer as an immediate one', async () => {
 
 test('a delayed refusal reads and drops its body, and tiny chunks end the delay', async () => {
   const request = { path: '/nothing', from: '198.51.100.11' }
-  await using flooding = new RawConnection(annals.url)
+  await using stack = new AsyncDisposableStack()
   await using waiting = new RawConnection(annals.url)
   await using chunked = new RawConnection(annals.url)
-  await using alsoFlooding = new RawConnection(annals.url)
   await using other = new RawConnection(annals.url)
-  flooding.send(bytesOf(request).repeat(REQUESTS_IN_FLIGHT_MAX))
-  for (let nth = 0; nth < REQUESTS_IN_FLIGHT_MAX; nth += 1) await flooding.answer()
-  // These are delayed, by up to a second. They are read during the calls of another network.
-  flooding.send(bytesOf(request).repeat(REQUESTS_IN_FLIGHT_MAX))
-  alsoFlooding.send(bytesOf(request).repeat(REQUESTS_IN_FLIGHT_MAX))
+  // Over 200 refusals: the first 100 are immediate, the others are delayed by up to a second. They are
+  // read during the calls of another network.
+  for (let nth = 0; nth < 14; nth += 1) {
+    const flooding = stack.use(new RawConnection(annals.url))
+    flooding.send(bytesOf(request).repeat(REQUESTS_IN_FLIGHT_MAX))
+  }
   for (let nth = 0; nth < 40; nth += 1) {
     await other.send(bytesOf({ path: '/nothing', from: '203.0.113.10' })).answer()
   }
