@@ -41,6 +41,7 @@ function promiseSight({ open, promise }: Dashboard, sight: Sight, { owner }: Dem
       await show(page, sight)
       assert.deepEqual(await barriersOf(page), [], 'light')
       await page.emulateMedia({ colorScheme: 'dark' })
+      await settle(page)
       // A theme changes nothing but colors.
       assert.deepEqual(await barriersOf(page, ['color-contrast']), [], 'dark')
       await page.setViewportSize(SMALL)
@@ -58,9 +59,12 @@ async function show(page: Page, { path, shows, act }: Sight): Promise<void> {
   await settle(page)
 }
 
-/** Until nothing on the page stands for something that is still to come. */
+/** Until nothing on the page stands for something that is still to come, and no color changes any more. */
 async function settle(page: Page): Promise<void> {
   await expect(page.locator('.mantine-Skeleton-root, [aria-busy=true]')).toHaveCount(0)
+  await page.waitForFunction(() =>
+    document.getAnimations().every(({ playState }) => playState !== 'running'),
+  )
   await page.evaluate(() => document.fonts.ready.then(() => null))
 }
 

@@ -45,7 +45,8 @@ export async function waitForDeliveries(
       assert.deepEqual(others, [], JSON.stringify(counts))
       return rows
     },
-    { timeoutMs: 15_000 },
+    // Only a limit for the test: on a busy machine, two nodes need 25 s for 1,000.
+    { timeoutMs: 15_000 + 30 * count },
   )
 }
 
