@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiError } from '../errors.ts'
-import { networkOf } from './auth/client-address.ts'
-import type { ClientAddresses } from './auth/client-addresses.ts'
+import { type ClientAddresses, networkOf } from './auth/client-address.ts'
 import { areChunksTooSmall } from './chunk-limit.ts'
 import type { RefusalThrottle } from './refusal-throttle.ts'
 
