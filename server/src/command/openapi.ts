@@ -15,7 +15,7 @@ import { Mailer } from '../platform/mailer.ts'
 import { createMetrics } from '../platform/metrics.ts'
 import { Database } from '../platform/pg.ts'
 import { Secret } from '../platform/secret.ts'
-import { SecretBox } from '../platform/secret-box.ts'
+import { webhookBox } from '../outlet/webhook/webhook-secret.ts'
 import { openArchive } from '../store.ts'
 
 /** `annals openapi`: the document the routes make, as it is committed in openapi/v1.json. */
@@ -67,7 +67,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       mailer,
       login,
       secretKey,
-      box: new SecretBox(secretKey, 'webhook'),
+      box: webhookBox(secretKey),
       destinationRules: { mode: config.webhookDestinations, ports: config.webhookPorts },
       wakeDispatcher: () => {},
       wakeVerifier: () => {},

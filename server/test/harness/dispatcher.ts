@@ -9,7 +9,7 @@ import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { createMetrics } from '../../src/platform/metrics.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
-import { SecretBox } from '../../src/platform/secret-box.ts'
+import { webhookBox } from '../../src/outlet/webhook/webhook-secret.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
 import { startTestApp, type TestApp } from './start-app.ts'
 import { ANY_DESTINATION, SECRET } from './webhooks.ts'
@@ -43,7 +43,7 @@ export function startDispatcher(
     new Dispatcher({
       db,
       sender,
-      box: new SecretBox(app.store.secretKey, 'webhook'),
+      box: webhookBox(app.store.secretKey),
       clock: systemClock,
       random,
       logger: createLogger('silent'),
@@ -71,7 +71,7 @@ export async function insertManyWebhooks(
   { company, workspace }: FoundedCompany,
   urls: readonly string[],
 ): Promise<void> {
-  const box = new SecretBox(app.store.secretKey, 'webhook')
+  const box = webhookBox(app.store.secretKey)
   const ids = urls.map(() => newId<'webhook'>())
   await sql`
     insert into webhook (workspace_id, id, company_id, url, status, events, secret, seen_seq,

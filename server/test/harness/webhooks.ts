@@ -2,7 +2,8 @@ import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { insertWebhook } from '../../src/outlet/webhook/webhook-store.ts'
 import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
-import { SecretBox } from '../../src/platform/secret-box.ts'
+import { webhookBox } from '../../src/outlet/webhook/webhook-secret.ts'
+import type { SecretBox } from '../../src/platform/secret-box.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
 import { query } from './engine.ts'
 import type { TestApp } from './start-app.ts'
@@ -23,7 +24,7 @@ export async function makeWebhook(
   }: { url: string; projectId?: ProjectId | null; secret?: string },
 ): Promise<WebhookId> {
   return await insertTestWebhook(app.database.db, {
-    box: new SecretBox(app.store.secretKey, 'webhook'),
+    box: webhookBox(app.store.secretKey),
     companyId: company.id,
     workspaceId: workspace.id,
     projectId,

@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { Secret } from '../../platform/secret.ts'
-import { SecretBox } from '../../platform/secret-box.ts'
+import type { SecretBox } from '../../platform/secret-box.ts'
 import { fingerprintOf } from '../../platform/secret-key.ts'
 import { secretsAt } from './rotation.ts'
 import {
@@ -13,15 +13,11 @@ import {
   replaceFingerprint,
   type WebhookSecrets,
 } from './secret-key-store.ts'
+import { webhookBox } from './webhook-secret.ts'
 
 const WEBHOOKS_PER_PAGE = 500
 
 type KeyDeps = { db: Queryable; secretKey: Secret<Buffer>; clock: Clock }
-
-/** The box that webhook secrets are sealed in. */
-export function webhookBox(secretKey: Secret<Buffer>): SecretBox {
-  return new SecretBox(secretKey, 'webhook')
-}
 
 /**
  * Refuses a node whose secret key is not the one of this database: it could not send other nodes'

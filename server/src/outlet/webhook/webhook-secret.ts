@@ -1,9 +1,16 @@
 import { randomBytes } from 'node:crypto'
+import type { Secret } from '../../platform/secret.ts'
+import { SecretBox } from '../../platform/secret-box.ts'
 
 const PREFIX = 'whsec_'
 const SECRET_BYTES = 32
 /** RFC 4648 with the standard alphabet. Its padding may be left out, but not be wrong. */
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
+
+/** Seals and opens the webhook secrets that the database keeps. */
+export function webhookBox(secretKey: Secret<Buffer>): SecretBox {
+  return new SecretBox(secretKey, 'webhook')
+}
 
 /** A generated secret, in the form that the libraries of Standard Webhooks take as it is. */
 export function newWebhookSecret(random: (bytes: number) => Buffer = randomBytes): string {
