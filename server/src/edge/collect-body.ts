@@ -9,13 +9,15 @@ const EMPTY = Buffer.alloc(0)
  * Collects a body of at most the route's `bodyLimit` in one buffer that grows with it, and calls
  * back once. Fastify's own collector keeps a Buffer per chunk, so 4 MB in one-byte chunks take more
  * than a gigabyte. A body of one chunk is passed on as it is. One that takes longer than `timeoutMs` is
- * refused; if that is null, only the limit for whole requests applies.
+ * refused; if that is null, only the limit for whole requests applies. A client that disconnected before
+ * the call is noticed too: its request emits nothing anymore.
  */
 export function collectBody(
   { raw, routeOptions: { bodyLimit } }: FastifyRequest,
   { lease, timeoutMs }: { lease: BodyLease; timeoutMs: number | null },
   done: (fault: Error | null, body: Buffer) => void,
 ): void {
+  if (raw.destroyed) return done(raw.errored ?? new ApiError('invalid_request'), EMPTY)
   const declared = raw.headers['content-length']
   const bytesMax = declared === undefined ? bodyLimit : Number(declared)
   if (bytesMax > bodyLimit) return done(tooLarge(bodyLimit), EMPTY)
