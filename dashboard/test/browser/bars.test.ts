@@ -4,7 +4,7 @@ import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
-import { type Visitor } from './visit.ts'
+import { PATIENCE_MS, type Visitor } from './visit.ts'
 
 const { annals, open, promise } = await startDashboard()
 
@@ -107,7 +107,7 @@ promise('no bar stands above the highest count that is written beside them', asy
     assert(tops.lines.length > 1 && tops.bars.length > 0)
     // A line is drawn on the middle of a pixel.
     assert(Math.min(...tops.lines) - 1 <= Math.min(...tops.bars), JSON.stringify(tops))
-  }).toPass()
+  }).toPass({ timeout: PATIENCE_MS })
 })
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }

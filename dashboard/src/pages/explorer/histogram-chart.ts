@@ -8,6 +8,7 @@ export const EDGE_PX = { left: 44, top: 8, right: 8, bottom: 24 } as const
 const PLOT_HEIGHT_PX = HEIGHT_PX - EDGE_PX.top - EDGE_PX.bottom
 const FLOOR_PX = EDGE_PX.top + PLOT_HEIGHT_PX
 const GAP_PX = 1
+const BAR_PX_MIN = 2
 const SPACE_PX = { time: 90, count: 28 }
 const MINUTE_MS = 60_000
 
@@ -67,10 +68,15 @@ export function drawHistogram(
 ) {
   const shown = bars.flatMap((start, index) => {
     const startMs = Date.parse(start)
-    const left = Math.round(Math.max(EDGE_PX.left, pxOf(startMs, range, widthPx)))
-    const endPx = pxOf(startMs + stepSeconds * 1_000, range, widthPx)
-    const right = Math.round(Math.min(widthPx - EDGE_PX.right, endPx))
-    return right > left ? { index, left, right } : []
+    const endMs = startMs + stepSeconds * 1_000
+    // While a brushed period is loading, the bars are those of the longer one before.
+    if (endMs <= range.fromMs || startMs >= range.toMs) return []
+    const startPx = Math.max(EDGE_PX.left, pxOf(startMs, range, widthPx))
+    const endPx = Math.min(widthPx - EDGE_PX.right, pxOf(endMs, range, widthPx)) - GAP_PX
+    // Only minutes of the first and the last bar may be in the period.
+    const leftMax = widthPx - EDGE_PX.right - BAR_PX_MIN
+    const left = Math.min(Math.round(startPx), leftMax)
+    return { index, left, right: Math.max(Math.round(endPx), left + BAR_PX_MIN) }
   })
   const sums = shown.map(({ index }) =>
     series.reduce((sum, { counts }) => sum + (counts[index] ?? 0), 0),
@@ -88,7 +94,7 @@ export function drawHistogram(
         below[place] = bottom + count
         const topPx = FLOOR_PX - heightOf(bottom + count)
         const bottomPx = FLOOR_PX - heightOf(bottom)
-        return `M${left} ${topPx}H${Math.max(left + 1, right - GAP_PX)}V${bottomPx}H${left}Z`
+        return `M${left} ${topPx}H${right}V${bottomPx}H${left}Z`
       })
       .join(''),
   )
