@@ -15,6 +15,8 @@ import { check } from './check.ts'
  */
 const ROOT = join(import.meta.dirname, '../..')
 const FILES = ['server/src/**/*.test.ts', 'server/test/**/*.test.ts', 'dashboard/test/**/*.test.ts']
+/** A file that never ends must not hold up the result of all others. */
+const RUN_MS_MAX = 40 * 60_000
 const NEEDS_PAGES = /(^|\/)dashboard\/test\/browser\//
 
 const chosen = process.argv.slice(2)
@@ -48,7 +50,9 @@ async function runFiles(): Promise<boolean> {
     )
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.on(signal, () => runner.kill(signal))
+    const limit = setTimeout(() => runner.kill('SIGTERM'), RUN_MS_MAX)
     const [code] = await once(runner, 'exit')
+    clearTimeout(limit)
     return code === 0
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
