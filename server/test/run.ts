@@ -30,7 +30,8 @@ async function runFiles(): Promise<boolean> {
     await using engine = await startEngine({
       dataDir,
       exclusive: false,
-      settings: { max_connections: '300' },
+      // Nothing here outlives a crash; tests of durability start a server of their own.
+      settings: { max_connections: '300', fsync: 'off' },
     })
     await migrate({ connection: engine.connection, logger: createLogger('silent') })
     const runner = spawn(
