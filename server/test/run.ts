@@ -1,8 +1,10 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { run } from 'node:test'
+import { spec, type TestEvent } from 'node:test/reporters'
 import { ensurePages } from '../src/command/build-pages.ts'
 import { startEngine } from '../src/platform/embedded-postgres.ts'
 import { createLogger } from '../src/platform/logger.ts'
@@ -17,6 +19,12 @@ const ROOT = join(import.meta.dirname, '../..')
 const FILES = ['server/src/**/*.test.ts', 'server/test/**/*.test.ts', 'dashboard/test/**/*.test.ts']
 /** A file that never ends must not hold up the result of all others. */
 const RUN_MS_MAX = 40 * 60_000
+const TEST_MS_MAX = 180_000
+const SIDE_BY_SIDE = 3
+/** They measure time, and what one client costs another. */
+const ALONE = /(^|\/)server\/test\/(hostile|soak)\//
+/** What the report ends with. */
+const COUNT = /^(\w+) (\d[\d.]*)$/
 const NEEDS_PAGES = /(^|\/)dashboard\/test\/browser\//
 
 const chosen = process.argv.slice(2)
@@ -34,30 +42,51 @@ async function runFiles(): Promise<boolean> {
       settings: { max_connections: '300', fsync: 'off' },
     })
     await migrate({ connection: engine.connection, logger: createLogger('silent') })
-    const runner = spawn(
-      process.execPath,
-      ['--test', '--test-timeout=180000', '--test-concurrency=2', ...files],
-      {
-        cwd: ROOT,
-        stdio: 'inherit',
-        env: {
-          ...process.env,
-          // Most of a file's start is compiling the program, which is the same for all of them.
-          NODE_COMPILE_CACHE: join(dataDir, 'compiled'),
-          TEST_CONNECTION: JSON.stringify(engine.connection),
-          ...(pages !== null && { TEST_PAGES: pages }),
-        },
-      },
-    )
-    for (const signal of ['SIGINT', 'SIGTERM'] as const)
-      process.on(signal, () => runner.kill(signal))
-    const limit = setTimeout(() => runner.kill('SIGTERM'), RUN_MS_MAX)
-    const [code] = await once(runner, 'exit')
-    clearTimeout(limit)
-    return code === 0
+    Object.assign(process.env, {
+      // Most of a file's start is compiling the program, which is the same for all of them.
+      NODE_COMPILE_CACHE: join(dataDir, 'compiled'),
+      TEST_CONNECTION: JSON.stringify(engine.connection),
+      ...(pages !== null && { TEST_PAGES: pages }),
+    })
+    return await runGroups()
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
+}
+
+/** Files side by side, then those that need the machine for themselves, in one report. */
+async function runGroups(): Promise<boolean> {
+  const stopped = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => stopped.abort())
+  }
+  const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(RUN_MS_MAX)])
+  const isAlone = (file: string) => ALONE.test(file)
+  const groups = [
+    { files: files.filter((file) => !isAlone(file)), concurrency: SIDE_BY_SIDE },
+    { files: files.filter(isAlone), concurrency: 1 },
+  ]
+  let isSuccess = true
+  async function* report() {
+    const counts = new Map<string, number>()
+    const summaries: TestEvent[] = []
+    for (const group of groups.filter((candidate) => candidate.files.length > 0)) {
+      for await (const event of run({ ...group, cwd: ROOT, timeout: TEST_MS_MAX, signal })) {
+        if (event.type === 'test:fail') isSuccess = false
+        const count = event.type === 'test:diagnostic' ? COUNT.exec(event.data.message) : null
+        if (count?.[1]) counts.set(count[1], (counts.get(count[1]) ?? 0) + Number(count[2]))
+        else if (event.type === 'test:summary') summaries.push(event)
+        else yield event
+      }
+    }
+    for (const [name, count] of counts) {
+      yield { type: 'test:diagnostic', data: { message: `${name} ${count}`, nesting: 0 } }
+    }
+    // It makes the reporter list what failed.
+    yield* summaries.slice(-1)
+  }
+  await pipeline(Readable.from(report()), new spec(), process.stdout, { end: false })
+  return isSuccess
 }
 
 /** Once, before anything runs: files side by side must not build into one folder. */
