@@ -113,6 +113,13 @@ const CONNECTIONS_PER_HELD = 5
 /** No shorter than any path can be: an id of any length is an unknown id, not an unknown path. */
 const PARAM_LENGTH_MAX = 16_384
 
+/** The compilers are set below. Without this, Fastify would load its own ones too. */
+const NO_COMPILERS = { buildValidator: neverBuilt, buildSerializer: neverBuilt }
+
+function neverBuilt(): never {
+  throw new Error('Fastify asked for a compiler that is already set.')
+}
+
 /** The HTTP side of the service: every route, in the order of the contract. */
 export async function buildServer(
   deps: ServerDeps,
@@ -176,6 +183,7 @@ function createApp(
     clientErrorHandler: () => {},
     frameworkErrors: handleError,
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: PARAM_LENGTH_MAX },
+    schemaController: { compilersFactory: NO_COMPILERS },
   })
   app.setValidatorCompiler(compileValidator)
   // Responses are checked by the contract tests; a serialiser of its own would drop fields silently.
