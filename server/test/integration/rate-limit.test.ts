@@ -16,6 +16,9 @@ after(async () => {
 const status = (key: string, headers: Record<string, string> = {}) =>
   annals.call('GET', '/v1/keys/status', { key, headers })
 
+const limitsOf = (headers: Headers) =>
+  ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'].map((name) => headers.get(name))
+
 /** So many calls, a hundred at a time; how many were let in. */
 async function countAllowed(app: typeof annals, key: string, calls: number): Promise<number> {
   let allowed = 0
@@ -55,21 +58,59 @@ test('an ENTERPRISE key has no limit and no headers about one', async () => {
 
 test('every answer says what is left; a refusal says when to come back', async () => {
   const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
-  const limits = (headers: Headers) =>
-    ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'].map((name) => headers.get(name))
   const first = await status(key)
-  assert.deepEqual(limits(first.headers), ['50', '49', '1'])
+  assert.deepEqual(limitsOf(first.headers), ['50', '49', '1'])
   const refused = await annals.call('POST', '/v1/keys/any/rotate', { key })
-  assert.deepEqual([refused.status, ...limits(refused.headers)], [403, '50', '48', '1'])
+  assert.deepEqual([refused.status, ...limitsOf(refused.headers)], [403, '50', '48', '1'])
   await countAllowed(annals, key, 48)
   const limited = await status(key)
   assert.deepEqual([limited.status, limited.json.code], [429, 'rate_limited'])
-  assert.deepEqual(limits(limited.headers), ['50', '0', '1'])
+  assert.deepEqual(limitsOf(limited.headers), ['50', '0', '1'])
   assert.equal(limited.headers.get('retry-after'), '1')
   assert.equal(limited.json.traceId, limited.headers.get('x-trace-id'))
   advance(20)
   assert.equal((await status(key)).status, 200, 'one token is back after a fiftieth of a second')
   assert.equal((await status(key)).status, 429)
+})
+
+const sendBatch = (key: string, count: number) =>
+  annals.call('POST', '/v1/events/batch', {
+    key,
+    body: { events: Array.from({ length: count }, () => ({ category: 'c', action: 'a' })) },
+  })
+
+for (const [plan, perSecond, counts] of [
+  ['FREE', 50, [50, 51, 60, 500]],
+  ['STARTER', 200, [201, 500]],
+] as const) {
+  for (const count of counts) {
+    test(`a ${plan} key with a full bucket can send ${count} events, and again after Retry-After`, async () => {
+      const { workspaceKey: key } = await annals.found({ plan })
+      const first = await sendBatch(key, count)
+      assert.equal(first.status, 200, first.text)
+      const debtPaidSeconds = Math.ceil(count / perSecond)
+      const spent = [String(perSecond), '0', String(debtPaidSeconds)]
+      assert.deepEqual(limitsOf(first.headers), spent)
+      const refused = await sendBatch(key, count)
+      assert.deepEqual([refused.status, ...limitsOf(refused.headers)], [429, ...spent])
+      assert.equal(refused.headers.get('retry-after'), String(debtPaidSeconds))
+      advance(debtPaidSeconds * 1_000)
+      const second = await sendBatch(key, count)
+      assert.equal(second.status, 200, second.text)
+      assert.deepEqual(limitsOf(second.headers), spent)
+    })
+  }
+}
+
+test('a batch above the limit waits for a full bucket and costs one token when refused', async () => {
+  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  assert.equal((await status(key)).status, 200)
+  const refused = await sendBatch(key, 60)
+  assert.deepEqual([refused.status, ...limitsOf(refused.headers)], [429, '50', '48', '1'])
+  assert.equal(refused.headers.get('retry-after'), '1')
+  advance(1_000)
+  const passed = await sendBatch(key, 60)
+  assert.deepEqual([passed.status, ...limitsOf(passed.headers)], [200, '50', '0', '2'])
 })
 
 test('the switch turns every limit off', async () => {

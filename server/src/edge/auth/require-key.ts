@@ -71,7 +71,7 @@ export class KeyGuard {
       request.key = key
       request.gate = gate
       request.principal = principalOf(key)
-      this.charge(request, reply, 1)
+      this.#take(request, reply, { cost: 1 })
       admit(request.principal, request.clientAddress, gate)
     }
     this.#gates.set(hook, gate)
@@ -90,18 +90,9 @@ export class KeyGuard {
     return this.#gates.get(hook)
   }
 
-  /** Takes tokens from the key's bucket: one a request, one more for each further event of a batch. */
+  /** Raises the cost of a request to `cost` tokens. `requireKey` has taken one of them. */
   charge(request: FastifyRequest, reply: FastifyReply, cost: number): void {
-    const perSecond = PLAN_TERMS[request.principal.plan].eventsPerSecondMax
-    if (!this.#hasRateLimits || perSecond === null || cost === 0) return
-    const rate = { perSecond, capacity: perSecond, cost }
-    const verdict = this.#calls.take(request.principal.keyId, rate)
-    reply.header('ratelimit-limit', verdict.limit)
-    reply.header('ratelimit-remaining', verdict.remaining)
-    reply.header('ratelimit-reset', verdict.resetSeconds)
-    if (!verdict.isAllowed) {
-      throw new ApiError('rate_limited', { retryAfterSeconds: verdict.retryAfterSeconds })
-    }
+    if (cost > 1) this.#take(request, reply, { cost, paid: 1 })
   }
 
   /** After the answer, so that the status route shows the use before its own. */
@@ -112,6 +103,24 @@ export class KeyGuard {
       endpoint: this.#endpointOf(request),
       hasFailed: reply.statusCode >= 400,
     })
+  }
+
+  #take(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    price: { cost: number; paid?: number },
+  ): void {
+    const perSecond = PLAN_TERMS[request.principal.plan].eventsPerSecondMax
+    if (!this.#hasRateLimits || perSecond === null) return
+    const rate = { perSecond, capacity: perSecond, ...price }
+    const verdict = this.#calls.take(request.principal.keyId, rate)
+    reply.header('ratelimit-limit', verdict.limit)
+    reply.header('ratelimit-remaining', verdict.remaining)
+    reply.header('ratelimit-reset', verdict.resetSeconds)
+    if (!verdict.isAllowed) {
+      // A batch may need a full bucket, and its size is not known before its body is read.
+      throw new ApiError('rate_limited', { retryAfterSeconds: verdict.resetSeconds })
+    }
   }
 
   #endpointOf({ method, routeOptions: { url = '' } }: FastifyRequest): string {

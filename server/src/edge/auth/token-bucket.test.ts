@@ -63,6 +63,23 @@ test('a batch above the capacity passes a full bucket and is paid off afterwards
   )
 })
 
+test('a batch whose first token is paid passes a bucket that was full, and pays the rest', () => {
+  const { buckets } = bucketsWithClock()
+  for (const [name, cost] of [
+    ['at capacity', 10],
+    ['above capacity', 25],
+  ] as const) {
+    buckets.take(name, RATE)
+    const verdict = buckets.take(name, { ...RATE, cost, paid: 1 })
+    assert.equal(verdict.isAllowed, true, name)
+    assert.equal(verdict.resetSeconds, Math.ceil(cost / RATE.perSecond))
+    assert.equal(buckets.take(name, RATE).isAllowed, false)
+  }
+  buckets.take('not full', { ...RATE, cost: 2 })
+  assert.equal(buckets.take('not full', { ...RATE, cost: 25, paid: 1 }).isAllowed, false)
+  assert.equal(buckets.take('not full', RATE).remaining, 7, 'a refusal takes nothing')
+})
+
 test('above its bound the oldest bucket is forgotten and starts full again', () => {
   const { buckets } = bucketsWithClock(2)
   for (let call = 0; call < 11; call++) buckets.take('first', RATE)

@@ -27,13 +27,14 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes `cost` tokens. What costs more than the bucket holds passes when the bucket is full and
-   * leaves a debt, so that a large batch is slowed down but never impossible.
+   * Takes `cost` tokens, except those the caller has already `paid`. What costs more than the bucket
+   * holds passes when the bucket is full and leaves a debt, so that a large batch is slowed down but
+   * never impossible.
    */
-  take(name: string, { perSecond, capacity, cost }: Rate): Verdict {
+  take(name: string, { perSecond, capacity, cost, paid = 0 }: Rate & { paid?: number }): Verdict {
     const bucket = this.#fill(name, perSecond, capacity)
-    const isAllowed = bucket.tokens >= Math.min(cost, capacity)
-    if (isAllowed) bucket.tokens -= cost
+    const isAllowed = bucket.tokens + paid >= Math.min(cost, capacity)
+    if (isAllowed) bucket.tokens -= cost - paid
     const missing = Math.min(cost, capacity) - bucket.tokens
     return {
       isAllowed,

@@ -43,8 +43,7 @@ export const createEventBatch =
       itemBytesMax: EVENT_BYTES_MAX,
       charge: (request, size) => {
         const reply = replies.get(request)
-        // The request itself has cost one token.
-        if (reply) deps.keyGuard.charge(request, reply, costOf(size) - 1)
+        if (reply) deps.keyGuard.charge(request, reply, costOf(size))
       },
     })
     app.post(
