@@ -56,7 +56,7 @@ import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
 import { ProjectCache } from './tenancy/project-cache.ts'
 import { startSignInSweepWorker } from './tenancy/sign-in-sweep-worker.ts'
-import { hasProject } from './tenancy/workspace-store.ts'
+import { listProjectIds } from './tenancy/workspace-store.ts'
 
 export type App = AsyncDisposable & {
   /** Null for a node that only works. */
@@ -73,6 +73,11 @@ export type App = AsyncDisposable & {
 const CONNECTIONS_MAX = 20
 /** For keys, sessions and readiness, which must not wait for requests that use all of the pool. */
 const ACCESS_CONNECTIONS_MAX = 6
+/**
+ * Ingest reads the projects of a workspace when an event names an unknown one. These reads don't use
+ * the slots of requests, so that a company with slow queries can still send events.
+ */
+const PROJECT_READS = { turnsMax: 4, turnsPerCompanyMax: 2 }
 /** When the service stops, background work gets this long; then its statements are cut. */
 const BACKGROUND_MS_MAX = 3_500
 
@@ -354,10 +359,12 @@ export function serverDeps({
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
   const sessionGuard = new SessionGuard({ db: accessDatabase.hasty, clock, publicUrl, ...limits })
   const { signedIn, anybody, cookie } = sessionGuard
-  const projects = new ProjectCache(
-    (workspaceId, projectId) => hasProject(hasty, { workspaceId, projectId }),
-    monotonic,
-  )
+  const projectSlots = new RequestSlots(PROJECT_READS)
+  const projects = new ProjectCache({
+    list: (workspaceId) => listProjectIds(hasty, workspaceId),
+    takeSlot: (companyId) => projectSlots.take(companyId, null),
+    clock: monotonic,
+  })
   return {
     ...parts,
     exports,
@@ -367,7 +374,7 @@ export function serverDeps({
     hasty,
     writer,
     cursors: new CursorCodec(secretKey),
-    hasProject: (workspaceId, projectId) => projects.has(workspaceId, projectId),
+    listUnknownProjects: (place, ids) => projects.listUnknown(place, ids),
     clock,
     monotonic,
     logger,

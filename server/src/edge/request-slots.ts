@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { ApiError } from '../errors.ts'
-import { FairTurns, TurnsTaken } from '../platform/fair-turns.ts'
+import { FairTurns, type TurnLimits, TurnsTaken } from '../platform/fair-turns.ts'
 import type { CompanyId } from '../platform/id.ts'
 import { goneSignal } from './gone-signal.ts'
 
@@ -30,7 +30,11 @@ const RETRY_SECONDS = 1
  * companies take turns.
  */
 export class RequestSlots {
-  readonly #turns = new FairTurns(LIMITS)
+  readonly #turns: FairTurns
+
+  constructor(limits: Partial<TurnLimits> = {}) {
+    this.#turns = new FairTurns({ ...LIMITS, ...limits })
+  }
 
   /** A caller that has a slot must not wait for another. */
   async take(companyId: CompanyId, reply: Pick<FastifyReply, 'raw'> | null): Promise<Disposable> {

@@ -5,6 +5,7 @@ import type { TimeWindow } from '../outlet/webhook/redeliver-window.ts'
 import { DELIVERY_KEPT_MS } from '../outlet/webhook/sweep-worker.ts'
 import { parseId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
+import { hasProject } from '../tenancy/workspace-store.ts'
 import type { WindowInput } from './schema/webhook.ts'
 import type { WebhookDeps } from './webhook-resource.ts'
 
@@ -25,11 +26,11 @@ export function refuseDestination(
 export async function readProject(
   id: string | null,
   workspaceId: WorkspaceId,
-  { hasProject }: Pick<WebhookDeps, 'hasProject'>,
+  { db }: Pick<WebhookDeps, 'db'>,
 ): Promise<ProjectId | null> {
   if (id === null) return null
   const projectId = parseId<'project'>(id)
-  if (projectId && (await hasProject(workspaceId, projectId))) return projectId
+  if (projectId && (await hasProject(db, { workspaceId, projectId }))) return projectId
   throw new ApiError('unknown_project', {
     details: [{ path: '/projectId', message: 'is no project of this workspace' }],
   })

@@ -1,5 +1,4 @@
 import { ApiError } from '../errors.ts'
-import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { DeliveryId } from '../outlet/webhook/delivery.ts'
 import { findDelivery } from '../outlet/webhook/delivery-store.ts'
 import type { DestinationRules } from '../outlet/webhook/destination.ts'
@@ -21,7 +20,6 @@ export type WebhookDeps = {
   /** Of the purpose `webhook`. */
   box: SecretBox
   destinationRules: DestinationRules
-  hasProject: AcceptDeps['hasProject']
   /** A hint that there may be something to send, or to end. */
   wakeDispatcher: () => void
 }

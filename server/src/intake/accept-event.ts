@@ -31,7 +31,11 @@ export type Receipt = { id: EventId; isNew: boolean; hasOtherBody: boolean }
 export type AcceptDeps = {
   writer: Writer
   clock: Clock
-  hasProject: (workspaceId: WorkspaceId, projectId: ProjectId) => Promise<boolean>
+  /** Returns those of the ids that are not projects of the workspace. */
+  listUnknownProjects: (
+    place: { companyId: CompanyId; workspaceId: WorkspaceId },
+    ids: ReadonlySet<ProjectId>,
+  ) => Promise<ReadonlySet<ProjectId>>
 }
 
 /** A client's clock may run ahead this far; any age behind is fine. */
@@ -46,7 +50,11 @@ export async function acceptEvent(
   deps: AcceptDeps,
 ): Promise<Receipt> {
   const item = readInput(input, origin, deps.clock)
-  await refuseForeignProject(item, deps)
+  const { projectId } = item.event
+  if (projectId !== null) {
+    const unknown = await deps.listUnknownProjects(origin, new Set([projectId]))
+    if (unknown.size > 0) throw unknownProject()
+  }
   return receiptOf(await deps.writer.submit(item))
 }
 
@@ -62,7 +70,7 @@ export async function acceptEvents(
     read.push(input instanceof ApiError ? input : readOrRefuse(input, origin, deps.clock))
     if (slice.isOver) await slice.next()
   }
-  const items = await withoutForeignProjects(read, deps)
+  const items = await refuseUnknownProjects(read, origin, deps)
   const readable = items.flatMap((item) => (item instanceof ApiError ? [] : [item]))
   const outcomes = await deps.writer.submitAll(readable)
   let next = 0
@@ -91,20 +99,21 @@ function readOrRefuse(
   }
 }
 
-async function withoutForeignProjects(
+async function refuseUnknownProjects(
   items: readonly (PendingItem | ApiError)[],
+  origin: EventOrigin,
   deps: AcceptDeps,
 ): Promise<readonly (PendingItem | ApiError)[]> {
-  const isFree = (item: PendingItem | ApiError) =>
-    item instanceof ApiError || item.event.projectId === null
-  // Five hundred promises for a batch without projects would cost more than reading it.
-  if (items.every(isFree)) return items
-  return await Promise.all(
-    items.map(async (item) => {
-      if (item instanceof ApiError) return item
-      return await refuseForeignProject(item, deps).then(() => item, refusal)
-    }),
-  )
+  const projectIdOf = (item: PendingItem | ApiError) =>
+    item instanceof ApiError ? null : item.event.projectId
+  const ids = new Set(items.map(projectIdOf).filter((id) => id !== null))
+  if (ids.size === 0) return items
+  const unknown = await deps.listUnknownProjects(origin, ids)
+  if (unknown.size === 0) return items
+  return items.map((item) => {
+    const id = projectIdOf(item)
+    return id !== null && unknown.has(id) ? unknownProject() : item
+  })
 }
 
 /** What is wrong with one item is its own answer; anything else fails the whole call. */
@@ -128,12 +137,8 @@ function receiptOf(outcome: Outcome): Receipt {
   }
 }
 
-async function refuseForeignProject(
-  { event: { projectId, workspaceId } }: PendingItem,
-  { hasProject }: AcceptDeps,
-): Promise<void> {
-  if (projectId === null || (await hasProject(workspaceId, projectId))) return
-  throw new ApiError('unknown_project', {
+function unknownProject(): ApiError {
+  return new ApiError('unknown_project', {
     details: [{ path: '/projectId', message: 'is no project of this workspace' }],
   })
 }

@@ -1,31 +1,62 @@
 import type { MonotonicClock } from '../platform/clock.ts'
-import type { ProjectId, WorkspaceId } from '../platform/id.ts'
+import type { CompanyId, ProjectId, WorkspaceId } from '../platform/id.ts'
 
-const KNOWN_MS = 60_000
-const PROJECTS_MAX = 10_000
+const FRESH_MS = 60_000
+const WORKSPACES_MAX = 5_000
 
-/** Projects that were found lately. An unknown one is asked for each time, so a new one works at once. */
+type Place = { companyId: CompanyId; workspaceId: WorkspaceId }
+type ProjectIds = ReadonlySet<ProjectId>
+
+type ProjectCacheOptions = {
+  /** All projects of the workspace, of which there are at most 100. */
+  list: (workspaceId: WorkspaceId) => Promise<ProjectId[]>
+  /** Limits how many lists of a company are read at once. */
+  takeSlot: (companyId: CompanyId) => Promise<Disposable>
+  clock: MonotonicClock
+}
+
+/**
+ * The projects of each workspace. If an id is not among them, the cache reads the list again, so a new
+ * project works at once. However many callers send unknown ids, they share the read that waits for a
+ * slot.
+ */
 export class ProjectCache {
-  readonly #foundAtMs = new Map<string, number>()
-  readonly #find: (workspaceId: WorkspaceId, projectId: ProjectId) => Promise<boolean>
+  readonly #lists = new Map<WorkspaceId, { ids: ProjectIds; readAtMs: number }>()
+  /** Reads that have no slot yet. */
+  readonly #waiting = new Map<WorkspaceId, Promise<ProjectIds>>()
+  readonly #list: ProjectCacheOptions['list']
+  readonly #takeSlot: ProjectCacheOptions['takeSlot']
   readonly #clock: MonotonicClock
 
-  constructor(
-    find: (workspaceId: WorkspaceId, projectId: ProjectId) => Promise<boolean>,
-    clock: MonotonicClock,
-  ) {
-    this.#find = find
+  constructor({ list, takeSlot, clock }: ProjectCacheOptions) {
+    this.#list = list
+    this.#takeSlot = takeSlot
     this.#clock = clock
   }
 
-  async has(workspaceId: WorkspaceId, projectId: ProjectId): Promise<boolean> {
-    const name = `${workspaceId}/${projectId}`
-    const foundAtMs = this.#foundAtMs.get(name)
-    if (foundAtMs !== undefined && this.#clock() - foundAtMs < KNOWN_MS) return true
-    this.#foundAtMs.delete(name)
-    if (!(await this.#find(workspaceId, projectId))) return false
-    if (this.#foundAtMs.size >= PROJECTS_MAX) this.#foundAtMs.clear()
-    this.#foundAtMs.set(name, this.#clock())
-    return true
+  /** Returns those of the ids that are not projects of the workspace. */
+  async listUnknown(place: Place, ids: ProjectIds): Promise<ProjectIds> {
+    const known = this.#lists.get(place.workspaceId)
+    const isFresh = known !== undefined && this.#clock() - known.readAtMs < FRESH_MS
+    if (isFresh && ids.isSubsetOf(known.ids)) return new Set()
+    return ids.difference(await this.#joinRead(place))
+  }
+
+  #joinRead(place: Place): Promise<ProjectIds> {
+    const waiting = this.#waiting.get(place.workspaceId)
+    if (waiting) return waiting
+    const reading = this.#read(place)
+    this.#waiting.set(place.workspaceId, reading)
+    return reading
+  }
+
+  async #read({ companyId, workspaceId }: Place): Promise<ProjectIds> {
+    // Once the query runs, it can miss a project that is created now, so callers no longer join.
+    const close = () => this.#waiting.delete(workspaceId)
+    using _slot = await this.#takeSlot(companyId).finally(close)
+    const ids = new Set(await this.#list(workspaceId))
+    if (this.#lists.size >= WORKSPACES_MAX) this.#lists.clear()
+    this.#lists.set(workspaceId, { ids, readAtMs: this.#clock() })
+    return ids
   }
 }

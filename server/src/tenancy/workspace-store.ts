@@ -145,6 +145,18 @@ export async function hasProject(
   return row !== undefined
 }
 
+export async function listProjectIds(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<ProjectId[]> {
+  const rows = await db
+    .selectFrom('project')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .execute()
+  return rows.map(({ id }) => assertId(id))
+}
+
 /** The company's workspaces that hold customers' events, in the order of their ids. */
 export async function listCustomerWorkspaces(
   db: Queryable,

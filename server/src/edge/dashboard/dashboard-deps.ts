@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { AcceptDeps } from '../../intake/accept-event.ts'
 import type { LiveTail } from '../../outlet/console/live-tail.ts'
 import type { Searches } from '../../outlet/console/searches.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
@@ -35,7 +34,6 @@ export type DashboardDeps = {
   monotonic: MonotonicClock
   logger: Logger
   cursors: CursorCodec
-  hasProject: AcceptDeps['hasProject']
   /** Of the purpose `webhook`. */
   box: SecretBox
   destinationRules: DestinationRules

@@ -14,10 +14,7 @@ import { resourceOf } from './visible-webhook.ts'
 /** POST /dashboard/webhooks: the only answer that holds the first secret. */
 export const createDashboardWebhook =
   (
-    deps: Pick<
-      DashboardDeps,
-      'db' | 'clock' | 'box' | 'destinationRules' | 'hasProject' | 'signedIn'
-    >,
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'destinationRules' | 'signedIn'>,
   ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.post(

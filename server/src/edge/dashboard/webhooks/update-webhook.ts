@@ -14,7 +14,7 @@ import { dashboardWebhook, getVisibleWebhook, resourceOf } from './visible-webho
 /** PATCH /dashboard/webhooks/{webhookId} */
 export const updateDashboardWebhook =
   (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'destinationRules' | 'hasProject' | 'signedIn'>,
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'destinationRules' | 'signedIn'>,
   ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.patch(

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { handClock } from '../../test/harness/clock.ts'
+import { newId, type ProjectId } from '../platform/id.ts'
+import { FairTurns } from '../platform/fair-turns.ts'
+import { ProjectCache } from './project-cache.ts'
+
+const PLACE = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }
+
+/** A cache whose reads end when the test lets them. */
+function heldCache() {
+  const projects = new Set<ProjectId>()
+  const reads: PromiseWithResolvers<ProjectId[]>[] = []
+  const turns = new FairTurns({ turnsMax: 1, waitingMax: 1, waitingPerCompanyMax: 1 })
+  const time = handClock()
+  const cache = new ProjectCache({
+    list: () => {
+      // A query sees what is stored when it begins.
+      const seen = [...projects]
+      const read = Promise.withResolvers<ProjectId[]>()
+      reads.push({ ...read, resolve: () => read.resolve(seen) })
+      return read.promise
+    },
+    takeSlot: (companyId) => turns.take(companyId),
+    clock: time.clock,
+  })
+  const listUnknown = (...ids: ProjectId[]) => cache.listUnknown(PLACE, new Set(ids))
+  return { projects, reads, listUnknown, ...time }
+}
+
+/** Lets every promise that can go on do so. */
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+test('known projects are not read again for a minute', async () => {
+  const { projects, reads, listUnknown, advance } = heldCache()
+  const [known, other] = [newId<'project'>(), newId<'project'>()]
+  projects.add(known).add(other)
+  const first = listUnknown(known)
+  await settled()
+  reads[0]?.resolve([])
+  assert.equal((await first).size, 0)
+  advance(59_999)
+  assert.equal((await listUnknown(known, other)).size, 0)
+  assert.equal(reads.length, 1)
+  advance(1)
+  void listUnknown(known)
+  await settled()
+  assert.equal(reads.length, 2)
+})
+
+test('callers share the read that waits, and a new project is found by the next read', async () => {
+  const { projects, reads, listUnknown } = heldCache()
+  const [created, missing] = [newId<'project'>(), newId<'project'>()]
+  const before = listUnknown(created)
+  await settled()
+  // The first query has begun without it.
+  projects.add(created)
+  const after = Array.from({ length: 300 }, () => listUnknown(created, missing))
+  await settled()
+  assert.equal(reads.length, 1)
+  reads[0]?.resolve([])
+  assert.deepEqual([...(await before)], [created])
+  await settled()
+  reads[1]?.resolve([])
+  for (const unknown of await Promise.all(after)) assert.deepEqual([...unknown], [missing])
+  assert.equal(reads.length, 2)
+})
+
+test('a failed read fails its callers, and the next caller reads again', async () => {
+  const { projects, reads, listUnknown } = heldCache()
+  const id = newId<'project'>()
+  projects.add(id)
+  const failing = [listUnknown(id), listUnknown(id)]
+  await settled()
+  reads[0]?.reject(new Error('the database is gone'))
+  const outcomes = await Promise.allSettled(failing)
+  assert(outcomes.every(({ status }) => status === 'rejected'))
+  const next = listUnknown(id)
+  await settled()
+  reads[1]?.resolve([])
+  assert.equal((await next).size, 0)
+})
