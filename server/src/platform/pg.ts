@@ -51,6 +51,11 @@ export class Database implements AsyncDisposable {
   readonly hasty: Queryable
   readonly #sockets = new Set<Socket>()
   readonly #cutSignal: AbortSignal | undefined
+  #check = {
+    isRunning: false,
+    startedAtMs: Number.NEGATIVE_INFINITY,
+    result: Promise.resolve(false),
+  }
   readonly #cut = (): void => this.#destroySockets()
 
   constructor(options: DatabaseOptions) {
@@ -90,7 +95,22 @@ export class Database implements AsyncDisposable {
     this.hasty = onPool(this.pool, { answerMsMax: REACH_MS_MAX, isAlive, servers })
   }
 
-  async isReachable(): Promise<boolean> {
+  /**
+   * All callers share one check, because anyone can ask: a check that is running or that started a
+   * moment ago is not repeated. Otherwise health checks could keep every connection busy.
+   */
+  isReachable(): Promise<boolean> {
+    const nowMs = performance.now()
+    const { isRunning, startedAtMs } = this.#check
+    if (!isRunning && nowMs - startedAtMs >= CHECK_REUSE_MS) {
+      const check = { isRunning: true, startedAtMs: nowMs, result: this.#reach() }
+      this.#check = check
+      void check.result.finally(() => (check.isRunning = false))
+    }
+    return this.#check.result
+  }
+
+  async #reach(): Promise<boolean> {
     const late = () => new Error('the database did not answer in time')
     try {
       await withDeadline(sql`select 1`.execute(this.hasty), { timeoutMs: REACH_MS_MAX, late })
@@ -143,6 +163,8 @@ const STATEMENT_MS_MAX = 30_000
 /** The server ends a statement by itself before; this is for a server that cannot tell us. */
 const ANSWER_MS_MAX = STATEMENT_MS_MAX + 5_000
 const REACH_MS_MAX = 900
+/** So a node notices within this time that its database refuses connections. */
+const CHECK_REUSE_MS = 250
 const STOPPING = 'the service is stopping'
 /** A statement that is still running when the pool ends has no caller left. */
 const END_MS_MAX = 500

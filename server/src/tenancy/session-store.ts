@@ -179,8 +179,14 @@ function viewerOf(row: ViewerRow): ListedViewer | null {
   }
 }
 
+/** Uses are noted once per minute. */
+export function hasRecentUse({ seenAt }: Pick<SeenViewer, 'seenAt'>, nowMs: number): boolean {
+  // A use in the future is not recent: it was noted before the clock stepped back.
+  return Math.abs(nowMs - seenAt.getTime()) < SEEN_EVERY_MS
+}
+
 /**
- * Resets the session's idle timeout. Writes at most once per minute. A session must not live longer
+ * Resets the session's idle timeout, unless it was reset a moment ago. A session must not live longer
  * because the clock stepped back.
  */
 export async function noteUse(
@@ -188,8 +194,7 @@ export async function noteUse(
   { sessionId, seenAt }: Pick<SeenViewer, 'sessionId' | 'seenAt'>,
   nowMs: number,
 ): Promise<void> {
-  // Also if it was last used in the future, as happens after the clock stepped back.
-  if (Math.abs(nowMs - seenAt.getTime()) < SEEN_EVERY_MS) return
+  if (hasRecentUse({ seenAt }, nowMs)) return
   await db
     .updateTable('user_session')
     .set((eb) => ({

@@ -25,6 +25,7 @@ export class PgProxy implements AsyncDisposable {
   /** As a server without a free slot: refuses new connections of applications whose name has this. */
   fullFor: string | null = null
   fullRefusals = 0
+  readonly #counters = new Set<(bytes: Buffer) => void>()
 
   private constructor(upstreamPath: string) {
     this.#server = createServer((client) => this.#join(client, connect(upstreamPath)))
@@ -76,6 +77,15 @@ export class PgProxy implements AsyncDisposable {
 
   get isArmed(): boolean {
     return this.#cutAt !== null
+  }
+
+  /** Counts the messages with this text that clients send from now on. */
+  countSent(text: string): () => number {
+    let count = 0
+    this.#counters.add((bytes) => {
+      if (bytes.includes(text)) count += 1
+    })
+    return () => count
   }
 
   /** Swaps text in what the server sends. Of equal length, so that the protocol's counts hold. */
@@ -140,6 +150,7 @@ export class PgProxy implements AsyncDisposable {
   }
 
   #toServer(pair: [Socket, Socket], bytes: Buffer): void {
+    for (const count of this.#counters) count(bytes)
     const target = this.#cutAt
     if (!target || !bytes.includes(target.text)) {
       pair[1].write(bytes)

@@ -8,6 +8,9 @@ import { PgProxy } from '../harness/pg-proxy.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
+/** How long the service reuses the result of a check. */
+const CHECK_REUSE_MS = 250
+
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const database = stack.use(await cloneDatabase())
@@ -47,6 +50,17 @@ async function assertOutOfReach() {
   }
 }
 
+/** The service reuses a result for a moment, then it reports the outage. */
+async function assertNoticed() {
+  const startedMs = performance.now()
+  for (;;) {
+    const isLate = performance.now() - startedMs >= CHECK_REUSE_MS
+    const { json } = await promptly('GET', '/health')
+    if (!json.ok) return
+    assert(!isLate, 'the outage is not noticed')
+  }
+}
+
 async function assertWorks() {
   assert.deepEqual((await promptly('GET', '/health')).json, { ok: true })
   assert.deepEqual((await promptly('GET', '/ready')).json, { ok: true })
@@ -59,7 +73,8 @@ for (const mode of ['refuse', 'stall'] as const) {
   test(`while the database is out of reach (${mode}) every answer comes within a second, and the service recovers by itself`, async () => {
     await assertWorks()
     proxy.mode = mode
-    // At once, while the key is still remembered, and later, when it is not.
+    await assertNoticed()
+    // While the key is still cached, and later, when it is not.
     await assertOutOfReach()
     await eventually(async () => {
       assert.equal((await promptly('POST', '/v1/keys/any/rotate')).status, 503)
@@ -101,6 +116,16 @@ test('many callers during an outage are all answered in time', async () => {
     Array.from({ length: 100 }, () => promptly('GET', '/v1/keys/status')),
   )
   assert(answers.every(({ status }) => status === 503))
+})
+
+test('health checks of many callers share one query per quarter of a second', async () => {
+  const queries = proxy.countSent('select 1')
+  const startedMs = performance.now()
+  const paths = Array.from({ length: 100 }, () => ['/health', '/ready']).flat()
+  const answers = await Promise.all(paths.map((path) => annals.call('GET', path)))
+  const elapsedMs = performance.now() - startedMs
+  assert(answers.every(({ text }) => text === '{"ok":true}'))
+  assert(queries() <= 1 + Math.ceil(elapsedMs / CHECK_REUSE_MS), `${queries()} queries`)
 })
 
 test('a service whose database is gone can still be stopped', async () => {

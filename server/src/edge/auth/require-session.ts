@@ -3,12 +3,13 @@ import { ApiError } from '../../errors.ts'
 import type { Clock, MonotonicClock } from '../../platform/clock.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
-import { findViewer } from '../../tenancy/session-store.ts'
+import { hasRecentUse, listViewers, noteUse } from '../../tenancy/session-store.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { KnownSessions } from './known-sessions.ts'
 import { refuseCrossSite } from './same-site.ts'
 import { SessionCookie } from './session-cookie.ts'
+import { SessionReader } from './session-reader.ts'
 import { UnknownCredentials } from './unknown-credentials.ts'
 
 declare module 'fastify' {
@@ -42,8 +43,7 @@ const ANONYMOUS_BODY_BYTES_MAX = 4 * 1_024
 
 export class SessionGuard {
   readonly cookie: SessionCookie
-  readonly #db: Queryable
-  readonly #clock: Clock
+  readonly #sessions: SessionReader
   readonly #addresses: ClientAddresses
   readonly #publicOrigin: string | null
   readonly #known: KnownSessions
@@ -57,8 +57,12 @@ export class SessionGuard {
     hasRateLimits: boolean
     publicUrl: string | null
   }) {
-    this.#db = options.db
-    this.#clock = options.clock
+    const { db, clock } = options
+    this.#sessions = new SessionReader({
+      list: (tokens) => listViewers(db, tokens, clock()),
+      hasRecentUse: (viewer) => hasRecentUse(viewer, clock()),
+      noteUse: (viewer) => noteUse(db, viewer, clock()),
+    })
     this.#addresses = options.addresses
     this.#publicOrigin = options.publicUrl === null ? null : new URL(options.publicUrl).origin
     this.#known = new KnownSessions(options.monotonic)
@@ -94,7 +98,7 @@ export class SessionGuard {
   async #viewerOf({ headers, clientAddress: address }: FastifyRequest): Promise<Viewer> {
     const token = this.cookie.read(headers.cookie)
     if (token === null) throw new ApiError('not_signed_in')
-    const read = () => findViewer(this.#db, token, this.#clock())
+    const read = () => this.#sessions.find(token)
     const isKnown = this.#known.has(token)
     const viewer = isKnown ? await read() : await this.#unknown.lookUp(address, read)
     this.#known.note(token, viewer !== null)

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { countLockWaits } from '../harness/company-lock.ts'
+import { asOwner } from '../harness/console.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp()
+after(() => annals[Symbol.asyncDispose]())
+
+const SESSION_READS_MAX = 2
+const REQUESTS = 200
+/** Far less than 200 reads need on six connections, each of which waits for 900 ms. */
+const OTHERS_MS_MAX = 5_000
+
+test('requests with a session leave connections for keys and readiness', async () => {
+  const member = await signInAs(annals, await annals.found(), 'OWNER')
+  assert.equal((await member.call('GET', '/dashboard/session')).status, 200)
+  // Not cached on this node, so the service has to read it.
+  const { workspaceKey: key } = await annals.found()
+  const assertOthersServed = async () => {
+    const others = await Promise.all([
+      annals.call('GET', '/v1/keys/status', { key }),
+      annals.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a' } }),
+      annals.call('GET', '/ready'),
+    ])
+    assert.deepEqual(
+      others.map(({ status }) => status),
+      [200, 201, 200],
+    )
+  }
+  let answers: Promise<Answer>[] = []
+  await asOwner(annals, (owner) =>
+    owner.transaction().execute(async (trx) => {
+      // Session reads take as long as this transaction.
+      await sql`lock table user_session in access exclusive mode`.execute(trx)
+      answers = Array.from({ length: REQUESTS }, () => member.call('GET', '/dashboard/session'))
+      await eventually(async () => assert((await countLockWaits(annals)) >= SESSION_READS_MAX))
+      // More than one try, because a busy machine can take longer than a read may.
+      await eventually(assertOthersServed, { timeoutMs: OTHERS_MS_MAX })
+    }),
+  )
+  for (const { status, text } of await Promise.all(answers)) {
+    assert([200, 503].includes(status), text)
+  }
+})
