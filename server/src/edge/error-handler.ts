@@ -2,7 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
 import { isOutOfDescriptors, isRetryable } from '../platform/pg.ts'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
-import { answerImmediately, type DelayRefusal } from './delay-refusals.ts'
+import { answerImmediately, type DelayRefusal } from './delay-answers.ts'
 
 /** Fastify's own failures, as far as a client can cause them. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {

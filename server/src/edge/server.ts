@@ -18,7 +18,7 @@ import type { SessionGuard } from './auth/require-session.ts'
 import { BodyBudget } from './body-budget.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
-import { delayRefusals } from './delay-refusals.ts'
+import { AnswerDelays } from './delay-answers.ts'
 import { createErrorHandler, unreadableAddress } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
@@ -29,7 +29,6 @@ import type { OpenConnections } from './open-connections.ts'
 import { collectOpenapi, serveOpenapi } from './openapi.ts'
 import { servePages } from './pages.ts'
 import { STRICT } from './schema/common.ts'
-import { RefusalThrottle } from './refusal-throttle.ts'
 import { limitHandlers, type RequestSlots } from './request-slots.ts'
 import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
@@ -108,7 +107,10 @@ const EXPORT_ROUTES = [
 const BODY_BYTES_MAX = 256 * 1_024
 /** A company can have unfinished request bodies on one in eight connections. */
 const CONNECTIONS_PER_BODY = 8
-/** Refusals wait on at most one in five connections, so that they can't lock new clients out. */
+/**
+ * Refusals wait on at most one in five connections, and so do other answers that are delayed. The rest
+ * is free for new clients.
+ */
 const CONNECTIONS_PER_HELD = 5
 /** No shorter than any path can be: an id of any length is an unknown id, not an unknown path. */
 const PARAM_LENGTH_MAX = 16_384
@@ -164,8 +166,8 @@ function createApp(
   patience?: Partial<Patience>,
 ): FastifyInstance {
   const heldMax = Math.ceil(connections.connectionsMax / CONNECTIONS_PER_HELD)
-  const refusals = new RefusalThrottle({ heldMax })
-  const handleError = createErrorHandler(delayRefusals(refusals, addresses))
+  const delays = new AnswerDelays({ heldMax, addresses })
+  const handleError = createErrorHandler(delays.delayRefusal)
   const app = fastify({
     loggerInstance: logger,
     // One line a request, written by the hook below.
@@ -189,6 +191,7 @@ function createApp(
   // Responses are checked by the contract tests; a serialiser of its own would drop fields silently.
   app.setSerializerCompiler(() => (value) => JSON.stringify(value))
   app.setErrorHandler(handleError)
+  delays.delayAnonymous(app)
   app.decorateRequest('principal')
   app.decorateRequest('key')
   app.decorateRequest('gate')

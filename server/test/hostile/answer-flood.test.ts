@@ -8,6 +8,7 @@ const CONNECTIONS = 100
 const ROUNDS = 5
 const FLOOD_MS = 1_500
 const REFUSALS_PER_SECOND = 100
+const ANONYMOUS_PER_SECOND = 300
 /** Far above what an answer takes, and well below what a flood waits. */
 const IMMEDIATE_MS = 400
 
@@ -42,11 +43,20 @@ for (const [what, request, refused] of FLOODS) {
     const refusalsMax = REFUSALS_PER_SECOND * (1 + seconds) + CONNECTIONS
     assert(refusals.length <= refusalsMax, `${refusals.length} refusals in ${seconds} s`)
     assert(refusals.length > 0)
-    // The median, because the first call also waits for the flood's connections to open.
-    for (const [status, timesMs] of innocent) {
-      const ms = timesMs.toSorted((a, b) => a - b)[ROUNDS >> 1] ?? 0
-      assert(ms < IMMEDIATE_MS, `other callers waited ${Math.round(ms)} ms for ${status}`)
-    }
+    assertImmediate(innocent)
+  })
+}
+
+for (const path of ['/', '/health', '/ready']) {
+  test(`delays the answers to a flood of GET ${path} without a key, and to no other caller`, async () => {
+    const flood = startFlood({ path, from: '198.51.100.6', method: 'GET' })
+    await flood.isUnderWay
+    const innocent = await callOthers()
+    const { statuses, seconds } = await flood.ended
+    assert.deepEqual(new Set(statuses), new Set([200]))
+    const answersMax = ANONYMOUS_PER_SECOND * (1 + seconds) + CONNECTIONS
+    assert(statuses.length <= answersMax, `${statuses.length} answers in ${seconds} s`)
+    assertImmediate(innocent)
   })
 }
 
@@ -54,6 +64,14 @@ test('a delayed refusal is the same answer as an immediate one', async () => {
   const headers = { 'x-forwarded-for': '198.51.100.10' }
   const ask = () => annals.call('PUT', '/v1/events', { headers, text: EVENT })
   const answers = await Promise.all(Array.from({ length: REFUSALS_PER_SECOND + 20 }, ask))
+  const [first, ...others] = new Set(answers.map(describe))
+  assert.deepEqual(others, [], first)
+})
+
+test('a delayed health check is the same answer as an immediate one', async () => {
+  const headers = { 'x-forwarded-for': '198.51.100.12' }
+  const ask = () => annals.call('GET', '/health', { headers })
+  const answers = await Promise.all(Array.from({ length: ANONYMOUS_PER_SECOND + 20 }, ask))
   const [first, ...others] = new Set(answers.map(describe))
   assert.deepEqual(others, [], first)
 })
@@ -123,14 +141,26 @@ async function flood(request: Sent, onUnderWay: () => void) {
   return { statuses, seconds: elapsedMs() / 1_000 }
 }
 
-/** Refused requests of other networks, and an event of another key from the flood's network. */
+/** The median, because the first call also waits for the flood's connections to open. */
+function assertImmediate(innocent: Map<number, number[]>): void {
+  for (const [status, timesMs] of innocent) {
+    const ms = timesMs.toSorted((a, b) => a - b)[ROUNDS >> 1] ?? 0
+    assert(ms < IMMEDIATE_MS, `other callers waited ${Math.round(ms)} ms for ${status}`)
+  }
+}
+
+/**
+ * Refused requests and a page of other networks, and an event of another key from the network of the
+ * flood.
+ */
 async function callOthers(): Promise<Map<number, number[]>> {
-  const times = new Map<number, number[]>([404, 401, 201].map((status) => [status, []]))
+  const times = new Map<number, number[]>([404, 401, 200, 201].map((status) => [status, []]))
   const from = '203.0.113.9'
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const request of [
       { path: '/nothing', from },
       { path: '/v1/events', from, key: 'nonsense' },
+      { path: '/', from, method: 'GET' },
       { path: '/v1/events', from: '198.51.100.4', key: quietKey },
     ]) {
       await using connection = new RawConnection(annals.url)
@@ -144,15 +174,16 @@ async function callOthers(): Promise<Map<number, number[]>> {
 }
 
 function bytesOf({ path, from, key, method = 'POST' }: Sent): string {
+  const body = method === 'GET' ? '' : EVENT
   return [
     `${method} ${path} HTTP/1.1`,
     'host: localhost',
     `x-forwarded-for: ${from}`,
     ...(key === undefined ? [] : [`authorization: Bearer ${key}`]),
     'content-type: application/json',
-    `content-length: ${EVENT.length}`,
+    `content-length: ${body.length}`,
     '',
-    EVENT,
+    body,
   ].join('\r\n')
 }
 
