@@ -14,6 +14,7 @@ import { DownloadDesk } from './edge/download-desk.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
 import type { Patience } from './edge/http-server.ts'
 import { OpenConnections } from './edge/open-connections.ts'
+import { OutputBudget } from './edge/output-budget.ts'
 import { RequestSlots } from './edge/request-slots.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
 import { stopServer } from './edge/stop-server.ts'
@@ -134,10 +135,12 @@ export async function startApp({
     }),
   )
   const connections = limitConnections(logger)
+  const output = new OutputBudget()
   const metrics = createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),
     connections,
+    output,
   })
   const { connection, secretKey } = store
   const key = { db: database.db, secretKey, clock, logger }
@@ -208,6 +211,7 @@ export async function startApp({
       serverDeps({
         ...parts,
         connections,
+        output,
         accessDatabase,
         writer,
         liveTail,
@@ -306,6 +310,7 @@ type Parts = Pick<
   | 'monotonic'
   | 'metrics'
   | 'connections'
+  | 'output'
   | 'keyUse'
   | 'writer'
   | 'pagesFolder'

@@ -4,6 +4,7 @@ import { KeyUseRecorder } from '../edge/auth/key-use-recorder.ts'
 import { DOWNLOAD_BYTES_MAX } from '../edge/dashboard/exports/download-guard.ts'
 import { LoginDesk } from '../edge/dashboard/session/login-desk.ts'
 import { OpenConnections } from '../edge/open-connections.ts'
+import { OutputBudget } from '../edge/output-budget.ts'
 import { buildServer } from '../edge/server.ts'
 import { EXPORT_TIMEOUTS } from '../outlet/export/export-timeouts.ts'
 import { Writer } from '../intake/writer.ts'
@@ -62,6 +63,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       monotonic,
       metrics,
       connections: new OpenConnections({ port: 'api', connectionsMax: 0, logger }),
+      output: new OutputBudget(),
       keyUse,
       writer,
       mailer,

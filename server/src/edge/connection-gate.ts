@@ -167,7 +167,10 @@ export class ConnectionGate {
       writeStall: new WriteStall(),
     }
     this.#connections.set(socket, connection)
-    socket.once('close', () => this.#dropQueue(connection))
+    socket.once('close', () => {
+      this.#dropQueue(connection)
+      closeWaiting(connection)
+    })
     return connection
   }
 
@@ -231,6 +234,18 @@ export class ConnectionGate {
     if (!connection.newest?.request.complete) return
     connection.newest = null
     connection.previous = null
+  }
+}
+
+/**
+ * Closes the responses that wait behind another one. Newer releases of Node do it themselves. Older
+ * ones leave them open, and whatever lasts until a response closes would last forever.
+ */
+function closeWaiting({ inFlight }: Connection): void {
+  for (const response of inFlight) {
+    if (response.destroyed || response.socket !== null) continue
+    response.destroy()
+    response.emit('close')
   }
 }
 

@@ -47,7 +47,9 @@ export function sendError(reply: FastifyReply, error: ApiError, traceId: string)
   if (error.status === 413 || (error.status !== 408 && !reply.request.raw.complete)) {
     reply.removeHeader('connection')
   }
-  reply.type('application/json; charset=utf-8').send(errorBody(error, traceId))
+  // The handler may have chosen another serializer for its response.
+  reply.serializer(JSON.stringify).type('application/json; charset=utf-8')
+  reply.send(errorBody(error, traceId))
 }
 
 export function errorBody({ message, code, details }: ApiError, traceId: string) {

@@ -24,9 +24,11 @@ import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
 import { createHttpServer, PATIENCE, type Patience } from './http-server.ts'
 import { parseJsonBodies } from './json-body.ts'
+import { limitOutput } from './limit-output.ts'
 import { answerUnknownRoutes } from './method-table.ts'
 import type { OpenConnections } from './open-connections.ts'
 import { collectOpenapi, serveOpenapi } from './openapi.ts'
+import type { OutputBudget } from './output-budget.ts'
 import { servePages } from './pages.ts'
 import { STRICT } from './schema/common.ts'
 import { limitHandlers, type RequestSlots } from './request-slots.ts'
@@ -74,6 +76,7 @@ export type ServerDeps = HealthDeps &
     logger: Logger
     metrics: Metrics
     connections: OpenConnections
+    output: OutputBudget
     /** With the dashboard's built pages; null: there are none. */
     pagesFolder: string | null
   }
@@ -131,7 +134,12 @@ export async function buildServer(
   const app = createApp(deps, patience)
   observeRequests(app, deps)
   const recheckIfSlow = recheckSlowCallers(app, deps)
-  limitHandlers(app, deps.slots, recheckIfSlow)
+  const checkOutput = limitOutput(app, deps.output)
+  limitHandlers(app, deps.slots, async (request, reply) => {
+    await recheckIfSlow(request, reply)
+    const refusal = checkOutput(request)
+    if (refusal) throw refusal
+  })
   const callerBodiesMax = Math.ceil(deps.connections.connectionsMax / CONNECTIONS_PER_BODY)
   const { anonymousBodyMs } = { ...PATIENCE, ...patience }
   parseJsonBodies(app, { bodyBudget: new BodyBudget({ callerBodiesMax }), anonymousBodyMs })

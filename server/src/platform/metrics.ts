@@ -5,10 +5,12 @@ export function createMetrics({
   countWaiting = () => 0,
   countDroppedLines = () => 0,
   connections = { size: 0, evicted: 0, dropped: 0 },
+  output = { bytes: 0 },
 }: {
   countWaiting?: () => number
   countDroppedLines?: () => number
   connections?: { size: number; evicted: number; dropped: number }
+  output?: { bytes: number }
 } = {}) {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'annals_' })
@@ -90,6 +92,14 @@ export function createMetrics({
         this.reset()
         this.inc({ outcome: 'evicted' }, connections.evicted)
         this.inc({ outcome: 'dropped' }, connections.dropped)
+      },
+    }),
+    responseBytesUnread: new Gauge({
+      name: 'annals_response_unread_bytes',
+      help: 'Responses to keys and sessions that clients have not read yet.',
+      registers,
+      collect() {
+        this.set(output.bytes)
       },
     }),
     connectionsWaiting: new Gauge({

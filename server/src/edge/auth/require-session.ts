@@ -29,7 +29,7 @@ export type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<voi
 /** For a route's options: `{ ...deps.signedIn('events.read'), schema: … }`. */
 export type RouteGuard = {
   onRequest: Hook
-  config: { permission: Permission | null; hasOwnLimits: boolean }
+  config: { permission: Permission | null; hasOwnLimits: boolean; hasLargeResponses: boolean }
 }
 /** The same for a route that anyone can call. */
 export type OpenRouteGuard = {
@@ -76,8 +76,11 @@ export class SessionGuard {
   }
 
   /** Signed in, from our own pages, with a role that may. In this order. */
-  signedIn = (permission: Permission, { hasOwnLimits = false } = {}): RouteGuard => ({
-    config: { permission, hasOwnLimits },
+  signedIn = (
+    permission: Permission,
+    { hasOwnLimits = false, hasLargeResponses = false } = {},
+  ): RouteGuard => ({
+    config: { permission, hasOwnLimits, hasLargeResponses },
     onRequest: async (request) => {
       request.clientAddress = this.#addresses.of(request)
       const viewer = await this.#viewerOf(request)

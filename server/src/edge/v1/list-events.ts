@@ -38,6 +38,7 @@ export const listEvents =
       '/v1/events',
       {
         onRequest: [deps.requireKey(), refuseWorkspaceFilter],
+        config: { hasLargeResponses: true },
         schema: {
           operationId: 'listEvents',
           summary: 'Find events',

@@ -42,7 +42,7 @@ export const listDashboardEvents =
     app.get(
       '/dashboard/events',
       {
-        ...deps.signedIn('events.read', { hasOwnLimits: true }),
+        ...deps.signedIn('events.read', { hasOwnLimits: true, hasLargeResponses: true }),
         onSend: packAnswer,
         schema: {
           operationId: 'listDashboardEvents',

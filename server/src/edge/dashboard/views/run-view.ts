@@ -24,7 +24,7 @@ export const runExplorerView =
     app.post(
       '/dashboard/explorer/views/:viewId/run',
       {
-        ...deps.signedIn('events.read', { hasOwnLimits: true }),
+        ...deps.signedIn('events.read', { hasOwnLimits: true, hasLargeResponses: true }),
         preValidation: readAbsentBody,
         schema: {
           operationId: 'runExplorerView',

@@ -1,0 +1,79 @@
+import { ApiError } from '../errors.ts'
+
+const MB = 1_000_000
+
+export type OutputBudgetLimits = {
+  companyBytesMax: number
+  /** On top of `companyBytesMax`, for responses of routes that don't send large ones. */
+  companySmallBytes: number
+  nodeBytesMax: number
+  /** The part of `nodeBytesMax` that large responses of companies with little unread output can use. */
+  reservedBytes: number
+  /** A company with at most this much has little unread output. A large page fits. */
+  littleBytesMax: number
+}
+
+const LIMITS: OutputBudgetLimits = {
+  companyBytesMax: 16 * MB,
+  companySmallBytes: 4 * MB,
+  nodeBytesMax: 128 * MB,
+  reservedBytes: 32 * MB,
+  littleBytesMax: 4 * MB,
+}
+
+/** `isLarge`: of a route that sends large responses, however large this one is. */
+export type Output = { bytes: number; isLarge: boolean }
+
+/**
+ * Bounds the responses that clients have not read yet, per company and per node. A client has a minute
+ * to read, so without bounds one company could fill the memory with pages of 2 MB. Large responses are
+ * refused first: a company with slow readers still gets small ones, and a company with little unread
+ * output gets them whatever the others do.
+ */
+export class OutputBudget {
+  readonly #limits: OutputBudgetLimits
+  readonly #companies = new Map<string, number>()
+  #nodeBytes = 0
+
+  constructor(limits: Partial<OutputBudgetLimits> = {}) {
+    this.#limits = { ...LIMITS, ...limits }
+  }
+
+  /** Unread bytes on the node. */
+  get bytes(): number {
+    return this.#nodeBytes
+  }
+
+  /** Null if the company can have this much more unread output. */
+  refusal(companyId: string, { bytes, isLarge }: Output): ApiError | null {
+    const { companyBytesMax, companySmallBytes, nodeBytesMax, reservedBytes, littleBytesMax } =
+      this.#limits
+    const companyBytes = (this.#companies.get(companyId) ?? 0) + bytes
+    if (companyBytes > companyBytesMax + (isLarge ? 0 : companySmallBytes)) {
+      return new ApiError('rate_limited', {
+        message: `Too many responses to this company are unread: more than ${companyBytesMax / MB} MB. Read them before you request more.`,
+      })
+    }
+    const isLittle = companyBytes <= littleBytesMax
+    if (isLittle && !isLarge) return null
+    const bytesMax = isLarge && !isLittle ? nodeBytesMax - reservedBytes : nodeBytesMax
+    return this.#nodeBytes + bytes > bytesMax ? new ApiError('overloaded') : null
+  }
+
+  /** Counts a response until the returned function is called, once or more often. */
+  hold(companyId: string, bytes: number): () => void {
+    this.#add(companyId, bytes)
+    let isHeld = true
+    return () => {
+      if (isHeld) this.#add(companyId, -bytes)
+      isHeld = false
+    }
+  }
+
+  #add(companyId: string, bytes: number): void {
+    const companyBytes = (this.#companies.get(companyId) ?? 0) + bytes
+    if (companyBytes === 0) this.#companies.delete(companyId)
+    else this.#companies.set(companyId, companyBytes)
+    this.#nodeBytes += bytes
+  }
+}

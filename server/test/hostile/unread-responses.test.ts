@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { signInAs } from '../harness/dashboard.ts'
+import { eventually } from '../harness/eventually.ts'
+import { ABORTS, RawConnection } from '../harness/raw-http.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+
+const COMPANY_BYTES_MAX = 16_000_000
+const PAGE_BYTES_MIN = 2_000_000
+const CONNECTIONS = 8
+/** The kernel buffers several megabytes per connection. What follows waits in the process. */
+const PAGES_PER_CONNECTION = 3
+
+type Reader = {
+  pages: string
+  readPage: () => Promise<Answer>
+  readLittle: () => Promise<Answer>
+}
+
+/** A company whose pages of events are as large as they can be, and how it reads with a key. */
+async function createCompany() {
+  const founded = await annals.found({ plan: 'FREE' })
+  const event = { category: 'c', action: 'a', metadata: { text: 'x'.repeat(240_000) } }
+  const body = { events: Array.from({ length: 10 }, () => event) }
+  const stored = await annals.call('POST', '/v1/events/batch', { key: founded.workspaceKey, body })
+  assert.equal(stored.status, 200, stored.text)
+  return founded
+}
+
+async function readerWithKey(): Promise<Reader> {
+  const { workspaceKey: key } = await createCompany()
+  return {
+    pages: `/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`,
+    readPage: () => annals.call('GET', '/v1/events', { key }),
+    readLittle: () => annals.call('GET', '/v1/exports', { key }),
+  }
+}
+
+async function readerWithSession(): Promise<Reader> {
+  const { call, cookie } = await signInAs(annals, await createCompany(), 'OWNER')
+  return {
+    pages: `/dashboard/events HTTP/1.1\r\nhost: x\r\ncookie: ${cookie}\r\nsec-fetch-site: same-origin\r\n\r\n`,
+    readPage: () => call('GET', '/dashboard/events'),
+    readLittle: () => call('GET', '/dashboard/keys'),
+  }
+}
+
+async function unreadBytes(): Promise<number> {
+  const text = await annals.app.metrics.registry.metrics()
+  return Number(/^annals_response_unread_bytes (\d+)$/m.exec(text)?.[1])
+}
+
+for (const [name, createReader] of [
+  ['the API', readerWithKey],
+  ['the dashboard', readerWithSession],
+] as const) {
+  test(`unread pages of ${name} take at most 16 MB per company, and small responses are still sent`, async () => {
+    const [greedy, neighbor] = [await createReader(), await createReader()]
+    assert((await greedy.readPage()).text.length > PAGE_BYTES_MIN)
+    await using stack = new AsyncDisposableStack()
+    for (let nth = 0; nth < CONNECTIONS; nth += 1) {
+      const connection = stack.use(new RawConnection(annals.url)).pause()
+      connection.send(`GET ${greedy.pages}`.repeat(PAGES_PER_CONNECTION))
+    }
+    const refused = await eventually(async () => {
+      const answer = await greedy.readPage()
+      assert.equal(answer.status, 429)
+      return answer
+    })
+    assert.equal(refused.json.code, 'rate_limited')
+    assert.match(refused.json.error, /unread: more than 16 MB\. Read them/)
+    assert.equal(refused.headers.get('retry-after'), '1')
+    assert((await unreadBytes()) <= COMPANY_BYTES_MAX)
+    for (const answer of [await neighbor.readPage(), await greedy.readLittle()]) {
+      assert.equal(answer.status, 200, answer.text.slice(0, 500))
+    }
+    await stack.disposeAsync()
+    await eventually(async () => assert.equal(await unreadBytes(), 0))
+    assert.equal((await greedy.readPage()).status, 200)
+  })
+}
+
+test('a page stops counting when its client leaves, also behind another response', async () => {
+  const { pages, readPage } = await readerWithKey()
+  await Promise.all(
+    ABORTS.flatMap((how) =>
+      ['GET', 'HEAD'].map(async (method) => {
+        await using connection = new RawConnection(annals.url)
+        connection.send(`${method} ${pages}GET ${pages}`)
+        await connection.abort(how)
+      }),
+    ),
+  )
+  await eventually(async () => assert.equal(await unreadBytes(), 0))
+  for (let nth = 0; nth < 10; nth += 1) assert.equal((await readPage()).status, 200)
+  await eventually(async () => assert.equal(await unreadBytes(), 0))
+})
