@@ -135,11 +135,11 @@ export class ServerClient extends Client {
 type SessionRow = { pid: number; user: string; isReadOnly: boolean; values: (string | null)[] }
 
 /**
- * Also makes commits durable if they are not. `synchronous_commit` isn't pinned, because a server can be
- * configured to wait for more than its own disk (`remote_apply`).
+ * Also makes commits wait for the disk, and for the standby if there is a synchronous one.
+ * `synchronous_commit` isn't pinned, because a server can be configured to wait for more (`remote_apply`).
  */
 const CHECK = `
-  select case when current_setting('synchronous_commit') = 'off'
+  select case when current_setting('synchronous_commit') in ('off', 'local')
               then set_config('synchronous_commit', 'on', false) end,
          pg_backend_pid() as pid, current_user as "user",
          pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "isReadOnly",

@@ -127,9 +127,10 @@ test('names the schema that is missing', async () => {
   })
 })
 
-test('commits to the disk when the role has turned it off, and as the role says otherwise', async () => {
+test('waits for the disk and the standby when the role would not, and as the role says otherwise', async () => {
   for (const [given, used] of [
     ['off', 'on'],
+    ['local', 'on'],
     ['remote_apply', 'remote_apply'],
   ] as const) {
     await setForRole({ synchronous_commit: given })
