@@ -115,7 +115,9 @@ export async function startApp({
   await using stack = new AsyncDisposableStack()
   if (role !== 'worker') await refuseOccupiedPort('ANNALS_PORT', config.host, config.port)
   await refuseOccupiedPort('ANNALS_METRICS_PORT', config.host, config.metricsPort ?? 0)
-  const store = stack.use(await openStore(config, { logger, exclusive: true, signal }))
+  const store = stack.use(
+    await openStore(config, { logger, exclusive: true, mayCreate: true, signal }),
+  )
   const cut = new AbortController()
   const database = stack.use(
     new Database({

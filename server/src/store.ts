@@ -21,20 +21,28 @@ export type Store = AsyncDisposable & {
 
 /**
  * The given PostgreSQL, or the embedded one of the data folder. A service takes the folder for
- * itself (`exclusive`); other commands join it, and whoever leaves last stops the engine.
+ * itself (`exclusive`); other commands join it, and the last one to leave stops the engine. Commands
+ * that need existing data get an error where there is none (`mayCreate`): an empty database in its place
+ * would look as if all were well.
  */
 export async function openStore(
   config: Config,
   {
     logger,
     exclusive,
+    mayCreate,
     signal,
-  }: { logger: Logger; exclusive: boolean; signal?: AbortSignal | undefined },
+  }: {
+    logger: Logger
+    exclusive: boolean
+    mayCreate: boolean
+    signal?: AbortSignal | undefined
+  },
 ): Promise<Store> {
   const givenKey = config.secretKey ?? config.secretKeyFile
   if (config.databaseUrl) {
     const connection = new ServerList(parseAddress(config.databaseUrl.reveal()))
-    await migrate({ connection, logger, signal })
+    await migrate({ connection, logger, mayCreate, signal })
     if (!givenKey) throw new Error('parseConfig asks for a key with a database address')
     return {
       connection,
@@ -45,9 +53,9 @@ export async function openStore(
   }
   await using stack = new AsyncDisposableStack()
   const engine = stack.use(
-    await startEngine({ dataDir: config.dataDir, exclusive, logger, signal }),
+    await startEngine({ dataDir: config.dataDir, exclusive, mayCreate, logger, signal }),
   )
-  await migrate({ connection: engine.connection, logger, signal })
+  await migrate({ connection: engine.connection, logger, mayCreate, signal })
   const kept = stack.move()
   return {
     connection: engine.connection,

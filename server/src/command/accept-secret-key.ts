@@ -4,13 +4,11 @@ import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
 import { openStore } from '../store.ts'
-import { refuseNoData } from './open-database.ts'
 
 /** `annals secret-key accept`: nodes start with this secret key from now on, and with no other. */
 export async function acceptKey(config: Config): Promise<void> {
-  refuseNoData(config)
   const logger = createLogger('warn', 'stderr')
-  await using store = await openStore(config, { logger, exclusive: false })
+  await using store = await openStore(config, { logger, exclusive: false, mayCreate: false })
   const { connection, secretKey } = store
   await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   const unreadable = await acceptSecretKey({ db: database.db, secretKey, clock })

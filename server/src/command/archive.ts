@@ -8,7 +8,6 @@ import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
 import { archiveUrlOf, openArchive, openStore } from '../store.ts'
-import { refuseNoData } from './open-database.ts'
 
 /**
  * `annals archive`: moves events into the archive, those received before a time or those whose plan's
@@ -27,10 +26,11 @@ export async function archive(config: Config, options: { before?: string }): Pro
       'there is no archive: with ANNALS_DATABASE_URL, events stay in the database unless ANNALS_ARCHIVE_URL is set. Nothing was archived.',
     )
   }
-  refuseNoData(config)
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
-  const { connection } = stack.use(await openStore(config, { logger, exclusive: false }))
+  const { connection } = stack.use(
+    await openStore(config, { logger, exclusive: false, mayCreate: false }),
+  )
   const database = stack.use(
     new Database({
       connection,

@@ -32,7 +32,7 @@ export async function bootstrap(config: Config, options: BootstrapOptions): Prom
     stdin: options.passwordStdin ? process.stdin : null,
   })
   const wish = readWish(options, password)
-  await using database = await openDatabase(config)
+  await using database = await openDatabase(config, { mayCreate: true })
   try {
     const founded = await foundCompany(database.db, wish)
     process.stdout.write(options.json ? `${JSON.stringify(founded)}\n` : describe(founded))

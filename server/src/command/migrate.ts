@@ -5,7 +5,7 @@ import { openStore } from '../store.ts'
 /** `annals migrate`: what every start does, by itself. */
 export async function migrateOnly(config: Config): Promise<void> {
   const logger = createLogger('info', 'stderr')
-  const store = await openStore(config, { logger, exclusive: false })
+  const store = await openStore(config, { logger, exclusive: false, mayCreate: true })
   await store[Symbol.asyncDispose]()
   process.stdout.write('the database is up to date\n')
 }

@@ -5,7 +5,7 @@ import { type CompanyId, parseId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { updatePlan } from '../tenancy/company-store.ts'
 import { isPlan, type Plan, PLAN_TERMS, PLANS } from '../tenancy/plans.ts'
-import { openDatabase, refuseNoData } from './open-database.ts'
+import { openDatabase } from './open-database.ts'
 
 /** `annals company set-plan`: running services see it within two seconds. */
 export async function setPlan(
@@ -17,8 +17,7 @@ export async function setPlan(
     throw new OperatorError(`--plan must be one of ${PLANS.join(', ')}, got "${plan}"`)
   }
   const companyId = parseId<'company'>(options.company)
-  refuseNoData(config)
-  await using database = await openDatabase(config)
+  await using database = await openDatabase(config, { mayCreate: false })
   const disabled = companyId && (await changePlan(database.db, companyId, plan))
   if (disabled === null) throw new OperatorError(`there is no company ${options.company}`)
   process.stdout.write(`company ${companyId} now has the plan ${plan}\n`)

@@ -6,12 +6,11 @@ import { systemClock as clock } from '../platform/clock.ts'
 import { type CompanyId, randomHex } from '../platform/id.ts'
 import { createReset } from '../tenancy/one-time-link-store.ts'
 import { findAccount } from '../tenancy/user-store.ts'
-import { openDatabase, refuseNoData } from './open-database.ts'
+import { openDatabase } from './open-database.ts'
 
 /** `annals user reset-link`: a way in for a member when nobody else can let him in. */
 export async function printResetLink(config: Config, options: { email: string }): Promise<void> {
-  refuseNoData(config)
-  await using database = await openDatabase(config)
+  await using database = await openDatabase(config, { mayCreate: false })
   const { db } = database
   const account = await findAccount(db, options.email)
   if (!account) throw new OperatorError(`there is no account for ${options.email}`)

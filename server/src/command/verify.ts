@@ -1,18 +1,18 @@
 import type { Config } from '../config.ts'
+import { OperatorError } from '../errors.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
 import { openArchive } from '../store.ts'
 import { listAllWorkspaces } from '../tenancy/workspace-store.ts'
-import { openDatabase, refuseNoData } from './open-database.ts'
+import { openDatabase } from './open-database.ts'
 
 /**
  * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event. Also exits with
- * code 1 if a chain could not be checked because an archived file can't be read.
+ * code 1 if a chain could not be checked because an archived file can't be read, or if there is no chain.
  */
 export async function verify(config: Config): Promise<void> {
-  refuseNoData(config)
-  await using database = await openDatabase(config)
+  await using database = await openDatabase(config, { mayCreate: false })
   await using store = openArchive(config, {
     readArchiveId: () => readArchiveId(database.db),
   })
@@ -20,6 +20,11 @@ export async function verify(config: Config): Promise<void> {
   let broken = 0
   let unchecked = 0
   const workspaceIds = await listAllWorkspaces(database.db)
+  if (workspaceIds.length === 0) {
+    throw new OperatorError(
+      'the database has no workspaces, so nothing was verified. Check that it is the right one.',
+    )
+  }
   for (const workspaceId of workspaceIds) {
     const verdict = await verifyChain(database.db, store, workspaceId).catch(unreadableOf)
     if (verdict instanceof SegmentUnreadableError) {

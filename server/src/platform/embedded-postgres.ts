@@ -10,8 +10,10 @@ import type { EngineUser } from './engine-user.ts'
 export { EngineError } from './engine-error.ts'
 
 export interface EngineOptions {
-  /** Absolute; made when it is missing. */
+  /** Absolute. */
   readonly dataDir: string
+  /** False refuses a folder without a database. By default, a missing one is created. */
+  readonly mayCreate?: boolean
   /** True for a service: there is one on a data folder. Commands come and go beside it. */
   readonly exclusive: boolean
   readonly logger?: EngineLogger
@@ -41,16 +43,16 @@ const READY = {
 const RETRY_MS_MIN = 50
 const RETRY_MS_MAX = 5_000
 
-/** Attaches to the data folder's engine; makes and starts it when that is needed. */
+/** Attaches to the data folder's engine. Creates and starts it if necessary. */
 export async function startEngine(options: EngineOptions): Promise<EmbeddedPostgres> {
-  const { exclusive, logger = SILENT, settings = {}, signal } = options
+  const { exclusive, mayCreate = true, logger = SILENT, settings = {}, signal } = options
   const startedAtMs = performance.now()
   const engine = {
     native: findNativeFolder(),
-    files: openDataFolder(options.dataDir),
+    files: openDataFolder(options.dataDir, { mayCreate }),
     settings,
   }
-  const attached = await attachToEngine(engine, { exclusive, mayCreate: true, signal })
+  const attached = await attachToEngine(engine, { exclusive, mayCreate, signal })
   const durationMs = Math.round(performance.now() - startedAtMs)
   const event = attached.wasRunning ? 'engine.adopted' : 'engine.started'
   const { uid, kind } = attached.user

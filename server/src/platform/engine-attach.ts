@@ -6,11 +6,14 @@ import { createCluster, ENGINE_ROLE } from './engine-cluster.ts'
 import { removeEnclosure } from './engine-enclosure.ts'
 import { diskFullError, EngineError, explainFileError } from './engine-error.ts'
 import {
+  draftPassword,
   type EngineFiles,
   giveToDataOwner,
   hasCluster,
+  keepPassword,
   prepareFolders,
-  readOrCreatePassword,
+  readPassword,
+  refuseMissingCluster,
 } from './engine-files.ts'
 import { type EngineConnection, type Presence, probeEngine } from './engine-presence.ts'
 import { findPostmaster, stopPostmaster } from './engine-process.ts'
@@ -84,15 +87,13 @@ async function ensureRunning(
   { mayCreate, signal }: { mayCreate: boolean; signal: AbortSignal | undefined },
 ): Promise<Omit<Attachment, 'user'>> {
   const exists = hasCluster(files)
-  if (!exists && !mayCreate) {
-    throw new EngineError(`The database in ${files.engine} is gone; nothing was made in its place.`)
-  }
+  if (!exists) refuseMissingCluster(files, { mayCreate })
   prepareFolders(files, user)
   const connection = {
     host: openSocketFolder(files),
     port: ENGINE_PORT,
     user: ENGINE_ROLE,
-    password: readOrCreatePassword(files, { mayCreate: !exists }),
+    password: exists ? readPassword(files) : draftPassword(files),
     database: ENGINE_DATABASE,
   }
   if (exists) {
@@ -105,6 +106,7 @@ async function ensureRunning(
   const runner = await chooseRunner(files, native, user)
   if (!exists) {
     await createCluster(files, { runner, user, password: connection.password, signal })
+    keepPassword(files)
   }
   signal?.throwIfAborted()
   const allSettings = engineSettings(memoryBytes(), settings)

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 
 import { EngineError, errorCode, explainFileError } from './engine-error.ts'
 import { ENGINE_MAJOR } from './engine-package.ts'
@@ -28,8 +28,11 @@ export interface Owner {
   readonly gid: number
 }
 
-/** Makes the data folder when it is missing; its real path names the engine from then on. */
-export function openDataFolder(path: string): EngineFiles {
+/** Creates a missing data folder, unless `mayCreate` is false. Its real path names the engine from then on. */
+export function openDataFolder(path: string, { mayCreate }: { mayCreate: boolean }): EngineFiles {
+  const expected = engineFiles(resolve(path))
+  // Before anything is written, the lock file included.
+  if (!mayCreate && !fs.existsSync(expected.engine)) throw missingClusterError(expected)
   try {
     // As root, PostgreSQL's user must pass through the folder to reach its own.
     fs.mkdirSync(path, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
@@ -78,6 +81,30 @@ export function hasCluster(files: EngineFiles): boolean {
   )
 }
 
+/**
+ * Throws unless a cluster can be created: an empty one must not replace one that was lost. The password
+ * gets its name once the first cluster is complete (`keepPassword`), so it shows that there was one.
+ */
+export function refuseMissingCluster(
+  files: EngineFiles,
+  { mayCreate }: { mayCreate: boolean },
+): void {
+  if (!mayCreate || fs.existsSync(files.password)) throw missingClusterError(files)
+}
+
+function missingClusterError(files: EngineFiles): EngineError {
+  if (!fs.existsSync(files.password)) {
+    return new EngineError(
+      `There is no data in ${files.dataDir}, or none that you may see. Run this where the service runs, ` +
+        'or set ANNALS_DATA_DIR to its data folder.',
+    )
+  }
+  return new EngineError(
+    `The database in ${files.cluster} is gone; nothing was created in its place. Restore the data ` +
+      `folder from a backup, or delete ${files.password} to start with an empty database.`,
+  )
+}
+
 /** Makes the folders that PostgreSQL writes to, all of them its user's own. */
 export function prepareFolders(files: EngineFiles, owner: Owner): void {
   try {
@@ -106,28 +133,46 @@ export function giveToDataOwner(files: EngineFiles, path: string): void {
   fs.lchownSync(path, uid, gid)
 }
 
-/** The database's password, made once before the cluster that knows it. */
-export function readOrCreatePassword(
-  files: EngineFiles,
-  { mayCreate }: { mayCreate: boolean },
-): string {
+/** The password of an existing cluster. */
+export function readPassword(files: EngineFiles): string {
   try {
+    // The first start ended between the creation of the cluster and `keepPassword`.
+    if (!fs.existsSync(files.password) && fs.existsSync(draftOf(files))) keepPassword(files)
     if (fs.existsSync(files.password)) return readSmallFile(files.password).trim()
-    if (!mayCreate) {
-      throw new EngineError(
-        `${files.password} is missing and the database in ${files.cluster} cannot be opened ` +
-          'without it; put it back from a backup.',
-      )
-    }
-    const password = randomBytes(32).toString('base64url')
-    writePrivately(`${files.password}.new`, `${password}\n`)
-    giveToDataOwner(files, `${files.password}.new`)
-    fs.renameSync(`${files.password}.new`, files.password)
-    syncFolder(files.dataDir)
-    return password
   } catch (cause) {
     throw explainFileError(files.password, cause)
   }
+  throw new EngineError(
+    `${files.password} is missing and the database in ${files.cluster} cannot be opened ` +
+      'without it; put it back from a backup.',
+  )
+}
+
+/** A password for a new cluster. It must be durable before the cluster is. */
+export function draftPassword(files: EngineFiles): string {
+  const password = randomBytes(32).toString('base64url')
+  try {
+    writePrivately(draftOf(files), `${password}\n`)
+    giveToDataOwner(files, draftOf(files))
+    syncFolder(files.dataDir)
+  } catch (cause) {
+    throw explainFileError(files.password, cause)
+  }
+  return password
+}
+
+/** Makes the draft the password of the cluster, once the cluster is complete. */
+export function keepPassword(files: EngineFiles): void {
+  try {
+    fs.renameSync(draftOf(files), files.password)
+    syncFolder(files.dataDir)
+  } catch (cause) {
+    throw explainFileError(files.password, cause)
+  }
+}
+
+function draftOf(files: EngineFiles): string {
+  return `${files.password}.new`
 }
 
 /** Durable before it returns, and readable by its owner alone from the first byte. */

@@ -61,12 +61,15 @@ export async function migrate({
   connection,
   logger,
   migrations = readMigrations(),
+  mayCreate = true,
   signal,
   ...lockWait
 }: LockWait & {
   connection: Connection
   logger: Logger
   migrations?: readonly Migration[]
+  /** False refuses a database without tables instead of creating them. */
+  mayCreate?: boolean
   signal?: AbortSignal | undefined
 }): Promise<{ applied: number }> {
   await using session = new PgSession({
@@ -81,6 +84,7 @@ export async function migrate({
     return await session.use(async (client) => {
       await refuseOldServer(client)
       await takeMigrationLock(client, logger, lockWait)
+      if (!mayCreate) await refuseNoTables(client)
       return await applyMissing(client, migrations, logger)
     })
   } catch (error) {
@@ -116,6 +120,17 @@ async function refuseOldServer(client: Client): Promise<void> {
       `the database is PostgreSQL ${rows[0]?.text}; Annals needs 15 or newer. Nothing was changed.`,
     )
   }
+}
+
+/** In any schema: `refuseOtherSchema` has a sentence of its own. */
+async function refuseNoTables(client: Client): Promise<void> {
+  const { rows } = await client.query(
+    `select from pg_class where relname = 'chain_head' and relkind in ('r', 'p') limit 1`,
+  )
+  if (rows.length > 0) return
+  throw new OperatorError(
+    'the database has no tables of Annals. If it is the right one, create them: annals migrate',
+  )
 }
 
 /** Tables in another schema would not be found: the service would begin again without its events. */

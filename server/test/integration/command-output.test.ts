@@ -9,6 +9,7 @@ import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
+await annals.found()
 const env = {
   ANNALS_DATABASE_URL: annals.database.url,
   ANNALS_ARCHIVE_URL: annals.archiveUrl,

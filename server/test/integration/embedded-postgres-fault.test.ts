@@ -75,7 +75,13 @@ test('the engine of a killed service is adopted, then stopped by its new user', 
 
 test('a process killed at any moment of the first start leaves nothing in the way', async () => {
   await using folder = new EngineFolder()
-  const steps = ['engine.password', 'engine', 'engine/cluster', 'engine/cluster/postmaster.pid']
+  const steps = [
+    'engine',
+    'engine.password.new',
+    'engine/cluster',
+    'engine.password',
+    'engine/cluster/postmaster.pid',
+  ]
   for (const step of steps) {
     const holder = new EngineHolder(folder.dataDir, 'service')
     await eventually(() => assert(fs.existsSync(folder.path(step))))
@@ -118,6 +124,15 @@ test('a lost password is a sentence, not a new database', async () => {
   await assert.rejects(service(folder.dataDir), /engine\.password is missing/)
 })
 
+test('a first start that was killed before it kept the password can be repeated', async () => {
+  await using folder = new EngineFolder()
+  await (await service(folder.dataDir))[Symbol.asyncDispose]()
+  fs.renameSync(folder.path('engine.password'), folder.path('engine.password.new'))
+  await using engine = await service(folder.dataDir)
+  assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
+  assert.equal(fs.existsSync(folder.path('engine.password.new')), false)
+})
+
 test('a service does not make an empty database where its own was removed', async () => {
   await using folder = new EngineFolder()
   const refused = Promise.withResolvers<unknown>()
@@ -133,7 +148,7 @@ test('a service does not make an empty database where its own was removed', asyn
   const pids = processTree(folder.postmasterPid())
   fs.renameSync(folder.path('engine/cluster'), folder.path('engine/elsewhere'))
   for (const pid of pids) process.kill(pid, 'SIGKILL')
-  assert.match(String(await refused.promise), /is gone; nothing was made in its place/)
+  assert.match(String(await refused.promise), /is gone; nothing was created in its place/)
   assert.equal(fs.existsSync(folder.path('engine/cluster')), false)
   await assert.rejects(query(engine.connection, 'select 1'))
 })

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import { after, test } from 'node:test'
+import { runAnnals } from '../harness/annals-process.ts'
+import { EngineFolder, query } from '../harness/engine.ts'
+import { createEmptyDatabase } from '../harness/template-db.ts'
+
+const SECRET_KEY = Buffer.alloc(32).toString('base64')
+
+/** Commands that need data and must not create any. */
+const READERS = [
+  ['verify'],
+  ['archive'],
+  ['company', 'set-plan', '--company', crypto.randomUUID(), '--plan', 'PRO'],
+  ['user', 'reset-link', '--email', 'ann@example.com'],
+  ['secret-key', 'accept'],
+]
+/** Commands that create a database where there never was one. */
+const CREATORS = [['serve'], ['bootstrap'], ['migrate']]
+
+const folder = new EngineFolder()
+after(() => folder[Symbol.asyncDispose]())
+const env = { ANNALS_DATA_DIR: folder.dataDir, ANNALS_PORT: '0' }
+
+async function assertRefused(
+  commands: string[][],
+  given: Record<string, string>,
+  sentence: RegExp,
+): Promise<void> {
+  for (const command of commands) {
+    const { code, stderr } = await runAnnals(
+      command,
+      given,
+      // A service that starts fails the test instead of blocking it.
+      ['timeout', '20'],
+    )
+    assert.equal(code, 1, command.join(' '))
+    assert.match(stderr, /^annals: [^\n]+\n$/)
+    assert.match(stderr, sentence)
+  }
+}
+
+test('no command creates a database in the place of a lost one', async () => {
+  const made = await runAnnals(['bootstrap', '--json'], env)
+  assert.equal(made.code, 0, made.stderr)
+  const gone = new RegExp(`is gone; .* delete ${folder.path('engine.password')} to start`)
+  fs.renameSync(folder.path('engine/cluster'), folder.path('cluster'))
+  await assertRefused([...READERS, ...CREATORS], env, gone)
+  assert.equal(fs.existsSync(folder.path('engine/cluster')), false)
+  // Such as a disk of its own that isn't mounted.
+  fs.renameSync(folder.path('engine'), folder.path('aside'))
+  await assertRefused([['verify'], ['migrate']], env, gone)
+  assert.equal(fs.existsSync(folder.path('engine')), false)
+
+  fs.renameSync(folder.path('aside'), folder.path('engine'))
+  fs.renameSync(folder.path('cluster'), folder.path('engine/cluster'))
+  const { code, stdout } = await runAnnals(['verify'], env)
+  assert.deepEqual([code, stdout], [0, 'ok: 0 events in 2 workspaces, every chain holds\n'])
+})
+
+test('commands that read refuse an empty database and leave it empty', async () => {
+  await using database = await createEmptyDatabase()
+  const given = {
+    ANNALS_DATABASE_URL: database.url,
+    ANNALS_SECRET_KEY: SECRET_KEY,
+    ANNALS_ARCHIVE_URL: `file://${folder.path('archive')}`,
+  }
+  await assertRefused(READERS, given, /the database has no tables of Annals.*annals migrate/)
+  const tables = await query(
+    database.connection,
+    `select from pg_tables where schemaname = 'public'`,
+  )
+  assert.deepEqual(tables, [])
+
+  // With tables, but without a chain to check.
+  const migrated = await runAnnals(['migrate'], given)
+  assert.equal(migrated.code, 0, migrated.stderr)
+  await assertRefused([['verify']], given, /no workspaces, so nothing was verified/)
+})
