@@ -3,6 +3,7 @@ import { OperatorError } from './errors.ts'
 import { LOG_LEVELS } from './platform/logger.ts'
 import { parseAddress } from './platform/pg-address.ts'
 import { Secret } from './platform/secret.ts'
+import { parseSecretKey } from './platform/secret-key.ts'
 import { readSmallFile } from './platform/small-file.ts'
 import { parseCidr } from './tenancy/allowlist.ts'
 
@@ -269,9 +270,7 @@ function url(value: string, protocols: readonly string[]): string {
 }
 
 function secretKey(value: string): Secret<Buffer> {
-  const bytes = Buffer.from(value, 'base64')
-  if (bytes.length !== 32 || bytes.toString('base64') !== value) {
-    throw new Error('must be 32 bytes in base64 (make one: openssl rand -base64 32)')
-  }
-  return new Secret(bytes)
+  const key = parseSecretKey(value)
+  if (!key) throw new Error('must be 32 bytes in base64 (make one: openssl rand -base64 32)')
+  return key
 }

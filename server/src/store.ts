@@ -59,7 +59,10 @@ export async function openStore(
   const kept = stack.move()
   return {
     connection: engine.connection,
-    secretKey: givenKey ?? readOrMakeSecretKey(config.dataDir),
+    // Only when it is needed: most commands do without, and a bad file must not stop them.
+    get secretKey() {
+      return givenKey ?? readOrMakeSecretKey(config.dataDir)
+    },
     isEmbedded: true,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }

@@ -1,6 +1,7 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { linkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { OperatorError } from '../errors.ts'
 import { Secret } from './secret.ts'
 import { readSmallFile } from './small-file.ts'
 
@@ -12,7 +13,7 @@ export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
   const path = join(dataDir, 'secret.key')
   const draft = `${path}.${process.pid}`
   try {
-    return new Secret(Buffer.from(readSmallFile(path), 'base64'))
+    return readSecretKey(path)
   } catch (error) {
     if (!isMissing(error)) throw error
   }
@@ -25,7 +26,22 @@ export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
   } finally {
     unlinkSync(draft)
   }
-  return new Secret(Buffer.from(readSmallFile(path), 'base64'))
+  return readSecretKey(path)
+}
+
+function readSecretKey(path: string): Secret<Buffer> {
+  const key = parseSecretKey(readSmallFile(path).trim())
+  if (key) return key
+  throw new OperatorError(
+    `${path} is not a secret key: it must be 32 bytes in base64. Restore it from a backup. If there is ` +
+      'none, delete it and run annals secret-key accept, which creates a new key.',
+  )
+}
+
+/** Null unless the text is 32 bytes in base64: a shorter key could be guessed. */
+export function parseSecretKey(text: string): Secret<Buffer> | null {
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.length === 32 && bytes.toString('base64') === text ? new Secret(bytes) : null
 }
 
 /**

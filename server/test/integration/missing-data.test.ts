@@ -58,6 +58,16 @@ test('no command creates a database in the place of a lost one', async () => {
   assert.deepEqual([code, stdout], [0, 'ok: 0 events in 2 workspaces, every chain holds\n'])
 })
 
+test('serve refuses a key file that holds no 32 bytes, and commands do not need it', async () => {
+  for (const text of ['', 'c2hv', 'not base64']) {
+    fs.writeFileSync(folder.path('secret.key'), text)
+    await assertRefused([['serve']], env, /secret\.key is not a secret key: it must be 32 bytes/)
+  }
+  assert.equal((await runAnnals(['verify'], env)).code, 0)
+  assert.equal(fs.existsSync(folder.path('engine/cluster/postmaster.pid')), false)
+  fs.rmSync(folder.path('secret.key'))
+})
+
 test('commands that read refuse an empty database and leave it empty', async () => {
   await using database = await createEmptyDatabase()
   const given = {
