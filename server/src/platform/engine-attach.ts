@@ -21,7 +21,7 @@ import { chooseRunner } from './engine-runner.ts'
 import { ENGINE_PORT, engineSettings, type EngineSettings } from './engine-settings.ts'
 import { openSocketFolder, removeSocketLink } from './engine-socket.ts'
 import { chooseUser, type EngineUser } from './engine-user.ts'
-import { acquireFileLock } from './file-lock.ts'
+import { acquireFileLock, isDiskFull } from './file-lock.ts'
 
 /** One data folder and the programs that serve it. */
 export interface Engine {
@@ -171,6 +171,7 @@ async function lockEngine(files: EngineFiles, signal?: AbortSignal): Promise<Dis
       giveToDataOwner(files, files.lock)
     }
   } catch (cause) {
+    if (isDiskFull(cause)) throw diskFullError(files.lock, cause)
     const explained = explainFileError(files.lock, cause)
     if (explained !== cause) throw explained
     throw new EngineError(`The lock file ${files.lock} cannot be used: ${String(cause)}`, { cause })

@@ -138,14 +138,16 @@ export function readPassword(files: EngineFiles): string {
   try {
     // The first start ended between the creation of the cluster and `keepPassword`.
     if (!fs.existsSync(files.password) && fs.existsSync(draftOf(files))) keepPassword(files)
-    if (fs.existsSync(files.password)) return readSmallFile(files.password).trim()
+    const exists = fs.existsSync(files.password)
+    const password = exists ? readSmallFile(files.password).trim() : ''
+    if (password !== '') return password
+    throw new EngineError(
+      `${files.password} is ${exists ? 'empty' : 'missing'} and the database in ${files.cluster} ` +
+        'cannot be opened without it; put it back from a backup.',
+    )
   } catch (cause) {
     throw explainFileError(files.password, cause)
   }
-  throw new EngineError(
-    `${files.password} is missing and the database in ${files.cluster} cannot be opened ` +
-      'without it; put it back from a backup.',
-  )
 }
 
 /** A password for a new cluster. It must be durable before the cluster is. */

@@ -3,6 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 
 const POLL_MS = 20
 const SQLITE_BUSY = 5
+const SQLITE_FULL = 13
 
 /**
  * Takes a lock that excludes every other process, and every other caller in this one, until it is
@@ -24,7 +25,7 @@ export async function acquireFileLock(
       database.exec('begin exclusive')
       return { [Symbol.dispose]: () => database.close() }
     } catch (error) {
-      if (!isBusy(error)) {
+      if (!hasSqliteCode(error, SQLITE_BUSY)) {
         database.close()
         throw error
       }
@@ -37,6 +38,11 @@ export async function acquireFileLock(
   }
 }
 
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+/** Whether `acquireFileLock` failed because the disk is full: SQLite creates a journal beside the file. */
+export function isDiskFull(error: unknown): boolean {
+  return hasSqliteCode(error, SQLITE_FULL)
+}
+
+function hasSqliteCode(error: unknown, code: number): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === code
 }

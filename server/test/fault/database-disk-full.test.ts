@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { AnnalsProcess } from '../harness/annals-process.ts'
+import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
 import { eventually } from '../harness/eventually.ts'
 import { SmallDisk } from '../harness/small-disk.ts'
 import { call } from '../harness/start-app.ts'
@@ -28,6 +28,9 @@ test('a node is not ready while the database disk is full, and recovers when spa
   const refused = await send()
   assert.deepEqual([refused.status, refused.json.code], [503, 'unavailable'])
   assert.equal(await statusOf('/v1/events'), 200)
+  const command = await runAnnals(['migrate'], env, disk.within)
+  assert.equal(command.code, 1)
+  assert.match(command.stderr, /^annals: The disk that holds .* is full; make room and start again/)
 
   run(`rm ${filler}`)
   await eventually(async () => assert.equal(await statusOf('/ready'), 200))

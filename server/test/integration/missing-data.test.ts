@@ -68,6 +68,13 @@ test('serve refuses a key file that holds no 32 bytes, and commands do not need 
   fs.rmSync(folder.path('secret.key'))
 })
 
+test('an empty engine.password is refused at once', async () => {
+  const password = fs.readFileSync(folder.path('engine.password'))
+  fs.writeFileSync(folder.path('engine.password'), '\n')
+  await assertRefused([['verify']], env, /engine\.password is empty .* put it back from a backup/)
+  fs.writeFileSync(folder.path('engine.password'), password)
+})
+
 test('commands that read refuse an empty database and leave it empty', async () => {
   await using database = await createEmptyDatabase()
   const given = {
