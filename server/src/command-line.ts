@@ -138,6 +138,8 @@ export async function runCommand(context: CommandContext): Promise<void> {
   try {
     await createProgram(context).parseAsync()
   } catch (error) {
+    // A stop signal has set the exit code. The process ends when it has left the engine.
+    if (Number(process.exitCode ?? 0) > 128) return
     const sentence = sentenceFor(error)
     process.stderr.write(sentence === null ? `${inspect(error)}\n` : `annals: ${sentence}\n`)
     process.exitCode = 1
@@ -146,7 +148,7 @@ export async function runCommand(context: CommandContext): Promise<void> {
   reportOutputError(outputError)
   await flush(process.stderr)
   // A file system that hangs blocks a thread, which would keep a finished command from ending.
-  setTimeout(() => endProcess(process.exitCode === 1 ? 1 : 0), END_MS_MAX).unref()
+  setTimeout(() => endProcess(Number(process.exitCode ?? 0)), END_MS_MAX).unref()
 }
 
 /** A reader that is gone needs no message: the operator closed it. */

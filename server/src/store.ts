@@ -56,7 +56,7 @@ export async function openStore(
     await startEngine({ dataDir: config.dataDir, exclusive, mayCreate, logger, signal }),
   )
   await migrate({ connection: engine.connection, logger, mayCreate, signal })
-  const kept = stack.move()
+  stack.move()
   return {
     connection: engine.connection,
     // Only when it is needed: most commands do without, and a bad file must not stop them.
@@ -64,7 +64,8 @@ export async function openStore(
       return givenKey ?? readOrMakeSecretKey(config.dataDir)
     },
     isEmbedded: true,
-    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+    // Not the stack's, whose second call would not wait for the first.
+    [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
   }
 }
 

@@ -3,12 +3,12 @@ import { acceptSecretKey } from '../outlet/webhook/check-secret-key.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
-import { openStore } from '../store.ts'
+import { openCommandStore } from './open-command-store.ts'
 
 /** `annals secret-key accept`: nodes start with this secret key from now on, and with no other. */
 export async function acceptKey(config: Config): Promise<void> {
   const logger = createLogger('warn', 'stderr')
-  await using store = await openStore(config, { logger, exclusive: false, mayCreate: false })
+  await using store = await openCommandStore(config, { logger, mayCreate: false })
   const { connection, secretKey } = store
   await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   const unreadable = await acceptSecretKey({ db: database.db, secretKey, clock })

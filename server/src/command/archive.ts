@@ -7,7 +7,8 @@ import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
-import { archiveUrlOf, openArchive, openStore } from '../store.ts'
+import { archiveUrlOf, openArchive } from '../store.ts'
+import { openCommandStore } from './open-command-store.ts'
 
 /**
  * `annals archive`: moves events into the archive, those received before a time or those whose plan's
@@ -28,9 +29,7 @@ export async function archive(config: Config, options: { before?: string }): Pro
   }
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
-  const { connection } = stack.use(
-    await openStore(config, { logger, exclusive: false, mayCreate: false }),
-  )
+  const { connection } = stack.use(await openCommandStore(config, { logger, mayCreate: false }))
   const database = stack.use(
     new Database({
       connection,

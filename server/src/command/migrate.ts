@@ -1,11 +1,11 @@
 import type { Config } from '../config.ts'
 import { createLogger } from '../platform/logger.ts'
-import { openStore } from '../store.ts'
+import { openCommandStore } from './open-command-store.ts'
 
 /** `annals migrate`: what every start does, by itself. */
 export async function migrateOnly(config: Config): Promise<void> {
   const logger = createLogger('info', 'stderr')
-  const store = await openStore(config, { logger, exclusive: false, mayCreate: true })
+  const store = await openCommandStore(config, { logger, mayCreate: true })
   await store[Symbol.asyncDispose]()
   process.stdout.write('the database is up to date\n')
 }

@@ -3,7 +3,7 @@
  * that hangs never returns. `process.execve` doesn't wait: the kernel ends every thread and replaces the
  * program by a shell, which only sets the exit code. It starts no other process.
  */
-export function endProcess(code: 0 | 1): never {
+export function endProcess(code: number): never {
   process.execve?.('/bin/sh', ['sh', '-c', `exit ${code}`], {})
   // Without execve, which only POSIX systems have.
   process.exit(code)

@@ -1,7 +1,7 @@
 import { endProcess } from './end-process.ts'
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
-type StopSignal = (typeof STOP_SIGNALS)[number]
+export type StopSignal = (typeof STOP_SIGNALS)[number]
 
 /** Ctrl+C in a terminal reaches the service directly, and again through npm, which forwards it. */
 const SAME_SIGNAL_MS = 2_000
@@ -10,7 +10,7 @@ const SAME_SIGNAL_MS = 2_000
  * Handles SIGTERM, SIGINT and SIGHUP. After `listen` and before `onStop` there is nothing to stop yet, so
  * a signal ends the process with exit code 0.
  *
- * While the service stops, further signals are ignored: supervisors repeat SIGTERM, and the stop has a
+ * While the process stops, further signals are ignored: supervisors repeat SIGTERM, and the stop has a
  * time limit. Only a later Ctrl+C (SIGINT) ends the process immediately, for a person who won't wait.
  */
 export class StopSignals {

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { after, test } from 'node:test'
+import { Client } from 'pg'
+import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
+import { EngineFolder, isRunning, SMALL_ENGINE } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+
+const folder = new EngineFolder()
+after(() => folder[Symbol.asyncDispose]())
+const { dataDir } = folder
+const env = { ANNALS_DATA_DIR: dataDir }
+assert.equal((await runAnnals(['migrate'], env)).code, 0)
+
+for (const [signal, exitCode] of [
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+] as const) {
+  test(`a command that gets ${signal} at work stops its engine and exits with ${exitCode}`, async () => {
+    await using engine = await startEngine({ dataDir, exclusive: false, settings: SMALL_ENGINE })
+    const pid = folder.postmasterPid()
+    const blocker = new Client(engine.connection)
+    await using stack = new AsyncDisposableStack()
+    stack.defer(() => blocker.end())
+    blocker.on('error', () => {})
+    await blocker.connect()
+    await blocker.query('begin; lock table workspace')
+    await using command = new AnnalsProcess(['verify'], env)
+    await eventually(async () => {
+      const { rowCount } = await blocker.query('select from pg_locks where not granted')
+      assert.equal(rowCount, 1)
+    })
+    // From now on, the command is the engine's only user.
+    await engine[Symbol.asyncDispose]()
+    assert.equal(isRunning(pid), true)
+    command.signal(signal)
+    const { code, stdout, stderr } = await command.exited
+    await eventually(() => assert.equal(isRunning(pid), false))
+    assert.deepEqual([code, stdout, stderr], [exitCode, '', ''])
+  })
+}
+
+test('a command that gets SIGTERM while the engine starts leaves no engine running', async () => {
+  await using command = new AnnalsProcess(['migrate'], env)
+  const pidFile = folder.path('engine/cluster/postmaster.pid')
+  await eventually(() => assert(existsSync(pidFile)))
+  command.signal('SIGTERM')
+  const { code, stdout } = await command.exited
+  assert.deepEqual([code, stdout], [143, ''])
+  assert.equal(existsSync(pidFile), false)
+})
