@@ -898,7 +898,7 @@ export interface paths {
         put?: never;
         /**
          * Verify a chain now
-         * @description Recomputes every hash from the first event to the last, archived ones included. One run a workspace at a time.
+         * @description Recomputes every hash from the first event to the last, archived ones included. A workspace has one open run at a time, and the runs of a company are worked on one after the other.
          */
         post: operations["startVerifyRun"];
         delete?: never;

@@ -42,20 +42,20 @@ export async function verifyArchive(
   db: Queryable,
   store: ObjectStore,
   workspaceId: WorkspaceId,
-  { onProgress, signal }: Pick<VerifyOptions, 'onProgress' | 'signal'> = {},
+  { onProgress, pause }: Pick<VerifyOptions, 'onProgress' | 'pause'> = {},
 ): Promise<ArchiveVerdict> {
   let head: ChainHead = EMPTY_HEAD
   for (;;) {
     const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
-      signal?.throwIfAborted()
       const problem = placeProblem(head, segment) ?? (await fileProblem(db, store, segment))
       if (problem !== null) {
         return { ok: false, head, seq: segment.firstSeq, id: null, problem }
       }
       head = { seq: segment.lastSeq, hash: segment.lastHash, lastId: segment.lastId }
       onProgress?.(head.seq)
+      await pause?.()
     }
     if (segments.length < SEGMENTS_PER_READ) return { ok: true, head }
   }

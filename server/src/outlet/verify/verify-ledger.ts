@@ -25,10 +25,10 @@ const TRIES_MAX = 5
 
 export type VerifyOptions = {
   eventsPerRead?: number
-  /** Told again and again how far it is. */
+  /** Called after each step with the number of events that were checked. */
   onProgress?: (checked: number) => void
-  /** Once aborted, the next look is not taken: the reason is thrown. */
-  signal?: AbortSignal
+  /** Called between steps. A step is a file of the archive or a page of the table. Throws to stop. */
+  pause?: () => Promise<void>
 }
 
 /**
@@ -57,7 +57,7 @@ async function verifyOnce(
   workspaceId: WorkspaceId,
   options: VerifyOptions,
 ): Promise<ChainVerdict> {
-  const { eventsPerRead = EVENTS_PER_READ, onProgress, signal } = options
+  const { eventsPerRead = EVENTS_PER_READ, onProgress, pause } = options
   // Read first: events that are added meanwhile lie behind it.
   const end = await readHead(db, workspaceId)
   const cold = await verifyArchive(db, store, workspaceId, options)
@@ -78,7 +78,6 @@ async function verifyOnce(
   }
   const slice = new TimeSlice()
   for (;;) {
-    signal?.throwIfAborted()
     const run = await listChainRun(db, { workspaceId, limit: eventsPerRead, ...runAfter(head) })
     for (const entry of run.entries) {
       const { event } = entry
@@ -93,6 +92,7 @@ async function verifyOnce(
     }
     onProgress?.(head.seq)
     if (!run.hasMore) break
+    await pause?.()
   }
   if (head.seq < end.seq) {
     return bad(`the head says there are ${end.seq} events; this one is missing`, head.seq + 1, null)

@@ -16,12 +16,14 @@ import {
   type VerifyStatus,
 } from './verify-run.ts'
 
-/** A run that nobody has worked on for so long is taken over. */
+/** If a run's node has been silent for this long, another node takes the run. */
 const ABANDONED_MS = 15_000
+/** The `beat_at` of a run that no node has taken yet. */
+const NEVER = new Date(0)
 /** Older ones are deleted as new ones come. */
 const RUNS_KEPT_PER_COMPANY = 1_000
 
-/** One run a workspace at a time. */
+/** A workspace has one open run at a time, so a company has at most one for each of its workspaces. */
 export async function insertVerifyRun(
   db: Queryable,
   run: {
@@ -48,8 +50,7 @@ export async function insertVerifyRun(
         bad_event_id: null,
         created_by: run.createdBy,
         created_at: run.now,
-        // As if abandoned long ago: whoever looks next takes it.
-        beat_at: new Date(0),
+        beat_at: NEVER,
         finished_at: null,
       })
       .returningAll()
@@ -122,33 +123,48 @@ export async function listLastRuns(
   return rows.map(toRun)
 }
 
-/** The next run that waits for a node, or whose node is gone. It is the caller's from now on. */
+/**
+ * Takes a run that waits for a node or whose node is gone. Companies take turns: the company whose last
+ * run was longest ago comes first. A company has one run at a time, in order of creation: only its
+ * oldest can be taken, so that nodes that look at the same time don't take two.
+ */
 export async function takeVerifyRun(db: Queryable, now: Date): Promise<VerifyRun | null> {
   const abandonedBefore = new Date(now.getTime() - ABANDONED_MS)
   const { rows } = await sql<Selectable<Tables['verify_run']>>`
     update verify_run set beat_at = ${now}
      where (company_id, id) = (
-       select company_id, id from verify_run
-        where status = 'RUNNING' and beat_at < ${abandonedBefore}
-        order by created_at limit 1 for update skip locked)
+       select next.company_id, next.id
+         from verify_run as next
+        where next.status = 'RUNNING' and next.beat_at < ${abandonedBefore}
+          and not exists (
+            select from verify_run as other
+             where other.company_id = next.company_id and other.status = 'RUNNING'
+               and (other.beat_at >= ${abandonedBefore}
+                    or (other.created_at, other.id) < (next.created_at, next.id)))
+        order by (select last.beat_at
+                    from verify_run as last
+                   where last.company_id = next.company_id and last.beat_at > ${NEVER}
+                   order by last.created_at desc limit 1) nulls first,
+                 next.created_at
+        limit 1 for update of next skip locked)
     returning *`.execute(db)
   return rows[0] ? toRun(rows[0]) : null
 }
 
-/** False when the run is no longer running: it was canceled. */
+/** Renews the leases of a node's runs. Returns those that still run; the others were canceled. */
 export async function noteVerifyProgress(
   db: Queryable,
-  { companyId, id }: VerifyRun,
-  { checked, now }: { checked: number; now: Date },
-): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('verify_run')
-    .set({ checked, beat_at: now })
-    .where('company_id', '=', companyId)
-    .where('id', '=', id)
-    .where('status', '=', 'RUNNING')
-    .executeTakeFirst()
-  return numUpdatedRows === 1n
+  runs: readonly Pick<VerifyRun, 'companyId' | 'id' | 'checked'>[],
+  now: Date,
+): Promise<Set<VerifyRunId>> {
+  const { rows } = await sql<{ id: string }>`
+    update verify_run as run set checked = progress.checked, beat_at = ${now}
+      from unnest(${runs.map(({ companyId }) => companyId)}::uuid[],
+                  ${runs.map(({ id }) => id)}::uuid[],
+                  ${runs.map(({ checked }) => checked)}::bigint[]) as progress (company_id, id, checked)
+     where run.company_id = progress.company_id and run.id = progress.id and run.status = 'RUNNING'
+    returning run.id`.execute(db)
+  return new Set(rows.map(({ id }) => assertId(id)))
 }
 
 export type VerifyEnd = {

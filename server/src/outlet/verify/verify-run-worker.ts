@@ -1,4 +1,5 @@
 import type { Clock } from '../../platform/clock.ts'
+import { FairTurns } from '../../platform/fair-turns.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store.ts'
@@ -13,55 +14,115 @@ import {
   type VerifyEnd,
 } from './verify-run-store.ts'
 
-const TURN_MS = 1_000
+const LOOK_EVERY_MS = 1_000
 /** Much shorter than the time after which another node takes over. */
 const BEAT_EVERY_MS = 1_000
-/** Few at a time: whoever else needs this node has its turn between two reads. */
+/** Of different companies. A run that waits for its next step uses almost no memory. */
+const RUNS_MAX = 20
+/**
+ * A turn is one step of a run. Each uses one of the node's 20 connections and has one file of the
+ * archive in memory. Runs take turns after each step, so that a long run delays others by a step only.
+ */
+const TURN_LIMITS = {
+  turnsMax: 3,
+  turnsPerCompanyMax: 1,
+  waitingMax: RUNS_MAX,
+  waitingPerCompanyMax: RUNS_MAX,
+}
+/** Few at a time, so that requests don't wait long for the event loop between two reads. */
 const EVENTS_PER_READ = 250
 
 type WorkerDeps = { db: Queryable; store: ObjectStore; clock: Clock; logger: Logger }
 
 type VerifyWorker = AsyncDisposable & { wake: () => void }
 
-/** Works on the runs that people ask for, one at a time, and tells how far each is. */
+/** A run on this node. `cancel` is aborted if the run was canceled. */
+type ActiveRun = VerifyRun & { cancel: AbortController }
+
+/** Verifies the chains that members asked for, of several companies at once. */
 export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
-  const run = async (signal: AbortSignal): Promise<void> => {
-    for (;;) {
-      const next = signal.aborted ? null : await takeVerifyRun(deps.db, new Date(deps.clock()))
-      if (!next) return
-      await work(deps, next, signal)
+  const { db, clock, logger } = deps
+  const turns = new FairTurns(TURN_LIMITS)
+  const active = new Map<ActiveRun, Promise<void>>()
+  const stop = new AbortController()
+  let mayHaveMore = false
+
+  const takeRuns = async (): Promise<void> => {
+    do {
+      mayHaveMore = false
+      while (active.size < RUNS_MAX && !stop.signal.aborted) {
+        const next = await takeVerifyRun(db, new Date(clock()))
+        if (!next) break
+        const run = { ...next, cancel: new AbortController() }
+        active.set(run, work(run))
+      }
+    } while (mayHaveMore)
+  }
+  const work = async (run: ActiveRun): Promise<void> => {
+    try {
+      await verifyInTurns(deps, run, turns, stop.signal)
+    } catch (error) {
+      // The run's result was not stored, so a node begins it again when its lease has expired.
+      logger.error({ event: 'loop.failed', loop: 'verify-run', err: error })
     }
+    active.delete(run)
+    wake()
   }
-  const loop = new Loop({ name: 'verify-run', everyMs: TURN_MS, logger: deps.logger, run })
-  return {
-    wake: () => void loop.runNow(),
-    [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose](),
+  const beat = async (): Promise<void> => {
+    const runs = [...active.keys()]
+    if (runs.length === 0) return
+    const running = await noteVerifyProgress(db, runs, new Date(clock()))
+    for (const { id, cancel } of runs) if (!running.has(id)) cancel.abort()
   }
+  const looks = new Loop({ name: 'verify-run', everyMs: LOOK_EVERY_MS, logger, run: takeRuns })
+  const beats = new Loop({ name: 'verify-beat', everyMs: BEAT_EVERY_MS, logger, run: beat })
+  const wake = (): void => {
+    if (stop.signal.aborted) return
+    // If a look is under way, it may have missed the run that this is about.
+    mayHaveMore = true
+    void looks.runNow()
+  }
+  const end = async (): Promise<void> => {
+    stop.abort()
+    await looks[Symbol.asyncDispose]()
+    await Promise.all(active.values())
+    await beats[Symbol.asyncDispose]()
+  }
+  return { wake, [Symbol.asyncDispose]: end }
 }
 
-async function work(deps: WorkerDeps, run: VerifyRun, stop: AbortSignal): Promise<void> {
-  const { db, store, clock, logger } = deps
-  const canceled = new AbortController()
-  let checked = 0
-  const beat = async (): Promise<void> => {
-    const isRunning = await noteVerifyProgress(db, run, { checked, now: new Date(clock()) })
-    if (!isRunning) canceled.abort(new Error('the run was canceled'))
+/** Has a turn except while it waits between two steps. */
+async function verifyInTurns(
+  { db, store, clock, logger }: WorkerDeps,
+  run: ActiveRun,
+  turns: FairTurns,
+  stop: AbortSignal,
+): Promise<void> {
+  const signal = AbortSignal.any([stop, run.cancel.signal])
+  const held: { turn: Disposable | null } = { turn: null }
+  const endTurn = (): void => {
+    held.turn?.[Symbol.dispose]()
+    held.turn = null
   }
-  const beats = new Loop({ name: 'verify-beat', everyMs: BEAT_EVERY_MS, logger, run: beat })
+  const pause = async (): Promise<void> => {
+    endTurn()
+    held.turn = await turns.take(run.companyId, signal)
+  }
   try {
-    const verdict = await verifyChain(db, stoppable(store, stop), run.workspaceId, {
+    await pause()
+    const verdict = await verifyChain(db, stoppable(store, signal), run.workspaceId, {
       eventsPerRead: EVENTS_PER_READ,
-      onProgress: (events) => (checked = events),
-      signal: AbortSignal.any([stop, canceled.signal]),
+      onProgress: (events) => (run.checked = events),
+      pause,
     })
     await endVerifyRun(db, run, endOf(verdict), new Date(clock()))
   } catch (error) {
-    // A node that stops leaves the run as it is, and another begins it again.
-    if (stop.aborted || canceled.signal.aborted) return
+    // A run of a node that stops stays open, and another node begins it again.
+    if (signal.aborted) return
     logger.error({ event: 'verify.failed', workspaceId: run.workspaceId, err: error })
     await endVerifyRun(db, run, failureOf(error), new Date(clock()))
   } finally {
-    await beats[Symbol.asyncDispose]()
+    endTurn()
   }
 }
 

@@ -8,7 +8,7 @@ import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { verifyRunRecord } from './verify-run-record.ts'
 
-/** POST /dashboard/integrity/runs: looks through a whole chain, in the background. */
+/** POST /dashboard/integrity/runs: verifies a whole chain, in the background. */
 export const startVerifyRun =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'wakeVerifier'>,
@@ -22,7 +22,7 @@ export const startVerifyRun =
           operationId: 'startVerifyRun',
           summary: 'Verify a chain now',
           description:
-            'Recomputes every hash from the first event to the last, archived ones included. One run a workspace at a time.',
+            'Recomputes every hash from the first event to the last, archived ones included. A workspace has one open run at a time, and the runs of a company are worked on one after the other.',
           tags: ['Integrity'],
           body: VerifyRunInput,
           response: {
