@@ -1145,7 +1145,7 @@ export interface paths {
         put?: never;
         /**
          * Invite somebody
-         * @description By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. Whether the address has an account in another company is told to whoever uses the link, and not here. Only an OWNER invites an OWNER, or replaces the invitation of one.
+         * @description By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. The answer is the same if the address has an account in another company. Using the link then gets 409. Only an OWNER invites an OWNER, or replaces the invitation of one.
          */
         post: operations["createInvitation"];
         delete?: never;

@@ -284,7 +284,7 @@ test('invitations are no way to flood strangers with mail', async () => {
   assert(Number(answer.headers.get('retry-after')) > 0)
 })
 
-test('whoever invites does not learn whether an address has an account in another company', async () => {
+test('an invitation looks the same if the address has an account in another company', async () => {
   const world = await founded()
   const { admin, company } = world
   const other = await founded()
@@ -298,7 +298,7 @@ test('whoever invites does not learn whether an address has an account in anothe
   assert.equal(json.invitations.length, 2)
   assert.deepEqual(await actionsOf(world), ['MEMBER_INVITED', 'MEMBER_INVITED'])
 
-  // Looking at the link does not tell either; only whoever uses it is told, and nothing changes.
+  // Opening the link reveals nothing either. Using it gets a 409 and changes nothing.
   const token = new URL(taken.json.link).hash.slice(1)
   const looked = await annals.call('POST', '/dashboard/links/look', { body: { token } })
   assert.equal(looked.json.companyName, company.company.name)
