@@ -12,7 +12,7 @@ import {
 } from '../../src/outlet/webhook/delivery-queue-store.ts'
 import {
   findDelivery,
-  findReceivedAt,
+  findEventFrom,
   insertMissing,
   listDeliveries,
   redeliver,
@@ -243,7 +243,9 @@ test('redelivery of one, of what failed in a window and of what is missing reads
       insertMissing(db, { ...place, projectId, seqs, now }),
     )
   }
-  await assertStatementScales('findReceivedAt', (db) => findReceivedAt(db, workspaceId, 1_000))
+  await assertStatementScales('findEventFrom', (db) =>
+    findEventFrom(db, workspaceId, { seq: 1_000, endSeq: 2_000 }),
+  )
   await assertStatementScales('findSeqAt', (db) =>
     findSeqAt(db, workspaceId, { atMs: Date.now() - 80_000_000, headSeq: EVENTS }),
   )

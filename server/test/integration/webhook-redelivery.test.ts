@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { redeliverWindow, type WindowResult } from '../../src/outlet/webhook/redeliver-window.ts'
+import { findWebhook, lockWebhook } from '../../src/outlet/webhook/webhook-store.ts'
+import { assertId } from '../../src/platform/id.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { hang, startReceiver } from '../harness/receiver.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
@@ -298,4 +302,72 @@ test('a call sends 10,000 at most and says where to go on', async () => {
   const [last] = await deliveriesOf(opened)
   assert.equal(last.sequence, 10_500)
   await opened.post('/disable')
+})
+
+/** A webhook that has missed six events, of which the nth was received at the nth of these times. */
+async function missSix(minutes: readonly number[]) {
+  const opened = await openWebhook()
+  await opened.post('/disable')
+  await sendEvents(opened.company, 6)
+  await opened.post('/enable')
+  const firstMs = Date.now() + 60_000
+  const times = minutes.map((minute) => `${(firstMs + minute * 60_000) / 1_000}`)
+  await query(
+    annals.database.connection,
+    `update event set received_at = to_timestamp((array[${times.join()}])[seq])
+      where workspace_id = '${opened.company.workspace.id}'`,
+  )
+  return { ...opened, fromMs: firstMs - 1, toMs: firstMs + DAY_MS }
+}
+
+type Missed = Awaited<ReturnType<typeof missSix>>
+
+/** A call whose limit is two events. */
+async function redeliverTwo({ company, id, fromMs, toMs }: Missed): Promise<WindowResult> {
+  const { db } = annals.app.database
+  const place = { companyId: company.company.id, webhookId: assertId<'webhook'>(id) }
+  const webhook = await findWebhook(db, place)
+  assert(webhook)
+  const limits = { seqsPerPage: 1, pagesMax: 2 }
+  return await redeliverWindow(db, webhook, { fromMs, toMs }, Date.now, limits)
+}
+
+/** Calls again from `continueFrom` until the window is done. */
+async function redeliverTwoByTwo(missed: Missed): Promise<number> {
+  let made = 0
+  let fromMs: number | null = missed.fromMs
+  for (let calls = 1; fromMs !== null; calls += 1) {
+    assert(calls <= 6, 'the calls do not end')
+    const result: WindowResult = await redeliverTwo({ ...missed, fromMs })
+    made += result.made
+    fromMs = result.continueFrom?.getTime() ?? null
+  }
+  return made
+}
+
+test('continuing a window ends when its events were received in the same millisecond', async () => {
+  assert.equal(await redeliverTwoByTwo(await missSix([0, 0, 0, 0, 0, 0])), 6)
+})
+
+test('continuing a window sends every event when the clock was set back between them', async () => {
+  assert.equal(await redeliverTwoByTwo(await missSix([3, 4, 5, 3, 4, 5])), 6)
+})
+
+test('continuing a window skips events that were archived during the call', async () => {
+  const missed = await missSix([0, 1, 2, 3, 4, 5])
+  const { connection } = annals.database
+  const workspaceId = missed.company.workspace.id
+  const { pending } = await annals.app.database.db.transaction().execute(async (trx) => {
+    await lockWebhook(trx, { workspaceId, id: assertId(missed.id) })
+    const call = redeliverTwo(missed)
+    await eventually(async () => {
+      const waiting = `select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%missing as%'`
+      assert.equal((await query(connection, waiting)).length, 1)
+    })
+    await query(connection, `delete from event where workspace_id = '${workspaceId}' and seq <= 4`)
+    return { pending: call }
+  })
+  const { continueFrom } = await pending
+  assert.equal(continueFrom?.getTime(), missed.fromMs + 1 + 4 * 60_000)
 })

@@ -255,17 +255,18 @@ export async function insertMissing(
   return rows[0]?.count ?? 0
 }
 
-/** When an event was received; null when it is not (any more) in the database. */
-export async function findReceivedAt(
+/** The first event from `seq` on, before `endSeq`, that has not been archived. */
+export async function findEventFrom(
   db: Queryable,
   workspaceId: WorkspaceId,
-  seq: number,
-): Promise<Date | null> {
-  const { rows } = await sql<{ receivedAt: Date }>`
-    select received_at as "receivedAt"
+  { seq, endSeq }: { seq: number; endSeq: number },
+): Promise<{ seq: number; receivedAt: Date } | null> {
+  const { rows } = await sql<{ seq: number; receivedAt: Date }>`
+    select seq, received_at as "receivedAt"
       from event
-     where workspace_id = ${workspaceId} and seq = ${seq}`.execute(db)
-  return rows[0]?.receivedAt ?? null
+     where workspace_id = ${workspaceId} and seq >= ${seq} and seq < ${endSeq}
+     order by seq limit 1`.execute(db)
+  return rows[0] ?? null
 }
 
 function toDelivery(row: DeliveryRow): Delivery {

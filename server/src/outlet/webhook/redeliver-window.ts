@@ -1,14 +1,13 @@
 import { findSeqAt, readHead } from '../../ledger/event-store.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg.ts'
-import { findReceivedAt, insertMissing, redeliverFailed } from './delivery-store.ts'
+import { findEventFrom, insertMissing, redeliverFailed } from './delivery-store.ts'
 import type { Webhook } from './webhook.ts'
 
-const SEQS_PER_PAGE = 500
 /** Each event of a page gives at most one delivery. */
 export const DELIVERIES_PER_CALL_MAX = 10_000
-/** Also a window in which there is nothing to do has an end. */
-const PAGES_PER_CALL_MAX = 200
+/** A call ends after this many pages even if it had nothing to send. */
+const LIMITS = { seqsPerPage: 500, pagesMax: 200 }
 const TRIES_MAX = 3
 
 /** When events were received: `fromMs` inclusive, `toMs` exclusive. */
@@ -32,22 +31,34 @@ export async function redeliverWindow(
   webhook: Webhook,
   { fromMs, toMs }: TimeWindow,
   clock: Clock,
+  { seqsPerPage, pagesMax } = LIMITS,
 ): Promise<WindowResult> {
   const { workspaceId } = webhook
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const seqAt = (atMs: number) => findSeqAt(db, workspaceId, { atMs, headSeq })
   const endSeq = await seqAt(toMs)
-  let seq = await seqAt(Math.max(fromMs, webhook.createdAt.getTime()))
+  const startSeq = await seqAt(Math.max(fromMs, webhook.createdAt.getTime()))
+  /** Null if a call from that time would not start between this call's start and `seq`. */
+  const continueAt = async (seq: number): Promise<Date | null> => {
+    const event = await findEventFrom(db, workspaceId, { seq, endSeq })
+    if (!event) return null
+    const nextSeq = await seqAt(event.receivedAt.getTime())
+    return nextSeq > startSeq && nextSeq <= event.seq ? event.receivedAt : null
+  }
+  let seq = startSeq
   let redelivered = 0
   let made = 0
   for (let pages = 0; seq < endSeq; pages += 1) {
-    const isFull = redelivered + made + SEQS_PER_PAGE > DELIVERIES_PER_CALL_MAX
-    const seqs = { from: seq, to: Math.min(seq + SEQS_PER_PAGE, endSeq) - 1 }
-    const count =
-      isFull || pages === PAGES_PER_CALL_MAX ? null : await redeliverPage(db, webhook, seqs, clock)
+    const isFull = redelivered + made + seqsPerPage > DELIVERIES_PER_CALL_MAX
+    // Where many events have the same time, or the clock was set back, the call goes on a bit longer:
+    // otherwise the next call could repeat this one or leave events out.
+    const continueFrom = isFull || pages >= pagesMax ? await continueAt(seq) : null
+    if (continueFrom) return { redelivered, made, continueFrom }
+    const seqs = { from: seq, to: Math.min(seq + seqsPerPage, endSeq) - 1 }
+    const count = await redeliverPage(db, webhook, seqs, clock)
     if (count === null) {
-      const receivedAt = await findReceivedAt(db, workspaceId, seq)
-      return { redelivered, made, continueFrom: receivedAt ?? new Date(fromMs) }
+      // The next call tries this page again.
+      return { redelivered, made, continueFrom: (await continueAt(seq)) ?? new Date(fromMs) }
     }
     redelivered += count.redelivered
     made += count.made
@@ -68,7 +79,7 @@ async function redeliverPage(
     try {
       // Made ones first: what fails here has changed nothing.
       const made = await insertMissing(db, { ...place, projectId })
-      const redelivered = await redeliverFailed(db, { ...place, limit: SEQS_PER_PAGE })
+      const redelivered = await redeliverFailed(db, { ...place, limit: LIMITS.seqsPerPage })
       return { redelivered, made }
     } catch (error) {
       if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
