@@ -97,6 +97,7 @@ export async function startApp({
   pagesFolder = null,
   downloadBytesMax = DOWNLOAD_BYTES_MAX,
   exportTimeouts = EXPORT_TIMEOUTS,
+  output = new OutputBudget(),
   signal,
 }: {
   config: Config
@@ -109,6 +110,7 @@ export async function startApp({
   /** Of the dashboard. */
   downloadBytesMax?: number
   exportTimeouts?: ExportTimeouts
+  output?: OutputBudget
   /** Aborts the start, which then rejects. It has no effect on an app that has started. */
   signal?: AbortSignal
 }): Promise<App> {
@@ -137,7 +139,6 @@ export async function startApp({
     }),
   )
   const connections = limitConnections(logger)
-  const output = new OutputBudget()
   const metrics = createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),

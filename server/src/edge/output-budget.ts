@@ -13,11 +13,12 @@ export type OutputBudgetLimits = {
   littleBytesMax: number
 }
 
+/** A company can read twenty of the largest pages at once, as fast or slowly as it likes. */
 const LIMITS: OutputBudgetLimits = {
-  companyBytesMax: 16 * MB,
-  companySmallBytes: 4 * MB,
-  nodeBytesMax: 128 * MB,
-  reservedBytes: 32 * MB,
+  companyBytesMax: 48 * MB,
+  companySmallBytes: 8 * MB,
+  nodeBytesMax: 256 * MB,
+  reservedBytes: 64 * MB,
   littleBytesMax: 4 * MB,
 }
 

@@ -7,6 +7,7 @@ import { type App, startApp } from '../../src/app.ts'
 import { parseConfig, type ServeRole } from '../../src/config.ts'
 import type { Clock, MonotonicClock } from '../../src/platform/clock.ts'
 import type { Patience } from '../../src/edge/http-server.ts'
+import type { OutputBudget } from '../../src/edge/output-budget.ts'
 import type { ExportTimeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createLogger, type Logger, type LogLevel } from '../../src/platform/logger.ts'
 import {
@@ -60,6 +61,7 @@ export async function startTestApp(
     role?: ServeRole
     downloadBytesMax?: number
     exportTimeouts?: ExportTimeouts
+    output?: OutputBudget
     /** If false, `ANNALS_ARCHIVE_URL` is not set. */
     hasArchive?: boolean
     /** With the built pages of the dashboard; without it there are none. */
@@ -91,6 +93,7 @@ export async function startTestApp(
         downloadBytesMax: options.downloadBytesMax,
       }),
       ...(options.exportTimeouts && { exportTimeouts: options.exportTimeouts }),
+      ...(options.output && { output: options.output }),
       ...(options.pagesFolder !== undefined && { pagesFolder: options.pagesFolder }),
     }),
   )

@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { OutputBudget } from '../../src/edge/output-budget.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ABORTS, RawConnection } from '../harness/raw-http.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
 
-const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+const COMPANY_BYTES_MAX = 10_000_000
+const output = new OutputBudget({ companyBytesMax: COMPANY_BYTES_MAX })
+const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' }, output })
 after(() => annals[Symbol.asyncDispose]())
 
-const COMPANY_BYTES_MAX = 16_000_000
 const PAGE_BYTES_MIN = 2_000_000
-const CONNECTIONS = 8
+const CONNECTIONS = 6
 /** The kernel buffers several megabytes per connection. What follows waits in the process. */
 const PAGES_PER_CONNECTION = 3
 
@@ -48,16 +50,11 @@ async function readerWithSession(): Promise<Reader> {
   }
 }
 
-async function unreadBytes(): Promise<number> {
-  const text = await annals.app.metrics.registry.metrics()
-  return Number(/^annals_response_unread_bytes (\d+)$/m.exec(text)?.[1])
-}
-
 for (const [name, createReader] of [
   ['the API', readerWithKey],
   ['the dashboard', readerWithSession],
 ] as const) {
-  test(`unread pages of ${name} take at most 16 MB per company, and small responses are still sent`, async () => {
+  test(`unread pages of ${name} take bounded memory per company, and small responses are still sent`, async () => {
     const [greedy, neighbor] = [await createReader(), await createReader()]
     assert((await greedy.readPage()).text.length > PAGE_BYTES_MIN)
     await using stack = new AsyncDisposableStack()
@@ -71,14 +68,16 @@ for (const [name, createReader] of [
       return answer
     })
     assert.equal(refused.json.code, 'rate_limited')
-    assert.match(refused.json.error, /unread: more than 16 MB\. Read them/)
+    assert.match(refused.json.error, /unread: more than 10 MB\. Read them/)
     assert.equal(refused.headers.get('retry-after'), '1')
-    assert((await unreadBytes()) <= COMPANY_BYTES_MAX)
+    assert(output.bytes <= COMPANY_BYTES_MAX)
+    const metrics = await annals.app.metrics.registry.metrics()
+    assert.match(metrics, /^annals_response_unread_bytes [1-9]\d+$/m)
     for (const answer of [await neighbor.readPage(), await greedy.readLittle()]) {
       assert.equal(answer.status, 200, answer.text.slice(0, 500))
     }
     await stack.disposeAsync()
-    await eventually(async () => assert.equal(await unreadBytes(), 0))
+    await eventually(() => assert.equal(output.bytes, 0))
     assert.equal((await greedy.readPage()).status, 200)
   })
 }
@@ -94,7 +93,7 @@ test('a page stops counting when its client leaves, also behind another response
       }),
     ),
   )
-  await eventually(async () => assert.equal(await unreadBytes(), 0))
+  await eventually(() => assert.equal(output.bytes, 0))
   for (let nth = 0; nth < 10; nth += 1) assert.equal((await readPage()).status, 200)
-  await eventually(async () => assert.equal(await unreadBytes(), 0))
+  await eventually(() => assert.equal(output.bytes, 0))
 })
