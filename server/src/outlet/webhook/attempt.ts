@@ -151,6 +151,7 @@ function settlementOf(
     workspaceId: work.workspaceId,
     webhookId: work.webhookId,
     deliveryId: delivery.id,
+    sequence: delivery.sequence,
     lease: lease.token,
     status,
     dueAt: new Date(retryAtMs ?? endedAtMs),

@@ -1,10 +1,11 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { EVENT_COLUMNS, type EventRow, PART_BYTES, toEvent } from '../../ledger/event-store.ts'
 import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import type { DeliveryId, LeasedDelivery, WebhookId } from './delivery.ts'
+import type { LeasedDelivery, WebhookId } from './delivery.ts'
+import type { Settlement } from './settle-store.ts'
 import type { SealedSecrets } from './webhook.ts'
 import type { WorkCursor } from './work-order.ts'
 
@@ -78,6 +79,7 @@ export async function listWork(
       from webhook_delivery d
      where d.workspace_id = w.workspace_id and d.webhook_id = w.id
        and d.status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and d.due_at <= ${now}
+     order by d.due_at
      limit 1), false)`
   const { rows } = await sql<WorkRow>`
     ${KEEP_PLAN}
@@ -141,6 +143,10 @@ type LeasedRow = {
   eventId: string
   createdAt: Date
 }
+type FanOutWork = Pick<
+  WebhookWork,
+  'workspaceId' | 'webhookId' | 'projectId' | 'projectSinceSeq' | 'pastProjectId' | 'seenSeq'
+>
 type EventColumns = { [Name in keyof EventRow]: EventRow[Name] | null }
 
 /**
@@ -157,7 +163,7 @@ export async function fanOut(
     room,
     lease,
     now,
-  }: { webhook: WebhookWork; toSeq: number; room: LeaseRoom; lease: Lease; now: Date },
+  }: { webhook: FanOutWork; toSeq: number; room: LeaseRoom; lease: Lease; now: Date },
 ): Promise<LeasedWork[] | null> {
   const { workspaceId, webhookId, projectId, projectSinceSeq, pastProjectId, seenSeq } = webhook
   const { rows } = await sql<EventColumns & LeasedRow & { isMoved: boolean }>`
@@ -169,6 +175,7 @@ export async function fanOut(
          and case when seq > ${projectSinceSeq}::bigint
                   then ${projectId}::uuid is null or project_id = ${projectId}::uuid
                   else ${pastProjectId}::uuid is null or project_id = ${pastProjectId}::uuid end
+       order by seq
     ), moved as (
       update webhook
          set seen_seq = ${toSeq},
@@ -219,6 +226,10 @@ export async function fanOut(
 /**
  * Leases deliveries of a webhook that are due while there is `room`, oldest first, including those
  * whose lease lapsed. None when it was disabled or began to rest since the caller looked.
+ *
+ * No part of it depends on statistics, as in `settleAttempts`. The ids for the search come from the
+ * webhook's row: for a workspace that PostgreSQL doesn't know it would expect a single delivery, and
+ * read all of them. Each `order by` admits one index alone. Rows are updated by their physical address.
  */
 export async function claimDue(
   db: Queryable,
@@ -242,40 +253,50 @@ export async function claimDue(
   const inOrder = isProbe ? sql`due_at desc, id` : sql`due_at, id`
   const { rows } = await sql<EventColumns & LeasedRow>`
     ${KEEP_PLAN}
-    with due as (
-      select id, due_at, event_seq
-        from webhook_delivery
-       where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
-         and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and due_at <= ${now}
-         and (select status = 'ENABLED' and (resting_until is null or resting_until <= ${now})
-                from webhook where workspace_id = ${workspaceId} and id = ${webhookId})
-       order by due_at ${isProbe ? sql`desc` : sql`asc`}
-       limit ${sql.lit(roundDown(room.count))}
-         for update skip locked
-    ), measured as (
-      select id, sum(bytes) over (order by ${inOrder} rows unbounded preceding) - bytes as bytes_before
-        from (select due.*, coalesce((
-                       select max(${PART_BYTES}) from event
-                        where workspace_id = ${workspaceId} and seq = due.event_seq), 0) as bytes
-                from due) as sized
+    with due as materialized (
+      select d.*
+        from webhook w
+       cross join lateral (
+         select ctid as address, workspace_id, id, due_at, event_seq
+           from webhook_delivery
+          where workspace_id = w.workspace_id and webhook_id = w.id
+            and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and due_at <= ${now}
+          order by due_at ${isProbe ? sql`desc` : sql`asc`}
+          limit ${sql.lit(roundDown(room.count))}
+            for update skip locked) as d
+       where w.workspace_id = ${workspaceId} and w.id = ${webhookId} and w.status = 'ENABLED'
+         and (w.resting_until is null or w.resting_until <= ${now})
+    ), sized as materialized (
+      select due.*, coalesce((select ${PART_BYTES} from ${eventOf('due')}), 0) as bytes from due
+    ), measured as materialized (
+      select address,
+             sum(bytes) over (order by ${inOrder} rows unbounded preceding) - bytes as bytes_before
+        from sized
     ), leased as (
       update webhook_delivery d
          set status = 'SENDING', attempt = d.attempt + 1, lease = ${lease.token}::uuid,
              due_at = ${lease.until}, updated_at = ${now}
-        from measured
-       where d.workspace_id = ${workspaceId} and d.id = measured.id
-         and measured.bytes_before < ${room.bytes}
-      returning d.id as "deliveryId", d.webhook_id as "webhookId", d.sequence, d.attempt,
-                d.schedule_from as "scheduleFrom", d.event_seq as "eventSeq",
-                d.event_id as "eventId", d.created_at as "createdAt"
+       where d.ctid = any(array(
+               select address from measured where bytes_before < ${room.bytes}))
+      returning d.workspace_id, d.event_seq, d.id as "deliveryId", d.webhook_id as "webhookId",
+                d.sequence, d.attempt, d.schedule_from as "scheduleFrom",
+                d.event_seq as "eventSeq", d.event_id as "eventId", d.created_at as "createdAt"
     )
     select leased.*, e.*
       from leased
-      left join lateral (
-        select ${EVENT_COLUMNS} from event
-         where event.workspace_id = ${workspaceId} and event.seq = leased."eventSeq") as e on true
+      left join lateral (select ${EVENT_COLUMNS} from ${eventOf('leased')}) as e on true
      order by leased.sequence`.execute(db)
   return rows.map(leasedWorkOf)
+}
+
+/** The event of a delivery, by the index on its sequence number: no other index has this order. */
+export function eventOf(delivery: 'd' | 'due' | 'leased'): RawBuilder<unknown> {
+  const seq = sql.ref(`${delivery}.event_seq`)
+  return sql`event
+     where event.workspace_id = ${sql.ref(`${delivery}.workspace_id`)}
+       and event.seq between ${seq} and ${seq}
+     order by event.seq
+     limit 1`
 }
 
 /** To a power of two: a kept plan must know the limit, and there is one plan for each. */
@@ -322,25 +343,26 @@ export async function endWaiting(
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     with held as materialized (
-      select 1
+      select workspace_id, id
         from webhook
        where workspace_id = ${workspaceId} and id = ${webhookId} and status = 'DISABLED'
          for update
-    ), waiting as (
-      select id
-        from webhook_delivery
-       where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
-         and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED')
-         and (status <> 'SENDING' or due_at <= ${now})
-         and exists (select from held)
-       order by due_at
-       limit ${limit}
-         for update skip locked
+    ), waiting as materialized (
+      select d.address
+        from held
+       cross join lateral (
+         select ctid as address
+           from webhook_delivery
+          where workspace_id = held.workspace_id and webhook_id = held.id
+            and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED')
+            and (status <> 'SENDING' or due_at <= ${now})
+          order by due_at
+          limit ${limit}
+            for update skip locked) as d
     ), ended as (
       update webhook_delivery d
          set status = 'FAILED', failure_reason = ${reason}, lease = null, updated_at = ${now}
-        from waiting
-       where d.workspace_id = ${workspaceId} and d.id = waiting.id
+       where d.ctid = any(array(select address from waiting))
       returning d.id
     ), counted as (
       update webhook
@@ -352,19 +374,34 @@ export async function endWaiting(
   return rows[0]?.count ?? 0
 }
 
-/** Gives back what was leased and not sent, or not to its end: another sender may have it at once. */
+/** Releases leases whose deliveries were not sent, or not completely: any node may send them at once. */
 export async function releaseLeases(
   db: Queryable,
-  leased: readonly { workspaceId: WorkspaceId; deliveryId: DeliveryId; lease: string }[],
+  leased: readonly Pick<
+    Settlement,
+    'workspaceId' | 'webhookId' | 'deliveryId' | 'sequence' | 'lease'
+  >[],
   now: Date,
 ): Promise<void> {
   await sql`
+    with held as materialized (
+      select d.address
+        from unnest(${leased.map((one) => one.workspaceId)}::uuid[],
+                    ${leased.map((one) => one.webhookId)}::uuid[],
+                    ${leased.map((one) => one.deliveryId)}::uuid[],
+                    ${leased.map((one) => one.sequence)}::bigint[],
+                    ${leased.map((one) => one.lease)}::uuid[])
+          as l (workspace_id, webhook_id, id, sequence, lease)
+       cross join lateral (
+         select ctid as address
+           from webhook_delivery
+          where workspace_id = l.workspace_id and webhook_id = l.webhook_id
+            and sequence = l.sequence and id = l.id and lease = l.lease
+          limit 1
+            for update) as d
+    )
     update webhook_delivery d
        set status = 'PENDING', attempt = d.attempt - 1, lease = null, due_at = ${now},
            updated_at = ${now}
-      from unnest(${leased.map((one) => one.workspaceId)}::uuid[],
-                  ${leased.map((one) => one.deliveryId)}::uuid[],
-                  ${leased.map((one) => one.lease)}::uuid[]) as l (workspace_id, id, lease)
-     where d.workspace_id = l.workspace_id and d.id = l.id and d.lease = l.lease
-       and d.status = 'SENDING'`.execute(db)
+     where d.ctid = any(array(select address from held)) and d.status = 'SENDING'`.execute(db)
 }

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import { hiddenFromPlanner } from '../../platform/hidden-value.ts'
 import { assertId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import {
@@ -9,6 +10,7 @@ import {
   type ErrorClass,
   type WebhookId,
 } from './delivery.ts'
+import { eventOf } from './delivery-queue-store.ts'
 import type { AttemptRecord } from './settle-store.ts'
 
 /** A delivery as its webhook's owner sees it. */
@@ -77,7 +79,7 @@ export async function listDeliveries(
   const isAscending = 'after' in place
   const bound = isAscending ? place.after : place.before
   const conditions: RawBuilder<unknown>[] = [
-    sql`d.workspace_id = ${workspaceId}`,
+    sql`d.workspace_id = ${hiddenFromPlanner(workspaceId)}`,
     sql`d.webhook_id = ${webhookId}`,
     // In the text, so that the index of the failed ones is seen to fit.
     ...(status === null ? [] : [sql`d.status = ${sql.lit(status)}`]),
@@ -98,10 +100,11 @@ export async function findDelivery(
 ): Promise<(Delivery & { attempts: AttemptRecord[] }) | null> {
   const { rows } = await sql<DeliveryRow & { attempts: AttemptRecord[] }>`
     select ${COLUMNS}, d.attempts
-      from ${FROM}
-     where d.workspace_id = ${workspaceId} and d.id = ${deliveryId} and d.webhook_id = ${webhookId}`.execute(
-    db,
-  )
+      from (select * from webhook_delivery
+             where workspace_id = ${hiddenFromPlanner(workspaceId)} and id = ${deliveryId}
+             limit 1) as d
+      join webhook w on w.workspace_id = d.workspace_id and w.id = d.webhook_id
+     where d.webhook_id = ${webhookId}`.execute(db)
   const [row] = rows
   return row ? { ...toDelivery(row), attempts: row.attempts } : null
 }
@@ -114,7 +117,8 @@ export async function listEventDeliveries(
   const { rows } = await sql<DeliveryRow>`
     select ${COLUMNS}
       from ${FROM}
-     where d.workspace_id = ${workspaceId} and d.event_seq = ${eventSeq} and w.deleted_at is null
+     where d.workspace_id = ${hiddenFromPlanner(workspaceId)} and d.event_seq = ${eventSeq}
+       and w.deleted_at is null
      order by d.webhook_id
      limit ${limit}`.execute(db)
   return rows.map(toDelivery)
@@ -150,12 +154,13 @@ export async function redeliver(
   { workspaceId, webhookId, deliveryId, now }: WebhookPlace & { deliveryId: DeliveryId; now: Date },
 ): Promise<boolean> {
   const chosen = sql`
-    select d.id, d.status from webhook_delivery d
-     where d.workspace_id = ${workspaceId} and d.id = ${deliveryId} and d.webhook_id = ${webhookId}
-       and d.status in ('SUCCEEDED', 'FAILED', 'RETRY_SCHEDULED')
-       and (d.event_seq is null or exists (
-             select from event e where e.workspace_id = ${workspaceId} and e.seq = d.event_seq))
-       for update of d`
+    select d.*
+      from (select * from webhook_delivery
+             where workspace_id = ${hiddenFromPlanner(workspaceId)} and id = ${deliveryId}
+             limit 1
+               for update) as d
+     where d.webhook_id = ${webhookId} and d.status in ('SUCCEEDED', 'FAILED', 'RETRY_SCHEDULED')
+       and (d.event_seq is null or (select true from ${eventOf('d')}))`
   return (await sendAgain(db, { workspaceId, webhookId, now }, chosen)) === 1
 }
 
@@ -171,36 +176,39 @@ export async function redeliverFailed(
   }: WebhookPlace & { seqs: { from: number; to: number }; limit: number; now: Date },
 ): Promise<number> {
   const chosen = sql`
-    select d.id, d.status from webhook_delivery d
-     where d.workspace_id = ${workspaceId} and d.webhook_id = ${webhookId} and d.status = 'FAILED'
-       and d.event_seq >= ${seqs.from} and d.event_seq <= ${seqs.to}
-       and exists (
-             select from event e where e.workspace_id = ${workspaceId} and e.seq = d.event_seq)
-     order by d.sequence
+    select d.* from webhook_delivery d
+     where d.workspace_id = ${hiddenFromPlanner(workspaceId)}
+       and d.webhook_id = ${hiddenFromPlanner(webhookId)}
+       and d.status = 'FAILED' and d.event_seq >= ${seqs.from} and d.event_seq <= ${seqs.to}
+       and (select true from ${eventOf('d')})
+     order by d.event_seq
      limit ${limit}
        for update of d skip locked`
   return await sendAgain(db, { workspaceId, webhookId, now }, chosen)
 }
 
+/** An upsert finds each row by its primary key. It never inserts, because the rows are locked. */
 async function sendAgain(
   db: Queryable,
   { workspaceId, webhookId, now }: WebhookPlace & { now: Date },
   chosen: RawBuilder<unknown>,
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    with chosen as (${chosen}), again as (
-      update webhook_delivery d
-         set status = 'PENDING', due_at = ${now}, schedule_from = d.attempt, failure_reason = null,
-             updated_at = ${now}
+    with chosen as materialized (${chosen}), again as (
+      insert into webhook_delivery as d (workspace_id, webhook_id, id, sequence, event_id, status,
+                                         attempt, due_at, created_at, updated_at)
+      select workspace_id, webhook_id, id, sequence, event_id, 'PENDING', attempt, ${now}, created_at,
+             ${now}
         from chosen
-       where d.workspace_id = ${workspaceId} and d.id = chosen.id
-      returning chosen.status
+      on conflict (workspace_id, id) do update
+         set status = excluded.status, due_at = excluded.due_at, schedule_from = d.attempt,
+             failure_reason = null, updated_at = excluded.updated_at
     ), counted as (
       update webhook
-         set open_count = open_count + (select count(*) from again where status <> 'RETRY_SCHEDULED')
-       where workspace_id = ${workspaceId} and id = ${webhookId} and exists (select from again)
+         set open_count = open_count + (select count(*) from chosen where status <> 'RETRY_SCHEDULED')
+       where workspace_id = ${workspaceId} and id = ${webhookId} and exists (select from chosen)
     )
-    select count(*) as count from again`.execute(db)
+    select count(*) as count from chosen`.execute(db)
   return rows[0]?.count ?? 0
 }
 
@@ -224,20 +232,25 @@ export async function insertMissing(
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     with held as materialized (
-      select last_sequence, seen_seq
+      select workspace_id, id as webhook_id, last_sequence, seen_seq
         from webhook
        where workspace_id = ${workspaceId} and id = ${webhookId}
          for update
     ), missing as materialized (
       select e.id, e.seq, row_number() over (order by e.seq) as place
-        from event e, held
-       where e.workspace_id = ${workspaceId} and e.seq >= ${seqs.from} and e.seq <= ${seqs.to}
-         and e.seq <= held.seen_seq
+        from held
+       cross join lateral (
+         select id, seq, project_id from event
+          where workspace_id = held.workspace_id and seq >= ${seqs.from} and seq <= ${seqs.to}
+          order by seq
+         offset 0) as e
+       where e.seq <= held.seen_seq
          and (${projectId}::uuid is null or e.project_id = ${projectId}::uuid)
-         and not exists (
-           select from webhook_delivery d
-            where d.workspace_id = ${workspaceId} and d.event_seq = e.seq
-              and d.webhook_id = ${webhookId})
+         and (select true from webhook_delivery d
+               where d.workspace_id = held.workspace_id and d.webhook_id = held.webhook_id
+                 and d.event_seq between e.seq and e.seq
+               order by d.event_seq
+               limit 1) is null
     ), made as (
       insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_seq, event_id,
                                     status, attempt, due_at, created_at, updated_at)

@@ -477,7 +477,9 @@ export class Dispatcher implements AsyncDisposable {
     const { db, logger } = this.#options
     const leased = unsent.map(({ work, delivery, lease }) => ({
       workspaceId: work.workspaceId,
+      webhookId: work.webhookId,
       deliveryId: delivery.id,
+      sequence: delivery.sequence,
       lease: lease.token,
     }))
     try {

@@ -16,12 +16,13 @@ const SETTLED = {
   failingSince: null,
 }
 
-function settlements(count: number): Settlement[] {
+function settlements(count: number, workspaceId = WORKSPACE): Settlement[] {
   const endedAt = new Date(0)
   return Array.from({ length: count }, (_, index) => ({
-    workspaceId: WORKSPACE,
+    workspaceId,
     webhookId: WEBHOOK,
     deliveryId: newId(),
+    sequence: index + 1,
     lease: newId(),
     status: 'SUCCEEDED',
     dueAt: endedAt,
@@ -114,6 +115,43 @@ test('an end that PostgreSQL will never take holds up no other', async () => {
     written,
     all.filter((one) => !bad.has(one)),
   )
+})
+
+const timeout = () =>
+  Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' })
+
+test('a write that times out is retried in smaller parts', async () => {
+  const all = settlements(40)
+  const { queue, written, whole } = makeQueue(40, async (batch) => {
+    if (batch.length > 10) throw timeout()
+    return [SETTLED]
+  })
+  await using _ = queue
+  for (const one of all) void queue.add(one)
+  await whole()
+  assert.deepEqual(written, all)
+})
+
+test('writes of one workspace that time out do not delay other workspaces', async () => {
+  const slow = newId<'workspace'>()
+  const late = [...settlements(1, slow), ...settlements(1)]
+  const batches: (readonly Settlement[])[] = []
+  let isSlow = true
+  const { queue, written, whole } = makeQueue(24, async (batch) => {
+    batches.push(batch)
+    if (batches.length === 1) for (const one of late) void queue.add(one)
+    if (isSlow && batch.some((one) => one.workspaceId === slow)) throw timeout()
+    return [SETTLED]
+  })
+  await using _ = queue
+  const other = settlements(20)
+  for (const one of [...settlements(2, slow), ...other]) void queue.add(one)
+  await eventually(() => assert.equal(written.length, 21))
+  // After the first write, no write mixes the slow workspace with another.
+  const mixed = batches.filter((batch) => new Set(batch.map((one) => one.workspaceId)).size > 1)
+  assert.equal(mixed.length, 1)
+  isSlow = false
+  await whole()
 })
 
 test('whoever adds an end hears when it is written and counted, not before', async () => {

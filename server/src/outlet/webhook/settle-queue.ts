@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '../../platform/logger.ts'
-import { sqlStateOf } from '../../platform/pg.ts'
+import { isOutage, sqlStateOf } from '../../platform/pg.ts'
 import type { SettledWebhook, Settlement } from './settle-store.ts'
 
 /** Lets the ends of a few milliseconds share a commit. */
@@ -14,14 +14,25 @@ type SettleQueueOptions = {
   logger: Logger
 }
 
+type Waiting = {
+  settlement: Settlement
+  resolve: () => void
+  /** At most this many share its next write. Less than the maximum after a write was rejected. */
+  batchMax: number
+}
+
 /**
- * Writes the ends of attempts, many in one statement, one statement at a time. What cannot be written
- * stays and is tried again: an end that was lost would be a second delivery. It holds no more than the
+ * Writes the ends of attempts, many in one statement, one statement at a time. An end that can't be
+ * written stays in the queue: losing it would cause a second delivery. The queue holds no more than the
  * deliveries that the dispatcher holds, which are bounded.
+ *
+ * During an outage the queue waits. When the database rejects a write, for example by the statement
+ * timeout, its workspaces go to the end of the queue. From then on each of them has writes of its own,
+ * half as long after each rejection, so that only the workspace with the cause waits.
  */
 export class SettleQueue implements AsyncDisposable {
   readonly #options: SettleQueueOptions
-  readonly #waiting: { settlement: Settlement; resolve: () => void }[] = []
+  #waiting: Waiting[] = []
   #writer: Promise<void> | null = null
   #isClosing = false
 
@@ -32,28 +43,25 @@ export class SettleQueue implements AsyncDisposable {
   /** Resolves when it is written and counted, or is given up for good. */
   add(settlement: Settlement): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#waiting.push({ settlement, resolve })
+    this.#waiting.push({ settlement, resolve, batchMax: SETTLEMENTS_PER_WRITE_MAX })
     this.#writer ??= this.#drain()
     return promise
   }
 
   async #drain(): Promise<void> {
-    let countMax = SETTLEMENTS_PER_WRITE_MAX
     while (this.#waiting.length > 0) {
       await delay(GATHER_MS)
-      const batch = this.#waiting.slice(0, countMax)
+      const batch = this.#nextBatch()
       try {
         const webhooks = await this.#options.write(batch.map(({ settlement }) => settlement))
-        countMax = SETTLEMENTS_PER_WRITE_MAX
-        this.#end(batch.length, webhooks)
+        this.#end(batch, webhooks)
       } catch (error) {
         this.#options.logger.warn({ event: 'settle.failed', deliveries: batch.length, err: error })
-        if (isBadValue(error)) {
-          // It would hold up all the others for ever: found by halving, it is left to its lease.
-          countMax = Math.ceil(batch.length / 2)
-          if (batch.length === 1) this.#end(1, [])
-          continue
-        }
+        const isBad = isBadValue(error)
+        // No retry can write it, so its lease lapses.
+        if (isBad && batch.length === 1) this.#end(batch, [])
+        else if (!isOutage(error)) this.#postpone(batch)
+        if (isBad) continue
         // A service that stops doesn't wait for the database to return: the leases will lapse.
         if (this.#isClosing) break
         await delay(RETRY_MS)
@@ -62,12 +70,39 @@ export class SettleQueue implements AsyncDisposable {
     this.#writer = null
   }
 
-  #end(count: number, webhooks: readonly SettledWebhook[]): void {
-    const ended = this.#waiting.splice(0, count)
+  #nextBatch(): Waiting[] {
+    const [first] = this.#waiting
+    if (!first) return []
+    const { batchMax, settlement } = first
+    const workspaceOf = (one: Waiting) => one.settlement.workspaceId
+    const rejected = new Set(this.#waiting.filter(isRejected).map(workspaceOf))
+    const mayShare = (one: Waiting): boolean =>
+      rejected.has(settlement.workspaceId)
+        ? workspaceOf(one) === settlement.workspaceId && one.batchMax >= batchMax
+        : !rejected.has(workspaceOf(one))
+    return this.#waiting.filter(mayShare).slice(0, batchMax)
+  }
+
+  /** Keeps the order within each workspace, because failures are counted since the last success. */
+  #postpone(batch: readonly Waiting[]): void {
+    for (const one of batch) one.batchMax = Math.ceil(batch.length / 2)
+    const workspaceIds = new Set(batch.map(({ settlement }) => settlement.workspaceId))
+    // A single end that fails doesn't delay the others of its workspace either.
+    const goesLast = (one: Waiting): boolean =>
+      batch.length === 1 ? batch.includes(one) : workspaceIds.has(one.settlement.workspaceId)
+    this.#waiting = [
+      ...this.#waiting.filter((one) => !goesLast(one)),
+      ...this.#waiting.filter(goesLast),
+    ]
+  }
+
+  #end(batch: readonly Waiting[], webhooks: readonly SettledWebhook[]): void {
+    const ended = new Set(batch)
+    this.#waiting = this.#waiting.filter((one) => !ended.has(one))
     try {
       this.#options.onSettled(webhooks)
     } finally {
-      for (const { resolve } of ended) resolve()
+      for (const { resolve } of batch) resolve()
     }
   }
 
@@ -80,6 +115,10 @@ export class SettleQueue implements AsyncDisposable {
     this.close()
     await this.#writer
   }
+}
+
+function isRejected({ batchMax }: Waiting): boolean {
+  return batchMax < SETTLEMENTS_PER_WRITE_MAX
 }
 
 /** SQLSTATE class 22: PostgreSQL will not take this value, however often it is offered. */

@@ -21,6 +21,7 @@ function settlementOf({ webhook, kind, endedAtMs }: End): Settlement {
     workspaceId: WORKSPACE,
     webhookId: WEBHOOKS[webhook],
     deliveryId: newId(),
+    sequence: 1,
     lease: newId(),
     status: STATUS_OF[kind],
     dueAt: new Date(endedAtMs),

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -24,6 +24,7 @@ export type Settlement = {
   workspaceId: WorkspaceId
   webhookId: WebhookId
   deliveryId: DeliveryId
+  sequence: number
   lease: string
   status: StatusAfterAttempt
   /** When to try again; for a final status, when it ended. */
@@ -53,8 +54,12 @@ const REST_MAX = sql`interval '60 seconds'`
 const ATTEMPTS_KEPT_MAX = 20
 
 /**
- * Writes many ends of attempts in one statement, and counts them on their webhooks. An attempt whose
- * lease has passed to another sender changes nothing of its delivery: it will be sent again.
+ * Writes the ends of many attempts in one statement and counts them on their webhooks. An attempt whose
+ * lease has passed to another sender changes nothing in its delivery, which is sent again.
+ *
+ * No part of it depends on statistics: a plan that was made for an empty table may be kept while the
+ * table grows. `held` names the columns of both unique keys, so any index finds one row. The upsert
+ * finds each row by its primary key. It never inserts, because `held` has locked the row.
  */
 export async function settleAttempts(
   db: Queryable,
@@ -63,28 +68,26 @@ export async function settleAttempts(
   const counts = countByWebhook(settlements)
   const { rows } = await sql<SettledRow>`
     ${KEEP_PLAN}
-    with settled as (
-      update webhook_delivery d
-         set status = s.status, due_at = s.due_at, lease = null, updated_at = s.ended_at,
-             response_status = s.response_status, duration_ms = s.duration_ms,
-             error_class = s.error_class,
-             failure_reason = case when s.status = 'FAILED' then s.record ->> 'message' end,
+    with held as materialized (
+      ${lockLeased(settlements)}
+    ), settled as (
+      insert into webhook_delivery as d (
+             workspace_id, webhook_id, id, sequence, event_id, status, attempt, due_at, lease,
+             response_status, duration_ms, error_class, failure_reason, attempts, created_at,
+             updated_at)
+      select workspace_id, webhook_id, id, sequence, event_id, status, attempt, due_at, lease,
+             response_status, duration_ms, error_class,
+             case when status = 'FAILED' then record ->> 'message' end, jsonb_build_array(record),
+             created_at, ended_at
+        from held
+      on conflict (workspace_id, id) do update
+         set status = excluded.status, due_at = excluded.due_at, lease = null,
+             updated_at = excluded.updated_at, response_status = excluded.response_status,
+             duration_ms = excluded.duration_ms, error_class = excluded.error_class,
+             failure_reason = excluded.failure_reason,
              attempts = case when jsonb_array_length(d.attempts) >= ${sql.lit(ATTEMPTS_KEPT_MAX)}
-                             then d.attempts - 0 else d.attempts end || s.record
-        from unnest(${settlements.map((s) => s.workspaceId)}::uuid[],
-                    ${settlements.map((s) => s.deliveryId)}::uuid[],
-                    ${settlements.map((s) => s.lease)}::uuid[],
-                    ${settlements.map((s) => s.status)}::text[],
-                    ${settlements.map((s) => s.dueAt)}::timestamptz[],
-                    ${settlements.map((s) => s.endedAt)}::timestamptz[],
-                    ${settlements.map((s) => s.record.responseStatus)}::integer[],
-                    ${settlements.map((s) => s.record.durationMs)}::integer[],
-                    ${settlements.map((s) => s.record.errorClass)}::text[],
-                    ${settlements.map((s) => JSON.stringify(s.record))}::jsonb[])
-          as s (workspace_id, id, lease, status, due_at, ended_at, response_status, duration_ms,
-                error_class, record)
-       where d.workspace_id = s.workspace_id and d.id = s.id and d.lease = s.lease
-         and d.status = 'SENDING'
+                             then d.attempts - 0 else d.attempts end || excluded.attempts
+       where d.lease = excluded.lease and d.status = 'SENDING'
       returning d.workspace_id, d.webhook_id, d.status
     ), ended as (
       select workspace_id, webhook_id, count(*) as count
@@ -121,6 +124,33 @@ export async function settleAttempts(
     returning w.workspace_id as "workspaceId", w.id as "webhookId",
               w.failure_count as "failureCount", w.failing_since as "failingSince"`.execute(db)
   return rows.map(toSettledWebhook)
+}
+
+/** The settlements whose lease is still held, each with the row of its delivery, which is locked. */
+function lockLeased(settlements: readonly Settlement[]): RawBuilder<unknown> {
+  return sql`
+    select s.*, d.event_id, d.attempt, d.created_at
+      from unnest(${settlements.map((s) => s.workspaceId)}::uuid[],
+                  ${settlements.map((s) => s.webhookId)}::uuid[],
+                  ${settlements.map((s) => s.deliveryId)}::uuid[],
+                  ${settlements.map((s) => s.sequence)}::bigint[],
+                  ${settlements.map((s) => s.lease)}::uuid[],
+                  ${settlements.map((s) => s.status)}::text[],
+                  ${settlements.map((s) => s.dueAt)}::timestamptz[],
+                  ${settlements.map((s) => s.endedAt)}::timestamptz[],
+                  ${settlements.map((s) => s.record.responseStatus)}::integer[],
+                  ${settlements.map((s) => s.record.durationMs)}::integer[],
+                  ${settlements.map((s) => s.record.errorClass)}::text[],
+                  ${settlements.map((s) => JSON.stringify(s.record))}::jsonb[])
+        as s (workspace_id, webhook_id, id, sequence, lease, status, due_at, ended_at,
+              response_status, duration_ms, error_class, record)
+     cross join lateral (
+       select event_id, attempt, created_at
+         from webhook_delivery
+        where workspace_id = s.workspace_id and webhook_id = s.webhook_id
+          and sequence = s.sequence and id = s.id and lease = s.lease
+        limit 1
+          for update) as d`
 }
 
 function toSettledWebhook(row: SettledRow): SettledWebhook {

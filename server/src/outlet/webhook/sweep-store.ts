@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { hiddenFromPlanner } from '../../platform/hidden-value.ts'
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { WebhookId } from './delivery.ts'
@@ -39,7 +40,7 @@ export async function deleteEnded(
      where d.ctid = any(array(
              select ctid
                from webhook_delivery
-              where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
+              where workspace_id = ${hiddenFromPlanner(workspaceId)} and webhook_id = ${webhookId}
               order by sequence
               limit ${limit}))
        and (${isDeleted} or (d.status in ('SUCCEEDED', 'FAILED') and d.updated_at < ${before}))`.execute(

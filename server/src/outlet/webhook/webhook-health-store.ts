@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { hiddenFromPlanner } from '../../platform/hidden-value.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { WebhookId } from './delivery.ts'
@@ -51,7 +52,7 @@ export async function readWebhookHealth(
     with newest as (
       select status, duration_ms, created_at
         from webhook_delivery
-       where workspace_id = ${workspaceId} and webhook_id = ${webhookId}
+       where workspace_id = ${hiddenFromPlanner(workspaceId)} and webhook_id = ${webhookId}
        order by sequence desc
        limit ${DELIVERIES_MAX}
     )

@@ -1,0 +1,302 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import {
+  claimDue,
+  endWaiting,
+  fanOut,
+  listWork,
+  releaseLeases,
+} from '../../src/outlet/webhook/delivery-queue-store.ts'
+import {
+  findDelivery,
+  insertMissing,
+  listDeliveries,
+  listEventDeliveries,
+  redeliver,
+  redeliverFailed,
+} from '../../src/outlet/webhook/delivery-store.ts'
+import { settleAttempts, type Settlement } from '../../src/outlet/webhook/settle-store.ts'
+import { deleteEnded } from '../../src/outlet/webhook/sweep-store.ts'
+import { assertId, newId, type WorkspaceId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database, type Queryable } from '../../src/platform/pg.ts'
+import { query } from '../harness/engine.ts'
+import { startTestApp } from '../harness/start-app.ts'
+import { makeWebhook } from '../harness/webhooks.ts'
+
+const MB = 1_024 * 1_024
+const EVENTS = 5_000
+/** Each webhook has a delivery for each of these; the other events wait for fan-out. */
+const DELIVERIES_PER_WEBHOOK = 4_500
+const HANDLED_MAX = 500
+/** For each delivery that a statement handles: the delivery, its event, and both again to write. */
+const READS_PER_DELIVERY_MAX = 4
+const READS_MIN = 20
+
+const stack = new AsyncDisposableStack()
+after(() => stack.disposeAsync())
+// Without a dispatcher, which would act on what is seeded.
+const annals = stack.use(await startTestApp({ role: 'api' }))
+const { connection } = annals.database
+const logger = createLogger('silent')
+const now = new Date()
+const lease = { token: newId(), until: new Date(now.getTime() + 60_000) }
+
+type Place = { workspaceId: WorkspaceId; webhookId: WebhookId }
+
+/** A workspace with two webhooks; the place is that of the first one. */
+async function makePlace(): Promise<Place & { companyId: string }> {
+  const founded = await annals.found()
+  const webhookId = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' })
+  await makeWebhook(annals, founded, { url: 'http://127.0.0.1:2/' })
+  return { workspaceId: founded.workspace.id, webhookId, companyId: founded.company.id }
+}
+
+async function turnOffAnalyze(): Promise<void> {
+  const partitions = await query(
+    connection,
+    `select inhrelid::regclass::text as name from pg_inherits where inhparent = 'event'::regclass`,
+  )
+  for (const name of ['webhook', 'webhook_delivery', ...partitions.map((row) => row['name'])]) {
+    await query(connection, `alter table ${String(name)} set (autovacuum_enabled = off)`)
+  }
+}
+
+/** Deliveries in four states. A quarter is leased by `lease`. */
+async function grow({ workspaceId, companyId }: Place & { companyId: string }): Promise<void> {
+  await query(
+    connection,
+    `insert into event (seq, ts, received_at, id, workspace_id, company_id, hash, prev_hash, category,
+                        action, sealed, salts)
+     select n, now(), now(),
+            overlay(event_id_floor(now())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid,
+            '${workspaceId}', '${companyId}', sha256(n::text::bytea), sha256((n - 1)::text::bytea),
+            'category', 'action', '{}', '{}'
+       from generate_series(1, ${EVENTS}) as n;
+     insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_seq, event_id, status,
+                                   attempt, due_at, lease, created_at, updated_at)
+     select w.workspace_id, w.id, gen_random_uuid(), n, n, gen_random_uuid(),
+            (array['PENDING', 'SENDING', 'RETRY_SCHEDULED', 'FAILED'])[n % 4 + 1], 1,
+            now() - interval '1 minute', case when n % 4 = 1 then '${lease.token}'::uuid end,
+            now(), now()
+       from webhook w, generate_series(1, ${DELIVERIES_PER_WEBHOOK}) as n
+      where w.workspace_id = '${workspaceId}';
+     update webhook
+        set open_count = 3 * ${DELIVERIES_PER_WEBHOOK} / 4, last_sequence = ${DELIVERIES_PER_WEBHOOK},
+            seen_seq = ${DELIVERIES_PER_WEBHOOK}
+      where workspace_id = '${workspaceId}'`,
+  )
+}
+
+async function listLeased(place: Place): Promise<Settlement[]> {
+  const rows = await query(
+    connection,
+    `select id, sequence::int from webhook_delivery
+      where webhook_id = '${place.webhookId}' and lease = '${lease.token}'
+      order by sequence limit ${HANDLED_MAX}`,
+  )
+  return rows.map(({ id, sequence }) => settlementOf(place, String(id), Number(sequence)))
+}
+
+function settlementOf(place: Place, id: string, sequence: number): Settlement {
+  return {
+    workspaceId: place.workspaceId,
+    webhookId: place.webhookId,
+    deliveryId: assertId(id),
+    sequence,
+    lease: lease.token,
+    status: 'SUCCEEDED',
+    dueAt: now,
+    endedAt: now,
+    record: {
+      attempt: 1,
+      url: 'http://127.0.0.1:1/',
+      startedAt: now.toISOString(),
+      durationMs: 1,
+      responseStatus: 200,
+      errorClass: null,
+      message: null,
+      excerpt: '',
+    },
+  }
+}
+
+type Statement = {
+  name: string
+  /** Of how many deliveries it may read. */
+  handled: number
+  run: (db: Queryable) => Promise<unknown>
+}
+
+/** The statements of the dispatcher. */
+function dispatchStatements(place: Place, leased: readonly Settlement[]): Statement[] {
+  const claim = (count: number, isProbe = false): Statement => ({
+    name: `claimDue of ${count}${isProbe ? ' as a probe' : ''}`,
+    handled: count,
+    run: (db) => claimDue(db, { ...place, room: { count, bytes: MB }, lease, now, isProbe }),
+  })
+  const settle = (count: number): Statement => ({
+    name: `settleAttempts of ${count}`,
+    handled: count,
+    run: (db) => settleAttempts(db, leased.slice(0, count)),
+  })
+  const cursor = { companyId: null, webhookIds: new Map() }
+  const webhook = {
+    ...place,
+    projectId: null,
+    projectSinceSeq: 0,
+    pastProjectId: null,
+    seenSeq: DELIVERIES_PER_WEBHOOK,
+  }
+  const toSeq = DELIVERIES_PER_WEBHOOK + 128
+  return [
+    {
+      name: 'listWork',
+      handled: 4,
+      run: (db) => listWork(db, { now, openMax: 100_000, cursor, limit: 256 }),
+    },
+    claim(1),
+    claim(128),
+    claim(1, true),
+    {
+      name: 'fanOut of 128',
+      handled: 128,
+      run: (db) => fanOut(db, { webhook, toSeq, room: { count: 64, bytes: MB }, lease, now }),
+    },
+    settle(1),
+    settle(HANDLED_MAX),
+    {
+      name: 'releaseLeases',
+      handled: HANDLED_MAX,
+      run: (db) => releaseLeases(db, leased, now),
+    },
+    {
+      name: 'endWaiting',
+      handled: HANDLED_MAX,
+      run: async (db) => {
+        await sql`
+          update webhook set status = 'DISABLED'
+           where workspace_id = ${place.workspaceId} and id = ${place.webhookId}`.execute(db)
+        return await endWaiting(db, { ...place, reason: 'Off.', limit: HANDLED_MAX, now })
+      },
+    },
+  ]
+}
+
+/** The statements of callers and of the sweeper. */
+function otherStatements(place: Place, deliveryId: Settlement['deliveryId']): Statement[] {
+  const seqs = { from: 1_000, to: 1_499 }
+  const one = { ...place, deliveryId }
+  const page = { ...place, status: null, place: { before: null }, limit: 50 }
+  const ended = { before: new Date(0), limit: HANDLED_MAX }
+  return [
+    { name: 'listDeliveries', handled: 50, run: (db) => listDeliveries(db, page) },
+    { name: 'findDelivery', handled: 1, run: (db) => findDelivery(db, one) },
+    {
+      name: 'listEventDeliveries',
+      handled: 2,
+      run: (db) => listEventDeliveries(db, { ...place, eventSeq: 1_000, limit: 50 }),
+    },
+    { name: 'redeliver', handled: 1, run: (db) => redeliver(db, { ...one, now }) },
+    {
+      name: 'redeliverFailed',
+      handled: HANDLED_MAX,
+      run: (db) => redeliverFailed(db, { ...place, seqs, limit: HANDLED_MAX, now }),
+    },
+    {
+      name: 'insertMissing',
+      handled: HANDLED_MAX,
+      run: (db) => insertMissing(db, { ...place, projectId: null, seqs, now }),
+    },
+    {
+      name: 'deleteEnded',
+      handled: HANDLED_MAX,
+      run: (db) => deleteEnded(db, { ...place, isDeleted: false }, ended),
+    },
+  ]
+}
+
+/** One connection, so that kept plans stay with it. */
+async function connect(planCacheMode: 'force_generic_plan' | 'force_custom_plan') {
+  const options = { connection, role: 'annals_serving', connectionsMax: 1, logger } as const
+  const database = stack.use(new Database(options))
+  await sql`select set_config('plan_cache_mode', ${planCacheMode}, false)`.execute(database.db)
+  return database.db
+}
+
+/** Rows of growing tables that `run` reads. What it changes is rolled back. */
+async function countReads(db: Queryable, run: Statement['run']): Promise<number> {
+  const tx = await db.startTransaction().execute()
+  try {
+    const before = await readCounter(tx)
+    await run(tx)
+    return (await readCounter(tx)) - before
+  } finally {
+    await tx.rollback().execute()
+  }
+}
+
+async function readCounter(db: Queryable): Promise<number> {
+  const { rows } = await sql<{ reads: number }>`
+    select sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint as reads
+      from pg_stat_xact_user_tables
+     where relname = 'webhook_delivery' or relname like 'event\\_%'`.execute(db)
+  return rows[0]?.reads ?? 0
+}
+
+/** Sends each statement once, so that the connection keeps its plan. */
+async function keepPlans(db: Queryable, place: Place): Promise<void> {
+  for (const { run } of dispatchStatements(place, [settlementOf(place, newId(), 1)])) {
+    await countReads(db, run)
+  }
+}
+
+async function assertReadsFew(db: Queryable, statements: readonly Statement[]): Promise<void> {
+  const problems: string[] = []
+  for (const { name, handled, run } of statements) {
+    const reads = await countReads(db, run)
+    const readsMax = READS_MIN + READS_PER_DELIVERY_MAX * handled
+    if (reads > readsMax) problems.push(`${name} read ${reads} rows, at most ${readsMax} expected`)
+  }
+  assert.deepEqual(problems, [])
+}
+
+await turnOffAnalyze()
+const first = await makePlace()
+const second = await makePlace()
+const keptWhenEmpty = await connect('force_generic_plan')
+await keepPlans(keptWhenEmpty, first)
+await grow(first)
+
+test('the dispatcher reads few rows with plans that were made for empty tables', async () => {
+  const leased = await listLeased(first)
+  assert.equal(leased.length, HANDLED_MAX)
+  await assertReadsFew(keptWhenEmpty, dispatchStatements(first, leased))
+})
+
+for (const mode of ['force_generic_plan', 'force_custom_plan'] as const) {
+  test(`statements on deliveries read few rows of tables without statistics (${mode})`, async () => {
+    await assertReadsFewOf(first, await connect(mode))
+  })
+}
+
+test('statements on deliveries read few rows of a workspace that is not in the statistics', async () => {
+  await query(connection, 'analyze webhook, webhook_delivery, event')
+  const kept = await connect('force_generic_plan')
+  await keepPlans(kept, second)
+  await grow(second)
+  await assertReadsFewOf(second, kept)
+  await assertReadsFewOf(second, await connect('force_custom_plan'))
+})
+
+async function assertReadsFewOf(place: Place, db: Queryable): Promise<void> {
+  const leased = await listLeased(place)
+  const [one] = leased
+  assert(one)
+  await assertReadsFew(db, [
+    ...dispatchStatements(place, leased),
+    ...otherStatements(place, one.deliveryId),
+  ])
+}
