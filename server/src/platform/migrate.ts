@@ -10,6 +10,7 @@ import { isOutage, messageOf, sqlStateOf, SQLSTATE } from './pg-error.ts'
 import {
   type Connection,
   PLAIN_SETTINGS,
+  RefusedConnectionError,
   SCHEMA,
   serverListOf,
   UnfitServerError,
@@ -136,8 +137,9 @@ async function refuseNoTables(client: Client): Promise<void> {
 /** Tables in another schema would not be found: the service would begin again without its events. */
 async function refuseOtherSchema(client: Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
-    `select relnamespace::regnamespace::text as name
+    `select nspname as name
        from pg_class
+       join pg_namespace on pg_namespace.oid = relnamespace
       where relname in ('schema_migration', 'chain_head') and relkind in ('r', 'p')
       group by 1
      having count(*) = 2`,
@@ -216,7 +218,8 @@ function checksumOf({ sql }: Migration): string {
 /** What an operator can act on becomes a sentence; anything else stays as it is. */
 function explain(error: unknown): unknown {
   if (error instanceof OperatorError || !(error instanceof Error)) return error
-  const code = sqlStateOf(error)
+  const isRefused = error instanceof RefusedConnectionError
+  const code = sqlStateOf(isRefused ? error.cause : error)
   if (error instanceof UnfitServerError) {
     return new OperatorError(`the database cannot be used: ${error.message}.`, { cause: error })
   }
@@ -250,7 +253,7 @@ function explain(error: unknown): unknown {
       { cause: error },
     )
   }
-  if (code === '3D000' || code === '42501' || code === ROLE_UNKNOWN) {
+  if (isRefused || code === '42501' || code === ROLE_UNKNOWN) {
     return new OperatorError(`the database said: ${error.message}.`, { cause: error })
   }
   if (isOutage(error) || (code !== null && /^E[A-Z]+$/.test(code))) {

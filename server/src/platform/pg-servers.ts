@@ -1,6 +1,6 @@
-import { Client, type ClientConfig } from 'pg'
+import { Client, type ClientConfig, DatabaseError } from 'pg'
 import { type Address, placeOf, type Server } from './pg-address.ts'
-import { messageOf, SQLSTATE, sqlStateOf } from './pg-error.ts'
+import { isOutage, messageOf, SQLSTATE, sqlStateOf } from './pg-error.ts'
 
 /**
  * The servers of a database, one of which is writable at a time. New connections go to the server that
@@ -107,7 +107,8 @@ export class ServerClient extends Client {
     } catch (error) {
       this.#list.leave(this.server)
       super.end().catch(() => {})
-      throw error
+      const isRefusal = error instanceof DatabaseError && !isOutage(error)
+      throw isRefusal ? new RefusedConnectionError(error) : error
     }
   }
 
@@ -151,6 +152,19 @@ const CHECK = `
 export class UnfitServerError extends Error {
   override name = 'UnfitServerError'
   readonly code = SQLSTATE.CONNECTION_REJECTED
+}
+
+/**
+ * The server refused the connection for a reason that only an operator can remove, such as a login that
+ * was locked. For callers it is an outage, although the same SQLSTATE of a statement would be a bug.
+ */
+export class RefusedConnectionError extends Error {
+  override name = 'RefusedConnectionError'
+  readonly code = SQLSTATE.CONNECTION_REJECTED
+
+  constructor(cause: DatabaseError) {
+    super(cause.message, { cause })
+  }
 }
 
 type Refusal = { server: Server; error: unknown }

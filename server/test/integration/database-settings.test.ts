@@ -67,6 +67,7 @@ test('stores, reads and verifies events when the role has other defaults for eve
     default_transaction_isolation: 'serializable',
     extra_float_digits: '-15',
     intervalstyle: 'sql_standard',
+    quote_all_identifiers: 'on',
     search_path: 'nowhere',
     standard_conforming_strings: 'off',
     timezone: "'Asia/Kathmandu'",
