@@ -71,6 +71,7 @@ export const WRITER_SETTINGS = [
  *
  * A probe (`startProbing`) has a connection of its own, so that no batch waits for it. It runs when
  * the last proof that the database takes writes is 2 s old; a batch that was stored is a proof too.
+ * A probe succeeds only if the writer has a connection as well, or gets one.
  *
  * When the server rejects batches one after another although probes succeed, the probe doesn't see the
  * cause. Then the writer stays down longer after each, until a batch is stored or a probe fails. A broken
@@ -93,6 +94,8 @@ export class Writer implements AsyncDisposable {
   #probing: Loop | null = null
   #isDown = false
   #isCommitting = false
+  /** Set while a probe opens the writer's connection. Never rejects. */
+  #connecting: Promise<void> | null = null
   #isStopping = false
   #batchesFailed = 0
   /** Batches that the server rejected since one was stored or a probe failed. */
@@ -176,6 +179,7 @@ export class Writer implements AsyncDisposable {
     this.#bindWriterInUse = ahead?.writer ?? this.#bindWriters[0]
     this.#isCommitting = true
     try {
+      if (this.#connecting) await this.#connecting
       const outcomes = await this.#session.use((client) =>
         commitBatch(client, items, this.#depsWith(this.#bindWriterInUse), ahead?.sealed),
       )
@@ -268,7 +272,13 @@ export class Writer implements AsyncDisposable {
       clearTimeout(timer)
     }
     if (this.#batchesFailed > failedBefore) return
-    if (this.#isDown && !(await this.#comeBack())) return
+    if (this.#isDown) {
+      if (!(await this.#comeBack())) return
+    } else {
+      // The probe's connection may have been the last one that the server had left.
+      const failure = await this.#connect()
+      if (failure) return refuse(failure.error)
+    }
     this.#notePassed()
   }
 
@@ -293,13 +303,25 @@ export class Writer implements AsyncDisposable {
       // The address may point to another server by now, while the old connection still goes to the
       // previous one.
       this.#session.drop()
-      const isConnected = await this.#session.use(async () => true).catch(() => false)
-      if (!isConnected) return false
+      if ((await this.#connect()) !== null) return false
     }
     this.#heads.forgetAll()
     this.#isDown = false
     this.#logger.info({ event: 'writer.recovered' })
     return true
+  }
+
+  /** Opens the writer's connection unless it is open or a batch is using it. Returns why it can't. */
+  async #connect(): Promise<{ error: unknown } | null> {
+    if (this.#isCommitting || this.#session.isConnected) return null
+    const failure = this.#session.use(async () => null).catch((error: unknown) => ({ error }))
+    // A batch that begins now waits, because a session does one piece of work at a time.
+    this.#connecting = failure.then(() => {})
+    try {
+      return await failure
+    } finally {
+      this.#connecting = null
+    }
   }
 
   /** Stops the probe first, so that its result can't reject events that were already accepted. */

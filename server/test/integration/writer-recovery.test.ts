@@ -160,6 +160,27 @@ test('a node whose writer finds no free connection stays out of service, althoug
   await eventually(async () => assert.equal((await send(own)).status, 201))
 })
 
+test('a node whose writer has no connection yet is ready only once it has one', async () => {
+  await using proxy = await PgProxy.listen(annals.database.connection)
+  proxy.fullFor = 'annals writer'
+  await using own = await startTestApp({ databaseUrl: proxy.urlTo(annals.database.connection) })
+  const isReady = async () => (await own.call('GET', '/ready')).status
+  assert.equal(await isReady(), 503)
+  proxy.fullFor = null
+  await eventually(async () => assert.equal(await isReady(), 200))
+
+  // The same when an idle writer loses its connection.
+  proxy.fullFor = 'annals writer'
+  await admin.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'annals writer' and datname = current_database()`,
+  )
+  await eventually(async () => assert.equal(await isReady(), 503))
+  proxy.fullFor = null
+  await eventually(async () => assert.equal(await isReady(), 200))
+  assert.equal((await send(own)).status, 201)
+})
+
 test('a server that was made read-only is noticed, and so is its end', async () => {
   const setReadOnly = async (value: 'on' | 'off') => {
     const { database } = annals.database.connection
@@ -207,8 +228,8 @@ test('a worker node has no writer and does not probe', async () => {
     )
     return rows[0]?.count
   }
-  // The probe of the other node shows that the query would find one.
-  await eventually(async () => assert.equal(await sessions(), 1))
+  // The writer and the probe of the other node show that the query would find them.
+  await eventually(async () => assert.equal(await sessions(), 2))
   await other[Symbol.asyncDispose]()
   await eventually(async () => assert.equal(await sessions(), 0))
 })
