@@ -139,7 +139,7 @@ class Reader {
         this.#scan.path.push(member.key)
         this.#scan.refuseRepeated(member.key, member.at)
       }
-      parts.add(last === null ? '{' : ',', member.name, ':', member.text)
+      parts.add(`${last === null ? '{' : ','}${member.name}:${member.text}`)
       last = member
       if (this.#scan.isStepOver(member.text.length)) yield
     }
@@ -195,8 +195,8 @@ class FlatText {
   readonly #joined: string[] = []
   #pieces: string[] = []
 
-  add(...pieces: readonly string[]): void {
-    this.#pieces.push(...pieces)
+  add(piece: string): void {
+    this.#pieces.push(piece)
     if (this.#pieces.length < PIECES_PER_JOIN) return
     this.#joined.push(this.#pieces.join(''))
     this.#pieces = []

@@ -8,7 +8,8 @@ export type JsonMember = {
   at: number
 }
 
-const RUN_LENGTH = 256
+/** Sorting a run takes less than a millisecond, and longer runs need fewer merges. */
+const RUN_LENGTH = 1_024
 
 /**
  * Sorts members in RFC 8785 order, by the UTF-16 code units of their keys. It is a merge sort that

@@ -1,9 +1,12 @@
+import { SERVICE, SliceQueue, type SliceOwner } from './slice-queue.ts'
+
+export type { SliceOwner }
+
 /** How long synchronous work can run before it yields to the event loop. */
 const SLICE_MS = 5
 
-/** Whose work a slice is, such as a company's id. The service's own work has one owner in all. */
-export type SliceOwner = string
-const SERVICE: SliceOwner = ''
+/** All work of this process shares one thread. */
+const queue = new SliceQueue()
 
 /**
  * Splits long synchronous work, so that other requests are served in between. A loop checks `isOver`
@@ -22,7 +25,7 @@ export class TimeSlice {
   }
 
   async next(): Promise<void> {
-    await nextTurn(this.#owner)
+    await queue.next(this.#owner)
     this.#endsAtMs = performance.now() + SLICE_MS
   }
 }
@@ -47,38 +50,4 @@ export function runAtOnce<T>(work: Generator<void, T, void>): T {
     const step = work.next()
     if (step.done === true) return step.value
   }
-}
-
-/**
- * All callers share one queue, which runs one slice per turn of the event loop. If each caller waited
- * for the next turn on its own, a hundred of them would make that turn last half a second. Owners get
- * their slices in turn, so one that has a hundred requests delays another's by one slice at a time.
- */
-const waiting = new Map<SliceOwner, (() => void)[]>()
-let isScheduled = false
-
-function nextTurn(owner: SliceOwner): Promise<void> {
-  return new Promise((resolve) => {
-    const ofOwner = waiting.get(owner)
-    if (ofOwner) ofOwner.push(resolve)
-    else waiting.set(owner, [resolve])
-    if (isScheduled) return
-    isScheduled = true
-    setImmediate(resumeOne)
-  })
-}
-
-function resumeOne(): void {
-  const [next] = waiting
-  isScheduled = false
-  if (!next) return
-  const [owner, ofOwner] = next
-  const resume = ofOwner.shift()
-  // The owner goes to the end of the line.
-  waiting.delete(owner)
-  if (ofOwner.length > 0) waiting.set(owner, ofOwner)
-  resume?.()
-  if (waiting.size === 0) return
-  isScheduled = true
-  setImmediate(resumeOne)
 }

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { SERVICE, type SliceOwner, SliceQueue, type SliceTimers } from './slice-queue.ts'
+
+const SLICE_MS = 5
+
+/** Time passes only while a slice runs or the queue waits. */
+class VirtualTime implements SliceTimers {
+  ms = 0
+  busyMs = 0
+
+  nowMs = (): number => this.ms
+  cpuMs = (): number => this.busyMs
+
+  work(sliceMs: number): void {
+    this.ms += sliceMs
+    this.busyMs += sliceMs
+  }
+
+  get busyShare(): number {
+    return this.busyMs / this.ms
+  }
+
+  after = (delayMs: number, run: () => void): (() => void) => {
+    const immediate = setImmediate(() => {
+      this.ms += delayMs
+      run()
+    })
+    return () => clearImmediate(immediate)
+  }
+}
+
+function setUp() {
+  const time = new VirtualTime()
+  const queue = new SliceQueue(time)
+  const work = async (owner: SliceOwner, slices: number, sliceMs = SLICE_MS): Promise<void> => {
+    for (let slice = 0; slice < slices; slice += 1) {
+      await queue.next(owner)
+      time.work(sliceMs)
+    }
+    // The last slice ends with this turn.
+    await new Promise(setImmediate)
+  }
+  return { time, work }
+}
+
+function assertBetween(actual: number, min: number, max: number): void {
+  assert(actual >= min && actual <= max, `${actual} is not between ${min} and ${max}`)
+}
+
+test('an owner that uses the thread all the time gets a quarter of it', async () => {
+  const { time, work } = setUp()
+  // Many requests get no more than one.
+  await Promise.all(Array.from({ length: 50 }, () => work('busy', 20)))
+  assertBetween(time.busyShare, 0.24, 0.29)
+})
+
+test('short slices get no more of the thread than long ones', async () => {
+  const { time, work } = setUp()
+  await work('busy', 10_000, 0.5)
+  assertBetween(time.busyShare, 0.24, 0.29)
+})
+
+test('all owners together get half of the thread', async () => {
+  const { time, work } = setUp()
+  const owners = Array.from({ length: 10 }, (_, index) => `owner ${index}`)
+  await Promise.all(owners.map((owner) => work(owner, 100)))
+  assertBetween(time.busyShare, 0.45, 0.55)
+})
+
+test('a large body of an owner that used little lately does not pause', async () => {
+  const { time, work } = setUp()
+  for (let body = 0; body < 3; body += 1) {
+    const startedAtMs = time.ms
+    await work('rare', 40)
+    assert.equal(time.ms - startedAtMs, 40 * SLICE_MS)
+    time.ms += 10_000
+  }
+})
+
+test('an owner that pauses does not make another wait for it', async () => {
+  const { time, work } = setUp()
+  const busy = work('busy', 200)
+  await work('busy', 60)
+  const startedAtMs = time.ms
+  await work('other', 4)
+  // Its own slices, as many of the busy owner, and the pauses that all owners share.
+  assertBetween(time.ms - startedAtMs, 4 * SLICE_MS, 4 * 4 * SLICE_MS)
+  await busy
+})
+
+test("the service's own work does not pause", async () => {
+  const { time, work } = setUp()
+  await work(SERVICE, 400)
+  assert.equal(time.ms, 400 * SLICE_MS)
+})

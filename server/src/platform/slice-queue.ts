@@ -1,0 +1,160 @@
+/** Whose work a slice is, such as a company's id. The service's own work has one owner in all. */
+export type SliceOwner = string
+export const SERVICE: SliceOwner = ''
+
+export type SliceTimers = {
+  nowMs: () => number
+  /** CPU time of this thread. Unlike the wall clock, it stands still while other processes run. */
+  cpuMs: () => number
+  /** Returns a function that cancels the call. */
+  after: (delayMs: number, run: () => void) => () => void
+}
+
+/** Usage fades with this time constant, so it is about the CPU time of the last five seconds. */
+const LATELY_MS = 5_000
+/**
+ * Until it has used this much lately, an owner gets a slice per turn of the event loop, and so do all
+ * together. A 4 MB batch of ordinary events needs less.
+ */
+const FREE_MS = 250
+/** After that, a pause of three times the slice leaves an owner a quarter of the thread. */
+const OWNER_PAUSE_RATIO = 3
+/** And all owners together get half of it. */
+const SHARED_PAUSE_RATIO = 1
+/** Timers can't wait for less. Shorter pauses add up until they are as long. */
+const PAUSE_MS_MIN = 1
+const FORGET_MS = 5 * LATELY_MS
+
+const SYSTEM_TIMERS: SliceTimers = {
+  nowMs: () => performance.now(),
+  cpuMs: () => {
+    const { user, system } = process.threadCpuUsage()
+    return (user + system) / 1_000
+  },
+  after: (delayMs, run) => {
+    const timer = setTimeout(run, delayMs)
+    return () => clearTimeout(timer)
+  },
+}
+
+/**
+ * Decides whose slice of work runs next: at most one per turn of the event loop. If each caller waited for
+ * the next turn on its own, a hundred of them would make that turn last half a second. Owners get their
+ * slices in turn, so one that has a hundred requests delays another's by one slice at a time.
+ *
+ * A request that isn't sliced needs several turns. If each of them had a slice in it, one owner could make
+ * all requests ten times slower. So an owner that used much lately pauses after each slice, and so do all
+ * owners together. The service's own work isn't paced: a command has the thread to itself.
+ */
+export class SliceQueue {
+  readonly #timers: SliceTimers
+  readonly #waiting = new Map<SliceOwner, (() => void)[]>()
+  /** The owner that ran last is the last one. */
+  readonly #usage = new Map<SliceOwner, Usage>()
+  readonly #sharedUsage = new Usage(SHARED_PAUSE_RATIO)
+  #running: { owner: SliceOwner; startedAtMs: number; cpuMsBefore: number } | null = null
+  #isScheduled = false
+  #cancelTimer: (() => void) | null = null
+
+  constructor(timers: SliceTimers = SYSTEM_TIMERS) {
+    this.#timers = timers
+  }
+
+  /** Resolves when the owner can run a slice. The slice ends with the first turn of the event loop. */
+  next(owner: SliceOwner): Promise<void> {
+    return new Promise((resolve) => {
+      const ofOwner = this.#waiting.get(owner)
+      if (ofOwner) {
+        ofOwner.push(resolve)
+      } else {
+        this.#waiting.set(owner, [resolve])
+        this.#schedule()
+      }
+    })
+  }
+
+  /** In the next turn of the event loop, or when the first pause ends. */
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
+    const pausesMs = this.#waiting.keys().map((owner) => this.#pauseMs(owner))
+    const pauseMs = Math.min(...pausesMs)
+    if (pauseMs === Number.POSITIVE_INFINITY) return
+    if (pauseMs > 0) {
+      this.#cancelTimer = this.#timers.after(pauseMs, () => this.#schedule())
+      return
+    }
+    this.#isScheduled = true
+    // Both run in the same turn, and what the slice's owner does runs between them.
+    setImmediate(() => this.#resumeOne())
+    setImmediate(() => this.#settle())
+  }
+
+  #resumeOne(): void {
+    const ready = this.#waiting.entries().find(([owner]) => this.#pauseMs(owner) === 0)
+    if (!ready) return
+    const [owner, ofOwner] = ready
+    const resume = ofOwner.shift()
+    // The owner goes to the end of the line.
+    this.#waiting.delete(owner)
+    if (ofOwner.length > 0) this.#waiting.set(owner, ofOwner)
+    const { nowMs, cpuMs } = this.#timers
+    this.#running = { owner, startedAtMs: nowMs(), cpuMsBefore: cpuMs() }
+    resume?.()
+  }
+
+  #settle(): void {
+    if (this.#running) {
+      const { owner, startedAtMs, cpuMsBefore } = this.#running
+      const cpuMs = this.#timers.cpuMs() - cpuMsBefore
+      if (owner !== SERVICE) this.#charge(owner, { startedAtMs, cpuMs })
+    }
+    this.#running = null
+    this.#isScheduled = false
+    this.#schedule()
+  }
+
+  #charge(owner: SliceOwner, slice: { startedAtMs: number; cpuMs: number }): void {
+    const nowMs = this.#timers.nowMs()
+    const usage = this.#usage.get(owner) ?? new Usage(OWNER_PAUSE_RATIO)
+    this.#usage.delete(owner)
+    this.#usage.set(owner, usage)
+    usage.add(slice, nowMs)
+    this.#sharedUsage.add(slice, nowMs)
+    for (const [other, { updatedAtMs }] of this.#usage) {
+      if (nowMs - updatedAtMs < FORGET_MS) break
+      this.#usage.delete(other)
+    }
+  }
+
+  /** Zero if the owner can run now. */
+  #pauseMs(owner: SliceOwner): number {
+    if (owner === SERVICE) return 0
+    const ownerAtMs = this.#usage.get(owner)?.readyAtMs ?? 0
+    const pauseMs = Math.max(ownerAtMs, this.#sharedUsage.readyAtMs) - this.#timers.nowMs()
+    return pauseMs < PAUSE_MS_MIN ? 0 : pauseMs
+  }
+}
+
+/** How much of the thread slices used lately, and when the next one can start. */
+class Usage {
+  readonly #pauseRatio: number
+  #usedMs = 0
+  updatedAtMs = 0
+  readyAtMs = 0
+
+  constructor(pauseRatio: number) {
+    this.#pauseRatio = pauseRatio
+  }
+
+  /** A pause is as long as the slice was for others, also when this process had to wait for a CPU. */
+  add({ startedAtMs, cpuMs }: { startedAtMs: number; cpuMs: number }, nowMs: number): void {
+    const faded = Math.exp((this.updatedAtMs - nowMs) / LATELY_MS)
+    this.#usedMs = this.#usedMs * faded + cpuMs
+    this.updatedAtMs = nowMs
+    if (this.#usedMs <= FREE_MS) return
+    const costMs = (nowMs - startedAtMs) * (1 + this.#pauseRatio)
+    this.readyAtMs = Math.max(this.readyAtMs, startedAtMs) + costMs
+  }
+}
