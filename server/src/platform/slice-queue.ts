@@ -10,8 +10,8 @@ export type SliceTimers = {
   after: (delayMs: number, run: () => void) => () => void
 }
 
-/** Usage fades with this time constant, so it is about the CPU time of the last five seconds. */
-const LATELY_MS = 5_000
+/** Usage fades with this time constant, so it is about the CPU time of the last two seconds. */
+const LATELY_MS = 2_000
 /**
  * Until it has used this much lately, an owner gets a slice per turn of the event loop, and so do all
  * together. A 4 MB batch of ordinary events needs less.
