@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEngine } from '../server/src/platform/embedded-postgres.ts'
-import { asOwner, multiNodeEnv, readSettings, warmUpEngine } from './lib/engine.ts'
+import { asOwner, multiNodeEnv, readSettings, SECRET_KEY, warmUpEngine } from './lib/engine.ts'
 import { type LoadResult, requestBytes, runLoad } from './lib/http-load.ts'
 import { cpuUsOf, postgresCpuUs, rssBytesOf } from './lib/processes.ts'
 import { circumstances, saveResult, table } from './lib/report.ts'
@@ -40,7 +40,11 @@ type Measured = {
 /** `npm run bench -- ingest`: ours beside an echo and two naive designs, in one run on one engine. */
 export async function benchIngest(only: string | undefined): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'annals-bench-'))
-  const env = { ANNALS_DATA_DIR: dataDir, ANNALS_RATE_LIMITS: 'off' }
+  const env = {
+    ANNALS_DATA_DIR: dataDir,
+    ANNALS_SECRET_KEY: SECRET_KEY,
+    ANNALS_RATE_LIMITS: 'off',
+  }
   const acknowledged: string[] = []
   const rows: Row[] = []
   try {

@@ -21,12 +21,15 @@ export async function warmUpEngine(connection: EngineConnection): Promise<void> 
   })
 }
 
+/** All nodes of a database have the same secret key. */
+export const SECRET_KEY = Buffer.alloc(32, 7).toString('base64')
+
 /** For nodes that share one database, each in its own process. */
 export function multiNodeEnv(connection: EngineConnection): Record<string, string> {
   const socket = new URLSearchParams({ host: connection.host }).toString()
   return {
     ANNALS_DATABASE_URL: `postgres://${connection.user}:${encodeURIComponent(connection.password)}@localhost:${connection.port}/${connection.database}?${socket}`,
-    ANNALS_SECRET_KEY: Buffer.alloc(32, 7).toString('base64'),
+    ANNALS_SECRET_KEY: SECRET_KEY,
     ANNALS_RATE_LIMITS: 'off',
   }
 }
