@@ -30,11 +30,13 @@ class VirtualTime implements SliceTimers {
   }
 }
 
-function setUp() {
+function setUp({ isAlone = false } = {}) {
   const time = new VirtualTime()
   const queue = new SliceQueue(time)
   const work = async (owner: SliceOwner, slices: number, sliceMs = SLICE_MS): Promise<void> => {
     for (let slice = 0; slice < slices; slice += 1) {
+      queue.noteActivity(owner)
+      if (!isAlone) queue.noteActivity('quiet')
       await queue.next(owner)
       time.work(sliceMs)
     }
@@ -53,6 +55,16 @@ test('an owner that uses the thread all the time gets a quarter of it', async ()
   // Many requests get no more than one.
   await Promise.all(Array.from({ length: 50 }, () => work('busy', 20)))
   assertBetween(time.busyShare, 0.24, 0.29)
+})
+
+test('an owner pauses only while another one is active', async () => {
+  const { time, work } = setUp({ isAlone: true })
+  await work('busy', 1_000)
+  assert.equal(time.busyShare, 1)
+  const startedAtMs = time.ms
+  await work('other', 1)
+  await work('busy', 20)
+  assertBetween((21 * SLICE_MS) / (time.ms - startedAtMs), 0.2, 0.35)
 })
 
 test('short slices get no more of the thread than long ones', async () => {

@@ -24,6 +24,8 @@ const SHARED_PAUSE_RATIO = 1
 /** Timers can't wait for less. Shorter pauses add up until they are as long. */
 const PAUSE_MS_MIN = 1
 const FORGET_MS = 5 * LATELY_MS
+/** An owner that sent nothing for this long doesn't need the thread. */
+const ACTIVE_MS = 1_000
 
 const SYSTEM_TIMERS: SliceTimers = {
   nowMs: () => performance.now(),
@@ -44,7 +46,8 @@ const SYSTEM_TIMERS: SliceTimers = {
  *
  * A request that isn't sliced needs several turns. If each of them had a slice in it, one owner could make
  * all requests ten times slower. So an owner that used much lately pauses after each slice, and so do all
- * owners together. The service's own work isn't paced: a command has the thread to itself.
+ * owners together, unless no other owner is active. The service's own work isn't paced: a command has the
+ * thread to itself.
  */
 export class SliceQueue {
   readonly #timers: SliceTimers
@@ -52,12 +55,27 @@ export class SliceQueue {
   /** The owner that ran last is the last one. */
   readonly #usage = new Map<SliceOwner, Usage>()
   readonly #sharedUsage = new Usage(SHARED_PAUSE_RATIO)
+  readonly #active: [newest: Activity, other: Activity] = [
+    { owner: SERVICE, atMs: Number.NEGATIVE_INFINITY },
+    { owner: SERVICE, atMs: Number.NEGATIVE_INFINITY },
+  ]
   #running: { owner: SliceOwner; startedAtMs: number; cpuMsBefore: number } | null = null
   #isScheduled = false
   #cancelTimer: (() => void) | null = null
 
   constructor(timers: SliceTimers = SYSTEM_TIMERS) {
     this.#timers = timers
+  }
+
+  /** Call it for every request, so that other owners leave time for it. */
+  noteActivity(owner: SliceOwner): void {
+    const [newest, other] = this.#active
+    if (owner !== newest.owner) {
+      other.owner = newest.owner
+      other.atMs = newest.atMs
+      newest.owner = owner
+    }
+    newest.atMs = this.#timers.nowMs()
   }
 
   /** Resolves when the owner can run a slice. The slice ends with the first turn of the event loop. */
@@ -120,22 +138,32 @@ export class SliceQueue {
     const usage = this.#usage.get(owner) ?? new Usage(OWNER_PAUSE_RATIO)
     this.#usage.delete(owner)
     this.#usage.set(owner, usage)
-    usage.add(slice, nowMs)
-    this.#sharedUsage.add(slice, nowMs)
+    const used = { ...slice, isContended: this.#isContended(owner) }
+    usage.add(used, nowMs)
+    this.#sharedUsage.add(used, nowMs)
     for (const [other, { updatedAtMs }] of this.#usage) {
       if (nowMs - updatedAtMs < FORGET_MS) break
       this.#usage.delete(other)
     }
   }
 
+  #isContended(owner: SliceOwner): boolean {
+    const [newest, other] = this.#active
+    const { atMs } = newest.owner === owner ? other : newest
+    return this.#timers.nowMs() - atMs < ACTIVE_MS
+  }
+
   /** Zero if the owner can run now. */
   #pauseMs(owner: SliceOwner): number {
-    if (owner === SERVICE) return 0
+    if (owner === SERVICE || !this.#isContended(owner)) return 0
     const ownerAtMs = this.#usage.get(owner)?.readyAtMs ?? 0
     const pauseMs = Math.max(ownerAtMs, this.#sharedUsage.readyAtMs) - this.#timers.nowMs()
     return pauseMs < PAUSE_MS_MIN ? 0 : pauseMs
   }
 }
+
+/** When an owner's last request was seen. */
+type Activity = { owner: SliceOwner; atMs: number }
 
 /** How much of the thread slices used lately, and when the next one can start. */
 class Usage {
@@ -149,11 +177,18 @@ class Usage {
   }
 
   /** A pause is as long as the slice was for others, also when this process had to wait for a CPU. */
-  add({ startedAtMs, cpuMs }: { startedAtMs: number; cpuMs: number }, nowMs: number): void {
+  add(
+    {
+      startedAtMs,
+      cpuMs,
+      isContended,
+    }: { startedAtMs: number; cpuMs: number; isContended: boolean },
+    nowMs: number,
+  ): void {
     const faded = Math.exp((this.updatedAtMs - nowMs) / LATELY_MS)
     this.#usedMs = this.#usedMs * faded + cpuMs
     this.updatedAtMs = nowMs
-    if (this.#usedMs <= FREE_MS) return
+    if (this.#usedMs <= FREE_MS || !isContended) return
     const costMs = (nowMs - startedAtMs) * (1 + this.#pauseRatio)
     this.readyAtMs = Math.max(this.readyAtMs, startedAtMs) + costMs
   }

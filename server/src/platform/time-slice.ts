@@ -8,6 +8,11 @@ const SLICE_MS = 5
 /** All work of this process shares one thread. */
 const queue = new SliceQueue()
 
+/** For every request: only then does the large work of others leave it time. */
+export function noteActivity(owner: SliceOwner): void {
+  queue.noteActivity(owner)
+}
+
 /**
  * Splits long synchronous work, so that other requests are served in between. A loop checks `isOver`
  * after each step and awaits `next` if it is true. Work that ends within a slice awaits nothing.

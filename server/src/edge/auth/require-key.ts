@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock, MonotonicClock } from '../../platform/clock.ts'
+import { noteActivity } from '../../platform/time-slice.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { authenticate, principalOf } from './authenticate.ts'
@@ -71,6 +72,7 @@ export class KeyGuard {
       request.key = key
       request.gate = gate
       request.principal = principalOf(key)
+      noteActivity(key.companyId)
       this.#take(request, reply, { cost: 1 })
       admit(request.principal, request.clientAddress, gate)
     }

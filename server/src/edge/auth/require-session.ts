@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock, MonotonicClock } from '../../platform/clock.ts'
 import type { Queryable } from '../../platform/pg.ts'
+import { noteActivity } from '../../platform/time-slice.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
 import { hasRecentUse, listViewers, noteUse } from '../../tenancy/session-store.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
@@ -86,6 +87,7 @@ export class SessionGuard {
       const viewer = await this.#viewerOf(request)
       refuseCrossSite(request, this.#publicOrigin)
       request.viewer = viewer
+      noteActivity(viewer.companyId)
       refuseRole(viewer, permission)
     },
   })
