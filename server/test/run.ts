@@ -20,9 +20,14 @@ const FILES = ['server/src/**/*.test.ts', 'server/test/**/*.test.ts', 'dashboard
 /** A file that never ends must not hold up the result of all others. */
 const RUN_MS_MAX = 40 * 60_000
 const TEST_MS_MAX = 180_000
-const SIDE_BY_SIDE = 3
-/** They measure time, and what one client costs another. */
-const ALONE = /(^|\/)server\/test\/(hostile|soak)\//
+/** A file runs in the first group that fits it. The groups run one after another. */
+const GROUPS = [
+  // A browser uses a whole core.
+  { fits: /(^|\/)dashboard\/test\/browser\//, concurrency: 2 },
+  // These measure time, and what one client costs another.
+  { fits: /(^|\/)server\/test\/(hostile|soak)\//, concurrency: 1 },
+  { fits: /./, concurrency: 3 },
+]
 /** What the report ends with. */
 const COUNT = /^(\w+) (\d[\d.]*)$/
 const NEEDS_PAGES = /(^|\/)dashboard\/test\/browser\//
@@ -54,24 +59,24 @@ async function runFiles(): Promise<boolean> {
   }
 }
 
-/** Files side by side, then those that need the machine for themselves, in one report. */
+/** All groups, in one report. */
 async function runGroups(): Promise<boolean> {
   const stopped = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => stopped.abort())
   }
   const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(RUN_MS_MAX)])
-  const isAlone = (file: string) => ALONE.test(file)
-  const groups = [
-    { files: files.filter((file) => !isAlone(file)), concurrency: SIDE_BY_SIDE },
-    { files: files.filter(isAlone), concurrency: 1 },
-  ]
+  const groupOf = (file: string) => GROUPS.find(({ fits }) => fits.test(file))
   let isSuccess = true
   async function* report() {
     const counts = new Map<string, number>()
     const summaries: TestEvent[] = []
-    for (const group of groups.filter((candidate) => candidate.files.length > 0)) {
-      for await (const event of run({ ...group, cwd: ROOT, timeout: TEST_MS_MAX, signal })) {
+    for (const group of GROUPS) {
+      const { concurrency } = group
+      const chosenFiles = files.filter((file) => groupOf(file) === group)
+      if (chosenFiles.length === 0) continue
+      const options = { files: chosenFiles, concurrency, cwd: ROOT, timeout: TEST_MS_MAX, signal }
+      for await (const event of run(options)) {
         if (event.type === 'test:fail') isSuccess = false
         const count = event.type === 'test:diagnostic' ? COUNT.exec(event.data.message) : null
         if (count?.[1]) counts.set(count[1], (counts.get(count[1]) ?? 0) + Number(count[2]))
