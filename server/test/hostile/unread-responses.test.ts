@@ -14,7 +14,7 @@ after(() => annals[Symbol.asyncDispose]())
 const PAGE_BYTES_MIN = 2_000_000
 const CONNECTIONS = 6
 /** The kernel buffers several megabytes per connection. What follows waits in the process. */
-const PAGES_PER_CONNECTION = 3
+const PAGES_PER_CONNECTION = 8
 
 type Reader = {
   pages: string

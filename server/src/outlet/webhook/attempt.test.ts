@@ -124,6 +124,7 @@ test('an accepted attempt ends the delivery, with what the receiver said', async
     workspaceId: WORK.workspaceId,
     webhookId: WORK.webhookId,
     deliveryId: DELIVERY.id,
+    sequence: DELIVERY.sequence,
     lease: LEASE.token,
     status: 'SUCCEEDED',
     dueAt: new Date(ENDED_AT_MS),
