@@ -274,6 +274,7 @@ test('background work opens no connection after the cut, and the log has no pass
   // Releasing the lease of the delivery would wait for the lock too.
   const output = await stop(node, CUT_MS_MAX)
   assert.doesNotMatch(output, /service\.killed/)
-  assert.match(output, /connection\.lost/)
+  // Which of them depends on whether the cut finds a connection idle or in use.
+  assert.match(output, /connection\.lost|lease\.kept/)
   assert(!output.includes(annals.database.connection.password), 'the log has the password')
 })
