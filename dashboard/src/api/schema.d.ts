@@ -898,7 +898,7 @@ export interface paths {
         put?: never;
         /**
          * Verify a chain now
-         * @description Recomputes every hash from the first event to the last, archived ones included. A workspace has one open run at a time, and the runs of a company are worked on one after the other.
+         * @description Recomputes every hash from the first event to the last, archived ones included. A workspace has one open run at a time, and the runs of a company are processed one at a time.
          */
         post: operations["startVerifyRun"];
         delete?: never;
@@ -1145,7 +1145,7 @@ export interface paths {
         put?: never;
         /**
          * Invite somebody
-         * @description By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. The answer is the same if the address has an account in another company. Using the link then gets 409. Only an OWNER invites an OWNER, or replaces the invitation of one.
+         * @description By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. The answer is the same if the address has an account in another company. In that case, using the link returns 409. Only an OWNER invites an OWNER, or replaces the invitation of one.
          */
         post: operations["createInvitation"];
         delete?: never;

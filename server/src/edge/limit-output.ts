@@ -17,7 +17,7 @@ const COUNTED_LENGTH_MIN = 1_024
 /**
  * Limits the responses that clients have not read yet. A request is refused before its handler runs, and
  * a read also after it, because requests that run at once are all admitted before any of them counts.
- * Returns the check, for requests that waited for their turn.
+ * Returns the check, to repeat it after a request has waited for a slot.
  *
  * Responses without a key or session don't count: they are short, or files that all connections share.
  * Downloads and live tails have limits of their own.

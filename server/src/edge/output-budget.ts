@@ -52,7 +52,7 @@ export class OutputBudget {
     const companyBytes = (this.#companies.get(companyId) ?? 0) + bytes
     if (companyBytes > companyBytesMax + (isLarge ? 0 : companySmallBytes)) {
       return new ApiError('rate_limited', {
-        message: `Too many responses to this company are unread: more than ${companyBytesMax / MB} MB. Read them before you request more.`,
+        message: `Unread responses to this company would exceed ${companyBytesMax / MB} MB. Read them before you request more.`,
       })
     }
     const isLittle = companyBytes <= littleBytesMax

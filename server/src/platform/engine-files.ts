@@ -95,7 +95,7 @@ export function refuseMissingCluster(
 function missingClusterError(files: EngineFiles): EngineError {
   if (!fs.existsSync(files.password)) {
     return new EngineError(
-      `There is no data in ${files.dataDir}, or none that you may see. Run this where the service runs, ` +
+      `There is no data in ${files.dataDir}, or you can't read it. Run this where the service runs, ` +
         'or set ANNALS_DATA_DIR to its data folder.',
     )
   }

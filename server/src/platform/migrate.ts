@@ -130,7 +130,7 @@ async function refuseNoTables(client: Client): Promise<void> {
   )
   if (rows.length > 0) return
   throw new OperatorError(
-    'the database has no tables of Annals. If it is the right one, create them: annals migrate',
+    'the database has no Annals tables. If this is the right database, create them with annals migrate.',
   )
 }
 

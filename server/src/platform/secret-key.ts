@@ -33,8 +33,8 @@ function readSecretKey(path: string): Secret<Buffer> {
   const key = parseSecretKey(readSmallFile(path).trim())
   if (key) return key
   throw new OperatorError(
-    `${path} is not a secret key: it must be 32 bytes in base64. Restore it from a backup. If there is ` +
-      'none, delete it and run annals secret-key accept, which creates a new key.',
+    `${path} is not a secret key: it must be 32 bytes in base64. Restore it from a backup, ` +
+      'or delete the file and run annals secret-key accept, which creates a new key.',
   )
 }
 

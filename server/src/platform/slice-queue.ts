@@ -1,4 +1,4 @@
-/** Whose work a slice is, such as a company's id. The service's own work has one owner in all. */
+/** Whose work a slice is, such as a company's id. All of the service's own work has one owner. */
 export type SliceOwner = string
 export const SERVICE: SliceOwner = ''
 
@@ -13,7 +13,7 @@ export type SliceTimers = {
 /** Usage fades with this time constant, so it is about the CPU time of the last two seconds. */
 const LATELY_MS = 2_000
 /**
- * Until it has used this much lately, an owner gets a slice per turn of the event loop, and so do all
+ * An owner that has used less than this lately doesn't pause. The same limit applies to all owners
  * together. A 4 MB batch of ordinary events needs less.
  */
 const FREE_MS = 250
@@ -46,8 +46,7 @@ const SYSTEM_TIMERS: SliceTimers = {
  *
  * A request that isn't sliced needs several turns. If each of them had a slice in it, one owner could make
  * all requests ten times slower. So an owner that used much lately pauses after each slice, and so do all
- * owners together, unless no other owner is active. The service's own work isn't paced: a command has the
- * thread to itself.
+ * owners together, unless no other owner is active. The service's own work isn't paced.
  */
 export class SliceQueue {
   readonly #timers: SliceTimers
@@ -176,7 +175,7 @@ class Usage {
     this.#pauseRatio = pauseRatio
   }
 
-  /** A pause is as long as the slice was for others, also when this process had to wait for a CPU. */
+  /** Usage is CPU time. Pauses follow wall time, because that is what a slice costs other requests. */
   add(
     {
       startedAtMs,

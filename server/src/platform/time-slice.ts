@@ -8,7 +8,7 @@ const SLICE_MS = 5
 /** All work of this process shares one thread. */
 const queue = new SliceQueue()
 
-/** For every request: only then does the large work of others leave it time. */
+/** Call this for every request, so that the large work of other companies leaves time for it. */
 export function noteActivity(owner: SliceOwner): void {
   queue.noteActivity(owner)
 }

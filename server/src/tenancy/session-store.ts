@@ -181,7 +181,7 @@ function viewerOf(row: ViewerRow): ListedViewer | null {
 
 /** Uses are noted once per minute. */
 export function hasRecentUse({ seenAt }: Pick<SeenViewer, 'seenAt'>, nowMs: number): boolean {
-  // A use in the future is not recent: it was noted before the clock stepped back.
+  // A use more than a minute in the future isn't recent: the clock has stepped back since.
   return Math.abs(nowMs - seenAt.getTime()) < SEEN_EVERY_MS
 }
 

@@ -68,7 +68,7 @@ for (const [name, createReader] of [
       return answer
     })
     assert.equal(refused.json.code, 'rate_limited')
-    assert.match(refused.json.error, /unread: more than 10 MB\. Read them/)
+    assert.match(refused.json.error, /would exceed 10 MB\. Read them/)
     assert.equal(refused.headers.get('retry-after'), '1')
     assert(output.bytes <= COMPANY_BYTES_MAX)
     const metrics = await annals.app.metrics.registry.metrics()

@@ -128,7 +128,7 @@ test('names the schema that is missing', async () => {
   })
 })
 
-test('waits for the disk and the standby when the role would not, and as the role says otherwise', async () => {
+test('commits wait for the disk and the standby even if the role turns that off, and keep a stricter setting', async () => {
   for (const [given, used] of [
     ['off', 'on'],
     ['local', 'on'],

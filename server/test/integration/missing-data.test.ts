@@ -40,7 +40,7 @@ async function assertRefused(
   }
 }
 
-test('no command creates a database in the place of a lost one', async () => {
+test('no command creates a database in place of a lost one', async () => {
   const made = await runAnnals(['bootstrap', '--json'], env)
   assert.equal(made.code, 0, made.stderr)
   const gone = new RegExp(`is gone; .* delete ${folder.path('engine.password')} to start`)
@@ -58,7 +58,7 @@ test('no command creates a database in the place of a lost one', async () => {
   assert.deepEqual([code, stdout], [0, 'ok: 0 events in 2 workspaces, every chain holds\n'])
 })
 
-test('serve refuses a key file that holds no 32 bytes, and commands do not need it', async () => {
+test('serve refuses a key file that is not 32 bytes, and other commands ignore it', async () => {
   for (const text of ['', 'c2hv', 'not base64']) {
     fs.writeFileSync(folder.path('secret.key'), text)
     await assertRefused([['serve']], env, /secret\.key is not a secret key: it must be 32 bytes/)
@@ -82,7 +82,7 @@ test('commands that read refuse an empty database and leave it empty', async () 
     ANNALS_SECRET_KEY: SECRET_KEY,
     ANNALS_ARCHIVE_URL: `file://${folder.path('archive')}`,
   }
-  await assertRefused(READERS, given, /the database has no tables of Annals.*annals migrate/)
+  await assertRefused(READERS, given, /the database has no Annals tables.*annals migrate/)
   const tables = await query(
     database.connection,
     `select from pg_tables where schemaname = 'public'`,

@@ -132,7 +132,7 @@ test('companies take turns, and each has one run at a time', async () => {
   assert.deepEqual(
     atOnce.filter((id) => id !== undefined),
     [first[1]?.id],
-    'nodes that look at the same time start one run of a company',
+    'concurrent nodes start only one run of a company',
   )
   await Promise.all([...first, ...third].map(end))
 })

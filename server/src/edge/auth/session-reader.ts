@@ -18,7 +18,7 @@ type Waiting = PromiseWithResolvers<SeenViewer | null> & { viewer: Promise<Viewe
 /** Of the six connections that keys, sessions and readiness share. */
 const READS_MAX = 2
 const SESSIONS_PER_READ_MAX = 200
-/** Of a read, including the wait for the one before it. */
+/** For the wait, the read, and the update of the last use together. */
 const READ_MS_MAX = 900
 /** The use of a session is noted once per minute. If too many wait, its next request does it. */
 const NOTES = {

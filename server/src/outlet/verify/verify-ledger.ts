@@ -6,7 +6,7 @@ import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { TimeSlice } from '../../platform/time-slice.ts'
+import { type SliceOwner, TimeSlice } from '../../platform/time-slice.ts'
 import { verifyArchive } from './verify-archive.ts'
 
 export type ChainVerdict =
@@ -29,6 +29,8 @@ export type VerifyOptions = {
   onProgress?: (checked: number) => void
   /** Called between steps. A step is a file of the archive or a page of the table. Throws to stop. */
   pause?: () => Promise<void>
+  /** Whose work it is, for its share of the thread. By default, the service's. */
+  owner?: SliceOwner
 }
 
 /**
@@ -57,7 +59,7 @@ async function verifyOnce(
   workspaceId: WorkspaceId,
   options: VerifyOptions,
 ): Promise<ChainVerdict> {
-  const { eventsPerRead = EVENTS_PER_READ, onProgress, pause } = options
+  const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner } = options
   // Read first: events that are added meanwhile lie behind it.
   const end = await readHead(db, workspaceId)
   const cold = await verifyArchive(db, store, workspaceId, options)
@@ -76,7 +78,7 @@ async function verifyOnce(
   if (differs(head, end)) {
     return bad(`the head says the hash is ${end.hash}, id ${end.lastId}`, head.seq, head.lastId)
   }
-  const slice = new TimeSlice()
+  const slice = new TimeSlice(owner)
   for (;;) {
     const run = await listChainRun(db, { workspaceId, limit: eventsPerRead, ...runAfter(head) })
     for (const entry of run.entries) {

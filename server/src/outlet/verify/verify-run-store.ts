@@ -126,7 +126,7 @@ export async function listLastRuns(
 /**
  * Takes a run that waits for a node or whose node is gone. Companies take turns: the company whose last
  * run was longest ago comes first. A company has one run at a time, in order of creation: only its
- * oldest can be taken, so that nodes that look at the same time don't take two.
+ * oldest can be taken, so two nodes can't take two of them at the same time.
  */
 export async function takeVerifyRun(db: Queryable, now: Date): Promise<VerifyRun | null> {
   const abandonedBefore = new Date(now.getTime() - ABANDONED_MS)

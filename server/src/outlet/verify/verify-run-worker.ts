@@ -78,7 +78,7 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
   const beats = new Loop({ name: 'verify-beat', everyMs: BEAT_EVERY_MS, logger, run: beat })
   const wake = (): void => {
     if (stop.signal.aborted) return
-    // If a look is under way, it may have missed the run that this is about.
+    // If a search is in progress, it may have missed a run that can start now.
     mayHaveMore = true
     void looks.runNow()
   }
@@ -91,7 +91,7 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
   return { wake, [Symbol.asyncDispose]: end }
 }
 
-/** Has a turn except while it waits between two steps. */
+/** Verifies a chain, and gives its turn to another run after each step. */
 async function verifyInTurns(
   { db, store, clock, logger }: WorkerDeps,
   run: ActiveRun,
@@ -114,6 +114,7 @@ async function verifyInTurns(
       eventsPerRead: EVENTS_PER_READ,
       onProgress: (events) => (run.checked = events),
       pause,
+      owner: run.companyId,
     })
     await endVerifyRun(db, run, endOf(verdict), new Date(clock()))
   } catch (error) {

@@ -28,7 +28,7 @@ type Waiting = {
  *
  * During an outage the queue waits. When the database rejects a write, for example by the statement
  * timeout, its workspaces go to the end of the queue. From then on each of them has writes of its own,
- * half as long after each rejection, so that only the workspace with the cause waits.
+ * half the size after each rejection, so only the workspace that causes the rejections waits.
  */
 export class SettleQueue implements AsyncDisposable {
   readonly #options: SettleQueueOptions

@@ -35,7 +35,7 @@ export const createInvitation =
           operationId: 'createInvitation',
           summary: 'Invite somebody',
           description:
-            'By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. The answer is the same if the address has an account in another company. Using the link then gets 409. Only an OWNER invites an OWNER, or replaces the invitation of one.',
+            'By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. The answer is the same if the address has an account in another company. In that case, using the link returns 409. Only an OWNER invites an OWNER, or replaces the invitation of one.',
           tags: ['Company'],
           body: InvitationInput,
           response: {

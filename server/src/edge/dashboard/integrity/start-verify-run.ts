@@ -22,7 +22,7 @@ export const startVerifyRun =
           operationId: 'startVerifyRun',
           summary: 'Verify a chain now',
           description:
-            'Recomputes every hash from the first event to the last, archived ones included. A workspace has one open run at a time, and the runs of a company are worked on one after the other.',
+            'Recomputes every hash from the first event to the last, archived ones included. A workspace has one open run at a time, and the runs of a company are processed one at a time.',
           tags: ['Integrity'],
           body: VerifyRunInput,
           response: {
