@@ -154,6 +154,30 @@ test('writes of one workspace that time out do not delay other workspaces', asyn
   await whole()
 })
 
+test('an end waits for at most one rejected write of another workspace', async () => {
+  const slow = newId<'workspace'>()
+  const [other] = settlements(1)
+  assert(other)
+  let rejectedSince = -1
+  let isSlow = true
+  const { queue, written, whole } = makeQueue(9, async (batch) => {
+    if (!isSlow || batch[0]?.workspaceId !== slow) return [SETTLED]
+    if (rejectedSince >= 0) rejectedSince += 1
+    // From here on, each end of the slow workspace has a write of its own.
+    else if (batch.length === 1) {
+      rejectedSince = 0
+      void queue.add(other)
+    }
+    throw timeout()
+  })
+  await using _ = queue
+  for (const one of settlements(8, slow)) void queue.add(one)
+  await eventually(() => assert(written.includes(other)), { timeoutMs: 8_000 })
+  assert(rejectedSince <= 1, `${rejectedSince} rejected writes before it`)
+  isSlow = false
+  await whole()
+})
+
 test('whoever adds an end hears when it is written and counted, not before', async () => {
   const order: string[] = []
   await using queue = new SettleQueue({

@@ -83,16 +83,20 @@ export class SettleQueue implements AsyncDisposable {
     return this.#waiting.filter(mayShare).slice(0, batchMax)
   }
 
-  /** Keeps the order within each workspace, because failures are counted since the last success. */
+  /**
+   * Moves all ends of the batch's workspaces behind the others, so that others wait for one failed write
+   * only. Keeps the order within each workspace, because failures are counted since the last success.
+   * Only a single end that fails goes behind the others of its workspace.
+   */
   #postpone(batch: readonly Waiting[]): void {
     for (const one of batch) one.batchMax = Math.ceil(batch.length / 2)
     const workspaceIds = new Set(batch.map(({ settlement }) => settlement.workspaceId))
-    // A single end that fails doesn't delay the others of its workspace either.
-    const goesLast = (one: Waiting): boolean =>
-      batch.length === 1 ? batch.includes(one) : workspaceIds.has(one.settlement.workspaceId)
+    const isPostponed = (one: Waiting) => workspaceIds.has(one.settlement.workspaceId)
+    const isLast = (one: Waiting) => batch.length === 1 && batch.includes(one)
     this.#waiting = [
-      ...this.#waiting.filter((one) => !goesLast(one)),
-      ...this.#waiting.filter(goesLast),
+      ...this.#waiting.filter((one) => !isPostponed(one)),
+      ...this.#waiting.filter((one) => isPostponed(one) && !isLast(one)),
+      ...this.#waiting.filter(isLast),
     ]
   }
 
