@@ -57,7 +57,8 @@ export async function verifyArchive(
       onProgress?.(head.seq)
       await pause?.()
     }
-    if (segments.length < SEGMENTS_PER_READ) return { ok: true, head }
+    // A shorter list isn't the end: files may have been archived since it was read.
+    if (segments.length === 0) return { ok: true, head }
   }
 }
 

@@ -1,3 +1,4 @@
+import { OperatorError } from '../../errors.ts'
 import { verifyLink } from '../../ledger/chain.ts'
 import { type ChainHead, headAfter } from '../../ledger/event.ts'
 import { type ChainEntry, listChainRun, readHead } from '../../ledger/event-store.ts'
@@ -47,9 +48,14 @@ export async function verifyChain(
   for (let tries = 1; ; tries += 1) {
     const archivedSeq = await readArchivedSeq(db, workspaceId)
     const verdict = await verifyOnce(db, store, workspaceId, options)
-    if (verdict.ok || tries === TRIES_MAX) return verdict
+    if (verdict.ok) return verdict
     // Unless the archiver moved on meanwhile: then what was missing may just have been moved.
     if ((await readArchivedSeq(db, workspaceId)) === archivedSeq) return verdict
+    if (tries === TRIES_MAX) {
+      throw new OperatorError(
+        `events of workspace ${workspaceId} were archived during each of ${TRIES_MAX} tries to verify it. Try again later.`,
+      )
+    }
   }
 }
 
