@@ -20,6 +20,8 @@ const READS_MAX = 2
 const SESSIONS_PER_READ_MAX = 200
 /** For the wait, the read, and the update of the last use together. */
 const READ_MS_MAX = 900
+/** For the read before and its own. */
+const WAITS = 2
 /** The use of a session is noted once per minute. If too many wait, its next request does it. */
 const NOTES = {
   turnsMax: 2,
@@ -51,16 +53,16 @@ export class SessionReader {
   async find(token: SessionToken): Promise<Viewer | null> {
     const waiting = this.#waiting.get(token) ?? this.#enqueue(token)
     if (this.#reads < READS_MAX) void this.#readAll()
-    return await waiting.viewer
+    return await withDeadline(waiting.viewer, {
+      timeoutMs: READ_MS_MAX,
+      late: () => new ApiError('unavailable'),
+      waits: WAITS,
+    })
   }
 
   #enqueue(token: SessionToken): Waiting {
     const read = Promise.withResolvers<SeenViewer | null>()
-    const viewer = withDeadline(this.#noted(read.promise), {
-      timeoutMs: READ_MS_MAX,
-      late: () => new ApiError('unavailable'),
-    })
-    const waiting = { ...read, viewer }
+    const waiting = { ...read, viewer: this.#noted(read.promise) }
     this.#waiting.set(token, waiting)
     return waiting
   }

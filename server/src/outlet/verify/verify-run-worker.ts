@@ -53,6 +53,8 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
       while (active.size < RUNS_MAX && !stop.signal.aborted) {
         const next = await takeVerifyRun(db, new Date(clock()))
         if (!next) break
+        // After a pause of this process, its own runs may have expired. Taking one renews it.
+        if (active.keys().some(({ id }) => id === next.id)) continue
         const run = { ...next, cancel: new AbortController() }
         active.set(run, work(run))
       }
