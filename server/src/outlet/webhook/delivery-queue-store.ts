@@ -224,12 +224,19 @@ export async function fanOut(
 }
 
 /**
+ * The columns that no update changes and that are not null, as an upsert has to name them. An upsert
+ * finds each row by its primary key, whatever the statistics say. It never inserts, because its rows are
+ * locked.
+ */
+export const UNCHANGED = sql.raw('workspace_id, webhook_id, id, sequence, event_id, created_at')
+
+/**
  * Leases deliveries of a webhook that are due while there is `room`, oldest first, including those
  * whose lease lapsed. None when it was disabled or began to rest since the caller looked.
  *
  * No part of it depends on statistics, as in `settleAttempts`. The ids for the search come from the
  * webhook's row: for a workspace that PostgreSQL doesn't know it would expect a single delivery, and
- * read all of them. Each `order by` admits one index alone. Rows are updated by their physical address.
+ * read all of them. Each `order by` admits one index alone. Rows are written by upsert.
  */
 export async function claimDue(
   db: Queryable,
@@ -257,7 +264,7 @@ export async function claimDue(
       select d.*
         from webhook w
        cross join lateral (
-         select ctid as address, workspace_id, id, due_at, event_seq
+         select ${UNCHANGED}, attempt, due_at, event_seq
            from webhook_delivery
           where workspace_id = w.workspace_id and webhook_id = w.id
             and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and due_at <= ${now}
@@ -269,15 +276,19 @@ export async function claimDue(
     ), sized as materialized (
       select due.*, coalesce((select ${PART_BYTES} from ${eventOf('due')}), 0) as bytes from due
     ), measured as materialized (
-      select address,
+      select ${UNCHANGED}, attempt,
              sum(bytes) over (order by ${inOrder} rows unbounded preceding) - bytes as bytes_before
         from sized
     ), leased as (
-      update webhook_delivery d
-         set status = 'SENDING', attempt = d.attempt + 1, lease = ${lease.token}::uuid,
-             due_at = ${lease.until}, updated_at = ${now}
-       where d.ctid = any(array(
-               select address from measured where bytes_before < ${room.bytes}))
+      insert into webhook_delivery as d
+             (${UNCHANGED}, status, attempt, lease, due_at, updated_at)
+      select ${UNCHANGED}, 'SENDING', attempt + 1, ${lease.token}::uuid,
+             ${lease.until}::timestamptz, ${now}::timestamptz
+        from measured
+       where bytes_before < ${room.bytes}
+      on conflict (workspace_id, id) do update
+         set status = excluded.status, attempt = excluded.attempt, lease = excluded.lease,
+             due_at = excluded.due_at, updated_at = excluded.updated_at
       returning d.workspace_id, d.event_seq, d.id as "deliveryId", d.webhook_id as "webhookId",
                 d.sequence, d.attempt, d.schedule_from as "scheduleFrom",
                 d.event_seq as "eventSeq", d.event_id as "eventId", d.created_at as "createdAt"
@@ -348,10 +359,10 @@ export async function endWaiting(
        where workspace_id = ${workspaceId} and id = ${webhookId} and status = 'DISABLED'
          for update
     ), waiting as materialized (
-      select d.address
+      select d.*
         from held
        cross join lateral (
-         select ctid as address
+         select ${UNCHANGED}, attempt, due_at
            from webhook_delivery
           where workspace_id = held.workspace_id and webhook_id = held.id
             and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED')
@@ -360,9 +371,13 @@ export async function endWaiting(
           limit ${limit}
             for update skip locked) as d
     ), ended as (
-      update webhook_delivery d
-         set status = 'FAILED', failure_reason = ${reason}, lease = null, updated_at = ${now}
-       where d.ctid = any(array(select address from waiting))
+      insert into webhook_delivery as d
+             (${UNCHANGED}, status, attempt, due_at, failure_reason, updated_at)
+      select ${UNCHANGED}, 'FAILED', attempt, due_at, ${reason}::text, ${now}::timestamptz
+        from waiting
+      on conflict (workspace_id, id) do update
+         set status = excluded.status, failure_reason = excluded.failure_reason, lease = null,
+             updated_at = excluded.updated_at
       returning d.id
     ), counted as (
       update webhook
@@ -385,7 +400,7 @@ export async function releaseLeases(
 ): Promise<void> {
   await sql`
     with held as materialized (
-      select d.address
+      select d.*
         from unnest(${leased.map((one) => one.workspaceId)}::uuid[],
                     ${leased.map((one) => one.webhookId)}::uuid[],
                     ${leased.map((one) => one.deliveryId)}::uuid[],
@@ -393,15 +408,18 @@ export async function releaseLeases(
                     ${leased.map((one) => one.lease)}::uuid[])
           as l (workspace_id, webhook_id, id, sequence, lease)
        cross join lateral (
-         select ctid as address
+         select ${UNCHANGED}, attempt
            from webhook_delivery
           where workspace_id = l.workspace_id and webhook_id = l.webhook_id
             and sequence = l.sequence and id = l.id and lease = l.lease
           limit 1
             for update) as d
     )
-    update webhook_delivery d
-       set status = 'PENDING', attempt = d.attempt - 1, lease = null, due_at = ${now},
-           updated_at = ${now}
-     where d.ctid = any(array(select address from held)) and d.status = 'SENDING'`.execute(db)
+    insert into webhook_delivery as d (${UNCHANGED}, status, attempt, due_at, updated_at)
+    select ${UNCHANGED}, 'PENDING', attempt - 1, ${now}::timestamptz, ${now}::timestamptz
+      from held
+    on conflict (workspace_id, id) do update
+       set status = excluded.status, attempt = excluded.attempt, lease = null,
+           due_at = excluded.due_at, updated_at = excluded.updated_at
+     where d.status = 'SENDING'`.execute(db)
 }

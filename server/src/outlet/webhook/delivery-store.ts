@@ -10,7 +10,7 @@ import {
   type ErrorClass,
   type WebhookId,
 } from './delivery.ts'
-import { eventOf } from './delivery-queue-store.ts'
+import { eventOf, UNCHANGED } from './delivery-queue-store.ts'
 import type { AttemptRecord } from './settle-store.ts'
 
 /** A delivery as its webhook's owner sees it. */
@@ -187,7 +187,6 @@ export async function redeliverFailed(
   return await sendAgain(db, { workspaceId, webhookId, now }, chosen)
 }
 
-/** An upsert finds each row by its primary key. It never inserts, because the rows are locked. */
 async function sendAgain(
   db: Queryable,
   { workspaceId, webhookId, now }: WebhookPlace & { now: Date },
@@ -195,10 +194,8 @@ async function sendAgain(
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     with chosen as materialized (${chosen}), again as (
-      insert into webhook_delivery as d (workspace_id, webhook_id, id, sequence, event_id, status,
-                                         attempt, due_at, created_at, updated_at)
-      select workspace_id, webhook_id, id, sequence, event_id, 'PENDING', attempt, ${now}, created_at,
-             ${now}
+      insert into webhook_delivery as d (${UNCHANGED}, status, attempt, due_at, updated_at)
+      select ${UNCHANGED}, 'PENDING', attempt, ${now}::timestamptz, ${now}::timestamptz
         from chosen
       on conflict (workspace_id, id) do update
          set status = excluded.status, due_at = excluded.due_at, schedule_from = d.attempt,

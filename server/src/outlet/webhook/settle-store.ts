@@ -4,6 +4,7 @@ import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { StatusAfterAttempt } from './attempt-result.ts'
 import type { DeliveryId, ErrorClass, WebhookId } from './delivery.ts'
+import { UNCHANGED } from './delivery-queue-store.ts'
 
 /** One attempt as it is kept with its delivery. */
 export type AttemptRecord = {
@@ -58,8 +59,7 @@ const ATTEMPTS_KEPT_MAX = 20
  * lease has passed to another sender changes nothing in its delivery, which is sent again.
  *
  * No part of it depends on statistics: a plan that was made for an empty table may be kept while the
- * table grows. `held` names the columns of both unique keys, so any index finds one row. The upsert
- * finds each row by its primary key. It never inserts, because `held` has locked the row.
+ * table grows. `held` names the columns of both unique keys, so any index finds one row.
  */
 export async function settleAttempts(
   db: Queryable,
@@ -71,14 +71,12 @@ export async function settleAttempts(
     with held as materialized (
       ${lockLeased(settlements)}
     ), settled as (
-      insert into webhook_delivery as d (
-             workspace_id, webhook_id, id, sequence, event_id, status, attempt, due_at, lease,
-             response_status, duration_ms, error_class, failure_reason, attempts, created_at,
-             updated_at)
-      select workspace_id, webhook_id, id, sequence, event_id, status, attempt, due_at, lease,
-             response_status, duration_ms, error_class,
+      insert into webhook_delivery as d
+             (${UNCHANGED}, status, attempt, due_at, lease, response_status, duration_ms, error_class,
+             failure_reason, attempts, updated_at)
+      select ${UNCHANGED}, status, attempt, due_at, lease, response_status, duration_ms, error_class,
              case when status = 'FAILED' then record ->> 'message' end, jsonb_build_array(record),
-             created_at, ended_at
+             ended_at
         from held
       on conflict (workspace_id, id) do update
          set status = excluded.status, due_at = excluded.due_at, lease = null,
