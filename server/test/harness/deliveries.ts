@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { DeliveryStatus, WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import type { Settlement } from '../../src/outlet/webhook/settle-store.ts'
+import { assertId, type WorkspaceId } from '../../src/platform/id.ts'
 import { query } from './engine.ts'
 import { eventually } from './eventually.ts'
 import type { ReceivedRequest } from './receiver.ts'
@@ -27,6 +29,33 @@ export async function sendEvents(
     for (const { id } of answer.json.results) ids.push(String(id))
   }
   return ids
+}
+
+/** The end of an attempt that the receiver accepted. */
+export function acceptedSettlement(
+  { id, sequence }: Pick<DeliveryRow, 'id' | 'sequence'>,
+  webhook: { workspaceId: WorkspaceId; webhookId: WebhookId },
+  { lease, now }: { lease: string; now: Date },
+): Settlement {
+  return {
+    ...webhook,
+    deliveryId: assertId(id),
+    sequence,
+    lease,
+    status: 'SUCCEEDED',
+    dueAt: now,
+    endedAt: now,
+    record: {
+      attempt: 1,
+      url: 'http://127.0.0.1:1/',
+      startedAt: now.toISOString(),
+      durationMs: 1,
+      responseStatus: 200,
+      errorClass: null,
+      message: null,
+      excerpt: '',
+    },
+  }
 }
 
 /** The deliveries of a webhook, once there are so many and each has one of the given statuses. */

@@ -25,6 +25,7 @@ import type { Queryable } from '../../src/platform/pg.ts'
 import { query } from '../harness/engine.ts'
 import { explain, explainKept, type PlanNode, relationsOf } from '../harness/explain.ts'
 import { startTestApp } from '../harness/start-app.ts'
+import { acceptedSettlement } from '../harness/deliveries.ts'
 import { type DeliveryRow, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
 
 const MB = 1_024 * 1_024
@@ -173,26 +174,8 @@ for (const count of [0, 16, 128]) {
   })
 }
 
-function settlementOf({ id, sequence }: DeliveryRow): Settlement {
-  return {
-    ...place,
-    deliveryId: assertId(id),
-    sequence,
-    lease: newId(),
-    status: 'SUCCEEDED',
-    dueAt: now,
-    endedAt: now,
-    record: {
-      attempt: 1,
-      url: 'http://127.0.0.1:1/',
-      startedAt: now.toISOString(),
-      durationMs: 1,
-      responseStatus: 200,
-      errorClass: null,
-      message: null,
-      excerpt: '',
-    },
-  }
+function settlementOf(delivery: DeliveryRow): Settlement {
+  return acceptedSettlement(delivery, place, { lease: newId(), now })
 }
 
 test('ends are written, and leases given back, by the deliveries’ keys', async () => {

@@ -19,9 +19,10 @@ import {
 } from '../../src/outlet/webhook/delivery-store.ts'
 import { settleAttempts, type Settlement } from '../../src/outlet/webhook/settle-store.ts'
 import { deleteEnded } from '../../src/outlet/webhook/sweep-store.ts'
-import { assertId, newId, type WorkspaceId } from '../../src/platform/id.ts'
+import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, type Queryable } from '../../src/platform/pg.ts'
+import { acceptedSettlement } from '../harness/deliveries.ts'
 import { query } from '../harness/engine.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { makeWebhook } from '../harness/webhooks.ts'
@@ -101,26 +102,7 @@ async function listLeased(place: Place): Promise<Settlement[]> {
 }
 
 function settlementOf(place: Place, id: string, sequence: number): Settlement {
-  return {
-    workspaceId: place.workspaceId,
-    webhookId: place.webhookId,
-    deliveryId: assertId(id),
-    sequence,
-    lease: lease.token,
-    status: 'SUCCEEDED',
-    dueAt: now,
-    endedAt: now,
-    record: {
-      attempt: 1,
-      url: 'http://127.0.0.1:1/',
-      startedAt: now.toISOString(),
-      durationMs: 1,
-      responseStatus: 200,
-      errorClass: null,
-      message: null,
-      excerpt: '',
-    },
-  }
+  return acceptedSettlement({ id, sequence }, place, { lease: lease.token, now })
 }
 
 type Statement = {
