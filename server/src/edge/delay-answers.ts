@@ -50,7 +50,7 @@ export class AnswerDelays {
   }
 
   /**
-   * By whom a refusal is counted, or null if it is never delayed. A valid key or session is delayed only
+   * The caller that a refusal counts for, or null if it is never delayed. A valid key or session is delayed only
    * for exceeding a limit. Without one, the caller's network counts. A database that is unavailable is
    * not the caller's fault.
    */
