@@ -227,7 +227,8 @@ test('checks the access of forty streams in one statement', async () => {
   await eventually(() => assert(performance.now() - startedAtMs > 2_000), { timeoutMs: 3_000 })
   for (const { leave } of opened) leave()
   const reads = (await countReads()) - before
-  assert(reads <= 10, `${reads} reads in two seconds`)
+  // One statement for all streams per check. One per stream would be 40 per check.
+  assert(reads < 40, `${reads} reads in two seconds`)
   const { status } = await readJob(annals, first.workspaceKey, jobId)
   assert.equal(status, 'RUNNING')
 })
