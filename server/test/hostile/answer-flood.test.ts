@@ -6,7 +6,7 @@ import { type Answer, startTestApp } from '../harness/start-app.ts'
 
 const CONNECTIONS = 100
 const ROUNDS = 5
-const FLOOD_MS = 1_500
+const FLOOD_MS = 600
 const REFUSALS_PER_SECOND = 100
 const ANONYMOUS_PER_SECOND = 300
 /** Far above what an answer takes, and well below what a flood waits. */
