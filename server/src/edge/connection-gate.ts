@@ -93,7 +93,8 @@ export class ConnectionGate {
       whenAnswered(before, () => endWithError(socket, fault, { traceId, hasBody }))
       return
     }
-    if (isBareUpgrade(request)) response.shouldKeepAlive = false
+    // The parser drops what arrives in one piece with such a request, so nothing may follow it.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     connection.inFlight.add(response)
     this.#open.markBusy(socket, connection.inFlight)
     response.once('close', () => this.#finish(connection, response))
@@ -254,16 +255,6 @@ function outputBytes({ inFlight }: Connection): number {
   let bytes = 0
   for (const response of inFlight) bytes += response.writableLength
   return bytes
-}
-
-/**
- * Whether the parser drops what arrives in one piece with the request: it takes that for another
- * protocol, unless the request has a body. Nothing may follow such a request.
- */
-function isBareUpgrade({ headers }: IncomingMessage): boolean {
-  if (headers.upgrade === undefined) return false
-  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers
-  return Number(length) === 0 && encoding === undefined
 }
 
 /** Whether the rest of the body can be too much to drop. */

@@ -44,9 +44,8 @@ export function sendError(reply: FastifyReply, error: ApiError, traceId: string)
   }
   // Fastify would hang up on a caller that is still sending, which might then lose the answer.
   // The connection gate drops the rest of the body instead, unless it takes too long.
-  if (error.status === 413 || (error.status !== 408 && !reply.request.raw.complete)) {
-    reply.removeHeader('connection')
-  }
+  const isEarly = error.status === 413 || (error.status !== 408 && !reply.request.raw.complete)
+  if (isEarly && reply.raw.shouldKeepAlive) reply.removeHeader('connection')
   // The handler may have chosen another serializer for its response.
   reply.serializer(JSON.stringify).type('application/json; charset=utf-8')
   reply.send(errorBody(error, traceId))

@@ -93,23 +93,43 @@ test('answers an ingest with 201 when Expect: 100-continue follows it', async ()
   )
 })
 
-test('ignores a protocol upgrade that follows an ingest, and keeps the connection', async () => {
-  await using ledger = await holdLedger()
-  await using connection = new RawConnection(annals.url)
-  const upgrade = 'host: x\r\nconnection: upgrade\r\nupgrade: h2c'
-  connection.send(INGEST + INGEST.replace('host: x', upgrade))
-  await ledger.isWaitedFor()
-  await ledger.release()
-  assert.equal((await connection.answer()).status, 201)
-  assert.equal((await connection.answer()).status, 201)
-  assert.equal((await connection.send(HEALTH).answer()).status, 200)
-})
+/** Node's parser leaves HTTP after a request with these headers, and drops the rest of what it was given. */
+const withUpgrade = (request: string) =>
+  request.replace('host: x', 'host: x\r\nconnection: upgrade\r\nupgrade: h2c')
+const CHUNKED = INGEST.replace(
+  /content-length[^]*/,
+  `transfer-encoding: chunked\r\n\r\n${EVENT.length.toString(16)}\r\n${EVENT}\r\n0\r\n\r\n`,
+)
+const UPGRADES: readonly [name: string, request: string, status: number][] = [
+  ['without a body', HEALTH, 200],
+  ['with a body', INGEST, 201],
+  ['with a chunked body', CHUNKED, 201],
+]
 
-test('ends the connection after an upgrade without a body, so that nothing after it is lost', async () => {
+for (const [name, request, expected] of UPGRADES) {
+  test(`ends the connection after an upgrade ${name}, so that nothing after it is lost`, async () => {
+    await using ledger = await holdLedger()
+    await using connection = new RawConnection(annals.url)
+    connection.send(INGEST + withUpgrade(request) + HEALTH)
+    await ledger.isWaitedFor()
+    await ledger.release()
+    assert.equal((await connection.answer()).status, 201)
+    const answer = await connection.answer()
+    assert.equal(answer.status, expected)
+    assert.equal(answer.headers.get('connection'), 'close')
+    assert.deepEqual(await connection.statuses(), [])
+  })
+}
+
+test('runs no part of a body as a request after an upgrade that was refused early', async () => {
   await using connection = new RawConnection(annals.url)
-  const upgrade = HEALTH.replace('host: x', 'host: x\r\nconnection: upgrade\r\nupgrade: h2c')
-  const answer = await connection.send(upgrade + HEALTH).answer()
-  assert.equal(answer.status, 200)
+  const stranger = withUpgrade(INGEST).replace(/authorization.*\r\n/, '')
+  const answer = await connection.send(stranger.slice(0, -EVENT.length)).answer()
+  assert.equal(answer.status, 401)
+  const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n'
+  const next = INGEST.replace(/content-length[^]*/, `content-length: ${smuggled.length}\r\n\r\n`)
+  connection.send(EVENT + next)
+  connection.send(smuggled)
   assert.equal(answer.headers.get('connection'), 'close')
   assert.deepEqual(await connection.statuses(), [])
 })
