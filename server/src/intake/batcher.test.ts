@@ -125,14 +125,14 @@ test('waiting is bounded: who comes on top is refused at once with overloaded', 
   const first = batcher.submit('in flight')
   await firstStart
   const waiting = ['b', 'c'].map((item) => batcher.submit(item))
-  assert.equal(batcher.isFull(), true)
+  assert.equal(batcher.isFull(''), true)
   await assert.rejects(batcher.submit('d'), isOverloaded)
   await assert.rejects(batcher.submitAll(['e']), isOverloaded)
   assert.equal(batcher.waiting, 2)
   const secondStart = nextStart()
   finish(0)
   await secondStart
-  assert.equal(batcher.isFull(), false, 'room again as soon as the next batch has begun')
+  assert.equal(batcher.isFull(''), false, 'room again as soon as the next batch has begun')
   finish(1)
   assert.deepEqual(await Promise.all([first, ...waiting]), ['in flight!', 'b!', 'c!'])
 })
@@ -146,7 +146,7 @@ test('who would wait too long, by the speed of the batches so far, is refused at
     waitingMin: 2,
     waitMsMax: 50,
   })
-  assert.equal(batcher.isFull(100), false, 'nothing is known yet')
+  assert.equal(batcher.isFull('', 100), false, 'nothing is known yet')
   const firstStart = nextStart()
   const first = batcher.submit('a')
   await firstStart
@@ -323,7 +323,34 @@ test('an owner of large items has its share of a batch, and the items of others 
     if (index < 3) await next
   }
   await Promise.all(answers)
-  assert.deepEqual(batches, [['a1__', 'b1', 'c1__', 'b2'], ['a2__', 'c2', 'c3'], ['a3'], ['a4__']])
+  assert.deepEqual(batches, [['a1__', 'b1', 'b2', 'c1__'], ['a2__', 'c2', 'c3'], ['a3'], ['a4__']])
+})
+
+test('an owner that has filled the queue is refused, and others are served in the next batch', async () => {
+  const { batches, commit, nextStart, finish } = handCommit()
+  const limits = { ...LIMITS, itemsPerBatchMax: 4, waitingMin: 8, waitingMax: 8 }
+  const weights = { ...WEIGHTS, bytesPerOwnerMax: 1_000, bytesPerBatchMax: 1_000 }
+  await using batcher = new Batcher<string, string>(commit, limits, weights)
+  const first = nextStart()
+  const answers = ['a0', 'a1', 'a2', 'a3'].map((item) => batcher.submit(item))
+  await first
+  // The second batch is ready. Behind it there is room for four items of one owner.
+  answers.push(
+    ...['a4', 'a5', 'a6', 'a7', 'a8', 'a9', 'aA', 'aB'].map((item) => batcher.submit(item)),
+  )
+  await assert.rejects(batcher.submit('aC'), isOverloaded)
+  answers.push(batcher.submit('b0'), batcher.submit('c0'))
+  await assert.rejects(batcher.submitAll(['c1', 'c2', 'c3', 'c4']), isOverloaded)
+  for (const index of [0, 1, 2, 3]) {
+    const next = nextStart()
+    finish(index)
+    if (index < 3) await next
+  }
+  await Promise.all(answers)
+  assert.deepEqual(batches.slice(2), [
+    ['a8', 'b0', 'c0', 'a9'],
+    ['aA', 'aB'],
+  ])
 })
 
 test('every item is committed once, and those of one owner in their order', async () => {
@@ -350,7 +377,7 @@ test('every item is committed once, and those of one owner in their order', asyn
         assert.deepEqual(ofOwner(committed), ofOwner(items))
       }
       assert.equal(batcher.waiting, 0)
-      assert(!batcher.isFull())
+      assert(!batcher.isFull('a'))
     }),
     { numRuns: 200 },
   )

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../errors.ts'
+import { FairQueue } from './fair-queue.ts'
 
 type Waiter<In, Out> = {
   item: In
@@ -12,8 +13,9 @@ type Batch<In, Out> = { items: In[]; waiters: Waiter<In, Out>[] }
 
 export type BatcherLimits = {
   itemsPerBatchMax: number
-  /** So many may wait however slow the batches go: a cold start is no overload. */
+  /** So many may go before an item however slow the batches go: a cold start is no overload. */
   waitingMin: number
+  /** However fast they go. */
   waitingMax: number
   waitMsMax: number
   /** How long to wait for company, beyond the turn; asked before each batch. */
@@ -45,24 +47,22 @@ const WEIGHTLESS: BatcherWeights<unknown> = {
 /** How much of the newest batch's speed goes into the estimate. */
 const NEWEST_SHARE = 0.2
 const TURNS_MAX = 20
-/** How far a batch looks past items of owners that have their share, in multiples of its size. */
-const BATCHES_LOOKED_AT = 4
 
 /**
  * Group commit. Callers submit one item and wait; a single writer commits all waiting items in
  * one transaction. While a commit is in flight the next batch fills, so the batch size follows
  * the load by itself: an idle service commits single events at once, a busy one amortises.
  *
- * A caller is answered only after the commit that holds its item has returned. Who would wait
- * longer than `waitMsMax`, judged by how fast batches go, is refused at once: a short queue keeps
- * the answers of those inside quick, and a refused caller can go to another node.
+ * A caller is answered only after the commit that holds its item has returned. A caller that would wait
+ * longer than `waitMsMax`, judged by how fast batches go, is refused immediately: a short queue keeps
+ * the other answers quick, and a refused caller can go to another node. Owners take turns, so an owner
+ * that has sent much waits, or is refused, before it delays the others.
  */
 export class Batcher<In, Out> implements AsyncDisposable {
   readonly #commit: (items: In[]) => Promise<Out[]>
   readonly #limits: BatcherLimits
   readonly #weights: BatcherWeights<In>
-  #waitingBytes = 0
-  #waiting: Waiter<In, Out>[] = []
+  readonly #queue: FairQueue<Waiter<In, Out>>
   readonly #prepare: PrepareBatch<In>
   #isCommitting = false
   /** The batch that goes next, when a full one waited while another was in flight. */
@@ -82,40 +82,36 @@ export class Batcher<In, Out> implements AsyncDisposable {
     this.#prepare = prepare
     this.#limits = limits
     this.#weights = weights
+    this.#queue = new FairQueue({
+      bytesOf: ({ item }) => weights.bytesOf(item),
+      ownerOf: ({ item }) => weights.ownerOf(item),
+    })
   }
 
   get waiting(): number {
-    return this.#waiting.length + (this.#ahead?.waiters.length ?? 0)
+    return this.#queue.size + this.#readyCount
+  }
+
+  get #readyCount(): number {
+    return this.#ahead?.waiters.length ?? 0
   }
 
   /**
-   * True when `count` more items, of `owner` if it is known, would wait too long or weigh too much. An
-   * empty queue takes any one call. One owner has at most half of the bytes.
+   * True when `count` more items of `owner` would wait too long or weigh too much. An empty queue takes
+   * any one call. An owner has no more bytes than are left for the others.
    */
-  isFull(count = 1, owner: string | null = null): boolean {
+  isFull(owner: string, count = 1): boolean {
     const { waitingMin, waitingMax, waitMsMax } = this.#limits
+    const { bytes } = this.#queue
+    const isHeavy = this.#queue.bytesOf(owner) > this.#weights.waitingBytesMax - bytes
+    if (this.#closed || isHeavy) return true
     const inTime = Math.min(waitingMax, Math.max(waitingMin, this.#itemsPerMs * waitMsMax))
-    const { waitingBytesMax } = this.#weights
-    const ownerBytesMax = waitingBytesMax / 2
-    const isHeavy =
-      this.#waitingBytes > waitingBytesMax ||
-      (owner !== null &&
-        this.#waitingBytes > ownerBytesMax &&
-        this.#bytesWaitingOf(owner) > ownerBytesMax)
-    return this.#closed || isHeavy || this.waiting + count > Math.max(count, inTime)
-  }
-
-  /** Counted only when much waits, so that the ordinary case keeps no books. */
-  #bytesWaitingOf(owner: string): number {
-    const { bytesOf, ownerOf } = this.#weights
-    let bytes = 0
-    for (const { item } of this.#waiting) if (ownerOf(item) === owner) bytes += bytesOf(item)
-    return bytes
+    if (this.waiting + count <= Math.max(count, inTime)) return false
+    return this.#readyCount + this.#queue.turnsUntil(owner, count) > inTime
   }
 
   submit(item: In): Promise<Out> {
-    if (this.isFull(1, this.#weights.ownerOf(item)))
-      return Promise.reject(new ApiError('overloaded'))
+    if (this.isFull(this.#weights.ownerOf(item))) return Promise.reject(new ApiError('overloaded'))
     return new Promise((resolve, reject) => this.#enqueue({ item, resolve, reject }))
   }
 
@@ -123,7 +119,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
   submitAll(items: readonly In[]): Promise<PromiseSettledResult<Out>[]> {
     const [first] = items
     if (first === undefined) return Promise.resolve([])
-    if (this.isFull(items.length, this.#weights.ownerOf(first))) {
+    if (this.isFull(this.#weights.ownerOf(first), items.length)) {
       return Promise.reject(new ApiError('overloaded'))
     }
     return new Promise((resolveAll) => {
@@ -146,15 +142,13 @@ export class Batcher<In, Out> implements AsyncDisposable {
 
   /** Fails everyone who waits: what stopped the writer would only stop them later. */
   rejectWaiting(reason: unknown): void {
-    this.#waitingBytes = 0
     const ahead = this.#ahead?.waiters ?? []
     this.#ahead = null
-    for (const waiter of [...ahead, ...this.#waiting.splice(0)]) waiter.reject(reason)
+    for (const waiter of [...ahead, ...this.#queue.takeAll()]) waiter.reject(reason)
   }
 
   #enqueue(waiter: Waiter<In, Out>): void {
-    this.#waiting.push(waiter)
-    this.#waitingBytes += this.#weights.bytesOf(waiter.item)
+    this.#queue.push(waiter)
     this.#writer ??= this.#drain()
     this.#prepareNext()
   }
@@ -192,7 +186,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
   /** A batch that is full gains nothing by waiting, so it is got ready while another is in flight. */
   #prepareNext(): void {
     if (!this.#isCommitting || this.#ahead) return
-    if (this.#waiting.length < this.#limits.itemsPerBatchMax) return
+    if (this.#queue.size < this.#limits.itemsPerBatchMax) return
     this.#ahead = this.#takeBatch()
     try {
       this.#prepare(this.#ahead.items)
@@ -210,59 +204,18 @@ export class Batcher<In, Out> implements AsyncDisposable {
     const lingerMs = this.#limits.lingerMs?.() ?? 0
     if (lingerMs > 0) await delay(lingerMs)
     for (let turn = 0; turn < TURNS_MAX; turn += 1) {
-      const before = this.#waiting.length
+      const before = this.#queue.size
       await new Promise(setImmediate)
-      const after = this.#waiting.length
+      const after = this.#queue.size
       if (after === before || after >= this.#limits.itemsPerBatchMax) return
     }
   }
 
-  /** As many as fit, and at least one: an item that is too large for company goes alone. */
   #takeBatch(): Batch<In, Out> {
-    const { bytesOf, bytesPerOwnerMax } = this.#weights
-    let bytes = 0
-    let count = 0
-    for (const { item } of this.#waiting) {
-      const weight = bytesOf(item)
-      if (count === this.#limits.itemsPerBatchMax) break
-      if (count > 0 && bytes + weight > bytesPerOwnerMax) return this.#takeSharedBatch()
-      bytes += weight
-      count += 1
-    }
-    this.#waitingBytes -= bytes
-    return batchOf(this.#waiting.splice(0, count))
-  }
-
-  /**
-   * The same for items that are more than one owner's share. An owner that has its share waits for the
-   * next batch with all of its later items, and the items of others pass them.
-   */
-  #takeSharedBatch(): Batch<In, Out> {
-    const { bytesOf, bytesPerBatchMax, ownerOf, bytesPerOwnerMax } = this.#weights
-    const { itemsPerBatchMax } = this.#limits
-    const bytesByOwner = new Map<string, number>()
-    const taken: Waiter<In, Out>[] = []
-    const left: Waiter<In, Out>[] = []
-    let bytes = 0
-    for (const waiter of this.#waiting.slice(0, BATCHES_LOOKED_AT * itemsPerBatchMax)) {
-      if (taken.length === itemsPerBatchMax) break
-      const weight = bytesOf(waiter.item)
-      const owner = ownerOf(waiter.item)
-      const ofOwner = bytesByOwner.get(owner) ?? 0
-      const isOwnerFull = ofOwner > 0 && ofOwner + weight > bytesPerOwnerMax
-      const isFull = taken.length > 0 && bytes + weight > bytesPerBatchMax
-      if (isOwnerFull || isFull) {
-        bytesByOwner.set(owner, Number.POSITIVE_INFINITY)
-        left.push(waiter)
-        continue
-      }
-      bytesByOwner.set(owner, ofOwner + weight)
-      bytes += weight
-      taken.push(waiter)
-    }
-    this.#waitingBytes -= bytes
-    this.#waiting.splice(0, taken.length + left.length, ...left)
-    return batchOf(taken)
+    const { bytesPerBatchMax: bytesMax, bytesPerOwnerMax } = this.#weights
+    const { itemsPerBatchMax: itemsMax } = this.#limits
+    const waiters = this.#queue.take({ itemsMax, bytesMax, bytesPerOwnerMax })
+    return { waiters, items: waiters.map(({ item }) => item) }
   }
 
   #learnSpeed(itemsPerMs: number): void {
@@ -275,8 +228,4 @@ export class Batcher<In, Out> implements AsyncDisposable {
     this.#closed = true
     await this.#writer
   }
-}
-
-function batchOf<In, Out>(waiters: Waiter<In, Out>[]): Batch<In, Out> {
-  return { waiters, items: waiters.map(({ item }) => item) }
 }

@@ -3,7 +3,7 @@ import { ApiError } from '../errors.ts'
 import { createSaltSource } from '../ledger/commitment.ts'
 import { probeWrite, WRITE_PROBE_SETTINGS } from '../ledger/write-probe-store.ts'
 import type { Clock } from '../platform/clock.ts'
-import { randomFraction, type WorkspaceId } from '../platform/id.ts'
+import { type CompanyId, randomFraction, type WorkspaceId } from '../platform/id.ts'
 import type { Logger } from '../platform/logger.ts'
 import { Loop } from '../platform/loop.ts'
 import type { Metrics } from '../platform/metrics.ts'
@@ -155,10 +155,10 @@ export class Writer implements AsyncDisposable {
     return this.#isCommitting || this.#batcher.waiting > 0
   }
 
-  /** Asked before a body is read: whether an event would be refused for lack of room. */
-  refuseWhenFull(): void {
+  /** Asked before a body is read: whether an event of the company would be refused for lack of room. */
+  refuseWhenFull(companyId: CompanyId): void {
     if (this.#isDown) throw new ApiError('unavailable')
-    if (this.#batcher.isFull()) throw new ApiError('overloaded')
+    if (this.#batcher.isFull(companyId)) throw new ApiError('overloaded')
   }
 
   async submit(item: PendingItem): Promise<Outcome> {

@@ -52,7 +52,7 @@ export const createEventBatch =
         onRequest: [
           deps.keyGuard.requireKey({ scope: 'WORKSPACE' }),
           async (request, reply) => {
-            deps.writer.refuseWhenFull()
+            deps.writer.refuseWhenFull(request.principal.companyId)
             replies.set(request, reply)
           },
         ],

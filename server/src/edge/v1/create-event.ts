@@ -14,7 +14,7 @@ export const createEvent =
       {
         onRequest: [
           deps.requireKey({ scope: 'WORKSPACE' }),
-          async () => deps.writer.refuseWhenFull(),
+          async ({ principal }) => deps.writer.refuseWhenFull(principal.companyId),
         ],
         config: { hasOwnLimits: true },
         bodyLimit: EVENT_BYTES_MAX,
