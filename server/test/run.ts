@@ -37,7 +37,7 @@ const files = chosen.length > 0 ? chosen : globSync(FILES, { cwd: ROOT }).toSort
 process.exitCode = (chosen.length > 0 || check()) && (await runFiles()) ? 0 : 1
 
 async function runFiles(): Promise<boolean> {
-  const pages = files.some((file) => NEEDS_PAGES.test(file)) ? await buildPages() : null
+  await using pages = files.some((file) => NEEDS_PAGES.test(file)) ? await preparePages() : null
   const dataDir = mkdtempSync(join(tmpdir(), 'annals-test-'))
   try {
     await using engine = await startEngine({
@@ -51,7 +51,7 @@ async function runFiles(): Promise<boolean> {
       // Most of a file's start is compiling the program, which is the same for all of them.
       NODE_COMPILE_CACHE: join(dataDir, 'compiled'),
       TEST_CONNECTION: JSON.stringify(engine.connection),
-      ...(pages !== null && { TEST_PAGES: pages }),
+      ...pages?.env,
     })
     return await runGroups()
   } finally {
@@ -94,11 +94,22 @@ async function runGroups(): Promise<boolean> {
   return isSuccess
 }
 
+/** The built pages and a browser for them, once for all files. */
+async function preparePages(): Promise<AsyncDisposable & { env: Record<string, string> }> {
+  const folder = await buildPages()
+  const { startSharedBrowser } = await import('../../dashboard/test/browser/browser.ts')
+  const browser = await startSharedBrowser()
+  return {
+    env: { TEST_PAGES: folder, TEST_BROWSER: browser?.url ?? '' },
+    [Symbol.asyncDispose]: async () => await browser?.[Symbol.asyncDispose](),
+  }
+}
+
 /** Once, before anything runs: files side by side must not build into one folder. */
-async function buildPages(): Promise<string | null> {
+async function buildPages(): Promise<string> {
   if (process.env.TEST_PAGES) return process.env.TEST_PAGES
   const { folder, trouble } = await ensurePages(createLogger('warn', 'stderr'))
   // Old pages would pass tests that the new ones fail.
-  if (trouble !== null) throw new Error(trouble)
+  if (folder === null || trouble !== null) throw new Error(trouble ?? 'there are no pages')
   return folder
 }

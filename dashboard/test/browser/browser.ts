@@ -23,16 +23,54 @@ const ARGUMENTS = [
 
 export type TestBrowser = AsyncDisposable & { browser: Browser; from: string }
 
+/** An executable, and the folder it was unpacked into. */
+type Chromium = AsyncDisposable & { path: string }
+
 /**
- * A real Chromium: the one that `CHROMIUM_PATH` names, else the system's, else the one that npm brings.
- * Null when none starts: whoever runs the tests by hand is told so, a machine that gates fails.
+ * A real Chromium: the one that all files of a test run share, or one of its own. Null if none starts:
+ * by hand the tests are skipped, and with `CI` set they fail.
  */
 export async function startBrowser(): Promise<TestBrowser | null> {
+  const { TEST_BROWSER: shared } = process.env
+  if (shared === undefined) return await startOwn()
+  if (shared === '') return null
+  const browser = await chromium.connect(shared)
+  return { browser, from: shared, [Symbol.asyncDispose]: () => browser.close() }
+}
+
+/** For all files of a test run, which find its address in `TEST_BROWSER`. */
+export async function startSharedBrowser(): Promise<(AsyncDisposable & { url: string }) | null> {
+  const started = await startAny((executablePath) =>
+    chromium.launchServer({ executablePath, args: ARGUMENTS, host: '127.0.0.1' }),
+  )
+  if (!started) return null
+  const { opened, stack } = started
+  return { url: opened.wsEndpoint(), [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
+async function startOwn(): Promise<TestBrowser | null> {
+  const started = await startAny((executablePath) =>
+    chromium.launch({ executablePath, args: ARGUMENTS }),
+  )
+  if (!started) return null
+  const { opened, path, stack } = started
+  return { browser: opened, from: path, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
+/** The first that starts: the one that `CHROMIUM_PATH` names, the system's, the one that npm brings. */
+async function startAny<T extends { close: () => Promise<void> }>(
+  start: (path: string) => Promise<T>,
+): Promise<{ opened: T; path: string; stack: AsyncDisposableStack } | null> {
   const tried: string[] = []
-  for (const open of [openNamed, openSystem, openPackaged]) {
+  for (const find of [findNamed, findSystem, unpackOwn]) {
     try {
-      const opened = await open()
-      if (opened) return opened
+      await using stack = new AsyncDisposableStack()
+      const found = await find()
+      if (!found) continue
+      stack.use(found)
+      const opened = await start(found.path)
+      stack.defer(() => opened.close())
+      return { opened, path: found.path, stack: stack.move() }
     } catch (error) {
       tried.push(error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error))
     }
@@ -43,18 +81,20 @@ export async function startBrowser(): Promise<TestBrowser | null> {
   return null
 }
 
-async function openNamed(): Promise<TestBrowser | null> {
-  const path = process.env.CHROMIUM_PATH
-  return path ? await launch(path) : null
+async function findNamed(): Promise<Chromium | null> {
+  return installedAt(process.env.CHROMIUM_PATH)
 }
 
-async function openSystem(): Promise<TestBrowser | null> {
-  const path = SYSTEM_PATHS.find((candidate) => existsSync(candidate))
-  return path === undefined ? null : await launch(path)
+async function findSystem(): Promise<Chromium | null> {
+  return installedAt(SYSTEM_PATHS.find((candidate) => existsSync(candidate)))
 }
 
-/** It unpacks itself into the temporary folder and takes whatever lies there, so it gets one of its own. */
-async function openPackaged(): Promise<TestBrowser | null> {
+function installedAt(path: string | undefined): Chromium | null {
+  return path ? { path, [Symbol.asyncDispose]: async () => {} } : null
+}
+
+/** It unpacks itself into the temporary folder and uses whatever is there, so it gets one of its own. */
+async function unpackOwn(): Promise<Chromium | null> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return null
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(await mkdtempDisposable(join(tmpdir(), 'annals-chromium-')))
@@ -63,14 +103,9 @@ async function openPackaged(): Promise<TestBrowser | null> {
   // Makes it unpack the libraries that it needs as well.
   process.env.AWS_LAMBDA_JS_RUNTIME ??= 'nodejs24.x'
   const { default: packaged } = await import('@sparticuz/chromium')
-  const opened = stack.use(await launch(await packaged.executablePath()))
+  const path = await packaged.executablePath()
   if (usual === undefined) delete process.env.TMPDIR
   else process.env.TMPDIR = usual
   const kept = stack.move()
-  return { ...opened, [Symbol.asyncDispose]: () => kept.disposeAsync() }
-}
-
-async function launch(executablePath: string): Promise<TestBrowser> {
-  const browser = await chromium.launch({ executablePath, args: ARGUMENTS })
-  return { browser, from: executablePath, [Symbol.asyncDispose]: () => browser.close() }
+  return { path, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }
