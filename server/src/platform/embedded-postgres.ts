@@ -1,9 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-import { attachToEngine, type Engine, leaveEngine } from './engine-attach.ts'
+import {
+  type AttachedEngine,
+  type Attachment,
+  attachToEngine,
+  type Engine,
+  leaveEngine,
+} from './engine-attach.ts'
 import { openDataFolder } from './engine-files.ts'
 import { findNativeFolder } from './engine-package.ts'
-import type { EngineConnection, Presence } from './engine-presence.ts'
+import type { EngineConnection } from './engine-presence.ts'
 import type { EngineSettings } from './engine-settings.ts'
 import type { EngineUser } from './engine-user.ts'
 
@@ -67,10 +73,10 @@ export async function startEngine(options: EngineOptions): Promise<EmbeddedPostg
  *
  *   attached ──connection ends──▶ lost ──engine runs again──▶ attached     (a service)
  *   attached ──connection ends──▶ lost                                     (a command)
- *   attached | lost ──dispose──▶ left: the last one out stops PostgreSQL
+ *   attached | lost ──dispose──▶ left: the last process to leave stops PostgreSQL
  *
- * The engine is nobody's child: it may outlive the process that started it, by a kill or because
- * others use it, and then belongs to whoever is attached. `connection` holds through all of it.
+ * The engine may outlive the process that started it, because that was killed or because others
+ * use the engine. `connection` stays valid throughout. Disposal logs failures and never throws.
  */
 export class EmbeddedPostgres implements AsyncDisposable {
   readonly connection: EngineConnection
@@ -79,20 +85,20 @@ export class EmbeddedPostgres implements AsyncDisposable {
   readonly #logger: EngineLogger
   readonly #closing = new AbortController()
   /** Null while lost. */
-  #presence: Presence | null = null
+  #attached: AttachedEngine | null = null
   #recovery: Promise<void> | null = null
   #leaving: Promise<void> | null = null
 
   constructor(
     engine: Engine,
-    { connection, presence }: { connection: EngineConnection; presence: Presence },
+    attachment: Attachment,
     { exclusive, logger }: { exclusive: boolean; logger: EngineLogger },
   ) {
-    this.connection = connection
+    this.connection = attachment.connection
     this.#engine = engine
     this.#exclusive = exclusive
     this.#logger = logger
-    this.#hold(presence)
+    this.#hold(attachment)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -100,11 +106,11 @@ export class EmbeddedPostgres implements AsyncDisposable {
     await this.#leaving
   }
 
-  #hold(presence: Presence): void {
-    this.#presence = presence
-    void presence.lost.then(() => {
+  #hold(attached: AttachedEngine): void {
+    this.#attached = attached
+    void attached.presence.lost.then(() => {
       if (this.#closing.signal.aborted) return
-      this.#presence = null
+      this.#attached = null
       this.#logger.warn({ event: 'engine.lost', ...this.#fields() }, 'the embedded engine is gone')
       // A command fails by its own queries; only a service outlives its engine.
       if (this.#exclusive) this.#recovery = this.#recover()
@@ -119,7 +125,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
         const attached = await attachToEngine(this.#engine, { exclusive: true, mayCreate: false })
         const event = attached.wasRunning ? 'engine.adopted' : 'engine.started'
         this.#logger.info({ event, ...this.#fields() }, 'the embedded engine is back')
-        this.#hold(attached.presence)
+        this.#hold(attached)
         return
       } catch (error) {
         this.#logger.warn(
@@ -135,9 +141,27 @@ export class EmbeddedPostgres implements AsyncDisposable {
   async #leave(): Promise<void> {
     this.#closing.abort()
     await this.#recovery
-    const isStopped = await leaveEngine(this.#engine, this.connection, this.#presence)
-    const event = isStopped ? 'engine.stopped' : 'engine.left'
-    this.#logger.info({ event, ...this.#fields() }, 'this process has left the embedded engine')
+    try {
+      const { isStopped, lockError } = await leaveEngine(
+        this.#engine,
+        this.connection,
+        this.#attached,
+      )
+      if (lockError !== null) {
+        this.#logger.warn(
+          { event: 'engine.unlocked', err: lockError, ...this.#fields() },
+          'this process leaves the embedded engine without the lock',
+        )
+      }
+      const event = isStopped ? 'engine.stopped' : 'engine.left'
+      this.#logger.info({ event, ...this.#fields() }, 'this process has left the embedded engine')
+    } catch (error) {
+      // Not thrown: the work of this process is done, and its exit code says how that went.
+      this.#logger.warn(
+        { event: 'engine.unstopped', err: error, ...this.#fields() },
+        'the embedded engine could not be stopped; the next start joins it',
+      )
+    }
   }
 
   #fields(): Record<string, unknown> {

@@ -21,7 +21,7 @@ import { chooseRunner } from './engine-runner.ts'
 import { ENGINE_PORT, engineSettings, type EngineSettings } from './engine-settings.ts'
 import { openSocketFolder, removeSocketLink } from './engine-socket.ts'
 import { chooseUser, type EngineUser } from './engine-user.ts'
-import { acquireFileLock, isDiskFull } from './file-lock.ts'
+import { acquireFileLock } from './file-lock.ts'
 
 /** One data folder and the programs that serve it. */
 export interface Engine {
@@ -30,8 +30,14 @@ export interface Engine {
   readonly settings: EngineSettings
 }
 
-export interface Attachment {
+/** A running engine that this process uses. */
+export interface AttachedEngine {
   readonly presence: Presence
+  /** Of the PostgreSQL that `presence` is connected to; null if it can't be found. */
+  readonly postmasterPid: number | null
+}
+
+export interface Attachment extends AttachedEngine {
   readonly connection: EngineConnection
   readonly wasRunning: boolean
   readonly user: EngineUser
@@ -64,7 +70,7 @@ export async function attachToEngine(
       await presence.ensureDatabase(ENGINE_DATABASE)
       return { ...attached, user }
     } catch (cause) {
-      await leaveLocked(engine, connection, presence).catch(() => {})
+      await stopIfLast(engine, connection, attached).catch(() => {})
       signal?.throwIfAborted()
       throw explainSessionError(engine.files, cause)
     }
@@ -72,13 +78,37 @@ export async function attachToEngine(
   return withEngineLock(engine.files, attach, signal)
 }
 
-/** True when the last one out has stopped the engine; false when others still use it. */
+export interface Departure {
+  /** False when other processes still use the engine. */
+  readonly isStopped: boolean
+  /** Why the process left without the lock, or null. */
+  readonly lockError: unknown
+}
+
+/**
+ * Leaves the engine, and stops it if no other process uses it. `attached` is null while the engine is
+ * lost.
+ *
+ * A lock file that can't be used keeps other processes from joining too, so the engine is stopped without
+ * the lock. While another process holds the lock, it may be about to join, so the engine keeps running.
+ */
 export async function leaveEngine(
   engine: Engine,
   connection: EngineConnection,
-  presence: Presence | null,
-): Promise<boolean> {
-  return withEngineLock(engine.files, () => leaveLocked(engine, connection, presence))
+  attached: AttachedEngine | null,
+): Promise<Departure> {
+  let lock: Disposable | null
+  try {
+    lock = await lockEngine(engine.files)
+  } catch (lockError) {
+    return { isStopped: await stopIfLast(engine, connection, attached), lockError }
+  }
+  using _lock = lock
+  if (lock === null) {
+    await attached?.presence.close()
+    return { isStopped: false, lockError: lockBusyError(engine.files) }
+  }
+  return { isStopped: await stopIfLast(engine, connection, attached), lockError: null }
 }
 
 async function ensureRunning(
@@ -101,7 +131,9 @@ async function ensureRunning(
       isAlive: () => findPostmaster(files) !== null,
       signal,
     })
-    if (presence !== null) return { connection, presence, wasRunning: true }
+    if (presence !== null) {
+      return { connection, presence, postmasterPid: findPostmaster(files), wasRunning: true }
+    }
   }
   const runner = await chooseRunner(files, native, user)
   if (!exists) {
@@ -115,18 +147,22 @@ async function ensureRunning(
     settings: allSettings,
     signal,
   })
-  return { connection, presence, wasRunning: false }
+  return { connection, presence, postmasterPid: findPostmaster(files), wasRunning: false }
 }
 
-async function leaveLocked(
+async function stopIfLast(
   { files }: Engine,
   connection: EngineConnection,
-  presence: Presence | null,
+  attached: AttachedEngine | null,
 ): Promise<boolean> {
-  if (await isUsedByOthers(connection, presence)) return false
-  await stopPostmaster(files)
-  removeSocketLink(files)
-  removeEnclosure(files)
+  if (await isUsedByOthers(connection, attached?.presence ?? null)) return false
+  // The data folder may have been moved, and its pid file with it. Another folder with an engine of its own
+  // may be in its place; that engine, its link and its enclosure stay.
+  await stopPostmaster(files, attached === null ? findPostmaster(files) : attached.postmasterPid)
+  if (findPostmaster(files) === null) {
+    removeSocketLink(files)
+    removeEnclosure(files)
+  }
   return true
 }
 
@@ -153,32 +189,31 @@ async function withEngineLock<T>(
   work: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
-  const lock = await lockEngine(files, signal)
-  try {
-    return await work()
-  } finally {
-    lock[Symbol.dispose]()
-  }
+  using lock = await lockEngine(files, signal)
+  if (lock !== null) return await work()
+  signal?.throwIfAborted()
+  throw lockBusyError(files)
 }
 
-async function lockEngine(files: EngineFiles, signal?: AbortSignal): Promise<Disposable> {
-  let lock: Disposable | null
+/** Null when another process holds the lock for too long, or when `signal` is aborted first. */
+async function lockEngine(files: EngineFiles, signal?: AbortSignal): Promise<Disposable | null> {
   try {
     const isNew = !existsSync(files.lock)
-    lock = await acquireFileLock(files.lock, { waitMsMax: LOCK_WAIT_MS_MAX, signal })
+    const lock = await acquireFileLock(files.lock, { waitMsMax: LOCK_WAIT_MS_MAX, signal })
     if (isNew && lock !== null) {
       chmodSync(files.lock, 0o600)
       giveToDataOwner(files, files.lock)
     }
+    return lock
   } catch (cause) {
-    if (isDiskFull(cause)) throw diskFullError(files.lock, cause)
     const explained = explainFileError(files.lock, cause)
     if (explained !== cause) throw explained
     throw new EngineError(`The lock file ${files.lock} cannot be used: ${String(cause)}`, { cause })
   }
-  if (lock !== null) return lock
-  signal?.throwIfAborted()
-  throw new EngineError(
+}
+
+function lockBusyError(files: EngineFiles): EngineError {
+  return new EngineError(
     `Another annals process has been starting or stopping the database in ${files.dataDir} for ` +
       `${LOCK_WAIT_MS_MAX / 1_000} seconds; try again when it is done.`,
   )

@@ -48,7 +48,7 @@ export async function bootPostmaster(
       if (presence !== null) return presence
     } catch (error) {
       // What we started and cannot use must not be left behind.
-      await stopPostmaster(files)
+      await stopPostmaster(files, findPostmaster(files))
       throw error
     }
     const lines = readEngineLog(files, mark)

@@ -67,10 +67,9 @@ export function removeMisleadingPidFiles(files: EngineFiles): void {
   }
 }
 
-/** Fast shutdown, then an immediate one. The caller knows that nobody uses the engine. */
-export async function stopPostmaster(files: EngineFiles): Promise<void> {
-  const pid = findPostmaster(files)
-  if (pid === null) return
+/** Fast shutdown, then an immediate one. The caller knows that no process uses the engine. */
+export async function stopPostmaster(files: EngineFiles, pid: number | null): Promise<void> {
+  if (pid === null || !isPostmasterOf(pid, files)) return
   sendSignal(pid, 'SIGINT')
   if (await isGoneWithin(files, pid, FAST_STOP_MS_MAX)) return
   sendSignal(pid, 'SIGQUIT')

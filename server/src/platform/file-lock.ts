@@ -3,16 +3,17 @@ import { DatabaseSync } from 'node:sqlite'
 
 const POLL_MS = 20
 const SQLITE_BUSY = 5
-const SQLITE_FULL = 13
+/** With the journal in memory nothing is written, so the lock can be taken on a full disk. */
+const TAKE_LOCK = 'pragma journal_mode = memory; begin exclusive'
 
 /**
  * Takes a lock that excludes every other process, and every other caller in this one, until it is
  * disposed of; null when it was not free within `waitMsMax`, or before `signal` aborted.
  *
- * SQLite is used for its lock alone, nothing is ever stored: it takes the kernel's lock, which
- * goes with the process however that ends, and Node has no other call that does. A file that is
- * made and removed would stay behind a killed process. Nobody else may open the file: closing any
- * handle on it would drop the lock of the whole process.
+ * SQLite is used only for its lock, and stores nothing. It takes a lock of the kernel, which is
+ * released when the process ends in any way, and Node has no other call that does. A file that is
+ * created and deleted instead would stay behind when the process is killed. Nothing else in this
+ * process may open the file: closing any handle on it would release the lock.
  */
 export async function acquireFileLock(
   path: string,
@@ -22,10 +23,10 @@ export async function acquireFileLock(
   const database = new DatabaseSync(path)
   for (;;) {
     try {
-      database.exec('begin exclusive')
+      database.exec(TAKE_LOCK)
       return { [Symbol.dispose]: () => database.close() }
     } catch (error) {
-      if (!hasSqliteCode(error, SQLITE_BUSY)) {
+      if (!isBusy(error)) {
         database.close()
         throw error
       }
@@ -38,11 +39,6 @@ export async function acquireFileLock(
   }
 }
 
-/** Whether `acquireFileLock` failed because the disk is full: SQLite creates a journal beside the file. */
-export function isDiskFull(error: unknown): boolean {
-  return hasSqliteCode(error, SQLITE_FULL)
-}
-
-function hasSqliteCode(error: unknown, code: number): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === code
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }

@@ -181,3 +181,34 @@ test('a start that waits for another one to finish can be aborted', async () => 
   await assert.rejects(startEngine({ dataDir, exclusive: true, signal }), { name: 'TimeoutError' })
   assert(performance.now() - startedAtMs < 2_000)
 })
+
+test('leaving without a usable lock keeps the engine running for other processes', async () => {
+  await using folder = new EngineFolder()
+  const events: unknown[] = []
+  const note = (fields: Record<string, unknown>) => events.push(fields['event'])
+  const { dataDir } = folder
+  const settings = SMALL_ENGINE
+  const logger = { info: note, warn: note }
+  await using command = await startEngine({ dataDir, exclusive: false, settings, logger })
+  const engine = await service(dataDir)
+  fs.rmSync(folder.path('engine.lock'))
+  fs.mkdirSync(folder.path('engine.lock'))
+  const pid = folder.postmasterPid()
+  await engine[Symbol.asyncDispose]()
+  assert.deepEqual(await query(command.connection, 'select 1 as one'), [{ one: 1 }])
+  await command[Symbol.asyncDispose]()
+  assert.equal(isRunning(pid), false)
+  assert.deepEqual(events, ['engine.started', 'engine.unlocked', 'engine.stopped'])
+})
+
+test('a service whose data folder was replaced stops its own engine and not the new one', async () => {
+  await using folder = new EngineFolder()
+  const { dataDir } = folder
+  const engine = await service(dataDir)
+  const pid = folder.postmasterPid()
+  fs.renameSync(dataDir, `${dataDir}-moved`)
+  await using next = await service(dataDir)
+  await engine[Symbol.asyncDispose]()
+  assert.equal(isRunning(pid), false)
+  assert.deepEqual(await query(next.connection, 'select 1 as one'), [{ one: 1 }])
+})
