@@ -4,6 +4,7 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { Client } from 'pg'
 import { ANNALS, AnnalsProcess, type Outcome, runAnnals } from '../harness/annals-process.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
@@ -54,4 +55,18 @@ test('a command whose reader is gone ends quietly, with exit code 1', async () =
   const script = `{ ${ANNALS} openapi; echo "code $?" >&2; } | true`
   const { stderr } = await inShell(script)
   assert.equal(stderr, 'code 1\n')
+})
+
+test('a command whose standard output is closed says so and changes nothing', async () => {
+  const countCompanies = async () => (await client.query('select from company')).rowCount
+  const client = new Client(annals.database.connection)
+  await using _ended = { [Symbol.asyncDispose]: () => client.end() }
+  await client.connect()
+  const before = await countCompanies()
+  for (const command of ['bootstrap --json', 'migrate']) {
+    const { code, stderr } = await inShell(`${ANNALS} ${command} >&-`)
+    assert.equal(code, 1, command)
+    assert.match(stderr, /^annals: Standard output is closed[^\n]*\n$/, command)
+  }
+  assert.equal(await countCompanies(), before)
 })
