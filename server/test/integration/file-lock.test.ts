@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempDisposableSync, statSync } from 'node:fs'
+import { mkdtempDisposableSync, readdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -22,6 +22,14 @@ test('a lock excludes others in the same process until it is disposed of', async
   assert(second !== null)
   second[Symbol.dispose]()
   assert.equal(statSync(path).size, 0)
+})
+
+test('a lock that is held has written nothing, so it can be taken on a full disk', async () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'annals-test-'))
+  const path = join(folder.path, 'lock')
+  using lock = await acquireFileLock(path, { waitMsMax: 0 })
+  assert(lock !== null)
+  assert.deepEqual([readdirSync(folder.path), statSync(path).size], [['lock'], 0])
 })
 
 test('a lock held by a process that is killed is free at once', async () => {
