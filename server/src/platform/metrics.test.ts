@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { eventually } from '../../test/harness/eventually.ts'
+import { createMetrics } from './metrics.ts'
+
+const CENTURY_MS = 100 * 365 * 86_400_000
+
+test('the metrics of the process cost nothing when the system clock steps ahead', async (t) => {
+  const { registry } = createMetrics()
+  const readCount = async () => {
+    const text = await registry.getSingleMetricAsString(
+      'annals_nodejs_eventloop_utilization_histogram',
+    )
+    return Number(/_count (\d+)/.exec(text)?.[1])
+  }
+  const afterMore = async (count: number) => {
+    await eventually(async () => assert((await readCount()) > count))
+    return await readCount()
+  }
+  const count = await afterMore(0)
+  const { now } = Date
+  t.mock.method(Date, 'now', () => now() + CENTURY_MS)
+  const before = process.cpuUsage()
+  await afterMore(count)
+  await registry.metrics()
+  // A window of time that slides by 12 s at once takes more than 10 s of CPU.
+  assert(process.cpuUsage(before).user < 5_000_000)
+})
