@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { verifyLink } from '../ledger/chain.ts'
 import { createSaltSource } from '../ledger/commitment.ts'
 import { type ChainHead, EMPTY_HEAD, headAfter } from '../ledger/event.ts'
-import { newId, type WorkspaceId } from '../platform/id.ts'
+import { idTimeMs, newId, type WorkspaceId } from '../platform/id.ts'
 import type { PendingItem } from './pending-item.ts'
 import { sealBatch } from './seal-batch.ts'
 
@@ -133,4 +133,14 @@ test('no two events share a salt', () => {
 test('a workspace without a head stops the batch: nothing is sealed on a guess', () => {
   const stranger = itemOf(newId(), 'a', null)
   assert.throws(() => sealBatch([stranger], headsAt(1, NOW_MS), SOURCES), /has a head/)
+})
+
+test('the time in an id is never before the receipt, even if the clock is set back before sealing', () => {
+  const [workspaceId = newId()] = WORKSPACES
+  const items = [itemOf(workspaceId, 'action', null)]
+  const sources = { ...SOURCES, nowMs: NOW_MS - 86_400_000 }
+  for (const heads of [headsAt(0, 0), headsAt(3, NOW_MS - 1), headsAt(3, NOW_MS + 1)]) {
+    const [row] = sealBatch(items, heads, sources).rows
+    assert(row && idTimeMs(row.event.id) >= NOW_MS)
+  }
 })

@@ -32,7 +32,9 @@ export function sealBatch(
     const { workspaceId } = item.event
     const head = ends.get(workspaceId) ?? heads.get(workspaceId)
     assert(head, 'a workspace has a head from its beginning')
-    const id = nextEventId(head.lastId, nowMs, random)
+    // The clock may have been set back since the event was received, and `findSeqAt` relies on this.
+    const idMs = Math.max(nowMs, item.event.receivedAtMs)
+    const id = nextEventId(head.lastId, idMs, random)
     const event = sealEvent(head, item.event, { id, salts: drawSalts() })
     ends.set(workspaceId, headAfter(event))
     if (item.key) {

@@ -17,7 +17,10 @@ import { foldCase } from './fold-case.ts'
 export type PagePlace = { timestampMs: number; id: string }
 
 const DAY_MS = 86_400_000
-/** Ids carry the clock of the node that sealed; nodes may differ by this much. */
+/**
+ * The time in an id is not before the receipt of its event, unless an older program stored the event
+ * just when the clock was set back. This is the step that such events may have seen.
+ */
 const CLOCK_SKEW_MS_MAX = 3_600_000
 
 /** A row as `EVENT_COLUMNS` reads it. */
@@ -320,30 +323,6 @@ export function toEvent(row: EventRow): SealedEvent {
     workspaceId: assertId(row.workspaceId),
     projectId: row.projectId === null ? null : assertId(row.projectId),
   }
-}
-
-/**
- * The lowest seq of an event that was received at this time or later, or one above the last. By
- * halving: in a chain, seq and time of receipt rise together.
- */
-export async function findSeqAt(
-  db: Queryable,
-  workspaceId: WorkspaceId,
-  { atMs, headSeq }: { atMs: number; headSeq: number },
-): Promise<number> {
-  let low = 1
-  let high = headSeq + 1
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2)
-    const { rows } = await sql<{ isLater: boolean }>`
-      select received_at >= ${new Date(atMs)} as "isLater"
-        from event
-       where workspace_id = ${workspaceId} and seq = ${middle}`.execute(db)
-    // One that is gone was archived, which happens to the oldest first.
-    if (rows[0]?.isLater === true) high = middle
-    else low = middle + 1
-  }
-  return low
 }
 
 export async function readHead(db: Queryable, workspaceId: WorkspaceId): Promise<ChainHead | null> {

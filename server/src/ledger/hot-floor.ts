@@ -1,5 +1,6 @@
 import type { WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
+import { findSeqAt, isIdFrom } from './chain-search.ts'
 import { readHotEdge, readReceipt } from './hot-floor-store.ts'
 
 /**
@@ -9,9 +10,8 @@ import { readHotEdge, readReceipt } from './hot-floor-store.ts'
 export type HotFloor = { floorSeq: number; fromId: string | null }
 
 /**
- * The hot events are those from the first one on that was received at this time or later. The event
- * above `afterSeq` is nearly always it; else by halving: in a chain, seq and time of receipt rise
- * together. What is missing was archived, which happens to the oldest first.
+ * Hot are the events from the first one on whose id is of this time or later, as `findSeqAt` finds it. The
+ * event above `afterSeq` is nearly always that one.
  */
 export async function findHotFloor(
   db: Queryable,
@@ -19,18 +19,8 @@ export async function findHotFloor(
   { hotSinceMs, afterSeq }: { hotSinceMs: number; afterSeq: number | null },
 ): Promise<HotFloor> {
   const edge = await readHotEdge(db, workspaceId, { afterSeq })
-  const isHot = (receivedAtMs: number | null) => receivedAtMs !== null && receivedAtMs >= hotSinceMs
-  if (isHot(edge.receivedAtMs)) return { floorSeq: edge.afterSeq, fromId: edge.id }
-  let low = edge.afterSeq + 1
-  let high = edge.headSeq + 1
-  let fromId: string | null = null
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2)
-    const { id, receivedAtMs } = await readReceipt(db, workspaceId, middle)
-    if (isHot(receivedAtMs)) {
-      high = middle
-      fromId = id
-    } else low = middle + 1
-  }
-  return { floorSeq: low - 1, fromId }
+  if (isIdFrom(edge.id, hotSinceMs)) return { floorSeq: edge.afterSeq, fromId: edge.id }
+  const seq = await findSeqAt(db, workspaceId, { ...edge, atMs: hotSinceMs })
+  const { id } = await readReceipt(db, workspaceId, seq)
+  return { floorSeq: seq - 1, fromId: id }
 }

@@ -44,10 +44,13 @@ function drawBytes(count: number): Buffer {
   return pool.subarray(poolUsed - count, poolUsed)
 }
 
-/** A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits. */
+/**
+ * A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits. A UUID can't hold a time before 1970,
+ * which a wrong clock can show.
+ */
 export function newId<Name extends string>(nowMs: number = systemClock()): Id<Name> {
   const random = drawBytes(10).toString('hex')
-  const time = nowMs.toString(16).padStart(12, '0')
+  const time = Math.max(0, nowMs).toString(16).padStart(12, '0')
   // The variant's two bits are fixed to 10, so that digit is one of 8, 9, a, b.
   const variant = '89ab'.charAt(Number.parseInt(random.charAt(3), 16) & 3)
   return assertId(

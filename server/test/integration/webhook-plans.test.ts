@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { DELIVERY_STATUSES, type WebhookId } from '../../src/outlet/webhook/delivery.ts'
-import { findSeqAt } from '../../src/ledger/event-store.ts'
+import { findEndSeq, findSeqAt } from '../../src/ledger/chain-search.ts'
 import {
   claimDue,
   endWaiting,
@@ -230,6 +230,9 @@ test('redelivery of one, of what failed in a window and of what is missing reads
   )
   await assertStatementScales('findSeqAt', (db) =>
     findSeqAt(db, workspaceId, { atMs: Date.now() - 80_000_000, headSeq: EVENTS }),
+  )
+  await assertStatementScales('findEndSeq', (db) =>
+    findEndSeq(db, workspaceId, { toMs: Date.now() - 80_000_000, headSeq: EVENTS }),
   )
 })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { redeliverWindow, type WindowResult } from '../../src/outlet/webhook/redeliver-window.ts'
 import { findWebhook, lockWebhook } from '../../src/outlet/webhook/webhook-store.ts'
+import { monotonicClock } from '../../src/platform/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
 import { query } from '../harness/engine.ts'
@@ -9,7 +10,11 @@ import { eventually } from '../harness/eventually.ts'
 import { hang, startReceiver } from '../harness/receiver.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
 
+/** Set while a test stores events at times of its own. */
+let setMs: number | null = null
 const annals = await startTestApp({
+  clock: () => setMs ?? Date.now(),
+  monotonic: monotonicClock,
   env: { ANNALS_WEBHOOK_DESTINATIONS: 'any', ANNALS_RATE_LIMITS: 'off' },
 })
 after(() => annals[Symbol.asyncDispose]())
@@ -308,15 +313,13 @@ test('a call sends 10,000 at most and says where to go on', async () => {
 async function missSix(minutes: readonly number[]) {
   const opened = await openWebhook()
   await opened.post('/disable')
-  await sendEvents(opened.company, 6)
-  await opened.post('/enable')
   const firstMs = Date.now() + 60_000
-  const times = minutes.map((minute) => `${(firstMs + minute * 60_000) / 1_000}`)
-  await query(
-    annals.database.connection,
-    `update event set received_at = to_timestamp((array[${times.join()}])[seq])
-      where workspace_id = '${opened.company.workspace.id}'`,
-  )
+  for (const minute of minutes) {
+    setMs = firstMs + minute * 60_000
+    await sendEvents(opened.company, 1)
+  }
+  setMs = null
+  await opened.post('/enable')
   return { ...opened, fromMs: firstMs - 1, toMs: firstMs + DAY_MS }
 }
 
@@ -351,6 +354,17 @@ test('continuing a window ends when its events were received in the same millise
 
 test('continuing a window sends every event when the clock was set back between them', async () => {
   assert.equal(await redeliverTwoByTwo(await missSix([3, 4, 5, 3, 4, 5])), 6)
+})
+
+test('a window contains the events between which the clock was far back', async () => {
+  assert.equal(await redeliverTwoByTwo(await missSix([0, 1, -300, -300, 2, 3])), 6)
+})
+
+test('a window that ends now contains every event since the clock ran ahead', async () => {
+  const missed = await missSix([0, 1, 300, 300, 2, 3])
+  const toMs = missed.fromMs + 10 * 60_000
+  // With the two that the wrong clock dated later than the end of the window.
+  assert.equal(await redeliverTwoByTwo({ ...missed, toMs }), 6)
 })
 
 test('continuing a window skips events that were archived during the call', async () => {

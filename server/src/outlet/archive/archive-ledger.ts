@@ -1,4 +1,5 @@
-import { findSeqAt, readHead } from '../../ledger/event-store.ts'
+import { findSeqAt } from '../../ledger/chain-search.ts'
+import { readHead } from '../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { Connection } from '../../platform/pg.ts'
 import { Database } from '../../platform/pg.ts'
@@ -124,7 +125,10 @@ async function archiveOne(
   })
 }
 
-/** The last event to archive now. What a webhook has still to send is held, and needed here. */
+/**
+ * The last event to archive now: it and all before it are due. Events that a webhook has still to send
+ * are held, and must stay in the table.
+ */
 async function findDue(
   { database: { db } }: ArchiveDeps,
   workspaceId: ArchivedWorkspace['workspaceId'],

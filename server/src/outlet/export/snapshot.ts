@@ -1,12 +1,13 @@
+import { findSeqAt } from '../../ledger/chain-search.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import { findSeqAt, readHead } from '../../ledger/event-store.ts'
+import { readHead } from '../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { ExportRange, ExportSource } from './export-job.ts'
 
 const DAY_MS = 86_400_000
-/** A timestamp is at most a day ahead of its receipt; nodes' clocks may differ by an hour. */
+/** A timestamp is at most a day ahead of its receipt. The hour is the allowance of `listEvents`. */
 const AHEAD_MS_MAX = DAY_MS + 3_600_000
 
 /** Workspaces are looked at side by side, but one export must not take the whole pool. */
@@ -16,8 +17,9 @@ type Wish = { source: ExportSource; filter: EventFilter; hotSinceMs: number }
 
 /**
  * The runs of chains that an export reads, fixed at this moment: events that come later are not in
- * it, and when the archiver moves some of them meanwhile, the runs stay the same. Hot is what the
- * query shows: received within the plan's hot time, and not archived.
+ * it, and when the archiver moves some of them meanwhile, the runs stay the same. Hot are the events
+ * from the first one on that is within the plan's hot time and not archived, so that every event is either
+ * hot or archived, even if the clock was set back between them.
  */
 export async function takeSnapshot(
   db: Queryable,
@@ -40,7 +42,7 @@ async function rangeOf(
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const seqAt = (atMs: number) => findSeqAt(db, workspaceId, { atMs, headSeq })
   const hotSinceSeq = await seqAt(hotSinceMs)
-  // Below it nothing can match; above the archive only, where the times of receipt can be asked.
+  // Below it nothing can match. Only ids above the archive are in the table.
   const earliestSeq = filter.fromMs === null ? 1 : await seqAt(filter.fromMs - AHEAD_MS_MAX)
   // Last: whatever the archiver removed while we asked is in its catalog by now.
   const archivedSeq = await readArchivedSeq(db, workspaceId)

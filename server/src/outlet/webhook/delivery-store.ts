@@ -270,10 +270,9 @@ export async function findEventFrom(
   db: Queryable,
   workspaceId: WorkspaceId,
   { seq, endSeq }: { seq: number; endSeq: number },
-): Promise<{ seq: number; receivedAt: Date } | null> {
-  const { rows } = await sql<{ seq: number; receivedAt: Date }>`
-    select seq, received_at as "receivedAt"
-      from event
+): Promise<{ id: string } | null> {
+  const { rows } = await sql<{ id: string }>`
+    select id from event
      where workspace_id = ${workspaceId} and seq >= ${seq} and seq < ${endSeq}
      order by seq limit 1`.execute(db)
   return rows[0] ?? null

@@ -1,5 +1,7 @@
-import { findSeqAt, readHead } from '../../ledger/event-store.ts'
+import { findEndSeq, findSeqAt } from '../../ledger/chain-search.ts'
+import { readHead } from '../../ledger/event-store.ts'
 import type { Clock } from '../../platform/clock.ts'
+import { idTimeMs } from '../../platform/id.ts'
 import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg.ts'
 import { findEventFrom, insertMissing, redeliverFailed } from './delivery-store.ts'
 import type { Webhook } from './webhook.ts'
@@ -36,22 +38,22 @@ export async function redeliverWindow(
   const { workspaceId } = webhook
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const seqAt = (atMs: number) => findSeqAt(db, workspaceId, { atMs, headSeq })
-  const endSeq = await seqAt(toMs)
+  const endSeq = await findEndSeq(db, workspaceId, { toMs, headSeq })
   const startSeq = await seqAt(Math.max(fromMs, webhook.createdAt.getTime()))
-  /** Null if a call from that time would not start between this call's start and `seq`. */
+  /** Null if a call from that time would get no further than this one, or have no window. */
   const continueAt = async (seq: number): Promise<Date | null> => {
     const event = await findEventFrom(db, workspaceId, { seq, endSeq })
     if (!event) return null
-    const nextSeq = await seqAt(event.receivedAt.getTime())
-    return nextSeq > startSeq && nextSeq <= event.seq ? event.receivedAt : null
+    const atMs = idTimeMs(event.id)
+    return atMs < toMs && (await seqAt(atMs)) > startSeq ? new Date(atMs) : null
   }
   let seq = startSeq
   let redelivered = 0
   let made = 0
   for (let pages = 0; seq < endSeq; pages += 1) {
     const isFull = redelivered + made + seqsPerPage > DELIVERIES_PER_CALL_MAX
-    // Where many events have the same time, or the clock was set back, the call goes on a bit longer:
-    // otherwise the next call could repeat this one or leave events out.
+    // If all ids since the start have the same time, because of a burst or a clock that was set back,
+    // the call goes on a bit longer. Otherwise the next call would repeat it.
     const continueFrom = isFull || pages >= pagesMax ? await continueAt(seq) : null
     if (continueFrom) return { redelivered, made, continueFrom }
     const seqs = { from: seq, to: Math.min(seq + seqsPerPage, endSeq) - 1 }

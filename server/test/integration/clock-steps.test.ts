@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { openKeeper } from '../harness/archive.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
+import { walkExplorer } from '../harness/explorer.ts'
+import { exportRows, storeEvents } from '../harness/exports.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Longer than the hot time of a STARTER plan. */
+const STEP_MS = 231 * DAY_MS
+/** By event time. Archived sources require one. */
+const ALL = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
+const lastHour = () => ({ ...ALL, from: new Date(Date.now() - HOUR_MS).toISOString() })
+
+let aheadMs = 0
+const clock = () => Date.now() + aheadMs
+// Without workers, which would act on the events while the clock is wrong.
+const annals = await startTestApp({ role: 'api', clock })
+after(() => annals[Symbol.asyncDispose]())
+
+/** Stores events while the node's clock is off by `offMs`. */
+async function storeAt(offMs: number, founded: FoundedCompany, count: number, category: string) {
+  aheadMs = offMs
+  const events = Array.from({ length: count }, () => ({ category, action: 'a' }))
+  await storeEvents(annals, founded.workspaceKey, events)
+  aheadMs = 0
+}
+
+/** Two old events, then forty while the clock was set back, between forty and forty others. */
+async function foundWithStep(): Promise<FoundedCompany> {
+  const founded = await annals.found({ plan: 'STARTER' })
+  await storeAt(-STEP_MS, founded, 2, 'old')
+  await storeAt(0, founded, 40, 'before')
+  await storeAt(-STEP_MS, founded, 40, 'set back')
+  await storeAt(0, founded, 40, 'after')
+  return founded
+}
+
+function countByCategory(rows: Answer['json'][]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { category } of rows) counts[category] = (counts[category] ?? 0) + 1
+  return counts
+}
+
+async function archiveDue() {
+  await using database = openKeeper(annals)
+  const deps = {
+    connection: annals.database.connection,
+    database,
+    store: annals.app.archive,
+    clock,
+    logger: createLogger('silent'),
+  }
+  const wish = { beforeMs: null, patience: { eventsMin: 1, overdueMs: 0 } }
+  return await archiveLedger(deps, wish, new AbortController().signal)
+}
+
+async function countStored({ workspace }: FoundedCompany): Promise<number> {
+  const text = `select count(*) as n from event where workspace_id = '${workspace.id}'`
+  return Number((await query(annals.database.connection, text))[0]?.['n'])
+}
+
+test('exports contain every hot event after the clock was set back and set right again', async () => {
+  const founded = await foundWithStep()
+  const read = async (source: string, filters: Record<string, string>) =>
+    countByCategory(await exportRows(annals, founded.workspaceKey, { source, filters }))
+  const recent = { before: 40, after: 40 }
+  assert.deepEqual(await read('HOT', lastHour()), recent)
+  assert.deepEqual(await read('HOT_AND_ARCHIVED', lastHour()), recent)
+  assert.deepEqual(await read('ARCHIVED', lastHour()), {})
+  // Every event is either hot or archived.
+  assert.deepEqual(await read('HOT', {}), { ...recent, 'set back': 40 })
+  assert.deepEqual(await read('ARCHIVED', ALL), { old: 2 })
+})
+
+test('exports contain every recent event after the clock ran ahead and was set right again', async () => {
+  const founded = await annals.found({ plan: 'STARTER' })
+  await storeAt(0, founded, 40, 'before')
+  await storeAt(STEP_MS, founded, 40, 'ahead')
+  await storeAt(0, founded, 40, 'after')
+  for (const source of ['HOT', 'HOT_AND_ARCHIVED']) {
+    const rows = await exportRows(annals, founded.workspaceKey, { source, filters: lastHour() })
+    assert.deepEqual(countByCategory(rows), { before: 40, ahead: 40, after: 40 }, source)
+  }
+})
+
+test('the explorer shows every hot event after the clock was set back and set right again', async () => {
+  const founded = await foundWithStep()
+  const member = await signInAs(annals, founded, 'OWNER')
+  const shown = countByCategory(await walkExplorer(member))
+  assert.deepEqual([shown['before'], shown['after'], shown['old']], [40, 40, undefined])
+})
+
+test('the archiver leaves recent events alone, whatever the clock did before them', async () => {
+  const founded = await foundWithStep()
+  await archiveDue()
+  assert.equal(await countStored(founded), 120)
+  const path = '/v1/events?limit=200'
+  const { json } = await annals.call('GET', path, { key: founded.workspaceKey })
+  assert.deepEqual(countByCategory(json.data), { before: 40, after: 40 })
+  aheadMs = 31 * DAY_MS
+  await archiveDue()
+  aheadMs = 0
+  assert.equal(await countStored(founded), 0)
+})
+
+test('events and exports are accepted while the clock is before 1970', async () => {
+  const founded = await annals.found()
+  await storeAt(-60 * 365 * DAY_MS, founded, 1, 'early')
+  aheadMs = -60 * 365 * DAY_MS
+  const rows = await exportRows(annals, founded.workspaceKey)
+  aheadMs = 0
+  assert.deepEqual(countByCategory(rows), { early: 1 })
+})
