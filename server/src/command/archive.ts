@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
-import { ARCHIVE_CONNECTIONS_MAX, ArchiveOutOfReachError } from '../outlet/archive/archive-deps.ts'
+import { ARCHIVE_CONNECTIONS_MAX, isRefusal } from '../outlet/archive/archive-deps.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { archiveLedger, type ArchiveReport } from '../outlet/archive/archive-ledger.ts'
 import { systemClock as clock } from '../platform/clock.ts'
@@ -12,8 +12,8 @@ import { openCommandStore } from './open-command-store.ts'
 
 /**
  * `annals archive`: moves events into the archive, those received before a time or those whose plan's
- * hot time is over. Exit code 1 when there is no archive, when it is not the one of this database, or
- * when a workspace could not be archived.
+ * hot time is over. Exit code 1 when there is no archive, when it is not the one of this database, when
+ * the clock is wrong, or when a workspace could not be archived.
  */
 export async function archive(config: Config, options: { before?: string }): Promise<void> {
   const beforeMs = options.before === undefined ? null : parseRfc3339(options.before)
@@ -45,7 +45,7 @@ export async function archive(config: Config, options: { before?: string }): Pro
   try {
     report(await archiveLedger(deps, wish, new AbortController().signal))
   } catch (error) {
-    if (!(error instanceof ArchiveOutOfReachError)) throw error
+    if (!isRefusal(error)) throw error
     throw new OperatorError(error.message, { cause: error })
   }
 }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { sql } from 'kysely'
 import { type Clock, systemClock } from './clock.ts'
 import type { Logger } from './logger.ts'
@@ -40,18 +41,12 @@ export class SharedClock implements AsyncDisposable {
     if (Math.abs(offsetMs) > WARNING_MS) this.#logger.warn({ event: 'clock.skew', offsetMs })
   }
 
-  /** How far the database is ahead; null if that can't be told now. */
+  /** Null if the database can't be asked now. */
   async #readOffsetMs(): Promise<number | null> {
-    const askedAtMs = systemClock()
-    const startedAtMs = performance.now()
     try {
-      const { rows } = await sql<{ nowMs: number }>`
-        select (extract(epoch from clock_timestamp()) * 1000)::float8 as "nowMs"`.execute(this.#db)
-      const durationMs = performance.now() - startedAtMs
-      const [row] = rows
+      const { offsetMs, durationMs } = await readClockOffset(this.#db)
       // A slow answer says too little about when the database read its clock.
-      if (!row || durationMs > TOLERANCE_MS) return null
-      return Math.round(row.nowMs - (askedAtMs + durationMs / 2))
+      return durationMs > TOLERANCE_MS ? null : offsetMs
     } catch (error) {
       if (isOutage(error)) return null
       throw error
@@ -61,4 +56,18 @@ export class SharedClock implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#loop[Symbol.asyncDispose]()
   }
+}
+
+/** How far the database's clock is ahead of the system clock, give or take half of `durationMs`. */
+export async function readClockOffset(
+  db: Queryable,
+): Promise<{ offsetMs: number; durationMs: number }> {
+  const askedAtMs = systemClock()
+  const startedAtMs = performance.now()
+  const { rows } = await sql<{ nowMs: number }>`
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as "nowMs"`.execute(db)
+  const durationMs = performance.now() - startedAtMs
+  const [row] = rows
+  assert(row, 'a select without from has one row')
+  return { offsetMs: Math.round(row.nowMs - (askedAtMs + durationMs / 2)), durationMs }
 }

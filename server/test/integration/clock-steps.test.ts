@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { runAnnals } from '../harness/annals-process.ts'
 import { openKeeper } from '../harness/archive.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { walkExplorer } from '../harness/explorer.ts'
 import { exportRows, storeEvents } from '../harness/exports.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type Answer, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -107,6 +111,26 @@ test('the archiver leaves recent events alone, whatever the clock did before the
   aheadMs = 31 * DAY_MS
   await archiveDue()
   aheadMs = 0
+  assert.equal(await countStored(founded), 0)
+})
+
+test('a node whose clock is far from the database’s archives nothing unless told what', async () => {
+  const founded = await annals.found()
+  await storeAt(0, founded, 5, 'recent')
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-skew-'))
+  const preload = join(folder.path, 'skew.mjs')
+  await writeFile(preload, `const { now } = Date; Date.now = () => now() + ${400 * DAY_MS}`)
+  const env = {
+    ANNALS_DATABASE_URL: annals.database.url,
+    ANNALS_ARCHIVE_URL: annals.archiveUrl,
+    ANNALS_SECRET_KEY: SECRET_KEY,
+    NODE_OPTIONS: `--import ${preload}`,
+  }
+  const { code, stdout, stderr } = await runAnnals(['archive'], env)
+  assert.deepEqual([code, stdout, await countStored(founded)], [1, '', 5])
+  assert.match(stderr, /clock is 400 days ahead of the database's/)
+  const before = new Date(Date.now() + 1_000).toISOString()
+  assert.equal((await runAnnals(['archive', '--before', before], env)).code, 0)
   assert.equal(await countStored(founded), 0)
 })
 

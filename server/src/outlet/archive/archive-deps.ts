@@ -37,3 +37,13 @@ export class ArchiveOutOfReachError extends Error {
 export class OtherArchiveError extends ArchiveOutOfReachError {
   override name = 'OtherArchiveError'
 }
+
+/** The clocks differ too much to tell which events are due. */
+export class ArchiveClockError extends Error {
+  override name = 'ArchiveClockError'
+}
+
+/** Whether an error ends the whole run with a sentence for the operator. */
+export function isRefusal(error: unknown): error is ArchiveOutOfReachError | ArchiveClockError {
+  return error instanceof ArchiveOutOfReachError || error instanceof ArchiveClockError
+}

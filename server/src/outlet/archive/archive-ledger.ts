@@ -16,6 +16,7 @@ import {
   unlockArchive,
 } from './archive-store.ts'
 import { type ArchivedRun, archiveWorkspace } from './archive-workspace.ts'
+import { refuseWrongClock } from './check-clock.ts'
 import { refuseOutOfReach } from './check-reach.ts'
 import { clearDrafts } from './clear-drafts.ts'
 import { ReadBack } from './read-back.ts'
@@ -53,7 +54,7 @@ const REFUSALS_MAX = 3
 /**
  * Archives what is due of every workspace, and drops partitions that became empty. Throws an
  * `ArchiveOutOfReachError` when the storage lacks the newest segment or isn't the archive of this
- * database.
+ * database, and an `ArchiveClockError` when the clock can't tell what is due.
  */
 export async function archiveLedger(
   deps: LedgerDeps,
@@ -62,6 +63,9 @@ export async function archiveLedger(
 ): Promise<ArchiveReport> {
   await refuseOutOfReach(deps)
   await refuseOtherArchive(deps)
+  if (wish.beforeMs === null) await refuseWrongClock(deps)
+  // Read once: the clock could be set while the run goes on.
+  const nowMs = deps.clock()
   await using readBack = new ReadBack()
   const report: ArchiveReport = {
     events: 0,
@@ -77,7 +81,7 @@ export async function archiveLedger(
       const { moved, held, isOvertaken } = await archiveOne(
         { ...deps, readBack },
         workspace,
-        wish,
+        { ...wish, nowMs },
         signal,
       )
       report.events += moved
@@ -104,10 +108,10 @@ function noteRefusal(refusals: string[], sentence: string): void {
 async function archiveOne(
   deps: ArchiveDeps,
   { workspaceId, plan }: ArchivedWorkspace,
-  { beforeMs, patience }: ArchiveWish,
+  { beforeMs, patience, nowMs }: ArchiveWish & { nowMs: number },
   signal: AbortSignal,
 ): Promise<ArchivedRun & { held: number }> {
-  const atMs = beforeMs ?? deps.clock() - PLAN_TERMS[plan].hotDays * DAY_MS
+  const atMs = beforeMs ?? nowMs - PLAN_TERMS[plan].hotDays * DAY_MS
   return await deps.database.db.connection().execute(async (connection) => {
     if (!(await tryLockArchive(connection, workspaceId))) {
       return { moved: 0, held: 0, isOvertaken: true }

@@ -3,7 +3,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store.ts'
 import { type Connection, Database } from '../../platform/pg.ts'
-import { ARCHIVE_CONNECTIONS_MAX, ArchiveOutOfReachError } from './archive-deps.ts'
+import { ARCHIVE_CONNECTIONS_MAX, isRefusal } from './archive-deps.ts'
 import { archiveLedger } from './archive-ledger.ts'
 
 const TURN_MS = 3_600_000
@@ -38,7 +38,7 @@ export function startArchiveWorker({
       const report = await archiveLedger(deps, { beforeMs: null, patience: PATIENCE }, signal)
       if (report.events > 0) logger.info({ event: 'archive.done', ...report })
     } catch (error) {
-      if (!(error instanceof ArchiveOutOfReachError)) throw error
+      if (!isRefusal(error)) throw error
       logger.error({ event: 'archive.refused', reason: error.message, err: error.cause })
     }
   }

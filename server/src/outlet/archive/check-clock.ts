@@ -1,0 +1,25 @@
+import { readClockOffset } from '../../platform/shared-clock.ts'
+import { type ArchiveDeps, ArchiveClockError } from './archive-deps.ts'
+
+const HOUR_MS = 3_600_000
+const OFFSET_MS_MAX = HOUR_MS
+
+/**
+ * Refuses to archive by the plans' hot times while the system clock and the database's clock differ by
+ * more than an hour: a node whose clock is ahead would archive events that are still hot.
+ */
+export async function refuseWrongClock({
+  database: { db },
+}: Pick<ArchiveDeps, 'database'>): Promise<void> {
+  const { offsetMs } = await readClockOffset(db)
+  if (Math.abs(offsetMs) <= OFFSET_MS_MAX) return
+  const side = offsetMs < 0 ? 'ahead of' : 'behind'
+  throw new ArchiveClockError(
+    `this node's clock is ${describe(Math.abs(offsetMs))} ${side} the database's. Set the clocks right, or name a time with annals archive --before. Nothing was archived.`,
+  )
+}
+
+function describe(ms: number): string {
+  const hours = ms / HOUR_MS
+  return hours < 48 ? `${hours.toFixed(1)} hours` : `${Math.round(hours / 24)} days`
+}
