@@ -12,7 +12,8 @@ const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off
 after(() => annals[Symbol.asyncDispose]())
 
 const PAGE_BYTES_MIN = 2_000_000
-const CONNECTIONS = 2
+/** Each has about a page waiting in the process. */
+const CONNECTIONS = 6
 /** The kernel buffers up to 10 MB per connection. What follows waits in the process. */
 const PAGES_PER_CONNECTION = 8
 
