@@ -10,6 +10,7 @@ import { SessionGuard } from './edge/auth/require-session.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
 import { DOWNLOAD_BYTES_MAX } from './edge/dashboard/exports/download-guard.ts'
 import { LoginDesk } from './edge/dashboard/session/login-desk.ts'
+import { AnswerDelays } from './edge/delay-answers.ts'
 import { DownloadDesk } from './edge/download-desk.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
 import type { Patience } from './edge/http-server.ts'
@@ -365,7 +366,15 @@ export function serverDeps({
   const slots = new RequestSlots()
   const exports = { database, store: archive, clock, logger, timeouts: exportTimeouts }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
-  const sessionGuard = new SessionGuard({ db: accessDatabase.hasty, clock, publicUrl, ...limits })
+  const { connectionsMax } = parts.connections
+  const delays = new AnswerDelays({ connectionsMax, addresses })
+  const sessionGuard = new SessionGuard({
+    db: accessDatabase.hasty,
+    clock,
+    publicUrl,
+    delays,
+    ...limits,
+  })
   const { signedIn, anybody, cookie } = sessionGuard
   const projectSlots = new RequestSlots(PROJECT_READS)
   const projects = new ProjectCache({
@@ -388,7 +397,7 @@ export function serverDeps({
     logger,
     metrics,
     keyUse,
-    addresses,
+    delays,
     keyGuard,
     sessionGuard,
     requireKey: keyGuard.requireKey,

@@ -17,6 +17,18 @@ export const ANONYMOUS_RATE: AnswerRate = {
   nodePerSecond: 1_000,
   perSecondInFlood: 30,
 }
+/** Three page loads per second of one member: a page sends fewer than 30 requests. */
+export const MEMBER_RATE: AnswerRate = {
+  perSecond: 100,
+  nodePerSecond: 1_000,
+  perSecondInFlood: 30,
+}
+/** Enough for a hundred members who work at the same time, and a tenth of the main thread. */
+export const COMPANY_RATE: AnswerRate = {
+  perSecond: 300,
+  nodePerSecond: 1_000,
+  perSecondInFlood: 100,
+}
 
 /** A caller gets a second's worth of answers immediately. */
 const BURST_MS = 1_000

@@ -1,6 +1,16 @@
+import type { Writable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ApiError } from '../errors.ts'
-import { ANONYMOUS_RATE, AnswerThrottle, REFUSAL_RATE } from './answer-throttle.ts'
+import { ApiError } from '../errors.ts'
+import { type MonotonicClock, monotonicClock } from '../platform/clock.ts'
+import type { Viewer } from '../tenancy/viewer.ts'
+import {
+  ANONYMOUS_RATE,
+  type AnswerRate,
+  AnswerThrottle,
+  COMPANY_RATE,
+  MEMBER_RATE,
+  REFUSAL_RATE,
+} from './answer-throttle.ts'
 import { type ClientAddresses, networkOf } from './auth/client-address.ts'
 import { areChunksTooSmall } from './chunk-limit.ts'
 
@@ -11,20 +21,52 @@ export type DelayRefusal = (refused: Refused, answer: () => void) => void
 
 export const answerImmediately: DelayRefusal = (_refused, answer) => answer()
 
+/** Each kind of answer waits on at most one in five connections, so new clients find some free. */
+const CONNECTIONS_PER_HELD = 5
+
 /**
- * Delays answers in a flood: refusals, and all answers to callers without a key or session. The request
- * has left its handler by then, so it uses neither a slot nor the body budget while it waits.
+ * Delays answers in a flood: refusals, all answers to callers without a key or session, and all answers
+ * to members. While it waits, a request uses neither a slot nor the body budget: members wait before
+ * their requests are handled, the others after it.
  */
-export class AnswerDelays {
+export class AnswerDelays implements Disposable {
   readonly #refusals: AnswerThrottle
   readonly #anonymous: AnswerThrottle
+  readonly #members: AnswerThrottle
+  readonly #companies: AnswerThrottle
   readonly #addresses: ClientAddresses
 
-  /** `heldMax`: of refusals, and of other answers. */
-  constructor({ heldMax, addresses }: { heldMax: number; addresses: ClientAddresses }) {
-    this.#refusals = new AnswerThrottle({ rate: REFUSAL_RATE, heldMax })
-    this.#anonymous = new AnswerThrottle({ rate: ANONYMOUS_RATE, heldMax })
+  constructor({
+    connectionsMax,
+    addresses,
+    clock = monotonicClock,
+  }: {
+    connectionsMax: number
+    addresses: ClientAddresses
+    clock?: MonotonicClock
+  }) {
+    const heldMax = Math.ceil(connectionsMax / CONNECTIONS_PER_HELD)
+    const throttle = (rate: AnswerRate) => new AnswerThrottle({ rate, heldMax, clock })
+    this.#refusals = throttle(REFUSAL_RATE)
+    this.#anonymous = throttle(ANONYMOUS_RATE)
+    this.#members = throttle(MEMBER_RATE)
+    this.#companies = throttle(COMPANY_RATE)
     this.#addresses = addresses
+  }
+
+  /**
+   * Waits while the member exceeds its rate, and then while the company does. In this order, a member's
+   * flood uses only a part of the company's rate. Call it as soon as the member is known. An answer that
+   * waited instead could hold a slot, because many handlers wait until their response is sent.
+   */
+  async delayMember(
+    { userId, companyId }: Pick<Viewer, 'userId' | 'companyId'>,
+    response: Writable,
+  ): Promise<void> {
+    await pass(this.#members, userId, response)
+    await pass(this.#companies, companyId, response)
+    // The client left, so there is nothing to do, and no one reads this error.
+    if (response.destroyed) throw new ApiError('overloaded')
   }
 
   delayRefusal: DelayRefusal = (refused, answer) => {
@@ -43,21 +85,28 @@ export class AnswerDelays {
       hold(this.#anonymous, caller, { request, reply, answer: done })
     })
     app.addHook('preClose', (done) => {
-      this.#refusals[Symbol.dispose]()
-      this.#anonymous[Symbol.dispose]()
+      this[Symbol.dispose]()
       done()
     })
   }
 
+  /** Ends all delays. */
+  [Symbol.dispose](): void {
+    this.#refusals[Symbol.dispose]()
+    this.#anonymous[Symbol.dispose]()
+    this.#members[Symbol.dispose]()
+    this.#companies[Symbol.dispose]()
+  }
+
   /**
-   * The caller that a refusal counts for, or null if it is never delayed. A valid key or session is delayed only
-   * for exceeding a limit. Without one, the caller's network counts. A database that is unavailable is
-   * not the caller's fault.
+   * The caller that a refusal counts for, or null if it is not delayed here. Members have waited before
+   * (`delayMember`). A valid key is delayed only for exceeding a limit. Without a key or session, the
+   * caller's network counts. A database that is unavailable is not the caller's fault.
    */
   #refusedCaller({ error: { status, code }, request }: Refused): string | null {
     const { key, viewer } = request
     if (key) return code === 'rate_limited' ? `key ${key.id}` : null
-    if (viewer) return code === 'rate_limited' ? `member ${viewer.userId}` : null
+    if (viewer) return null
     if (status >= 500 && code !== 'overloaded') return null
     return `network ${this.#networkOf(request)}`
   }
@@ -70,6 +119,11 @@ export class AnswerDelays {
 /** A flood of pages through a proxy must not delay the health checks of that proxy. */
 function isCheck({ routeOptions: { url } }: FastifyRequest): boolean {
   return url === '/health' || url === '/ready'
+}
+
+async function pass(throttle: AnswerThrottle, caller: string, response: Writable): Promise<void> {
+  if (response.destroyed) return
+  await new Promise<void>((resolve) => throttle.hold(caller, response, resolve))
 }
 
 function hold(

@@ -11,14 +11,13 @@ import { ApiError } from '../errors.ts'
 import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
-import type { ClientAddresses } from './auth/client-address.ts'
 import { collectGates } from './auth/operation-gates.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import type { SessionGuard } from './auth/require-session.ts'
 import { BodyBudget } from './body-budget.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
-import { AnswerDelays } from './delay-answers.ts'
+import type { AnswerDelays } from './delay-answers.ts'
 import { createErrorHandler, unreadableAddress } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
@@ -69,7 +68,7 @@ export type ServerDeps = HealthDeps &
   ExportRouteDeps &
   Omit<DashboardDeps, 'operationGates'> &
   AcceptDeps & {
-    addresses: ClientAddresses
+    delays: AnswerDelays
     keyGuard: KeyGuard
     sessionGuard: SessionGuard
     slots: RequestSlots
@@ -110,11 +109,6 @@ const EXPORT_ROUTES = [
 const BODY_BYTES_MAX = 256 * 1_024
 /** A company can have unfinished request bodies on one in eight connections. */
 const CONNECTIONS_PER_BODY = 8
-/**
- * Refusals wait on at most one in five connections, and so do other answers that are delayed. The rest
- * is free for new clients.
- */
-const CONNECTIONS_PER_HELD = 5
 /** No shorter than any path can be: an id of any length is an unknown id, not an unknown path. */
 const PARAM_LENGTH_MAX = 16_384
 
@@ -169,12 +163,10 @@ function createApp(
   {
     logger,
     connections,
-    addresses,
-  }: Pick<ServerDeps, 'connections' | 'addresses'> & { logger: FastifyBaseLogger },
+    delays,
+  }: Pick<ServerDeps, 'connections' | 'delays'> & { logger: FastifyBaseLogger },
   patience?: Partial<Patience>,
 ): FastifyInstance {
-  const heldMax = Math.ceil(connections.connectionsMax / CONNECTIONS_PER_HELD)
-  const delays = new AnswerDelays({ heldMax, addresses })
   const handleError = createErrorHandler(delays.delayRefusal)
   const app = fastify({
     loggerInstance: logger,

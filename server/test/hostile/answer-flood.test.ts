@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { REQUESTS_IN_FLIGHT_MAX } from '../../src/edge/connection-gate.ts'
+import { signInAs } from '../harness/dashboard.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
 
@@ -9,18 +10,25 @@ const ROUNDS = 5
 const FLOOD_MS = 600
 const REFUSALS_PER_SECOND = 100
 const ANONYMOUS_PER_SECOND = 300
+const MEMBER_PER_SECOND = 100
+const COMPANY_PER_SECOND = 300
 /** Far above what an answer takes, and well below what a flood waits. */
 const IMMEDIATE_MS = 400
 
 const annals = await startTestApp({ env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
 after(() => annals[Symbol.asyncDispose]())
 
-const { workspaceKey: busyKey } = await annals.found({ plan: 'FREE' })
-const { workspaceKey: quietKey } = await annals.found({ plan: 'FREE' })
+const busyCompany = await annals.found({ plan: 'FREE' })
+const quietCompany = await annals.found({ plan: 'FREE' })
+const { workspaceKey: busyKey } = busyCompany
+const { workspaceKey: quietKey } = quietCompany
+const signIn = () => signInAs(annals, busyCompany, 'VIEWER')
+const colleague = await signIn()
+const stranger = await signInAs(annals, quietCompany, 'VIEWER')
 
 const EVENT = JSON.stringify({ category: 'auth', action: 'LOGIN' })
 
-type Sent = { path: string; from: string; key?: string; method?: string }
+type Sent = { path: string; from: string; key?: string; cookie?: string; method?: string }
 
 const FLOODS: readonly [what: string, request: Sent, refused: readonly number[]][] = [
   ['unknown paths', { path: '/nothing', from: '198.51.100.1' }, [404]],
@@ -59,6 +67,41 @@ for (const path of ['/', '/health', '/ready']) {
     assertImmediate(innocent)
   })
 }
+
+const SESSION_FLOODS: readonly [what: string, request: Sent, status: number][] = [
+  ['invalid bodies', { path: '/dashboard/explorer/views', from: '198.51.100.7' }, 400],
+  ['forbidden calls', { path: '/dashboard/members', from: '198.51.100.7', method: 'GET' }, 403],
+  ['reads', { path: '/dashboard/session', from: '198.51.100.7', method: 'GET' }, 200],
+]
+
+for (const [what, request, status] of SESSION_FLOODS) {
+  test(`delays a member's flood of ${what}, and no other member or caller`, async () => {
+    const { cookie } = await signIn()
+    const flood = startFlood({ ...request, cookie })
+    await flood.isUnderWay
+    const innocent = await callOthers()
+    const { statuses, seconds } = await flood.ended
+    assert.deepEqual(new Set(statuses), new Set([status]))
+    const answersMax = MEMBER_PER_SECOND * (1 + seconds) + CONNECTIONS
+    assert(statuses.length <= answersMax, `${statuses.length} answers in ${seconds} s`)
+    assertImmediate(innocent)
+  })
+}
+
+test('delays a flood by many members of a company, and no caller of another company', async () => {
+  const members = await Promise.all(Array.from({ length: 10 }, signIn))
+  const path = '/dashboard/session'
+  const flood = startFlood(
+    ...members.map(({ cookie }) => ({ path, from: '198.51.100.7', method: 'GET', cookie })),
+  )
+  await flood.isUnderWay
+  const innocent = await callOthers({ withColleague: false })
+  const { statuses, seconds } = await flood.ended
+  assert.deepEqual(new Set(statuses), new Set([200]))
+  const answersMax = COMPANY_PER_SECOND * (1 + seconds) + CONNECTIONS
+  assert(statuses.length <= answersMax, `${statuses.length} answers in ${seconds} s`)
+  assertImmediate(innocent)
+})
 
 test('a delayed refusal is the same answer as an immediate one', async () => {
   const headers = { 'x-forwarded-for': '198.51.100.10' }
@@ -119,18 +162,19 @@ test('a stop takes less than two seconds while refusals are delayed', async () =
   for (const { status } of await Promise.all(delayed)) assert.equal(status, 404)
 })
 
-/** Each connection sends its next request when the last is answered. */
-function startFlood(request: Sent) {
+/** Each connection sends one of the requests, and sends it again when it is answered. */
+function startFlood(...requests: Sent[]) {
   const { promise: isUnderWay, resolve } = Promise.withResolvers<void>()
-  return { isUnderWay, ended: flood(request, resolve) }
+  return { isUnderWay, ended: flood(requests, resolve) }
 }
 
-async function flood(request: Sent, onUnderWay: () => void) {
-  const bytes = bytesOf(request)
+async function flood(requests: readonly Sent[], onUnderWay: () => void) {
+  const texts = requests.map(bytesOf)
   const statuses: number[] = []
   const startedMs = performance.now()
   const elapsedMs = () => performance.now() - startedMs
-  const connection = async () => {
+  const connection = async (_: unknown, nth: number) => {
+    const bytes = texts[nth % texts.length] ?? ''
     await using open = new RawConnection(annals.url)
     while (elapsedMs() < FLOOD_MS) {
       statuses.push((await open.send(bytes).answer()).status)
@@ -142,44 +186,49 @@ async function flood(request: Sent, onUnderWay: () => void) {
 }
 
 /** The median, because the first call also waits for the flood's connections to open. */
-function assertImmediate(innocent: Map<number, number[]>): void {
-  for (const [status, timesMs] of innocent) {
+function assertImmediate(innocent: Map<string, number[]>): void {
+  for (const [caller, timesMs] of innocent) {
     const ms = timesMs.toSorted((a, b) => a - b)[ROUNDS >> 1] ?? 0
-    assert(ms < IMMEDIATE_MS, `other callers waited ${Math.round(ms)} ms for ${status}`)
+    assert(ms < IMMEDIATE_MS, `${caller}: waited ${Math.round(ms)} ms`)
   }
 }
 
 /**
- * Refused requests and a page of other networks, and an event of another key from the network of the
- * flood.
+ * Refused requests and a page of other networks. An event of another key, and reads of members of this
+ * company and another one, from the networks of the floods.
  */
-async function callOthers(): Promise<Map<number, number[]>> {
-  const times = new Map<number, number[]>([404, 401, 200, 201].map((status) => [status, []]))
+async function callOthers({ withColleague = true } = {}): Promise<Map<string, number[]>> {
   const from = '203.0.113.9'
+  const session = { path: '/dashboard/session', from: '198.51.100.7', method: 'GET' }
+  const calls: [caller: string, request: Sent, status: number][] = [
+    ['unknown path', { path: '/nothing', from }, 404],
+    ['bad key', { path: '/v1/events', from, key: 'nonsense' }, 401],
+    ['page', { path: '/', from, method: 'GET' }, 200],
+    ['other key', { path: '/v1/events', from: '198.51.100.4', key: quietKey }, 201],
+    ['other company', { ...session, cookie: stranger.cookie }, 200],
+  ]
+  if (withColleague) calls.push(['colleague', { ...session, cookie: colleague.cookie }, 200])
+  const times = new Map<string, number[]>(calls.map(([caller]) => [caller, []]))
   for (let round = 0; round < ROUNDS; round += 1) {
-    for (const request of [
-      { path: '/nothing', from },
-      { path: '/v1/events', from, key: 'nonsense' },
-      { path: '/', from, method: 'GET' },
-      { path: '/v1/events', from: '198.51.100.4', key: quietKey },
-    ]) {
+    for (const [caller, request, expected] of calls) {
       await using connection = new RawConnection(annals.url)
       const startedMs = performance.now()
       const { status } = await connection.send(bytesOf(request)).answer()
-      times.get(status)?.push(performance.now() - startedMs)
+      assert.equal(status, expected, caller)
+      times.get(caller)?.push(performance.now() - startedMs)
     }
   }
-  for (const [status, { length }] of times) assert.equal(length, ROUNDS, String(status))
   return times
 }
 
-function bytesOf({ path, from, key, method = 'POST' }: Sent): string {
+function bytesOf({ path, from, key, cookie, method = 'POST' }: Sent): string {
   const body = method === 'GET' ? '' : EVENT
   return [
     `${method} ${path} HTTP/1.1`,
     'host: localhost',
     `x-forwarded-for: ${from}`,
     ...(key === undefined ? [] : [`authorization: Bearer ${key}`]),
+    ...(cookie === undefined ? [] : [`cookie: ${cookie}`]),
     'content-type: application/json',
     `content-length: ${body.length}`,
     '',

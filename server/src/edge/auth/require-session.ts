@@ -6,6 +6,7 @@ import { noteActivity } from '../../platform/time-slice.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
 import { hasRecentUse, listViewers, noteUse } from '../../tenancy/session-store.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
+import type { AnswerDelays } from '../delay-answers.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { KnownSessions } from './known-sessions.ts'
 import { refuseCrossSite } from './same-site.ts'
@@ -46,6 +47,7 @@ export class SessionGuard {
   readonly cookie: SessionCookie
   readonly #sessions: SessionReader
   readonly #addresses: ClientAddresses
+  readonly #delays: Pick<AnswerDelays, 'delayMember'>
   readonly #publicOrigin: string | null
   readonly #known: KnownSessions
   readonly #unknown: UnknownCredentials
@@ -55,6 +57,7 @@ export class SessionGuard {
     clock: Clock
     monotonic: MonotonicClock
     addresses: ClientAddresses
+    delays: Pick<AnswerDelays, 'delayMember'>
     hasRateLimits: boolean
     publicUrl: string | null
   }) {
@@ -65,6 +68,7 @@ export class SessionGuard {
       noteUse: (viewer) => noteUse(db, viewer, clock()),
     })
     this.#addresses = options.addresses
+    this.#delays = options.delays
     this.#publicOrigin = options.publicUrl === null ? null : new URL(options.publicUrl).origin
     this.#known = new KnownSessions(options.monotonic)
     this.#unknown = new UnknownCredentials({
@@ -82,11 +86,12 @@ export class SessionGuard {
     { hasOwnLimits = false, hasLargeResponses = false } = {},
   ): RouteGuard => ({
     config: { permission, hasOwnLimits, hasLargeResponses },
-    onRequest: async (request) => {
+    onRequest: async (request, reply) => {
       request.clientAddress = this.#addresses.of(request)
       const viewer = await this.#viewerOf(request)
       refuseCrossSite(request, this.#publicOrigin)
       request.viewer = viewer
+      await this.#delays.delayMember(viewer, reply.raw)
       noteActivity(viewer.companyId)
       refuseRole(viewer, permission)
     },

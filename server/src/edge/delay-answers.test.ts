@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { Writable } from 'node:stream'
+import { test } from 'node:test'
+import { handClock } from '../../test/harness/clock.ts'
+import { ApiError } from '../errors.ts'
+import { newId } from '../platform/id.ts'
+import { ClientAddresses } from './auth/client-address.ts'
+import { AnswerDelays } from './delay-answers.ts'
+
+/** Runs what waits for no timer, so no delay ends meanwhile. */
+const settle = () => new Promise<void>((resolve) => process.nextTick(resolve))
+
+function startDelays() {
+  const { clock, advance } = handClock(0)
+  const addresses = new ClientAddresses([])
+  const delays = new AnswerDelays({ connectionsMax: 10_000, addresses, clock })
+  const companyId = newId<'company'>()
+  /** Sends `count` requests of a member at once. Returns how many are not delayed. */
+  const countImmediate = async (member: Member, count: number): Promise<number> => {
+    let immediate = 0
+    for (let nth = 0; nth < count; nth += 1) {
+      delays.delayMember(member, new Writable()).then(() => (immediate += 1), assert.ifError)
+    }
+    await settle()
+    return immediate
+  }
+  return {
+    advance,
+    delays,
+    countImmediate,
+    joinCompany: (): Member => ({ userId: newId<'user'>(), companyId }),
+    [Symbol.dispose]: () => delays[Symbol.dispose](),
+  }
+}
+
+type Member = Parameters<AnswerDelays['delayMember']>[0]
+
+test('delays requests of a member beyond 100 per second, and of no colleague', async () => {
+  using started = startDelays()
+  const { joinCompany, countImmediate, advance } = started
+  const [busy, colleague] = [joinCompany(), joinCompany()]
+  assert.equal(await countImmediate(busy, 150), 100)
+  assert.equal(await countImmediate(colleague, 100), 100)
+  advance(2_000)
+  assert.equal(await countImmediate(busy, 100), 100)
+})
+
+test('delays requests of all members of a company beyond 300 per second, and of no other', async () => {
+  using started = startDelays()
+  const { joinCompany, countImmediate } = started
+  let immediate = 0
+  for (let nth = 0; nth < 10; nth += 1) immediate += await countImmediate(joinCompany(), 40)
+  assert.equal(immediate, 300)
+  const stranger = { ...joinCompany(), companyId: newId<'company'>() }
+  assert.equal(await countImmediate(stranger, 100), 100)
+})
+
+test('loads a page without a delay while many companies flood the node', async () => {
+  using started = startDelays()
+  const { joinCompany, countImmediate } = started
+  const join = () => ({ ...joinCompany(), companyId: newId<'company'>() })
+  for (let company = 0; company < 30; company += 1) await countImmediate(join(), 100)
+  assert.equal(await countImmediate(join(), 30), 30)
+})
+
+test('skips a delayed request whose client disconnected', async () => {
+  using started = startDelays()
+  const { delays, joinCompany, countImmediate } = started
+  const member = joinCompany()
+  await countImmediate(member, 100)
+  const response = new Writable()
+  const delayed = delays.delayMember(member, response)
+  response.destroy()
+  await assert.rejects(delayed, ApiError)
+  await assert.rejects(delays.delayMember(member, response), ApiError)
+})
