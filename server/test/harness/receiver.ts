@@ -67,14 +67,28 @@ export const drip = ({
   },
 })
 
-/** A body of so many bytes, as fast as the other side takes them. */
+/** Sends the first text, then the piece again and again, as fast as the sender reads. */
+export const flood = (first: string, piece: string): Misbehaviour => ({
+  misbehave: async (socket) => {
+    socket.write(first)
+    const bytes = Buffer.from(piece.repeat(Math.ceil(PIECE.length / piece.length)))
+    while (!socket.destroyed) await writeAll(socket, bytes)
+  },
+})
+
+/** Resolves when the bytes are written or the connection is closed, after other connections had a turn. */
+async function writeAll(socket: Socket, bytes: Buffer): Promise<void> {
+  await new Promise((resolve) => socket.write(bytes, resolve))
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** A body of this size, as fast as the sender reads. */
 export const large = (bodyBytes: number, status = 200): Misbehaviour => ({
   misbehave: async (socket) => {
     const length = Number.isFinite(bodyBytes) ? `content-length: ${bodyBytes}\r\n` : ''
     socket.write(`HTTP/1.1 ${status} X\r\n${length}\r\n`)
     for (let leftBytes = bodyBytes; leftBytes > 0 && !socket.destroyed; leftBytes -= PIECE.length) {
-      if (socket.write(PIECE.subarray(0, leftBytes))) continue
-      await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => {})
+      await writeAll(socket, PIECE.subarray(0, leftBytes))
     }
   },
 })

@@ -5,6 +5,7 @@ import type { ErrorClass } from './delivery.ts'
 import { type DestinationRules, destinationFault } from './destination.ts'
 import { isTimeout, type ResolvedAddress } from './name-resolver.ts'
 import { isPublicAddress } from './public-address.ts'
+import { limitResponse } from './response-limit.ts'
 
 export const CONNECT_TIMEOUT_MS = 5_000
 
@@ -237,15 +238,21 @@ function codeOf(error: unknown): string {
 
 function ignoreError(): void {}
 
+/** The TCP connection is opened separately from TLS, so that its bytes can be counted. */
 function dialAddress({ address, port, tls }: DialTarget): Socket {
-  if (!tls) return connectTcp({ host: address, port })
+  const transport = connectTcp({ host: address, port })
+  const socket = tls ? startTls(transport, tls) : transport
+  limitResponse(socket, transport)
+  return socket
+}
+
+function startTls(socket: Socket, { servername, ca }: NonNullable<DialTarget['tls']>): Socket {
   return connectTls({
-    host: address,
-    port,
+    socket,
     ALPNProtocols: ['http/1.1'],
     // Node's default, said aloud: NODE_TLS_REJECT_UNAUTHORIZED cannot switch it off.
     rejectUnauthorized: true,
-    ...(tls.servername === null ? {} : { servername: tls.servername }),
-    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+    ...(servername === null ? {} : { servername }),
+    ...(ca === undefined ? {} : { ca }),
   })
 }

@@ -1,0 +1,54 @@
+import type { Socket } from 'node:net'
+
+/** For one response with everything around its body: TLS, informational responses, headers, chunks. */
+export const RESPONSE_BYTES_MAX = 128 * 1_024
+/** Each read costs time, however few bytes it returns. */
+const READS_MAX = 1_000
+const TLS_CHECK_MS = 100
+
+/**
+ * Destroys the connection when the receiver sends too much for one request, even after the response has
+ * ended. It counts bytes below HTTP and TLS, because both skip bytes without reporting them: HTTP skips
+ * empty lines, blanks and chunk extensions, TLS skips padding.
+ *
+ * `transport` is the TCP connection below `socket`, or `socket` itself if there is no TLS.
+ */
+export function limitResponse(socket: Socket, transport: Socket): void {
+  let bytesWritten = 0
+  let bytesRead = 0
+  let bytesReadBefore = 0
+  let reads = 0
+
+  const check = (): void => {
+    // undici writes a request at once, so new bytes are a new request.
+    if (socket.bytesWritten !== bytesWritten) {
+      bytesWritten = socket.bytesWritten
+      bytesReadBefore = bytesRead
+      reads = 0
+    }
+    bytesRead = transport.bytesRead
+    if (bytesRead - bytesReadBefore > RESPONSE_BYTES_MAX) {
+      close(`more than ${RESPONSE_BYTES_MAX / 1_024} kB`)
+    } else if (reads > READS_MAX) {
+      close(`its response in more than ${READS_MAX} pieces`)
+    }
+  }
+
+  const close = (sent: string): void => {
+    // What is read here isn't parsed.
+    socket.read()
+    socket.destroy(Object.assign(new Error(`The receiver sent ${sent}.`), { errorClass: 'reset' }))
+  }
+
+  // undici adds its listener later, so each read is counted before it is parsed.
+  socket.once(transport === socket ? 'connect' : 'secureConnect', () => {
+    socket.on('readable', () => {
+      reads += 1
+      check()
+    })
+  })
+  if (transport === socket) return
+  // TLS handles handshakes and session tickets without an event.
+  const timer = setInterval(check, TLS_CHECK_MS).unref()
+  socket.once('close', () => clearInterval(timer))
+}

@@ -1,0 +1,38 @@
+import type { Socket } from 'node:net'
+import { createDialler } from '../../src/outlet/webhook/dialler.ts'
+import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
+import { Sender, type SenderOptions, type Sending } from '../../src/outlet/webhook/sender.ts'
+
+/** Opens connections as the service does, but every name leads to loopback. */
+export function dialLoopback(options: { ca?: string } = {}): SenderOptions['connect'] {
+  return createDialler({
+    rules: { mode: 'any', ports: [] },
+    resolve: () => Promise.resolve([{ address: '127.0.0.1', family: 4 }]),
+    ...options,
+  })
+}
+
+/** A sender for receivers on loopback, and the sockets that it opened. */
+export function startSender(options: Partial<SenderOptions> = {}): {
+  sender: Sender
+  sockets: Socket[]
+} {
+  const sockets: Socket[] = []
+  const dial = options.connect ?? dialLoopback()
+  const sender = new Sender({
+    readRetryAfter,
+    ...options,
+    connect: (target, callback) =>
+      dial(target, (...result) => {
+        if (result[1]) sockets.push(result[1])
+        callback(...result)
+      }),
+  })
+  return { sender, sockets }
+}
+
+export const sending = (url: string, headers: Record<string, string> = {}): Sending => ({
+  url,
+  headers: { 'content-type': 'application/json', ...headers },
+  body: Buffer.from('{"id":"é"}'),
+})
