@@ -1,6 +1,6 @@
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { run } from 'node:test'
@@ -70,6 +70,7 @@ async function runGroups(): Promise<boolean> {
   let isSuccess = true
   async function* report() {
     const counts = new Map<string, number>()
+    const durations: { file: string; seconds: number }[] = []
     const summaries: TestEvent[] = []
     for (const group of GROUPS) {
       const { concurrency } = group
@@ -80,12 +81,21 @@ async function runGroups(): Promise<boolean> {
         if (event.type === 'test:fail') isSuccess = false
         const count = event.type === 'test:diagnostic' ? COUNT.exec(event.data.message) : null
         if (count?.[1]) counts.set(count[1], (counts.get(count[1]) ?? 0) + Number(count[2]))
-        else if (event.type === 'test:summary') summaries.push(event)
-        else yield event
+        else if (event.type === 'test:summary') {
+          const { file, duration_ms: ms } = event.data
+          if (file === undefined) summaries.push(event)
+          else durations.push({ file: relative(ROOT, file), seconds: ms / 1_000 })
+        } else yield event
       }
     }
     for (const [name, count] of counts) {
       yield { type: 'test:diagnostic', data: { message: `${name} ${count}`, nesting: 0 } }
+    }
+    for (const { file, seconds } of durations
+      .toSorted((a, b) => b.seconds - a.seconds)
+      .slice(0, 10)) {
+      const message = `${seconds.toFixed(1)} s ${file}`
+      yield { type: 'test:diagnostic', data: { message, nesting: 0 } }
     }
     // It makes the reporter list what failed.
     yield* summaries.slice(-1)
