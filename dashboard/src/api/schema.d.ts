@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * Find events
-         * @description Newest first by (timestamp, id). A cursor belongs to its member, workspaces and filters.
+         * @description Newest first by (timestamp, id). A cursor belongs to its member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.
          */
         get: operations["listDashboardEvents"];
         put?: never;

@@ -199,3 +199,30 @@ promise('“export exactly this” gives a file with exactly the rows that are s
   await page.goto('/app/exports')
   await expect(page.getByRole('row').nth(1)).toContainText(`${found.length} rows`)
 })
+
+promise('a search goes on past empty pages until it finds events or ends', async () => {
+  const page = await open({ member: owner })
+  let cursors: (string | null)[] = []
+  await page.route(
+    ({ pathname }) => pathname === '/dashboard/events',
+    async (route) => {
+      const url = new URL(route.request().url())
+      const cursor = url.searchParams.get('cursor')
+      cursors.push(cursor)
+      const nextCursor = cursor === null ? 'first' : cursor === 'first' ? 'second' : null
+      const hotSince = new Date(0).toISOString()
+      if (nextCursor !== null) {
+        return await route.fulfill({ json: { data: [], nextCursor, hotSince } })
+      }
+      url.searchParams.delete('cursor')
+      return await route.continue({ url: url.href })
+    },
+  )
+  await page.goto(`/app/explorer?range=7d&workspaceId=${workspaceId}&action=invoice.paid`)
+  await expect(rows(page).first()).toBeVisible()
+  assert.deepEqual(cursors.slice(0, 3), [null, 'first', 'second'])
+  cursors = []
+  await page.goto(`/app/explorer?range=7d&workspaceId=${workspaceId}&action=none`)
+  await expect(page.getByText(/^No events:/)).toBeVisible()
+  assert.deepEqual(cursors, [null, 'first', 'second'])
+})

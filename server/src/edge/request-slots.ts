@@ -36,6 +36,11 @@ export class RequestSlots {
     this.#turns = new FairTurns({ ...LIMITS, ...limits })
   }
 
+  /** Whether requests are waiting for a slot. */
+  get isCrowded(): boolean {
+    return this.#turns.isCrowded
+  }
+
   /** A caller that has a slot must not wait for another. */
   async take(companyId: CompanyId, reply: Pick<FastifyReply, 'raw'> | null): Promise<Disposable> {
     const free = this.#turns.tryTake(companyId)

@@ -42,8 +42,8 @@ export const NO_FILTER: EventFilter = {
   excluded: null,
 }
 
-/** The fields that are compared for equality, in the order a cursor names them. */
-export const EQUALITY_FIELDS = [
+/** The fields that are compared for equality and have an index. */
+export const INDEXED_FIELDS = [
   'category',
   'action',
   'projectId',
@@ -51,8 +51,11 @@ export const EQUALITY_FIELDS = [
   'actorEmail',
   'resourceType',
   'resourceId',
-  'traceId',
 ] as const satisfies readonly (keyof EventFilter)[]
+export type IndexedField = (typeof INDEXED_FIELDS)[number]
+
+/** The fields that are compared for equality, in the order a cursor names them. */
+export const EQUALITY_FIELDS = [...INDEXED_FIELDS, 'traceId'] as const
 
 /** One text for one filter, whatever the order its parts were given in. */
 export function filterText(filter: EventFilter): string {

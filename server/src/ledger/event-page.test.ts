@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { bytesPerWorkspace, mergePages, PAGE_BYTES_MAX } from './event-page.ts'
+import {
+  bytesPerWorkspace,
+  fillPage,
+  lastPlace,
+  mergePages,
+  PAGE_BYTES_MAX,
+  type PagePlace,
+  type PartialPage,
+  rowsPerWorkspace,
+  SCANNED_ROWS_MAX,
+} from './event-page.ts'
 
 type Placed = {
   timestampMs: number
@@ -23,24 +33,26 @@ const anyEvents = fc.uniqueArray(
   { selector: ({ id }) => id, maxLength: 40 },
 )
 
-const newestFirst = (a: Placed, b: Placed) =>
+const newestFirst = (a: PagePlace, b: PagePlace) =>
   b.timestampMs - a.timestampMs || (a.id < b.id ? 1 : -1)
 
-const whole = (events: readonly Placed[]) => ({ events: [...events], hasMore: false })
+const whole = (events: readonly Placed[]) => ({ events: [...events], next: null })
+/** The first events of a list. */
+const cutAt = (events: readonly Placed[], count: number): PartialPage<Placed> => {
+  const first = events.slice(0, count)
+  return { events: first, next: events.length > count ? lastPlace(first) : null }
+}
 
 test('merged pages are what sorting all their events would give', () => {
   const anyCount = fc.integer({ min: 1, max: 6 })
-  const anyLimit = fc.integer({ min: 0, max: 50 })
+  const anyLimit = fc.integer({ min: 1, max: 50 })
   fc.assert(
     fc.property(anyEvents, anyCount, anyLimit, (events, count, limit) => {
       const pages = Array.from({ length: count }, (_, page) =>
         whole(events.filter((_event, index) => index % count === page).toSorted(newestFirst)),
       )
       const before = JSON.stringify(pages)
-      assert.deepEqual(mergePages(pages, limit), {
-        events: events.toSorted(newestFirst).slice(0, limit),
-        hasMore: events.length > limit,
-      })
+      assert.deepEqual(mergePages(pages, limit), cutAt(events.toSorted(newestFirst), limit))
       assert.equal(JSON.stringify(pages), before, 'the pages are left as they are')
     }),
   )
@@ -55,17 +67,74 @@ test('pages that were cut anywhere lead to every event once, in order', () => {
       for (let more = true; more;) {
         const pages = cuts.map((cut, list) => {
           const own = left.filter(({ id }) => Number(id) % cuts.length === list)
-          return { events: own.slice(0, cut), hasMore: own.length > cut }
+          return cutAt(own, cut)
         })
         const page = mergePages(pages, limit)
-        assert(page.events.length > 0 || !page.hasMore, 'each page leads on')
+        assert(page.events.length > 0 || page.next === null, 'each page leads on')
         read.push(...page.events)
         left = left.slice(page.events.length)
-        more = page.hasMore
+        more = page.next !== null
       }
       assert.deepEqual(read, events.toSorted(newestFirst))
     }),
   )
+})
+
+test('rounds of scans lead to every matching event once, in order, and come to an end', async () => {
+  const anyRows = fc.integer({ min: 1, max: 5 })
+  const isMatch = ({ id }: Placed) => Number(id) % 4 === 0
+  await fc.assert(
+    fc.asyncProperty(anyEvents, anyRows, anyRows, anyRows, async (events, rows, limit, rounds) => {
+      const sorted = events.toSorted(newestFirst)
+      const lists = [0, 1, 2].map((list) => sorted.filter(({ id }) => Number(id) % 3 === list))
+      const scan = (list: readonly Placed[], after: PagePlace | null, left: number) => {
+        const scanned = cutAt(
+          list.filter((event) => !after || newestFirst(event, after) > 0),
+          rows,
+        )
+        const matching = cutAt(scanned.events.filter(isMatch), left)
+        return matching.next ? matching : { events: matching.events, next: scanned.next }
+      }
+      const found: Placed[] = []
+      let after: PagePlace | null = null
+      do {
+        let roundsLeft = rounds
+        const page: PartialPage<Placed> = await fillPage(
+          async (place, left) =>
+            mergePages(
+              lists.map((list) => scan(list, place, left)),
+              left,
+            ),
+          { after, limit, monotonic: () => 0, mayContinue: () => --roundsLeft > 0 },
+        )
+        assert(page.events.length <= limit)
+        assert(!after || !page.next || newestFirst(page.next, after) > 0, 'each page leads on')
+        found.push(...page.events)
+        after = page.next
+      } while (after !== null)
+      assert.deepEqual(found, sorted.filter(isMatch))
+    }),
+  )
+})
+
+test('scanning for more events ends when the time is up or the page has enough bytes', async () => {
+  const event = { timestampMs: 0, id: '', actor: null, resource: null, metadata: null }
+  const countRounds = async (roundMs: number, metadata: string | null) => {
+    let nowMs = 0
+    let rounds = 0
+    await fillPage(
+      async () => {
+        nowMs += roundMs
+        rounds += 1
+        const place = { timestampMs: -rounds, id: '' }
+        return { events: [{ ...event, ...place, metadata }], next: place }
+      },
+      { after: null, limit: 1_000, monotonic: () => nowMs, mayContinue: () => true },
+    )
+    return rounds
+  }
+  assert.equal(await countRounds(100, null), 5)
+  assert.equal(await countRounds(0, 'x'.repeat(PAGE_BYTES_MAX / 4)), 4)
 })
 
 test('a page ends when its events reach the size of a page, and has one event at least', () => {
@@ -76,14 +145,16 @@ test('a page ends when its events reach the size of a page, and has one event at
     resource: null,
     metadata: 'x'.repeat(PAGE_BYTES_MAX / 2),
   }))
-  assert.deepEqual(mergePages([whole(large)], 10), { events: large.slice(0, 2), hasMore: true })
+  assert.deepEqual(mergePages([whole(large)], 10), cutAt(large, 2))
   const huge = large.map((event) => ({ ...event, metadata: 'x'.repeat(2 * PAGE_BYTES_MAX) }))
-  assert.deepEqual(mergePages([whole(huge)], 10), { events: huge.slice(0, 1), hasMore: true })
+  assert.deepEqual(mergePages([whole(huge)], 10), cutAt(huge, 1))
 })
 
 test('a hundred workspaces together are read in a few megabytes', () => {
   assert.equal(bytesPerWorkspace(1), PAGE_BYTES_MAX)
   assert(100 * bytesPerWorkspace(100) <= 4 * PAGE_BYTES_MAX)
+  assert.equal(rowsPerWorkspace(1), SCANNED_ROWS_MAX)
+  assert(100 * rowsPerWorkspace(100) <= 10 * SCANNED_ROWS_MAX)
 })
 
 test('no pages and empty pages merge to nothing', () => {

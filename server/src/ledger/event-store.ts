@@ -1,20 +1,11 @@
 import { type RawBuilder, sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
-import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { ChainHead, EventFacets, SealedEvent } from './event.ts'
-import type { PartialPage } from './event-page.ts'
-import {
-  EQUALITY_FIELDS,
-  type EventFilter,
-  SEARCHED_FIELDS,
-  type SearchedField,
-} from './event-filter.ts'
+import { lastPlace, type PagePlace, type PartialPage } from './event-page.ts'
+import { type EventFilter, SEARCHED_FIELDS, type SearchedField } from './event-filter.ts'
 import { type ExcludedField, type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { foldCase } from './fold-case.ts'
-
-/** A place in the order of a page: newest first by timestamp, then id. */
-export type PagePlace = { timestampMs: number; id: string }
 
 const DAY_MS = 86_400_000
 /**
@@ -58,40 +49,6 @@ export const EVENT_COLUMNS = sql`
   encode(hash, 'hex') as hash, encode(prev_hash, 'hex') as "prevHash", sealed, salts`
 
 /**
- * One page of one workspace, newest first. Every condition but the last two is a range of the index
- * that fits the filter, so a page costs the same wherever it lies and however many events there are.
- */
-export async function listEvents(
-  db: Queryable,
-  query: {
-    workspaceId: WorkspaceId
-    filter: EventFilter
-    /** Events received before this are not hot. */
-    hotSinceMs: number
-    /** The first hot event of the chain, for whoever knows it: it stands for `hotSinceMs`. */
-    hotFromId?: string
-    after: PagePlace | null
-    limit: number
-    bytesMax: number
-  },
-): Promise<PartialPage> {
-  const conditions = [
-    sql`workspace_id = ${query.workspaceId}`,
-    ...filterConditions(query.filter),
-    ...(query.after ? [afterCondition(query.after)] : []),
-    ...hotConditions(query),
-  ]
-  // One more than asked for tells whether there is a further page.
-  const page = sql`
-    select * from event
-     where ${sql.join(conditions, sql` and `)}
-     order by ts desc, id desc
-     limit ${sql.lit(roundedLimit(query.limit + 1))}`
-  const isKept = isPlanKept(query.filter, query.after)
-  return await readPage(db, sql`${isKept ? KEEP_PLAN : sql``}${page}`, query)
-}
-
-/**
  * Reads the rows of `page`, newest first, up to `limit` events or until their parts reach `bytesMax`,
  * and at least one. Lengths are read without the values, so a row that is left out costs next to nothing.
  */
@@ -110,8 +67,8 @@ export async function readPage(
             window newest as (order by ts desc, id desc)) as measured
      where place <= ${limit} and bytes_before < ${bytesMax}
      order by ts desc, id desc`.execute(db)
-  const hasMore = rows.at(-1)?.hasNext === true
-  return { events: rows.map(({ hasNext: _hasNext, ...row }) => toEvent(row)), hasMore }
+  const events = rows.map(({ hasNext: _hasNext, ...row }) => toEvent(row))
+  return { events, next: rows.at(-1)?.hasNext === true ? lastPlace(events) : null }
 }
 
 /** The bytes of an event's parts of any size. The lengths are read without the values. */
@@ -119,48 +76,10 @@ export const PART_BYTES = sql`
   coalesce(octet_length(actor), 0) + coalesce(octet_length(resource), 0)
     + coalesce(octet_length(metadata), 0)`
 
-function hotConditions({
-  filter,
-  hotSinceMs,
-  hotFromId,
-}: {
-  filter: EventFilter
-  hotSinceMs: number
-  hotFromId?: string
-}): RawBuilder<unknown>[] {
-  if (hotFromId !== undefined) return [hotFromCondition(filter, hotFromId)]
-  return [
-    sql`id >= ${idFloor(earliestReceiptMs(filter, hotSinceMs))}::uuid`,
-    sql`received_at >= ${new Date(hotSinceMs)}`,
-  ]
-}
-
 /** In a chain ids rise with the numbers, and an index has the id: no row needs to be looked at. */
 export function hotFromCondition(filter: EventFilter, hotFromId: string): RawBuilder<unknown> {
   const earliest = idFloor(earliestReceiptMs(filter, 0))
   return sql`id >= ${earliest > hotFromId ? earliest : hotFromId}::uuid`
-}
-
-/**
- * With one filter at most, one index is the right one whatever the values are, so its plan can be
- * kept. Not for a range with two ends: a plan that does not know them takes it for a sliver, and
- * sorts what it finds by any index.
- */
-function isPlanKept(filter: EventFilter, after: PagePlace | null): boolean {
-  const hasTwoEnds = filter.fromMs !== null && (filter.toMs !== null || after !== null)
-  const count = EQUALITY_FIELDS.filter((name) => filter[name] !== null).length
-  const isPlain = filter.traceId === null && filter.text === null && filter.excluded === null
-  return count <= 1 && !hasTwoEnds && isPlain
-}
-
-const ROUNDED_LIMITS = [51, 201] as const
-
-/**
- * A plan knows that few rows are wanted only when the limit is in its text, and few texts are few
- * plans to keep: so a page reads one of two sizes, which are those of the default and the largest.
- */
-function roundedLimit(limit: number): number {
-  return ROUNDED_LIMITS.find((rounded) => rounded >= limit) ?? limit
 }
 
 /** A stored event with what is not part of it: the copies, and whether its times are exact. */
@@ -305,12 +224,12 @@ const VALUE_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
 }
 
 /** A timestamp is at most a day ahead of its receipt, so `from` says which partitions can hold it. */
-function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): number {
+export function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): number {
   return Math.max(hotSinceMs, fromMs === null ? 0 : fromMs - DAY_MS) - CLOCK_SKEW_MS_MAX
 }
 
 /** The lowest UUIDv7 of an instant. */
-function idFloor(ms: number): string {
+export function idFloor(ms: number): string {
   const digits = Math.max(0, ms).toString(16).padStart(12, '0')
   return `${digits.slice(0, 8)}-${digits.slice(8)}-0000-0000-000000000000`
 }

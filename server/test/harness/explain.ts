@@ -23,11 +23,21 @@ export async function explain(
   run: (db: Queryable) => Promise<unknown>,
 ): Promise<PlanNode[]> {
   const sent = await listSent(pool, run)
-  const plans = await Promise.all(
-    sent.map(({ sql, parameters }) => explainText(pool, sql, [...parameters])),
-  )
-  return plans.flat()
+  const client = await pool.connect()
+  try {
+    const plans: PlanNode[] = []
+    for (const { sql, parameters } of sent) {
+      // A transaction and its settings are repeated, because later plans depend on them.
+      if (IS_SETUP.test(sql)) await client.query(sql, [...parameters])
+      else plans.push(...(await explainText(client, sql, [...parameters])))
+    }
+    return plans
+  } finally {
+    client.release()
+  }
 }
+
+const IS_SETUP = /^(begin|start transaction|commit|select set_config)/
 
 /** The same for the plan that is kept: it is made for any parameters. */
 export async function explainKept(

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { PAGE_BYTES_MAX } from '../../src/ledger/event-page.ts'
-import { listEvents } from '../../src/ledger/event-store.ts'
+import { listEvents } from '../../src/ledger/event-list-store.ts'
+import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import type { Exclusion } from '../../src/ledger/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot-floor.ts'
 import { countIn, countOut, listBehind } from '../../src/ledger/rollup-store.ts'
@@ -80,6 +80,7 @@ const page = {
   after: { timestampMs: nowMs, id: hot.fromId },
   limit: 50,
   bytesMax: PAGE_BYTES_MAX,
+  rowsMax: SCANNED_ROWS_MAX,
 }
 const matches = [
   { field: 'actorId' as const, value: 'actor 49', events: 40 },

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { PAGE_BYTES_MAX } from '../../src/ledger/event-page.ts'
-import { listEvents } from '../../src/ledger/event-store.ts'
+import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
+import { listEvents } from '../../src/ledger/event-list-store.ts'
 import { ensurePartition, listStrayMonths } from '../../src/ledger/partition-store.ts'
 import { startPartitionWorker } from '../../src/ledger/partition-worker.ts'
 import { newId } from '../../src/platform/id.ts'
@@ -229,6 +229,7 @@ test('a query with from reads only the partitions that can hold its events', asy
         after: null,
         limit: 50,
         bytesMax: PAGE_BYTES_MAX,
+        rowsMax: SCANNED_ROWS_MAX,
       }),
     )
     return relationsOf(plan)

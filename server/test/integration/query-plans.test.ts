@@ -4,14 +4,9 @@ import { Client } from 'pg'
 import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
 import { appendEvents, lockHeads, readHeads } from '../../src/ledger/append-store.ts'
 import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { PAGE_BYTES_MAX } from '../../src/ledger/event-page.ts'
-import {
-  listChainLinks,
-  listChainRun,
-  listEvents,
-  type PagePlace,
-  readHead,
-} from '../../src/ledger/event-store.ts'
+import { listEvents } from '../../src/ledger/event-list-store.ts'
+import { PAGE_BYTES_MAX, type PagePlace, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
+import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
 import { listStrayMonths } from '../../src/ledger/partition-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -102,6 +97,7 @@ const readPage = (filter: Partial<EventFilter>, after: PagePlace | null, limit: 
       after,
       limit,
       bytesMax: PAGE_BYTES_MAX,
+      rowsMax: SCANNED_ROWS_MAX,
     })
 }
 
@@ -185,6 +181,7 @@ test('what is not hot is not looked at', async () => {
       after: null,
       limit: 50,
       bytesMax: PAGE_BYTES_MAX,
+      rowsMax: SCANNED_ROWS_MAX,
     }),
   )
   assert(!relationsOf(future).includes(partition))

@@ -27,21 +27,21 @@ export function useEventPages({ filters, timeWindow, askedAt }: Question) {
   const pages = useInfiniteQuery({
     queryKey: ['events', 'pages', filters, times, askedAt],
     queryFn: async ({ pageParam, signal }) => {
-      const place =
-        pageParam === null
-          ? { limit: FIRST_PAGE_EVENTS }
-          : { limit: NEXT_PAGE_EVENTS, cursor: pageParam }
-      const query = { ...place, ...times, ...filters }
-      const page: EventPage = await unwrap(
-        client.GET('/dashboard/events', { params: { query }, signal }),
-      )
-      return page
+      const limit = pageParam === null ? FIRST_PAGE_EVENTS : NEXT_PAGE_EVENTS
+      let cursor = pageParam
+      for (;;) {
+        const query = { limit, ...(cursor !== null && { cursor }), ...times, ...filters }
+        const page: EventPage = await unwrap(
+          client.GET('/dashboard/events', { params: { query }, signal }),
+        )
+        // A search with several filters can return an empty page before it has found anything.
+        if (page.data.length > 0 || page.nextCursor === null) return page
+        cursor = page.nextCursor
+      }
     },
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }, all) =>
-      FIRST_PAGE_EVENTS + (all.length - 1) * NEXT_PAGE_EVENTS >= LOADED_EVENTS_MAX
-        ? null
-        : nextCursor,
+      all.reduce((sum, { data }) => sum + data.length, 0) >= LOADED_EVENTS_MAX ? null : nextCursor,
     placeholderData: keepPreviousData,
     // Asking again would ask for every page; a refresh begins anew with the first.
     staleTime: Number.POSITIVE_INFINITY,

@@ -81,7 +81,7 @@ export const EventFilterQuery = Type.Object(
         maximum: 200,
         default: 50,
         description:
-          'Events per page, at most. A page of large events has fewer; `nextCursor` leads on.',
+          'Events per page, at most. A page can have fewer, or even none, although more events follow.',
       }),
     ),
     cursor: Type.Optional(
@@ -102,7 +102,12 @@ export const EventFilterQuery = Type.Object(
 )
 
 export const EventPage = Type.Object(
-  { data: Type.Array(EventRecord), nextCursor: Nullable(Type.String()) },
+  {
+    data: Type.Array(EventRecord),
+    nextCursor: Nullable(
+      Type.String({ description: 'The cursor of the next page. Null only on the last page.' }),
+    ),
+  },
   STRICT,
 )
 

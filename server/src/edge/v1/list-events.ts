@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { type EventQuery, queryEvents } from '../../outlet/query/query-events.ts'
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock, MonotonicClock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -14,6 +14,7 @@ import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-st
 import type { RequireKey } from '../auth/require-key.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
 import { readFilter } from '../event-filter-input.ts'
+import { goneSignal } from '../gone-signal.ts'
 import { joinRecords } from '../page-json.ts'
 import type { RequestSlots } from '../request-slots.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
@@ -25,6 +26,7 @@ export type ListEventsDeps = {
   db: Queryable
   cursors: CursorCodec
   clock: Clock
+  monotonic: MonotonicClock
 }
 
 const DAY_MS = 86_400_000
@@ -43,7 +45,7 @@ export const listEvents =
           operationId: 'listEvents',
           summary: 'Find events',
           description:
-            'Newest first by (timestamp, id). Shows hot events; the header `x-hot-since` says from when. A cursor belongs to its key’s tenant and filters.',
+            'Newest first by (timestamp, id). Shows hot events; the header `x-hot-since` says from when. A cursor belongs to its key’s tenant and filters. Follow `nextCursor` until it is null: with several filters, a page can have fewer events than `limit`, or even none, although more follow.',
           tags: ['Events'],
           querystring: EventFilterQuery,
           response: {
@@ -61,6 +63,7 @@ export const listEvents =
         },
       },
       async ({ principal, query }, reply) => {
+        const gone = goneSignal(reply)
         const hotSinceMs = deps.clock() - PLAN_TERMS[principal.plan].hotDays * DAY_MS
         const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
         const page = await queryEvents(deps.db, deps.cursors, {
@@ -71,6 +74,8 @@ export const listEvents =
           cursor: query.cursor ?? null,
           limit: query.limit ?? LIMIT_DEFAULT,
           tryTakeRead: () => deps.slots.tryTake(principal.companyId),
+          mayContinue: () => !deps.slots.isCrowded && !gone.aborted,
+          monotonic: deps.monotonic,
         })
         const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
         return await reply

@@ -1,8 +1,17 @@
 import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
-import { type EventFilter, filterText } from '../../ledger/event-filter.ts'
-import { bytesPerWorkspace, mergePages, type PartialPage } from '../../ledger/event-page.ts'
-import { listEvents, type PagePlace } from '../../ledger/event-store.ts'
+import { EQUALITY_FIELDS, type EventFilter, filterText } from '../../ledger/event-filter.ts'
+import { listEvents, needsScan } from '../../ledger/event-list-store.ts'
+import {
+  bytesPerWorkspace,
+  fillPage,
+  mergePages,
+  type PagePlace,
+  type PartialPage,
+  rowsPerWorkspace,
+  SCANNED_ROWS_MAX,
+} from '../../ledger/event-page.ts'
+import type { MonotonicClock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -17,6 +26,7 @@ export type Exploration = Scope & {
   filter: EventFilter
   cursor: string | null
   limit: number
+  monotonic: MonotonicClock
 }
 
 export type ExplorerPage = { events: SealedEvent[]; nextCursor: string | null }
@@ -26,23 +36,33 @@ const EVENTS_BY_VALUE_MAX = 2_000
 /** Fills a page of fifty with what every tenth event holds. */
 const EVENTS_LOOKED_AT = 500
 
-/** A page of the explorer, newest first by (timestamp, id). */
+/** A page of the explorer, newest first by (timestamp, id). Can be short or empty, as in the API. */
 export async function exploreEvents(
   searches: Searches,
   cursors: CursorCodec,
   query: Exploration,
 ): Promise<ExplorerPage> {
+  const { workspaceIds, filter, hotSinceMs, limit, monotonic, signal } = query
   const binding = bindingOf(query)
-  const after = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding))
-  const { filter, limit } = query
-  const page = { filter, after, limit, bytesMax: bytesPerWorkspace(query.workspaceIds.length) }
-  const pages = await searches.readEach(query, (db, workspaceId, hot) =>
-    readPage(db, { workspaceId, hot, hotSinceMs: query.hotSinceMs, ...page }),
+  const bytesMax = bytesPerWorkspace(workspaceIds.length)
+  const rowsMax = rowsPerWorkspace(workspaceIds.length)
+  const scanned = new Set<WorkspaceId>()
+  const { events, next } = await fillPage(
+    async (after, left) => {
+      const page = { filter, hotSinceMs, after, limit: left, bytesMax, rowsMax }
+      const pages = await searches.readEach(query, (db, workspaceId, hot) =>
+        readPage(db, { workspaceId, hot, ...page }, scanned),
+      )
+      return mergePages(pages, left)
+    },
+    {
+      after: query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding)),
+      limit,
+      monotonic,
+      mayContinue: () => needsScan(filter) && signal?.aborted !== true,
+    },
   )
-  const { events, hasMore } = mergePages(pages, limit)
-  const last = events.at(-1)
-  const nextCursor =
-    hasMore && last ? cursors.encode(`${last.timestampMs}/${last.id}`, binding) : null
+  const nextCursor = next && cursors.encode(`${next.timestampMs}/${next.id}`, binding)
   return { events, nextCursor }
 }
 
@@ -54,24 +74,41 @@ export type PageQuery = {
   after: PagePlace | null
   limit: number
   bytesMax: number
+  rowsMax: number
 }
 
-async function readPage(db: Queryable, query: PageQuery): Promise<PartialPage> {
+/** Adds the workspace to `scanned` if its text has to be searched event by event. */
+async function readPage(
+  db: Queryable,
+  query: PageQuery,
+  scanned: Set<WorkspaceId>,
+): Promise<PartialPage> {
   const { workspaceId, hot, filter } = query
   const page = { ...query, hotFromId: hot.fromId }
   const { text } = filter
-  if (text === null) return await listEvents(db, page)
-  // To look at a few hundred events takes less than to ask which values hold the text.
-  const newest = await listNewestHolding(db, query, { eventsMax: EVENTS_LOOKED_AT })
-  if (newest.hasMore) return newest
-  const plan = await planTextSearch(db, {
+  if (text === null || scanned.has(workspaceId)) return await listEvents(db, page)
+  // Reading a few hundred events takes less than finding the values that contain the text. With more
+  // filters, finding a few hundred events that match them could mean reading all events.
+  if (!needsScan({ ...filter, text: null })) {
+    const newest = await listNewestHolding(db, query, { eventsMax: EVENTS_LOOKED_AT })
+    if (newest.next !== null) return newest
+  }
+  const { kind, matches, seenSeq, events } = await planTextSearch(db, {
     workspaceId,
     filter: { ...filter, text },
     eventsMax: EVENTS_BY_VALUE_MAX,
   })
-  const { matches } = plan
-  if (plan.kind === 'scan' || !matches) return await listEvents(db, page)
-  return await listMatchingEvents(db, query, { matches, seenSeq: plan.seenSeq })
+  // Other filters may match none of the events that have the values.
+  const isBounded = events <= SCANNED_ROWS_MAX || !hasFieldFilter(filter)
+  if (kind === 'values' && matches && isBounded) {
+    return await listMatchingEvents(db, query, { matches, seenSeq })
+  }
+  scanned.add(workspaceId)
+  return await listEvents(db, page)
+}
+
+function hasFieldFilter(filter: EventFilter): boolean {
+  return filter.excluded !== null || EQUALITY_FIELDS.some((name) => filter[name] !== null)
 }
 
 /** What a cursor belongs to: the member, his choice, the filters and the order; not the page size. */

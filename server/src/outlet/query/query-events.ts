@@ -1,8 +1,15 @@
 import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { type EventFilter, filterText } from '../../ledger/event-filter.ts'
-import { bytesPerWorkspace, mergePages } from '../../ledger/event-page.ts'
-import { listEvents, type PagePlace } from '../../ledger/event-store.ts'
+import { listEvents, needsScan } from '../../ledger/event-list-store.ts'
+import {
+  bytesPerWorkspace,
+  fillPage,
+  mergePages,
+  type PagePlace,
+  rowsPerWorkspace,
+} from '../../ledger/event-page.ts'
+import type { MonotonicClock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { type CompanyId, parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -19,6 +26,9 @@ export type EventQuery = {
   limit: number
   /** Asks for leave to read another workspace at the same time; null if there is none. */
   tryTakeRead?: () => Disposable | null
+  /** Whether to keep scanning for a full page. A page can be short or empty if the answer is no. */
+  mayContinue: () => boolean
+  monotonic: MonotonicClock
 }
 
 export type EventPage = { events: SealedEvent[]; nextCursor: string | null }
@@ -27,33 +37,35 @@ export type EventPage = { events: SealedEvent[]; nextCursor: string | null }
 const READS_AT_ONCE_MAX = 4
 
 /**
- * One page, newest first by (timestamp, id). Several workspaces are read one by one, each a page
- * from its own index, and merged here: no statement spans workspaces, and none sorts. A page of large
- * events ends before its limit.
+ * One page, newest first by (timestamp, id). Each workspace is read on its own, from its own index, and
+ * the pages are merged here: no statement spans workspaces, and none sorts. A page of large events ends
+ * before its limit, and so does one whose filters match few of the rows that were scanned.
  */
 export async function queryEvents(
   db: Queryable,
   cursors: CursorCodec,
   query: EventQuery,
 ): Promise<EventPage> {
+  const { workspaceIds, filter, hotSinceMs, limit, monotonic } = query
   const binding = bindingOf(query)
-  const after = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding))
-  const { limit } = query
-  const bytesMax = bytesPerWorkspace(query.workspaceIds.length)
-  const pages = await readSideBySide(query, (workspaceId) =>
-    listEvents(db, {
-      workspaceId,
-      filter: query.filter,
-      hotSinceMs: query.hotSinceMs,
-      after,
+  const bytesMax = bytesPerWorkspace(workspaceIds.length)
+  const rowsMax = rowsPerWorkspace(workspaceIds.length)
+  const { events, next } = await fillPage(
+    async (after, left) => {
+      const page = { filter, hotSinceMs, after, limit: left, bytesMax, rowsMax }
+      const pages = await readSideBySide(query, (workspaceId) =>
+        listEvents(db, { workspaceId, ...page }),
+      )
+      return mergePages(pages, left)
+    },
+    {
+      after: query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding)),
       limit,
-      bytesMax,
-    }),
+      monotonic,
+      mayContinue: () => needsScan(filter) && query.mayContinue(),
+    },
   )
-  const { events, hasMore } = mergePages(pages, limit)
-  const last = events.at(-1)
-  const nextCursor =
-    hasMore && last ? cursors.encode(`${last.timestampMs}/${last.id}`, binding) : null
+  const nextCursor = next && cursors.encode(`${next.timestampMs}/${next.id}`, binding)
   return { events, nextCursor }
 }
 

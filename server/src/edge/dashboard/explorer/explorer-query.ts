@@ -8,8 +8,8 @@ import type { Queryable } from '../../../platform/pg.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { type FilterInput, readFilter } from '../../event-filter-input.ts'
-import { DateTime, FilterText, Nullable, STRICT, TraceId, Uuid } from '../../schema/common.ts'
-import { EventRecord } from '../../schema/event.ts'
+import { DateTime, FilterText, STRICT, TraceId, Uuid } from '../../schema/common.ts'
+import { EventPage, EventRecord } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 
 const DAY_MS = 86_400_000
@@ -65,7 +65,7 @@ export const ProvableRecord = Type.Object({
 export const ExplorerPage = Type.Object(
   {
     data: Type.Array(ProvableRecord),
-    nextCursor: Nullable(Type.String()),
+    nextCursor: EventPage.properties.nextCursor,
     hotSince: { ...DateTime, description: 'Events received before are archived.' },
   },
   STRICT,

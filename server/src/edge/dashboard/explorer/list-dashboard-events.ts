@@ -36,7 +36,7 @@ const ExplorerQuery = Type.Object(
 /** GET /dashboard/events: hot events that the member sees, newest first. */
 export const listDashboardEvents =
   (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'cursors' | 'signedIn'>,
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors' | 'signedIn'>,
   ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.get(
@@ -48,7 +48,7 @@ export const listDashboardEvents =
           operationId: 'listDashboardEvents',
           summary: 'Find events',
           description:
-            'Newest first by (timestamp, id). A cursor belongs to its member, workspaces and filters.',
+            'Newest first by (timestamp, id). A cursor belongs to its member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
           tags: ['Explorer'],
           querystring: ExplorerQuery,
           response: {
@@ -65,6 +65,7 @@ export const listDashboardEvents =
             userId: viewer.userId,
             ...explored,
             signal: goneSignal(reply),
+            monotonic: deps.monotonic,
             cursor: cursor ?? null,
             limit: limit ?? LIMIT_DEFAULT,
           }),

@@ -18,7 +18,7 @@ const LIMIT_DEFAULT = 50
 /** POST /dashboard/explorer/views/{viewId}/run: a page of what it finds, for whoever runs it. */
 export const runExplorerView =
   (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'cursors' | 'signedIn'>,
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors' | 'signedIn'>,
   ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.post(
@@ -61,6 +61,7 @@ export const runExplorerView =
           userId: viewer.userId,
           ...explored,
           signal: goneSignal(reply),
+          monotonic: deps.monotonic,
           cursor,
           limit: body.limit ?? LIMIT_DEFAULT,
         })
