@@ -202,3 +202,20 @@ promise('whoever may not create webhooks is told who does, without a recipe', as
   await expect(page.getByRole('button', { name: 'New webhook' })).toHaveCount(0)
   await expect(page.getByText('npm start')).toHaveCount(0)
 })
+
+promise('a state without recent deliveries offers to search the older ones', async () => {
+  const { admin, made } = await makeWebhook('http://127.0.0.1:1/')
+  const page = await open({ member: admin })
+  const { id } = made.json
+  await page.route(
+    ({ pathname }) => pathname === `/dashboard/webhooks/${id}/deliveries`,
+    async (route) => {
+      const isFirst = !route.request().url().includes('cursor=')
+      await route.fulfill({ json: { data: [], nextCursor: isFirst ? 'next' : null } })
+    },
+  )
+  await page.goto(`/app/webhooks/${id}?status=SUCCEEDED`)
+  await expect(page.getByText('None among the newest deliveries')).toBeVisible()
+  await page.getByRole('button', { name: 'Show older deliveries' }).click()
+  await expect(page.getByText('None in this state')).toBeVisible()
+})

@@ -1,7 +1,14 @@
 import type { Static } from 'typebox'
 import { ApiError } from '../errors.ts'
-import { listDeliveries } from '../outlet/webhook/delivery-store.ts'
+import {
+  type Delivery,
+  type DeliveryPlace,
+  findScanEnd,
+  isScanned,
+  listDeliveries,
+} from '../outlet/webhook/delivery-store.ts'
 import type { Webhook } from '../outlet/webhook/webhook.ts'
+import { type MonotonicClock, monotonicClock } from '../platform/clock.ts'
 import type { CursorCodec } from '../platform/cursor.ts'
 import type { UserId } from '../platform/id.ts'
 import type { DeliveryQuery } from './schema/webhook.ts'
@@ -10,30 +17,45 @@ import type { WebhookDeps } from './webhook-resource.ts'
 
 const LIMIT_DEFAULT = 50
 
-/** A page of a webhook's deliveries, as it is answered. */
+/** How long a request may go on scanning for deliveries of a status. */
+const SCAN_MS_MAX = 500
+
+/**
+ * A page of a webhook's deliveries, as it is answered. With a status, it can have fewer than `limit` or
+ * none, although more follow: a scan reads a bounded number of deliveries.
+ */
 export async function readDeliveryPage(
   { db, cursors }: Pick<WebhookDeps, 'db' | 'cursors'>,
   webhook: Webhook,
-  query: Static<typeof DeliveryQuery>,
-  /** Who reads it, where a cursor belongs to a member and not to the company. */
-  reader: UserId | null = null,
+  query: Query,
+  {
+    reader = null,
+    monotonic = monotonicClock,
+  }: {
+    /** Who reads it, if a cursor belongs to a member and not to the company. */
+    reader?: UserId | null
+    monotonic?: MonotonicClock
+  } = {},
 ) {
   const binding = `${bindingOf(webhook, query)}${reader === null ? '' : `/${reader}`}`
-  const limit = query.limit ?? LIMIT_DEFAULT
-  const deliveries = await listDeliveries(db, {
-    workspaceId: webhook.workspaceId,
-    webhookId: webhook.id,
-    status: query.status ?? null,
-    place: placeOf(query, binding, cursors),
-    // One more than asked for tells whether there is a further page.
-    limit: limit + 1,
-  })
-  const hasMore = deliveries.length > limit
-  if (hasMore) deliveries.pop()
-  const last = deliveries.at(-1)
+  const { limit = LIMIT_DEFAULT, status = null } = query
+  const { workspaceId, id: webhookId } = webhook
+  const endMs = monotonic() + SCAN_MS_MAX
+  const deliveries: Delivery[] = []
+  let place = placeOf(query, binding, cursors)
+  let next: number | null
+  do {
+    const range = { workspaceId, webhookId, place }
+    next = isScanned(status) ? await findScanEnd(db, range) : null
+    // One more than requested shows whether there is a further page.
+    const left = limit + 1 - deliveries.length
+    deliveries.push(...(await listDeliveries(db, { ...range, status, end: next, limit: left })))
+    if (deliveries.length > limit) next = deliveries[limit - 1]?.sequence ?? null
+    else if (next !== null) place = 'after' in place ? { after: next } : { before: next }
+  } while (next !== null && deliveries.length <= limit && monotonic() < endMs)
   return {
-    data: deliveries.map(deliveryRecord),
-    nextCursor: hasMore && last ? cursors.encode(String(last.sequence), binding) : null,
+    data: deliveries.slice(0, limit).map(deliveryRecord),
+    nextCursor: next === null ? null : cursors.encode(String(next), binding),
   }
 }
 
@@ -45,7 +67,11 @@ function bindingOf({ companyId, id }: Webhook, { status, afterSequence }: Query)
   return `deliveries/${companyId}/${id}/${status ?? 'all'}/${order}`
 }
 
-function placeOf({ cursor, afterSequence }: Query, binding: string, cursors: CursorCodec) {
+function placeOf(
+  { cursor, afterSequence }: Query,
+  binding: string,
+  cursors: CursorCodec,
+): DeliveryPlace {
   const reached = cursor === undefined ? null : sequenceOf(cursors.decode(cursor, binding))
   return afterSequence === undefined ? { before: reached } : { after: reached ?? afterSequence }
 }

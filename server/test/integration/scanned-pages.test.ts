@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
-import { sql } from 'kysely'
 import type { SealedEvent } from '../../src/ledger/event.ts'
 import { type EventFilter, matchesFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { listEvents } from '../../src/ledger/event-list-store.ts'
@@ -11,6 +10,7 @@ import { advanceRollup } from '../../src/ledger/rollup.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
 import { enrol } from '../harness/console.ts'
+import { countRows } from '../harness/count-rows.ts'
 import { query } from '../harness/engine.ts'
 import { explore, walkExplorer } from '../harness/explorer.ts'
 import { listPage, walkEvents } from '../harness/ledger.ts'
@@ -79,24 +79,6 @@ const listIn = (on: Queryable, filter: Partial<EventFilter>, place: PagePlace | 
     rowsMax: SCANNED_ROWS_MAX,
   })
 
-/** How many index entries of `event` a read needs. */
-async function countRows<T>(read: (trx: Queryable) => Promise<T>): Promise<[T, number]> {
-  const snapshot = db.transaction().setIsolationLevel('repeatable read')
-  return await snapshot.execute(async (trx) => {
-    const before = await countReturned(trx)
-    const result = await read(trx)
-    return [result, (await countReturned(trx)) - before]
-  })
-}
-
-async function countReturned(trx: Queryable): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select sum(pg_stat_get_xact_tuples_returned(i.indexrelid))::bigint as count
-      from pg_partition_tree('event') as p
-      join pg_index as i on i.indrelid = p.relid`.execute(trx)
-  return rows[0]?.count ?? 0
-}
-
 const RANGE = { fromMs: Date.now() - 24 * HOUR_MS, toMs: Date.now() + HOUR_MS }
 const WITHOUT_A = orderExclusions([{ field: 'action', value: 'A' }])
 
@@ -119,7 +101,7 @@ for (const statistics of ['outdated', 'current']) {
       let pages = 0
       let place: PagePlace | null = null
       do {
-        const [page, rows] = await countRows((trx) => listIn(trx, filter, place))
+        const [page, rows] = await countRows(db, 'event', (trx) => listIn(trx, filter, place))
         assert(rows <= 2 * SCANNED_ROWS_MAX + 3 * 500, `${name}: ${rows} rows`)
         events += page.events.length
         pages += 1
@@ -137,14 +119,16 @@ test('the rarest of several filters is the one whose events are read', async () 
     { actorId: 'ada', resourceId: 'rare', ...RANGE },
     { category: 'B', action: 'B', actorId: 'ada', resourceId: 'none' },
   ]) {
-    const [page, rows] = await countRows((trx) => listIn(trx, filter))
+    const [page, rows] = await countRows(db, 'event', (trx) => listIn(trx, filter))
     assert.deepEqual([page.events.length, page.next], [filter.resourceId === 'rare' ? 10 : 0, null])
     assert(rows <= 4 * 500 + 100, `${JSON.stringify(filter)}: ${rows} rows`)
   }
 })
 
 test('a page that is full at once reads no more rows than it needs', async () => {
-  const [page, rows] = await countRows((trx) => listIn(trx, { category: 'A', action: 'A' }))
+  const [page, rows] = await countRows(db, 'event', (trx) =>
+    listIn(trx, { category: 'A', action: 'A' }),
+  )
   assert.equal(page.events.length, 50)
   assert(rows <= 2 * 500 + 100, `${rows} rows`)
 })

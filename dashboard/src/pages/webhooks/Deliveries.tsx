@@ -67,12 +67,20 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
       {pages.data && deliveries.length === 0 && (
         <EmptyState
           icon="webhook"
-          title={filter === undefined ? 'Nothing was sent yet' : 'None in this state'}
+          title={
+            filter === undefined
+              ? 'Nothing was sent yet'
+              : pages.hasNextPage
+                ? 'None among the newest deliveries'
+                : 'None in this state'
+          }
         >
           <Text size="sm" className="soft">
             {filter === undefined
               ? 'Send an event, or a test, and it appears here.'
-              : 'Choose another state.'}
+              : pages.hasNextPage
+                ? 'Show older deliveries to continue the search.'
+                : 'Choose another state.'}
           </Text>
         </EmptyState>
       )}

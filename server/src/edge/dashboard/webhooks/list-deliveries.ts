@@ -29,7 +29,7 @@ export const listDashboardDeliveries =
       async ({ viewer, params, query }, reply) => {
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
         const [page] = await listOrDrift(reply, 'webhook_delivery', async () => [
-          await readDeliveryPage(deps, webhook, query, viewer.userId),
+          await readDeliveryPage(deps, webhook, query, { reader: viewer.userId }),
         ])
         return page ?? { data: [], nextCursor: null }
       },
