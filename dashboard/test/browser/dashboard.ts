@@ -33,16 +33,20 @@ export async function startDashboard({
   const opened = await startBrowser()
   if (opened) stack.use(opened)
   const visits: Visit[] = []
+  const shared = new Map<string, Visit>()
   return {
     annals,
     open: async (visitor = {}) => {
-      const visit = await openVisit(browserOf(opened), annals.url, visitor)
+      const member = visitor.member?.cookie ?? ''
+      const known = visitor.isShared && shared.get(member)
+      const visit = known || (await openVisit(browserOf(opened), annals.url, visitor))
+      if (visitor.isShared) shared.set(member, visit)
       visits.push(visit)
       return visit.page
     },
     promise: (name, work) =>
       void test(name, { skip: opened === null && 'no Chromium starts here' }, () =>
-        watch(name, visits, work),
+        watch(name, { visits, shared, work }),
       ),
   }
 }
@@ -52,18 +56,27 @@ function browserOf(opened: TestBrowser | null): TestBrowser['browser'] {
   return opened.browser
 }
 
-async function watch(name: string, visits: Visit[], work: () => Promise<void>): Promise<void> {
+async function watch(
+  name: string,
+  {
+    visits,
+    shared,
+    work,
+  }: { visits: Visit[]; shared: ReadonlyMap<string, Visit>; work: () => Promise<void> },
+): Promise<void> {
   try {
     await work()
     assert.deepEqual(
-      visits.flatMap(({ complaints }) => complaints),
+      visits.flatMap(({ complaints }) => complaints.splice(0)),
       [],
     )
   } catch (error) {
     await takePictures(name, visits)
     throw error
   } finally {
-    await Promise.all(visits.splice(0).map(({ context }) => context.close()))
+    const kept = new Set(shared.values())
+    const left = visits.splice(0).filter((visit) => !kept.has(visit))
+    await Promise.all(left.map(({ context }) => context.close()))
   }
 }
 

@@ -9,6 +9,7 @@ import { type DemoCompany, foundDemo } from './demo-company.ts'
 
 /** Enough for every kind of row. The check takes as long as the page has elements. */
 const EVENTS = 60
+const LARGE = { width: 1_280, height: 800 }
 const SMALL = { width: 390, height: 844 }
 
 /** A page in a certain state. */
@@ -37,7 +38,9 @@ function promiseSight({ open, promise }: Dashboard, sight: Sight, { owner }: Dem
   promise(
     `${sight.name}: no barrier in either theme, and nothing beyond the edge of a phone`,
     async () => {
-      const page = await open(sight.isSignedOut ? {} : { member: owner })
+      const page = await open({ isShared: true, ...(!sight.isSignedOut && { member: owner }) })
+      await page.setViewportSize(LARGE)
+      await page.emulateMedia({ colorScheme: 'light' })
       await show(page, sight)
       assert.deepEqual(await barriersOf(page), [], 'light')
       await page.emulateMedia({ colorScheme: 'dark' })
@@ -45,7 +48,7 @@ function promiseSight({ open, promise }: Dashboard, sight: Sight, { owner }: Dem
       // A theme changes nothing but colors.
       assert.deepEqual(await barriersOf(page, ['color-contrast']), [], 'dark')
       await page.setViewportSize(SMALL)
-      await show(page, sight)
+      await settle(page)
       assert.deepEqual(await beyondEdge(page), [])
       assert.deepEqual(await barriersOf(page), [], 'on a phone')
     },

@@ -14,6 +14,8 @@ export type Visitor = {
   /** Without one nobody is signed in. */
   member?: Pick<Member, 'cookie'>
   context?: BrowserContextOptions
+  /** The window of an earlier test of the file with the same member, which has loaded the pages. */
+  isShared?: true
 }
 
 /** Somebody's browser window, of which everything that it complains about is kept. */
