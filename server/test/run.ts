@@ -25,7 +25,7 @@ const GROUPS = [
   // A browser uses a whole core.
   { fits: /(^|\/)dashboard\/test\/browser\//, concurrency: 2 },
   // These measure time, and what one client costs another.
-  { fits: /(^|\/)server\/test\/(hostile|soak)\//, concurrency: 1 },
+  { fits: /(^|\/)server\/test\/(hostile|soak)\//, concurrency: 2 },
   { fits: /./, concurrency: 3 },
 ]
 /** What the report ends with. */
