@@ -49,6 +49,8 @@ export async function createCluster(
     await runInitdb(files, runner, { name, creator: user.creator, signal })
     fs.chmodSync(files.engine, 0o700)
     if (isRoot) takeOver(folder, user)
+    // A kill after the rename would leave it behind for good.
+    fs.rmSync(passwordFile)
     fs.renameSync(folder, files.cluster)
     syncFolder(files.engine)
   } catch (cause) {
