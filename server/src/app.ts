@@ -367,7 +367,7 @@ export function serverDeps({
   const exports = { database, store: archive, clock, logger, timeouts: exportTimeouts }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
   const { connectionsMax } = parts.connections
-  const delays = new AnswerDelays({ connectionsMax, addresses })
+  const delays = new AnswerDelays({ connectionsMax, addresses, hasRateLimits })
   const sessionGuard = new SessionGuard({
     db: accessDatabase.hasty,
     clock,

@@ -10,10 +10,10 @@ import { AnswerDelays } from './delay-answers.ts'
 /** Runs what waits for no timer, so no delay ends meanwhile. */
 const settle = () => new Promise<void>((resolve) => process.nextTick(resolve))
 
-function startDelays() {
+function startDelays({ hasRateLimits = true } = {}) {
   const { clock, advance } = handClock(0)
   const addresses = new ClientAddresses([])
-  const delays = new AnswerDelays({ connectionsMax: 10_000, addresses, clock })
+  const delays = new AnswerDelays({ connectionsMax: 10_000, addresses, hasRateLimits, clock })
   const companyId = newId<'company'>()
   /** Sends `count` requests of a member at once. Returns how many are not delayed. */
   const countImmediate = async (member: Member, count: number): Promise<number> => {
@@ -53,6 +53,12 @@ test('delays requests of all members of a company beyond 300 per second, and of 
   assert.equal(immediate, 300)
   const stranger = { ...joinCompany(), companyId: newId<'company'>() }
   assert.equal(await countImmediate(stranger, 100), 100)
+})
+
+test('delays no member if rate limits are off', async () => {
+  using started = startDelays({ hasRateLimits: false })
+  const { joinCompany, countImmediate } = started
+  assert.equal(await countImmediate(joinCompany(), 500), 500)
 })
 
 test('loads a page without a delay while many companies flood the node', async () => {

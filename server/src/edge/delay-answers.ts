@@ -35,14 +35,17 @@ export class AnswerDelays implements Disposable {
   readonly #members: AnswerThrottle
   readonly #companies: AnswerThrottle
   readonly #addresses: ClientAddresses
+  readonly #hasRateLimits: boolean
 
   constructor({
     connectionsMax,
     addresses,
+    hasRateLimits,
     clock = monotonicClock,
   }: {
     connectionsMax: number
     addresses: ClientAddresses
+    hasRateLimits: boolean
     clock?: MonotonicClock
   }) {
     const heldMax = Math.ceil(connectionsMax / CONNECTIONS_PER_HELD)
@@ -52,6 +55,7 @@ export class AnswerDelays implements Disposable {
     this.#members = throttle(MEMBER_RATE)
     this.#companies = throttle(COMPANY_RATE)
     this.#addresses = addresses
+    this.#hasRateLimits = hasRateLimits
   }
 
   /**
@@ -63,6 +67,7 @@ export class AnswerDelays implements Disposable {
     { userId, companyId }: Pick<Viewer, 'userId' | 'companyId'>,
     response: Writable,
   ): Promise<void> {
+    if (!this.#hasRateLimits) return
     await pass(this.#members, userId, response)
     await pass(this.#companies, companyId, response)
     // The client left, so there is nothing to do, and no one reads this error.
