@@ -6,10 +6,10 @@ import { startReceiver } from '../../../server/test/harness/receiver.ts'
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { type Dashboard, expect, startDashboard } from './dashboard.ts'
 import { type DemoCompany, foundDemo } from './demo-company.ts'
+import { DESK } from './visit.ts'
 
 /** Enough for every kind of row. The check takes as long as the page has elements. */
 const EVENTS = 60
-const LARGE = { width: 1_280, height: 800 }
 const SMALL = { width: 390, height: 844 }
 
 /** A page in a certain state. */
@@ -39,7 +39,7 @@ function promiseSight({ open, promise }: Dashboard, sight: Sight, { owner }: Dem
     `${sight.name}: no barrier in either theme, and nothing beyond the edge of a phone`,
     async () => {
       const page = await open({ isShared: true, ...(!sight.isSignedOut && { member: owner }) })
-      await page.setViewportSize(LARGE)
+      await page.setViewportSize(DESK)
       await page.emulateMedia({ colorScheme: 'light' })
       await show(page, sight)
       assert.deepEqual(await barriersOf(page), [], 'light')

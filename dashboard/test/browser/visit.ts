@@ -8,7 +8,7 @@ import type { Member } from '../../../server/test/harness/dashboard.ts'
 
 /** A page of ours answers within this on a machine that has other things to do as well. */
 export const PATIENCE_MS = 20_000
-const DESK = { width: 1_280, height: 800 }
+export const DESK = { width: 1_280, height: 800 }
 
 export type Visitor = {
   /** Without one nobody is signed in. */

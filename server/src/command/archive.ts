@@ -41,9 +41,9 @@ export async function archive(config: Config, options: { before?: string }): Pro
   const store = stack.use(openArchive(config, { readArchiveId: () => readArchiveId(database.db) }))
   const deps = { connection, database, store, clock, logger }
   // Archive small runs too, because the operator asked for it now.
-  const wish = { beforeMs, patience: { eventsMin: 1, overdueMs: 0 } }
+  const request = { beforeMs, patience: { eventsMin: 1, overdueMs: 0 } }
   try {
-    report(await archiveLedger(deps, wish, new AbortController().signal))
+    report(await archiveLedger(deps, request, new AbortController().signal))
   } catch (error) {
     if (!isRefusal(error)) throw error
     throw new OperatorError(error.message, { cause: error })

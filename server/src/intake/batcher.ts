@@ -13,9 +13,9 @@ type Batch<In, Out> = { items: In[]; waiters: Waiter<In, Out>[] }
 
 export type BatcherLimits = {
   itemsPerBatchMax: number
-  /** So many may go before an item however slow the batches go: a cold start is no overload. */
+  /** This many items may go before another one, however slow the batches are: a cold start is not an overload. */
   waitingMin: number
-  /** However fast they go. */
+  /** However fast the batches are. */
   waitingMax: number
   waitMsMax: number
   /** How long to wait for company, beyond the turn; asked before each batch. */

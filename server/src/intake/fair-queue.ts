@@ -70,7 +70,8 @@ export class FairQueue<Item> {
     for (const [owner, line] of this.#lines) {
       if (taken.length === itemsMax) break
       const end = Math.min(taken.length + turnMax, itemsMax)
-      let ofOwner = bytesByOwner.get(owner) ?? 0
+      const before = bytesByOwner.get(owner) ?? 0
+      let ofOwner = before
       let count = 0
       for (const item of line.items) {
         const weight = this.#measures.bytesOf(item)
@@ -84,7 +85,7 @@ export class FairQueue<Item> {
       }
       // A line without a turn keeps its place. Others go to the end, where the loop meets them again.
       if (count === 0) continue
-      line.bytes -= ofOwner - (bytesByOwner.get(owner) ?? 0)
+      line.bytes -= ofOwner - before
       line.items.splice(0, count)
       this.#lines.delete(owner)
       if (line.items.length > 0) this.#lines.set(owner, line)

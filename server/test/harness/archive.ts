@@ -22,9 +22,9 @@ export async function archiveAll(
 ): Promise<ArchiveReport> {
   await using keeper = openKeeper(annals)
   const { connection } = annals.database
-  const wish = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
+  const request = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
   const deps = { connection, database: keeper, store, clock, logger }
-  return await archiveLedger(deps, wish, new AbortController().signal)
+  return await archiveLedger(deps, request, new AbortController().signal)
 }
 
 /** The keys of the files that the storage holds, in their order. Of a workspace, or of all. */

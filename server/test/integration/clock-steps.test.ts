@@ -61,8 +61,8 @@ async function archiveDue() {
     clock,
     logger: createLogger('silent'),
   }
-  const wish = { beforeMs: null, patience: { eventsMin: 1, overdueMs: 0 } }
-  return await archiveLedger(deps, wish, new AbortController().signal)
+  const request = { beforeMs: null, patience: { eventsMin: 1, overdueMs: 0 } }
+  return await archiveLedger(deps, request, new AbortController().signal)
 }
 
 async function countStored({ workspace }: FoundedCompany): Promise<number> {

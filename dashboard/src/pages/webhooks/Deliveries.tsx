@@ -65,27 +65,25 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
         ))}
       </Stack>
       {pages.data && deliveries.length === 0 && (
-        <EmptyState
-          icon="webhook"
-          title={
-            filter === undefined
-              ? 'Nothing was sent yet'
-              : pages.hasNextPage
-                ? 'None among the newest deliveries'
-                : 'None in this state'
-          }
-        >
-          <Text size="sm" className="soft">
-            {filter === undefined
-              ? 'Send an event, or a test, and it appears here.'
-              : pages.hasNextPage
-                ? 'Show older deliveries to continue the search.'
-                : 'Choose another state.'}
-          </Text>
-        </EmptyState>
+        <NoDeliveries isFiltered={filter !== undefined} hasOlder={pages.hasNextPage} />
       )}
       <MoreButton pages={pages}>Show older deliveries</MoreButton>
       <DeliveryDrawer webhookId={webhookId} deliveryId={openId} onClose={() => open(null)} />
     </>
+  )
+}
+
+function NoDeliveries({ isFiltered, hasOlder }: { isFiltered: boolean; hasOlder: boolean }) {
+  const [title, hint] = !isFiltered
+    ? ['Nothing was sent yet', 'Send an event, or a test, and it appears here.']
+    : hasOlder
+      ? ['None among the newest deliveries', 'Show older deliveries to continue the search.']
+      : ['None in this state', 'Choose another state.']
+  return (
+    <EmptyState icon="webhook" title={title}>
+      <Text size="sm" className="soft">
+        {hint}
+      </Text>
+    </EmptyState>
   )
 }

@@ -23,7 +23,7 @@ import { ReadBack } from './read-back.ts'
 
 const DAY_MS = 86_400_000
 
-export type ArchiveWish = {
+export type ArchiveRequest = {
   /** Events received before this; null: by each plan's hot time. */
   beforeMs: number | null
   /** A small run waits until it is this much overdue, so that files do not become tiny. */
@@ -58,12 +58,12 @@ const REFUSALS_MAX = 3
  */
 export async function archiveLedger(
   deps: LedgerDeps,
-  wish: ArchiveWish,
+  request: ArchiveRequest,
   signal: AbortSignal,
 ): Promise<ArchiveReport> {
   await refuseOutOfReach(deps)
   await refuseOtherArchive(deps)
-  if (wish.beforeMs === null) await refuseWrongClock(deps)
+  if (request.beforeMs === null) await refuseWrongClock(deps)
   // Read once: the clock could be set while the run goes on.
   const nowMs = deps.clock()
   await using readBack = new ReadBack()
@@ -81,7 +81,7 @@ export async function archiveLedger(
       const { moved, held, isOvertaken } = await archiveOne(
         { ...deps, readBack },
         workspace,
-        { ...wish, nowMs },
+        { ...request, nowMs },
         signal,
       )
       report.events += moved
@@ -108,7 +108,7 @@ function noteRefusal(refusals: string[], sentence: string): void {
 async function archiveOne(
   deps: ArchiveDeps,
   { workspaceId, plan }: ArchivedWorkspace,
-  { beforeMs, patience, nowMs }: ArchiveWish & { nowMs: number },
+  { beforeMs, patience, nowMs }: ArchiveRequest & { nowMs: number },
   signal: AbortSignal,
 ): Promise<ArchivedRun & { held: number }> {
   const atMs = beforeMs ?? nowMs - PLAN_TERMS[plan].hotDays * DAY_MS
@@ -136,7 +136,7 @@ async function archiveOne(
 async function findDue(
   { database: { db } }: ArchiveDeps,
   workspaceId: ArchivedWorkspace['workspaceId'],
-  { atMs, patience }: { atMs: number; patience: ArchiveWish['patience'] },
+  { atMs, patience }: { atMs: number; patience: ArchiveRequest['patience'] },
 ): Promise<{ toSeq: number; held: number }> {
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const archivedSeq = await readArchivedSeq(db, workspaceId)
