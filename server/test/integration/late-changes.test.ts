@@ -177,6 +177,41 @@ test('no change commits after the session ended, the role changed, or a workspac
   assert.deepEqual(refusalOf(narrowed), [403, 'insufficient_role'])
 })
 
+test('no change that needs an OWNER commits after its OWNER became an ADMIN', async () => {
+  const invited = { email: 'second-owner@example.com', role: 'OWNER' }
+  const invitation = `/dashboard/invitations/${await create('/dashboard/invitations', invited)}`
+  const analyst = await signInAs(annals, company, 'ANALYST', [workspaceId])
+  const changesOfOwners: readonly Change[] = [
+    ['DELETE', invitation],
+    ['POST', '/dashboard/invitations', { email: 'third-owner@example.com', role: 'OWNER' }],
+    ['POST', '/dashboard/invitations', { ...invited, role: 'ADMIN' }],
+    ['PATCH', `/dashboard/members/${analyst.userId}`, { role: 'OWNER' }],
+    ['PATCH', `/dashboard/members/${owner.userId}`, { role: 'ADMIN' }],
+    ['DELETE', `/dashboard/members/${owner.userId}`],
+    ['POST', `/dashboard/members/${owner.userId}/reset-link`],
+  ]
+  for (const change of changesOfOwners) {
+    const demoted = await signInAs(annals, company, 'OWNER')
+    const answer = await changeLate(
+      () => sendAs(demoted, change),
+      (trx) => updateMember(trx, demoted.userId, { role: 'ADMIN', workspaceIds: null }),
+    )
+    assert.deepEqual(refusalOf(answer), [403, 'insufficient_role'], JSON.stringify(change))
+  }
+})
+
+test('a change by a member whose role changed meanwhile is audited with the new role', async () => {
+  const demoted = await signInAs(annals, company, 'OWNER')
+  const answer = await changeLate(
+    () => sendAs(demoted, ['POST', '/dashboard/keys', { name: 'Late', scope: 'COMPANY' }]),
+    (trx) => updateMember(trx, demoted.userId, { role: 'ADMIN', workspaceIds: null }),
+  )
+  assert.equal(answer.status, 201, answer.text)
+  const entry = (await readAudit(annals, company)).at(-1)
+  assert.equal(entry?.action, 'KEY_CREATED')
+  assert.deepEqual([entry.actor.id, entry.actor.role], [demoted.userId, 'ADMIN'])
+})
+
 test('a member who holds back the last byte until after the removal gets no key', async () => {
   const admin = await signInAs(annals, company, 'ADMIN')
   const text = JSON.stringify({ name: 'backdoor', scope: 'COMPANY' })

@@ -133,7 +133,7 @@ export class SessionGuard {
 }
 
 /** For a route whose permission depends on what it is asked to do. */
-export function refuseRole({ role }: Viewer, permission: Permission): void {
+export function refuseRole({ role }: Pick<Viewer, 'role'>, permission: Permission): void {
   if (isAllowed(role, permission)) return
   throw new ApiError('insufficient_role', {
     message: `Your role is ${role}; this needs ${POLICY[permission].join(' or ')}.`,

@@ -63,7 +63,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
 const CATEGORY = 'dashboard'
 
-/** Who made a change. `actorOf` returns the one of a request with a session. */
+/** Who made a change. */
 export type AuditActor = {
   companyId: CompanyId
   userId: UserId | null
@@ -75,6 +75,9 @@ export type AuditActor = {
   access?: { viewer: Viewer; permission: Permission }
 }
 
+/** A member who is signed in. */
+export type SessionActor = AuditActor & { userId: UserId; role: Role }
+
 export type AuditEntry = {
   action: AuditAction
   resource?: { type: string; id?: string }
@@ -84,7 +87,7 @@ export type AuditEntry = {
 
 export type AuditDeps = { db: Queryable; clock: Clock }
 
-export function actorOf(request: FastifyRequest): AuditActor {
+export function actorOf(request: FastifyRequest): SessionActor {
   const { viewer, clientAddress, id, routeOptions } = request
   const { companyId, userId, email, role } = viewer
   const { permission } = routeOptions.config
@@ -96,18 +99,18 @@ export function actorOf(request: FastifyRequest): AuditActor {
 /**
  * Makes a change and writes its audit entries in one transaction: there is no change without its entry
  * and no entry without its change. The entries are written last, because they lock the company's own
- * chain until the end.
+ * chain until the end. `current` is the actor with the role of this moment.
  */
-export async function audited<T>(
+export async function audited<T, Actor extends AuditActor>(
   { db, clock }: AuditDeps,
-  actor: AuditActor,
-  change: (trx: Queryable, note: (entry: AuditEntry) => void) => Promise<T>,
+  actor: Actor,
+  change: (trx: Queryable, note: (entry: AuditEntry) => void, current: Actor) => Promise<T>,
 ): Promise<T> {
   return await db.transaction().execute(async (trx) => {
-    await lockForChange(trx, actor, clock())
+    const current = await lockForChange(trx, actor, clock())
     const entries: AuditEntry[] = []
-    const result = await change(trx, (entry) => entries.push(entry))
-    for (const entry of entries) await writeEntry(trx, actor, entry, clock())
+    const result = await change(trx, (entry) => entries.push(entry), current)
+    for (const entry of entries) await writeEntry(trx, current, entry, clock())
     return result
   })
 }
@@ -116,20 +119,22 @@ export async function audited<T>(
  * Locks the company and checks again that the session is valid and the member still has the role and
  * the workspaces. The request may have waited for its body, a slot or this lock. Whatever takes access
  * away holds the same lock, so after it was answered, no change by that member commits. Call it first
- * in the transaction: every other lock is taken after the company's.
+ * in the transaction: every other lock is taken after the company's. Returns the actor with the role
+ * of this moment.
  */
-export async function lockForChange(
+export async function lockForChange<Actor extends AuditActor>(
   trx: Queryable,
-  { companyId, access }: AuditActor,
+  actor: Actor,
   nowMs: number,
-): Promise<void> {
+): Promise<Actor> {
+  const { companyId, access } = actor
   await lockCompany(trx, companyId)
-  if (!access) return
+  if (!access) return actor
   const { viewer, permission } = access
   const current = await holdSession(trx, viewer.sessionId, nowMs)
   if (!current) throw new ApiError('not_signed_in')
   refuseRole(current, permission)
-  if (seesAllOf(current, viewer)) return
+  if (seesAllOf(current, viewer)) return { ...actor, role: current.role }
   throw new ApiError('insufficient_role', {
     message: 'Your workspaces changed during this request. Send it again.',
   })

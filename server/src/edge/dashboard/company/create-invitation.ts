@@ -11,7 +11,6 @@ import { InvitationInput, NewInvitation } from '../../schema/dashboard/member.ts
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { linkText } from '../link-text.ts'
-import { lockMembers } from './member-resource.ts'
 
 type Deps = Pick<
   DashboardDeps,
@@ -51,8 +50,7 @@ export const createInvitation =
         const { id, token, expiresAt } = await audited(
           deps,
           actorOf(request),
-          async (trx, note) => {
-            const self = await lockMembers(trx, viewer)
+          async (trx, note, self) => {
             if (body.role === 'OWNER') refuseRole(self, 'owners.manage')
             const wish = { role: body.role, workspaceIds: body.workspaceIds ?? [] }
             const grant = await readGrant(trx, self.companyId, wish)

@@ -7,7 +7,7 @@ import { MemberParams, ResetLink } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { linkText } from '../link-text.ts'
-import { lockMember } from './member-resource.ts'
+import { getMemberToChange } from './member-resource.ts'
 
 /** POST /dashboard/members/{userId}/reset-link: for somebody who has lost his password. */
 export const createMemberResetLink =
@@ -33,26 +33,30 @@ export const createMemberResetLink =
         },
       },
       async (request, reply) => {
-        const { viewer, params, server } = request
-        const { token, expiresAt } = await audited(deps, actorOf(request), async (trx, note) => {
-          const { self, member } = await lockMember(trx, viewer, params.userId)
-          // Otherwise whoever finds a browser open would have the account for good.
-          if (member.id === self.userId) {
-            throw new ApiError('conflict', { message: 'Change your own password instead.' })
-          }
-          note({
-            action: 'PASSWORD_RESET_REQUESTED',
-            resource: { type: 'user', id: member.id },
-            metadata: { email: member.email },
-          })
-          return await createReset(trx, {
-            companyId: self.companyId,
-            userId: member.id,
-            email: member.email,
-            createdBy: self.userId,
-            nowMs: deps.clock(),
-          })
-        })
+        const { params, server } = request
+        const { token, expiresAt } = await audited(
+          deps,
+          actorOf(request),
+          async (trx, note, self) => {
+            const member = await getMemberToChange(trx, self, params.userId)
+            // Otherwise a stranger who finds the browser open could take over the account.
+            if (member.id === self.userId) {
+              throw new ApiError('conflict', { message: 'Change your own password instead.' })
+            }
+            note({
+              action: 'PASSWORD_RESET_REQUESTED',
+              resource: { type: 'user', id: member.id },
+              metadata: { email: member.email },
+            })
+            return await createReset(trx, {
+              companyId: self.companyId,
+              userId: member.id,
+              email: member.email,
+              createdBy: self.userId,
+              nowMs: deps.clock(),
+            })
+          },
+        )
         const link = linkText(deps, server, token)
         return await reply.code(201).send({ link, expiresAt: expiresAt.toISOString() })
       },

@@ -1,36 +1,24 @@
 import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg.ts'
-import { lockCompany } from '../../../tenancy/company-store.ts'
 import { findMember, type Member } from '../../../tenancy/member-store.ts'
-import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
+import type { SessionActor } from '../audit.ts'
 
 /**
- * Locks the company's members, and looks again at who asks: he may have been removed or made less
- * since his request came in. Of two who remove each other at the same moment one stays.
+ * The member that a change is about. Only an OWNER may change an OWNER. Call it in an audited change:
+ * its lock keeps all members of the company as they are.
  */
-export async function lockMembers(trx: Queryable, viewer: Viewer): Promise<Viewer> {
-  await lockCompany(trx, viewer.companyId)
-  const self = await findMember(trx, viewer)
-  if (!self) throw new ApiError('not_signed_in')
-  const current = { ...viewer, role: self.role }
-  refuseRole(current, 'members.manage')
-  return current
-}
-
-/** Whom a change is about. Only an owner changes an owner. */
-export async function lockMember(
+export async function getMemberToChange(
   trx: Queryable,
-  viewer: Viewer,
+  actor: SessionActor,
   id: string,
-): Promise<{ self: Viewer; member: Member }> {
-  const self = await lockMembers(trx, viewer)
+): Promise<Member> {
   const userId = parseId<'user'>(id)
-  const member = userId && (await findMember(trx, { companyId: self.companyId, userId }))
+  const member = userId && (await findMember(trx, { companyId: actor.companyId, userId }))
   if (!member) throw new ApiError('not_found')
-  if (member.role === 'OWNER') refuseRole(self, 'owners.manage')
-  return { self, member }
+  if (member.role === 'OWNER') refuseRole(actor, 'owners.manage')
+  return member
 }
 
 export function memberRecord({ createdAt, lastSeenAt, ...member }: Member) {

@@ -9,7 +9,7 @@ import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { MemberParams } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { lockMember } from './member-resource.ts'
+import { getMemberToChange } from './member-resource.ts'
 
 /** DELETE /dashboard/members/{userId}: gone at once, with his sessions. */
 export const removeMember =
@@ -34,9 +34,9 @@ export const removeMember =
         },
       },
       async (request, reply) => {
-        const { viewer, params } = request
-        await audited(deps, actorOf(request), async (trx, note) => {
-          const { self, member } = await lockMember(trx, viewer, params.userId)
+        const { params } = request
+        await audited(deps, actorOf(request), async (trx, note, self) => {
+          const member = await getMemberToChange(trx, self, params.userId)
           await refuseLastOwner(trx, self.companyId, member)
           if (member.id === self.userId) {
             throw new ApiError('conflict', { message: 'Somebody else has to remove you.' })

@@ -11,7 +11,7 @@ import { MemberChange, MemberParams, MemberRecord } from '../../schema/dashboard
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { lockMember, memberRecord } from './member-resource.ts'
+import { getMemberToChange, memberRecord } from './member-resource.ts'
 
 /** PATCH /dashboard/members/{userId}: another role, other workspaces. */
 export const updateMember =
@@ -36,9 +36,9 @@ export const updateMember =
         },
       },
       async (request) => {
-        const { viewer, params, body } = request
-        return await audited(deps, actorOf(request), async (trx, note) => {
-          const { self, member } = await lockMember(trx, viewer, params.userId)
+        const { params, body } = request
+        return await audited(deps, actorOf(request), async (trx, note, self) => {
+          const member = await getMemberToChange(trx, self, params.userId)
           const role = body.role ?? member.role
           if (role === 'OWNER') refuseRole(self, 'owners.manage')
           else await refuseLastOwner(trx, self.companyId, member)

@@ -32,13 +32,12 @@ export const withdrawInvitation =
         },
       },
       async (request, reply) => {
-        const { viewer } = request
-        const { companyId } = viewer
+        const { companyId } = request.viewer
         const invitationId = parseId<'link'>(request.params.invitationId)
         if (invitationId === null) throw new ApiError('not_found')
-        await audited(deps, actorOf(request), async (trx, note) => {
+        await audited(deps, actorOf(request), async (trx, note, actor) => {
           const { email, role } = await deleteInvitation(trx, { companyId, invitationId })
-          if (role === 'OWNER') refuseRole(viewer, 'owners.manage')
+          if (role === 'OWNER') refuseRole(actor, 'owners.manage')
           note({
             action: 'INVITATION_WITHDRAWN',
             resource: { type: 'invitation', id: invitationId },

@@ -43,7 +43,7 @@ async function answerRequest(
   { address, traceId, linkOf }: ResetRequest,
 ): Promise<void> {
   const actor = { companyId, userId: null, email, role: null, address, traceId }
-  const link = await audited<NewLink | null>({ db, clock }, actor, async (trx, note) => {
+  const link = await audited({ db, clock }, actor, async (trx, note): Promise<NewLink | null> => {
     note({
       action: 'PASSWORD_RESET_REQUESTED',
       resource: { type: 'user', id: userId },

@@ -36,11 +36,11 @@ export const enableDashboardWebhook =
         const { viewer, params } = request
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
         if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
-        const actor = actorOf(request)
+        let actor = actorOf(request)
         const entry = { action: 'WEBHOOK_ENABLED', resource: resourceOf(webhook) } as const
         const isThere = await endWaitingAndEnable(deps.db, webhook, deps.clock, {
           before: async (trx) => {
-            await lockForChange(trx, actor, deps.clock())
+            actor = await lockForChange(trx, actor, deps.clock())
             await refusePlanWithoutWebhooks(trx, viewer.companyId)
           },
           alongside: (trx) => writeEntry(trx, actor, entry, deps.clock()),
