@@ -9,7 +9,7 @@ import { Agent, request } from 'undici'
 
 import { createDialler, DialError, type DiallerOptions } from '../../src/outlet/webhook/dialler.ts'
 import { NameResolver } from '../../src/outlet/webhook/name-resolver.ts'
-import { TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
+import { TLS_ADDRESS_CERTIFICATE, TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
 
 const ANY = { mode: 'any', ports: [] } as const
 const CERTIFIED = { cert: TLS_CERTIFICATE, key: TLS_KEY }
@@ -81,6 +81,15 @@ test('a trusted certificate is checked against the name, or against the address'
     other.message,
     'The TLS handshake with receiver.test failed: ERR_TLS_CERT_ALTNAME_INVALID',
   )
+})
+
+test('a certificate for an address alone is accepted for that address, and for no name', async () => {
+  const ca = TLS_ADDRESS_CERTIFICATE
+  await using server = await listening(createHttpsServer({ cert: ca, key: TLS_KEY }, answer))
+  const byAddress = await ask(`https://127.0.0.1:${server.port}`, { ca })
+  assert.deepEqual(byAddress, { servername: false, alpn: 'http/1.1' })
+  const byName = await failure(ask(`https://localhost:${server.port}`, { ca }))
+  assert.match(byName.message, /ERR_TLS_CERT_ALTNAME_INVALID/)
 })
 
 test('the server name is that of the URL, whatever the Host header says', async () => {

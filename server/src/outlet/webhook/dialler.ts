@@ -241,14 +241,21 @@ function ignoreError(): void {}
 /** The TCP connection is opened separately from TLS, so that its bytes can be counted. */
 function dialAddress({ address, port, tls }: DialTarget): Socket {
   const transport = connectTcp({ host: address, port })
-  const socket = tls ? startTls(transport, tls) : transport
+  const socket = tls ? startTls(transport, address, tls) : transport
   limitResponse(socket, transport)
   return socket
 }
 
-function startTls(socket: Socket, { servername, ca }: NonNullable<DialTarget['tls']>): Socket {
+function startTls(
+  socket: Socket,
+  address: string,
+  { servername, ca }: NonNullable<DialTarget['tls']>,
+): Socket {
   return connectTls({
     socket,
+    // The certificate is checked against this if there is no name. By default, Node checks it against
+    // `localhost`.
+    host: address,
     ALPNProtocols: ['http/1.1'],
     // Node's default, said aloud: NODE_TLS_REJECT_UNAUTHORIZED cannot switch it off.
     rejectUnauthorized: true,
