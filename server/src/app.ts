@@ -76,10 +76,11 @@ const CONNECTIONS_MAX = 20
 /** For keys, sessions and readiness, which must not wait for requests that use all of the pool. */
 const ACCESS_CONNECTIONS_MAX = 6
 /**
- * Ingest reads the projects of a workspace when an event names an unknown one. These reads don't use
- * the slots of requests, so that a company with slow queries can still send events.
+ * For reads of a row or two: the status of a key, and the projects of a workspace when an event names
+ * an unknown one. They have slots of their own, so that a company with slow queries can still send
+ * events.
  */
-const PROJECT_READS = { turnsMax: 4, turnsPerCompanyMax: 2 }
+const SMALL_READS = { turnsMax: 4, turnsPerCompanyMax: 2 }
 /** When the service stops, background work gets this long; then its statements are cut. */
 const BACKGROUND_MS_MAX = 3_500
 
@@ -376,7 +377,7 @@ export function serverDeps({
     ...limits,
   })
   const { signedIn, anybody, cookie } = sessionGuard
-  const projectSlots = new RequestSlots(PROJECT_READS)
+  const projectSlots = new RequestSlots(SMALL_READS)
   const projects = new ProjectCache({
     list: (workspaceId) => listProjectIds(hasty, workspaceId),
     takeSlot: (companyId) => projectSlots.take(companyId, null),
@@ -386,6 +387,7 @@ export function serverDeps({
     ...parts,
     exports,
     slots,
+    statusSlots: new RequestSlots(SMALL_READS),
     downloads: new DownloadDesk(exports, slots),
     db,
     hasty,

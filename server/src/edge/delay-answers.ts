@@ -105,12 +105,13 @@ export class AnswerDelays implements Disposable {
 
   /**
    * The caller that a refusal counts for, or null if it is not delayed here. Members have waited before
-   * (`delayMember`). A valid key is delayed only for exceeding a limit. Without a key or session, the
+   * (`delayMember`). A valid key is delayed only for exceeding a limit, and counts for its company, which
+   * can have many keys. Without a key or session, the
    * caller's network counts. A database that is unavailable is not the caller's fault.
    */
   #refusedCaller({ error: { status, code }, request }: Refused): string | null {
     const { key, viewer } = request
-    if (key) return code === 'rate_limited' ? `key ${key.id}` : null
+    if (key) return code === 'rate_limited' ? `company ${key.companyId}` : null
     if (viewer) return null
     if (status >= 500 && code !== 'overloaded') return null
     return `network ${this.#networkOf(request)}`

@@ -11,6 +11,7 @@ const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
 const SESSION_READS_MAX = 2
+const STATUS_READS_MAX = 2
 const REQUESTS = 200
 /** Far less than 200 reads need on six connections, each of which waits for 900 ms. */
 const OTHERS_MS_MAX = 5_000
@@ -40,6 +41,29 @@ test('requests with a session leave connections for keys and readiness', async (
       await eventually(async () => assert((await countLockWaits(annals)) >= SESSION_READS_MAX))
       // More than one try, because a busy machine can take longer than a read may.
       await eventually(assertOthersServed, { timeoutMs: OTHERS_MS_MAX })
+    }),
+  )
+  for (const { status, text } of await Promise.all(answers)) {
+    assert([200, 503].includes(status), text)
+  }
+})
+
+test('status requests of one company leave connections for others', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: otherKey } = await annals.found()
+  let answers: Promise<Answer>[] = []
+  await asOwner(annals, (owner) =>
+    owner.transaction().execute(async (trx) => {
+      // Status reads take as long as this transaction.
+      await sql`lock table api_key_use in access exclusive mode`.execute(trx)
+      const ask = () => annals.call('GET', '/v1/keys/status', { key })
+      answers = Array.from({ length: REQUESTS / 2 }, ask)
+      await eventually(async () => assert((await countLockWaits(annals)) >= STATUS_READS_MAX))
+      const listed = await annals.call('GET', '/v1/events', { key: otherKey })
+      assert.equal(listed.status, 200, listed.text)
+      const waits = await countLockWaits(annals)
+      // One more may be the write of the uses so far.
+      assert(waits <= STATUS_READS_MAX + 1, `${waits} statements wait`)
     }),
   )
   for (const { status, text } of await Promise.all(answers)) {

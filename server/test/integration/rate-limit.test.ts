@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { makeKeyText } from '../../src/tenancy/key-text.ts'
 import { handClock } from '../harness/clock.ts'
+import { signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const { clock, advance } = handClock()
@@ -48,6 +49,23 @@ for (const [plan, perSecond] of [
     assert.equal(headers.get('ratelimit-remaining'), String(perSecond - 1), 'the bucket is full')
   })
 }
+
+test('all keys of a company together may call ten times as often as one of them', async () => {
+  const company = await annals.found({ plan: 'FREE' })
+  const owner = await signInAs(annals, company, 'OWNER')
+  const body = { name: 'One of many', scope: 'COMPANY' }
+  for (let nth = 0; nth < 10; nth += 1) {
+    const { json } = await owner.call('POST', '/dashboard/keys', { body })
+    assert.equal(await countAllowed(annals, json.secret, 50), 50)
+  }
+  const refused = await status(company.workspaceKey)
+  assert.deepEqual([refused.status, refused.json.code], [429, 'rate_limited'])
+  assert.deepEqual(limitsOf(refused.headers), ['500', '0', '1'])
+  const other = await annals.found({ plan: 'FREE' })
+  assert.equal((await status(other.workspaceKey)).status, 200, 'another company is not affected')
+  advance(1_000)
+  assert.equal((await status(company.workspaceKey)).status, 200)
+})
 
 test('an ENTERPRISE key has no limit and no headers about one', async () => {
   const { workspaceKey } = await annals.found({ plan: 'ENTERPRISE' })

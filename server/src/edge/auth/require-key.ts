@@ -10,7 +10,7 @@ import { admit, type Gate } from './gate.ts'
 import { readmit } from './key-access.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 import type { KeyUseRecorder } from './key-use-recorder.ts'
-import { TokenBuckets } from './token-bucket.ts'
+import { TokenBuckets, type Verdict } from './token-bucket.ts'
 import { UnknownCredentials } from './unknown-credentials.ts'
 
 declare module 'fastify' {
@@ -30,6 +30,9 @@ type KeyHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 export type RequireKey = (gate?: Gate) => KeyHook
 
 const KEYS_MAX = 50_000
+const COMPANIES_MAX = 10_000
+/** All keys of a company together get as much as this many of them alone. */
+const KEYS_AT_FULL_RATE = 10
 
 export class KeyGuard {
   readonly #keyCache: KeyCache
@@ -37,7 +40,8 @@ export class KeyGuard {
   readonly #clock: Clock
   readonly #addresses: ClientAddresses
   readonly #hasRateLimits: boolean
-  readonly #calls: TokenBuckets
+  readonly #keyBuckets: TokenBuckets
+  readonly #companyBuckets: TokenBuckets
   readonly #unknown: UnknownCredentials
   /** What each hook that was handed out asks for. */
   readonly #gates = new WeakMap<object, Gate>()
@@ -57,7 +61,9 @@ export class KeyGuard {
     this.#clock = options.clock
     this.#addresses = options.addresses
     this.#hasRateLimits = options.hasRateLimits
-    this.#calls = new TokenBuckets({ clock: options.monotonic, bucketsMax: KEYS_MAX })
+    const clock = options.monotonic
+    this.#keyBuckets = new TokenBuckets({ clock, bucketsMax: KEYS_MAX })
+    this.#companyBuckets = new TokenBuckets({ clock, bucketsMax: COMPANIES_MAX })
     this.#unknown = new UnknownCredentials({
       clock: options.monotonic,
       hasRateLimits: options.hasRateLimits,
@@ -112,17 +118,17 @@ export class KeyGuard {
     reply: FastifyReply,
     price: { cost: number; paid?: number },
   ): void {
-    const perSecond = PLAN_TERMS[request.principal.plan].eventsPerSecondMax
+    const { plan, keyId, companyId } = request.principal
+    const perSecond = PLAN_TERMS[plan].eventsPerSecondMax
     if (!this.#hasRateLimits || perSecond === null) return
-    const rate = { perSecond, capacity: perSecond, ...price }
-    const verdict = this.#calls.take(request.principal.keyId, rate)
-    reply.header('ratelimit-limit', verdict.limit)
-    reply.header('ratelimit-remaining', verdict.remaining)
-    reply.header('ratelimit-reset', verdict.resetSeconds)
-    if (!verdict.isAllowed) {
-      // A batch may need a full bucket, and its size is not known before its body is read.
-      throw new ApiError('rate_limited', { retryAfterSeconds: verdict.resetSeconds })
-    }
+    passOrRefuse(reply, this.#keyBuckets.take(keyId, { perSecond, capacity: perSecond, ...price }))
+    const perCompany = perSecond * KEYS_AT_FULL_RATE
+    const verdict = this.#companyBuckets.take(companyId, {
+      perSecond: perCompany,
+      capacity: perCompany,
+      ...price,
+    })
+    if (!verdict.isAllowed) passOrRefuse(reply, verdict)
   }
 
   #endpointOf({ method, routeOptions: { url = '' } }: FastifyRequest): string {
@@ -149,6 +155,15 @@ export class KeyGuard {
       throw error
     }
   }
+}
+
+function passOrRefuse(reply: FastifyReply, verdict: Verdict): void {
+  reply.header('ratelimit-limit', verdict.limit)
+  reply.header('ratelimit-remaining', verdict.remaining)
+  reply.header('ratelimit-reset', verdict.resetSeconds)
+  // A batch may need a full bucket, and its size is not known before its body is read.
+  const retryAfterSeconds = verdict.resetSeconds
+  if (!verdict.isAllowed) throw new ApiError('rate_limited', { retryAfterSeconds })
 }
 
 const AUTHORIZATION = 'authorization'

@@ -1,12 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply } from 'fastify'
 import type { Clock } from '../../platform/clock.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { healthOf } from '../../tenancy/key-health.ts'
-import { findKeyUse } from '../../tenancy/key-store.ts'
+import { findKeyUse, type KeyUse } from '../../tenancy/key-store.ts'
 import { prefixOf } from '../../tenancy/key-text.ts'
+import type { CachedKey } from '../auth/key-cache.ts'
 import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { callsToday, latestUse } from '../key-use.ts'
+import type { RequestSlots } from '../request-slots.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { KeyStatus } from '../schema/key.ts'
 
@@ -15,6 +18,8 @@ export type GetKeyStatusDeps = {
   keyUse: KeyUseRecorder
   /** Within a second or not at all. */
   hasty: Queryable
+  /** Apart from the slots of requests: a status must not wait for slow queries of the same company. */
+  statusSlots: RequestSlots
   clock: Clock
 }
 
@@ -26,7 +31,6 @@ export const getKeyStatus =
       '/v1/keys/status',
       {
         onRequest: deps.requireKey(),
-        // One small read, which must not wait for slow requests of the same company.
         config: { hasOwnLimits: true },
         schema: {
           operationId: 'getKeyStatus',
@@ -36,8 +40,8 @@ export const getKeyStatus =
           response: { 200: KeyStatus, ...errorResponses('invalid_request', ...KEY_ERRORS) },
         },
       },
-      async ({ key }) => {
-        const stored = await findKeyUse(deps.hasty, key.id)
+      async ({ key }, reply) => {
+        const stored = await readUse(deps, key, reply)
         const use = latestUse(stored, deps.keyUse.peek(key.id))
         const nowMs = deps.clock()
         const { score } = healthOf(
@@ -65,3 +69,12 @@ export const getKeyStatus =
       },
     )
   }
+
+async function readUse(
+  { hasty, statusSlots }: GetKeyStatusDeps,
+  { id, companyId }: CachedKey,
+  reply: FastifyReply,
+): Promise<KeyUse | null> {
+  using _slot = await statusSlots.take(companyId, reply)
+  return await findKeyUse(hasty, id)
+}
