@@ -131,7 +131,9 @@ function receiptOf(outcome: Outcome): Receipt {
     case 'refused':
       throw new ApiError('invalid_request', { message: 'This event cannot be stored as it is.' })
     case 'crowded':
-      throw new ApiError('overloaded', { message: 'Too many nodes write to this workspace.' })
+      throw new ApiError('overloaded', {
+        message: 'Other writers hold this workspace. Retry after the given delay.',
+      })
     default:
       return outcome satisfies never
   }

@@ -5,6 +5,7 @@ import {
   appendEvents,
   awaitStandby,
   encodeAppend,
+  listFreeHeads,
   lockHeads,
   readHeads,
   sendAppend,
@@ -123,7 +124,11 @@ async function commitOnce(
   deps: CommitDeps,
   ahead: SealedAhead | null = null,
 ): Promise<readonly PendingItem[]> {
-  const isContended = items.some((item) => deps.heads.isContended(item.event.workspaceId))
+  const { heads } = deps
+  if (items.some((item) => heads.isLocked(item.event.workspaceId))) {
+    return await setLockedAside(client, items, outcomes, heads)
+  }
+  const isContended = items.some((item) => heads.isContended(item.event.workspaceId))
   try {
     return isContended
       ? await commitLocked(client, items, outcomes, deps)
@@ -131,12 +136,40 @@ async function commitOnce(
   } catch (error) {
     const code = sqlStateOf(error)
     if (code !== null && (RETRIED.has(code) || isReroute(error))) {
-      for (const item of items) deps.heads.noteMiss(item.event.workspaceId)
+      for (const item of items) heads.noteMiss(item.event.workspaceId)
       return items
+    }
+    if (code === SQLSTATE.LOCK_NOT_AVAILABLE) {
+      const free = await setLockedAside(client, items, outcomes, heads)
+      // If no head is locked, something is that all workspaces need.
+      if (free.length < items.length) return free
     }
     if (code === null || !ROW_REFUSED.test(code)) throw error
     return await isolate(client, items, outcomes, deps)
   }
+}
+
+/**
+ * Somebody else, such as an operator's open transaction, holds a head for longer than a batch waits.
+ * Refuses the items of that workspace, so that no other one has to wait, and returns the rest.
+ */
+async function setLockedAside(
+  client: Client,
+  items: readonly PendingItem[],
+  outcomes: Map<PendingItem, Outcome>,
+  heads: HeadCache,
+): Promise<readonly PendingItem[]> {
+  const workspaceIds = [...new Set(items.map((item) => item.event.workspaceId))]
+  const free = await listFreeHeads(client, workspaceIds)
+  for (const id of workspaceIds) {
+    if (free.has(id)) heads.noteFree(id)
+    else heads.noteLocked(id)
+  }
+  return items.filter((item) => {
+    const isFree = free.has(item.event.workspaceId)
+    if (!isFree) outcomes.set(item, { kind: 'crowded' })
+    return isFree
+  })
 }
 
 /** A unique violation means that a head we relied on was not the head: the lock will tell. */

@@ -15,6 +15,7 @@ export class HeadCache {
   /** Where a batch on its way to the database will leave them, if it goes well. */
   #expected: ReadonlyMap<WorkspaceId, ChainHead> = new Map()
   readonly #missedAtMs = new Map<WorkspaceId, number>()
+  readonly #locked = new Set<WorkspaceId>()
   #lastMissAtMs = Number.NEGATIVE_INFINITY
   readonly #clock: Clock
 
@@ -31,7 +32,7 @@ export class HeadCache {
     const heads = new Map<WorkspaceId, ChainHead>()
     for (const id of workspaceIds) {
       const head = this.#expected.get(id) ?? this.#heads.get(id)
-      if (!head || this.isContended(id)) return null
+      if (!head || this.isContended(id) || this.isLocked(id)) return null
       heads.set(id, head)
     }
     return heads
@@ -67,6 +68,20 @@ export class HeadCache {
     if (Math.abs(this.#clock() - missedAtMs) < CONTENDED_MS) return true
     this.#missedAtMs.delete(workspaceId)
     return false
+  }
+
+  /** A batch waited in vain for the lock on the head. Until it is free again, others don't wait for it. */
+  noteLocked(workspaceId: WorkspaceId): void {
+    this.#heads.delete(workspaceId)
+    this.#locked.add(workspaceId)
+  }
+
+  noteFree(workspaceId: WorkspaceId): void {
+    this.#locked.delete(workspaceId)
+  }
+
+  isLocked(workspaceId: WorkspaceId): boolean {
+    return this.#locked.has(workspaceId)
   }
 
   /** True for a while after any miss: other nodes write the same workspaces. */

@@ -21,7 +21,8 @@ const ITEM_BYTES = 1_024
 
 /**
  * What became of it. `refused`: the database does not take this row, whoever brings it.
- * `crowded`: other writers were always first; it is certain that nothing was stored.
+ * `crowded`: other writers were always first, or somebody else holds the workspace's head; it is
+ * certain that nothing was stored.
  */
 export type Outcome =
   | { kind: 'stored'; id: EventId }

@@ -184,6 +184,19 @@ export async function lockHeads(
   return headsOf(rows)
 }
 
+/** Those that no transaction has locked. */
+export async function listFreeHeads(
+  client: Client,
+  workspaceIds: readonly WorkspaceId[],
+): Promise<Set<WorkspaceId>> {
+  const { rows } = await client.query<{ id: string }>(
+    `select workspace_id as id from chain_head
+      where workspace_id = any ($1::uuid[]) for update skip locked`,
+    [workspaceIds],
+  )
+  return new Set(rows.map(({ id }) => assertId<'workspace'>(id)))
+}
+
 function headsOf(rows: readonly HeadRow[]): Map<WorkspaceId, ChainHead> {
   return new Map(
     rows.map(({ workspaceId, seq, hash, lastId }) => [

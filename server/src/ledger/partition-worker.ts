@@ -37,8 +37,12 @@ export function startPartitionWorker({
       ...Array.from({ length: MONTHS_AHEAD + 1 }, (_, n) => startOfMonthMs(clock(), n)),
     ]
     for (const monthMs of months) {
-      if (!(await ensurePartition(database.db, monthMs))) continue
-      logger.info({ event: 'partition.made', month: new Date(monthMs).toISOString().slice(0, 7) })
+      const state = await ensurePartition(database.db, monthMs)
+      if (state === 'exists') continue
+      const month = new Date(monthMs).toISOString().slice(0, 7)
+      if (state === 'created') logger.info({ event: 'partition.made', month })
+      // Nothing is lost meanwhile: the default partition takes the events of a month without one.
+      else logger.warn({ event: 'partition.busy', month })
     }
   }
   const loop = new Loop({ name: 'partition', everyMs: TURN_MS, logger, run })

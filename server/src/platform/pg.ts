@@ -146,10 +146,12 @@ export class Database implements AsyncDisposable {
 /**
  * Part of the connection startup, so no query runs before the role is set. Every statement has an
  * index. Without statistics, or with those of an empty table, a sequential scan looks cheaper, and a
- * cached plan would keep it as the table grows.
+ * cached plan would keep it as the table grows. A node that is frozen or cut off can't end its
+ * transactions, so the server does.
  */
 function settingsOf(role: DatabaseRole): readonly string[] {
-  return role === 'owner' ? PLAIN_SETTINGS : [`role=${role}`, 'enable_seqscan=off']
+  if (role === 'owner') return PLAIN_SETTINGS
+  return [`role=${role}`, 'enable_seqscan=off', 'idle_in_transaction_session_timeout=15s']
 }
 
 function onPool(pool: Pool, guard: PoolGuard): Queryable {

@@ -147,7 +147,11 @@ test('twenty workers at once make each partition once, while events keep coming'
     }
   })
   await Promise.all([...workers, ...senders])
-  assert.equal(await countIn('event_default'), 0)
+  // Each worker gives up if the senders keep it from the lock.
+  await eventually(async () => {
+    await runWorker()
+    assert.equal(await countIn('event_default'), 0)
+  })
   assert.equal((await walkEvents(annals, key)).length, 200)
   await assertChainsHold(annals)
 })
@@ -184,8 +188,39 @@ test('of twenty who ask for one month at once, one makes it', async () => {
   const made = await Promise.all(
     Array.from({ length: 20 }, () => ensurePartition(owner.db, monthMs)),
   )
-  assert.equal(made.filter(Boolean).length, 1)
-  assert.equal(await ensurePartition(owner.db, monthMs + 20 * DAY_MS), false)
+  assert.equal(made.filter((state) => state === 'created').length, 1)
+  assert.equal(await ensurePartition(owner.db, monthMs + 20 * DAY_MS), 'exists')
+})
+
+/** Far above what a query takes, and far below the 30 s that one waits for a lock. */
+const QUERY_MS_MAX = 5_000
+
+async function countWaits(): Promise<number> {
+  const waits = await query(
+    connection,
+    `select 1 from pg_locks where relation = 'event_default'::regclass and not granted`,
+  )
+  return waits.length
+}
+
+test('a month that is made while a long query runs blocks no other query', async () => {
+  const { workspaceKey: key } = await seeded()
+  const monthMs = Date.UTC(new Date(clock()).getUTCFullYear() + 4, 5, 1)
+  await using owner = new Database({ connection, role: 'owner', connectionsMax: 2, logger })
+  await owner.db.transaction().execute(async (trx) => {
+    // As `pg_dump` does, for as long as it runs.
+    await sql`lock table event in access share mode`.execute(trx)
+    let isOver = false
+    const ensuring = ensurePartition(owner.db, monthMs).finally(() => (isOver = true))
+    await eventually(async () => assert(isOver || (await countWaits()) === 1))
+    const startedMs = performance.now()
+    const listed = await annals.call('GET', '/v1/events', { key })
+    const durationMs = performance.now() - startedMs
+    assert.equal(listed.status, 200, listed.text)
+    assert(durationMs < QUERY_MS_MAX, `the query took ${Math.round(durationMs)} ms`)
+    assert.equal(await ensuring, 'busy')
+  })
+  assert.equal(await ensurePartition(owner.db, monthMs), 'created')
 })
 
 test('the months of stray events are told by their ids, on the edge of a month too', async () => {
@@ -199,7 +234,7 @@ test('the months of stray events are told by their ids, on the edge of a month t
       months.map((ms) => new Date(ms).toISOString().slice(0, 10)),
       ['2040-01-01', '2040-02-01', '2040-12-01'],
     )
-    for (const monthMs of months) assert.equal(await ensurePartition(trx, monthMs), true)
+    for (const monthMs of months) assert.equal(await ensurePartition(trx, monthMs), 'created')
     assert.deepEqual(await listStrayMonths(trx, { limit: 10 }), [])
     throw new PutBack()
   })

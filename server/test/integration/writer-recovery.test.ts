@@ -65,6 +65,37 @@ test('later appends succeed after the first one was canceled', async () => {
   await eventually(async () => assert.equal((await send(own)).status, 201))
 })
 
+test('a locked chain head refuses events of its workspace, and delays no other for long', async () => {
+  const locked = await annals.found()
+  const sendLocked = () => annals.call('POST', '/v1/events', { key: locked.workspaceKey, body })
+  assert.equal((await send()).status, 201)
+  assert.equal((await sendLocked()).status, 201)
+  const lock = new Client(annals.database.connection)
+  await lock.connect()
+  await using _ended = { [Symbol.asyncDispose]: () => lock.end() }
+  await lock.query('begin')
+  await lock.query('select from chain_head where workspace_id = $1 for update', [
+    locked.workspace.id,
+  ])
+  const [first, ...others] = await Promise.all([sendLocked(), send(), send()])
+  assert.deepEqual([first.status, first.json.code], [503, 'overloaded'])
+  assert.equal(first.headers.get('retry-after'), '1')
+  for (const { status, text } of others) assert.equal(status, 201, text)
+  // From now on the lock is known, and no batch waits for it.
+  for (let round = 0; round < 20; round += 1) {
+    const [refused, stored] = await Promise.all([sendLocked(), send()])
+    assert.deepEqual([refused.status, stored.status], [503, 201], refused.text)
+  }
+  assert.equal(await statusOf('/ready'), 200)
+  const { rows } = await admin.query(
+    `select pid from pg_stat_activity
+      where application_name = 'annals writer' and datname = current_database()`,
+  )
+  assert.equal(rows.length, 1)
+  await lock.query('rollback')
+  await eventually(async () => assert.equal((await sendLocked()).status, 201))
+})
+
 for (const [sqlState, what] of [
   ['25006', 'is read-only'],
   ['53100', 'has a full disk'],
