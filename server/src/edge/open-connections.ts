@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
+import { waitsForReader } from './write-stall.ts'
 
 /** The answers that a connection waits for. It changes while the connection is busy. */
 type InFlight = ReadonlySet<ServerResponse>
@@ -11,30 +12,40 @@ type Busy = {
   seenBytes: number
 }
 
+/** How many connections in progress are looked at to find one to replace. Keeps the cost constant. */
+const LOOKS_MAX = 100
+
 /**
  * The open connections of one port, at most `connectionsMax`. At the limit, a new connection replaces
  * another one, so that a client that holds many connections can't lock others out:
  *
  *   idle       between requests, or before the end of a request's head
  *   receiving  the request's body has not fully arrived, so nothing of it has been accepted
- *   serving    the request is complete, or its answer has begun; never closed for another connection
+ *   sending    the answer has begun, and the rest of it waits until the client reads
+ *   serving    all others, and downloads and live streams; never closed for another connection
  *
- * The larger group of the first two loses a connection: the one that has been idle longest, or the oldest
- * one whose body has made no progress. So a few uploads survive a flood of idle connections, and idle
- * connections survive a flood of slow bodies. If all are serving, the new connection is dropped.
+ * The largest of the first three groups loses a connection: the one that has been idle or sending longest,
+ * or the oldest one whose body has made no progress. So a few uploads and large answers survive a flood of
+ * idle connections, and idle connections survive a flood of slow bodies or slow readers. If all are serving,
+ * the new connection is dropped.
+ *
+ * Sending includes answers to POST and requests pipelined behind the answer. They could be used to hold
+ * connections too, and their clients retry as after any broken connection.
  */
 export class OpenConnections {
   /** In the order in which they became idle, the oldest first. */
   readonly #idle = new Set<Socket>()
-  /** Receiving and serving. */
+  /** Receiving, sending and serving. */
   readonly #busy = new Map<Socket, Busy>()
   /**
-   * The busy ones that began or ended a request since the last replacement. Most bodies arrive with their
-   * head, so telling receiving from serving is left to the moment when it matters.
+   * The busy ones that were serving when we last looked, or that we have not looked at. Most bodies arrive
+   * with their head, and most answers fit into the kernel's buffer, so we look only when it matters.
    */
-  readonly #unsorted = new Set<Socket>()
+  readonly #serving = new Set<Socket>()
   /** The oldest first; one that has made progress moves to the end. Some may be complete by now. */
   readonly #receiving = new Set<Socket>()
+  /** In the order in which we saw them wait for the client. Some may be sent by now. */
+  readonly #sending = new Set<Socket>()
   readonly #port: 'api' | 'metrics'
   readonly connectionsMax: number
   readonly #logger: FastifyBaseLogger
@@ -66,7 +77,7 @@ export class OpenConnections {
     return this.#busy.size >= this.connectionsMax
   }
 
-  /** Idle or receiving connections that were closed for a new one. */
+  /** Idle, receiving or sending connections that were closed for a new one. */
   get evicted(): number {
     return this.#evicted
   }
@@ -102,8 +113,10 @@ export class OpenConnections {
   markBusy(socket: Socket, inFlight: InFlight): void {
     if (!this.#idle.delete(socket) && !this.#busy.has(socket)) return
     this.#busy.set(socket, { inFlight, seenBytes: socket.bytesRead })
+    // Further requests don't make a connection that waits for its client a newer one.
+    if (this.#sending.has(socket)) return
     this.#receiving.delete(socket)
-    this.#unsorted.add(socket)
+    this.#serving.add(socket)
   }
 
   markIdle(socket: Socket): void {
@@ -117,54 +130,93 @@ export class OpenConnections {
   }
 
   #evict(): boolean {
-    this.#sort()
-    const isMostlyBodies = this.#receiving.size > this.#idle.size
-    const [longestIdle] = this.#idle
-    const evicted = (isMostlyBodies ? this.#findStalled() : null) ?? longestIdle
+    this.#lookAtServing()
+    const evicted = this.#findEvictable()
     if (!evicted) return false
     this.#evicted += 1
     this.#evictedWarning.warn(this.#logger, this.#limit)
+    const isSending = this.#sending.has(evicted)
     // Not left to the `close` event: more connections may arrive before it.
     this.#forget(evicted)
-    evicted.destroy()
+    // A reset also frees what the kernel holds for a client that reads slowly.
+    if (isSending) evicted.resetAndDestroy()
+    else evicted.destroy()
     return true
   }
 
-  /** Looks at each request at most once, however often connections are replaced. */
-  #sort(): void {
-    for (const socket of this.#unsorted) {
-      if (isReceiving(this.#busy.get(socket))) this.#receiving.add(socket)
+  /** In rounds: what we have looked at moves to the end, or to its group. */
+  #lookAtServing(): void {
+    let looks = Math.min(LOOKS_MAX, this.#serving.size)
+    for (const socket of this.#serving) {
+      if (looks === 0) return
+      looks -= 1
+      this.#sort(socket)
     }
-    this.#unsorted.clear()
+  }
+
+  #sort(socket: Socket): void {
+    const busy = this.#busy.get(socket)
+    for (const group of [this.#serving, this.#receiving, this.#sending]) group.delete(socket)
+    if (!busy) return
+    if (isReceiving(busy)) this.#receiving.add(socket)
+    else if (isSending(busy)) this.#sending.add(socket)
+    else this.#serving.add(socket)
+  }
+
+  /** From the largest group that has one. */
+  #findEvictable(): Socket | undefined {
+    const groups = [
+      { size: this.#idle.size, find: () => this.#idle.values().next().value },
+      { size: this.#receiving.size, find: () => this.#findStalled() },
+      { size: this.#sending.size, find: () => this.#findSending() },
+    ]
+    for (const { find } of groups.toSorted((one, other) => other.size - one.size)) {
+      const found = find()
+      if (found) return found
+    }
+    return undefined
   }
 
   /**
    * The first connection whose body has not made progress since we last looked. The loop meets those that
    * have made progress a second time, so it always finds one if any is receiving.
    */
-  #findStalled(): Socket | null {
+  #findStalled(): Socket | undefined {
     for (const socket of this.#receiving) {
       const busy = this.#busy.get(socket)
       const { bytesRead } = socket
       if (busy?.seenBytes === bytesRead && isReceiving(busy)) return socket
-      this.#receiving.delete(socket)
-      if (!busy || !isReceiving(busy)) continue
-      busy.seenBytes = bytesRead
-      this.#receiving.add(socket)
+      if (busy) busy.seenBytes = bytesRead
+      this.#sort(socket)
     }
-    return null
+    return undefined
+  }
+
+  #findSending(): Socket | undefined {
+    for (const socket of this.#sending) {
+      const busy = this.#busy.get(socket)
+      if (busy && isSending(busy)) return socket
+      this.#sort(socket)
+    }
+    return undefined
   }
 
   #forget(socket: Socket): void {
     this.#idle.delete(socket)
     this.#busy.delete(socket)
-    this.#unsorted.delete(socket)
+    this.#serving.delete(socket)
     this.#receiving.delete(socket)
+    this.#sending.delete(socket)
   }
 }
 
-function isReceiving(busy: Busy | undefined): boolean {
-  if (busy?.inFlight.size !== 1) return false
-  const [response] = busy.inFlight
+function isReceiving({ inFlight }: Busy): boolean {
+  if (inFlight.size !== 1) return false
+  const [response] = inFlight
   return response !== undefined && !response.req.complete && !response.headersSent
+}
+
+function isSending({ inFlight }: Busy): boolean {
+  const [response] = inFlight
+  return response !== undefined && response.headersSent && waitsForReader(response)
 }

@@ -3,9 +3,17 @@ import type { Socket } from 'node:net'
 
 const EXEMPT = new WeakSet<ServerResponse>()
 
-/** For a response with a limit of its own: a download or a live stream may stall for longer. */
+/**
+ * For downloads and live streams, which can stall for longer and are not closed for a new connection. A
+ * route that calls this must limit how many of its responses are open at once.
+ */
 export function exemptFromWriteStall(response: ServerResponse): void {
   EXEMPT.add(response)
+}
+
+/** True if the kernel can't take all output because the client reads too slowly. Exempt ones never wait. */
+export function waitsForReader(response: ServerResponse): boolean {
+  return response.writableLength > 0 && !EXEMPT.has(response)
 }
 
 /** Measures how long a connection has had output to read without reading any of it. */
@@ -20,8 +28,7 @@ export class WriteStall {
    */
   check(socket: Socket, sending: ServerResponse, intervalMs: number): number {
     const takenBytes = socket.bytesWritten - queuedBytes(socket)
-    const isStalled =
-      sending.writableLength > 0 && takenBytes === this.#takenBytes && !EXEMPT.has(sending)
+    const isStalled = waitsForReader(sending) && takenBytes === this.#takenBytes
     this.#takenBytes = takenBytes
     this.#stalledMs = isStalled ? this.#stalledMs + intervalMs : 0
     return this.#stalledMs

@@ -94,7 +94,7 @@ export function createMetrics({
     }),
     httpConnectionsLimited: new Counter({
       name: 'annals_http_connection_limit_total',
-      help: 'Connections closed at the limit: idle ones and unfinished requests (evicted), or new ones if there were none (dropped).',
+      help: 'Connections closed at the limit: idle ones, unfinished requests and slowly read answers (evicted), or new ones if there were none (dropped).',
       labelNames: ['outcome'],
       registers,
       collect() {

@@ -4,6 +4,7 @@ import { after, test } from 'node:test'
 import { AnnalsProcess } from '../harness/annals-process.ts'
 import { eventually } from '../harness/eventually.ts'
 import { RawConnection } from '../harness/raw-http.ts'
+import { SlowReader } from '../harness/slow-reader.ts'
 import { call, startTestApp } from '../harness/start-app.ts'
 
 const OPEN_FILES_MAX = 300
@@ -150,6 +151,21 @@ test('serves new clients while companies hold all connections with slow bodies',
   }
   await untilFull()
   await assertNewClientsAreServed()
+})
+
+test('serves new clients while strangers read the script of the API reference slowly', async () => {
+  await using strangers = new AsyncDisposableStack()
+  const script = 'GET /docs/js/scalar.js HTTP/1.1\r\nhost: x\r\n\r\n'
+  // One script could fit into the buffers of the kernel.
+  const open = () => strangers.use(new SlowReader(url, script.repeat(8)))
+  const slow: SlowReader[] = []
+  for (let round = 0; round < 2; round += 1) {
+    slow.push(...Array.from({ length: STRANGERS / 2 }, open))
+    for (const each of slow) each.readSome(1_024)
+    await Promise.all(slow.map(({ begun }) => begun))
+    await untilFull()
+    await assertNewClientsAreServed()
+  }
 })
 
 async function untilFull(): Promise<void> {

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import type { RequestListener, ServerResponse } from 'node:http'
 import { test } from 'node:test'
+import { exemptFromWriteStall } from '../../src/edge/write-stall.ts'
 import { eventually } from '../harness/eventually.ts'
 import { listenHttp } from '../harness/http-server.ts'
 import { RawConnection } from '../harness/raw-http.ts'
+import { SlowReader } from '../harness/slow-reader.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
+/** The server closes the connection after the answer. */
+const lastGet = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
 const BODY_BYTES = 10
 const post = `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${BODY_BYTES}\r\n\r\n`
 /** More than the kernel holds for one connection on any machine. */
@@ -162,4 +166,113 @@ test('protects a connection with a slow body only until its earlier requests are
   await using newcomer = new RawConnection(server.url).send(get('/'))
   assert.equal((await newcomer.answer()).status, 200)
   assert.equal(await pipelined.closed(), '')
+})
+
+/** Answers `GET /` with a small answer, `/late` when the test does it, and all others with a large one. */
+class LargeAnswers {
+  /** Large answers that have begun. */
+  begun = 0
+  readonly late: ServerResponse[] = []
+
+  readonly serve: RequestListener = (request, response) => {
+    // The connection was closed for another one.
+    request.on('error', () => {})
+    if (request.url === '/late') {
+      this.late.push(response)
+    } else if (request.url === '/' && request.method === 'GET') {
+      response.end('ok')
+    } else {
+      if (request.url === '/download') exemptFromWriteStall(response)
+      request.on('end', () => {
+        this.begun += 1
+        response.end(LARGE)
+      })
+      request.resume()
+    }
+  }
+}
+
+const postWithBody = `${post}${'x'.repeat(BODY_BYTES)}`
+/** Requests whose first answer is large. */
+const SLOWLY_READ = {
+  GET: get('/large'),
+  POST: postWithBody,
+  'a GET with more requests behind it': `${get('/large')}${get('/')}${postWithBody}`,
+  'a GET with an unfinished request behind it': `${get('/large')}${post}x`,
+}
+for (const [name, requests] of Object.entries(SLOWLY_READ)) {
+  test(`serves new and idle clients while others read slowly on most connections: ${name}`, async () => {
+    const answers = new LargeAnswers()
+    await using server = await listenHttp(answers.serve, { connectionsMax: 10 })
+    await using idle = new RawConnection(server.url).send(get('/'))
+    await idle.answer()
+    await using readers = new AsyncDisposableStack()
+    const open = () => readers.use(new SlowReader(server.url, requests))
+    const slow = Array.from({ length: 9 }, open)
+    await eventually(() => assert.equal(answers.begun, 9))
+    for (let nth = 0; nth < 10; nth += 1) {
+      for (const each of slow) each.readSome()
+      await using newcomer = new RawConnection(server.url).send(get('/'))
+      for (const each of [newcomer, idle.send(get('/'))]) {
+        assert.equal((await each.answer()).body, 'ok')
+      }
+      // Clients that are disconnected come back.
+      slow.push(open())
+      await eventually(() => assert.equal(answers.begun, slow.length))
+    }
+    assert.equal(server.connections.dropped, 0)
+  })
+}
+
+test('closes the connection that has been sending longest, and none whose answer has not begun', async () => {
+  const answers = new LargeAnswers()
+  await using server = await listenHttp(answers.serve, { connectionsMax: 3 })
+  await using late = new RawConnection(server.url).send(get('/late'))
+  await eventually(() => assert.equal(answers.late.length, 1))
+  await using first = new SlowReader(server.url, lastGet('/large'))
+  await eventually(() => assert.equal(answers.begun, 1))
+  await using second = new SlowReader(server.url, lastGet('/large'))
+  await eventually(() => assert.equal(answers.begun, 2))
+  await using newcomer = new RawConnection(server.url).send(get('/'))
+  assert.equal((await newcomer.answer()).body, 'ok')
+  assert((await first.readAll()) < LARGE.length)
+  assert((await second.readAll()) > LARGE.length)
+  for (const response of answers.late) response.end('ok')
+  assert.equal((await late.answer()).body, 'ok')
+})
+
+test('closes an answer that followed a slow body', async () => {
+  const answers = new LargeAnswers()
+  await using server = await listenHttp(answers.serve, { connectionsMax: 2 })
+  await using uploads = new AsyncDisposableStack()
+  const open = () => uploads.use(new RawConnection(server.url).pause().send(`${post}x`))
+  const slow = [open(), open(), open()]
+  // The third replaces one of the others, so both that remain are known to be receiving.
+  await eventually(() => assert.equal(server.connections.evicted, 1))
+  for (const each of slow) each.send('x'.repeat(BODY_BYTES - 1))
+  await eventually(() => assert.equal(answers.begun, 2))
+  await using newcomer = new RawConnection(server.url).send(get('/'))
+  assert.equal((await newcomer.answer()).body, 'ok')
+})
+
+test('keeps a slowly read answer while most connections are idle', async () => {
+  const answers = new LargeAnswers()
+  await using server = await listenHttp(answers.serve, { connectionsMax: 4 })
+  await using reader = new SlowReader(server.url, lastGet('/large'))
+  await eventually(() => assert.equal(answers.begun, 1))
+  await using stack = new AsyncDisposableStack()
+  for (let nth = 0; nth < 10; nth += 1) {
+    await stack.use(new RawConnection(server.url)).send(get('/')).answer()
+  }
+  assert((await reader.readAll()) > LARGE.length)
+})
+
+test('closes no download for a new connection', async () => {
+  const answers = new LargeAnswers()
+  await using server = await listenHttp(answers.serve, { connectionsMax: 1 })
+  await using download = new SlowReader(server.url, lastGet('/download'))
+  await eventually(() => assert.equal(answers.begun, 1))
+  await using newcomer = new RawConnection(server.url).send(get('/'))
+  assert.equal(await newcomer.closed(), '', 'dropped')
+  assert((await download.readAll()) > LARGE.length)
 })

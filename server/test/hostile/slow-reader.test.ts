@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
 import type { RequestListener } from 'node:http'
-import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { REQUESTS_IN_FLIGHT_MAX } from '../../src/edge/connection-gate.ts'
 import { exemptFromWriteStall } from '../../src/edge/write-stall.ts'
 import { eventually } from '../harness/eventually.ts'
 import { listenHttp } from '../harness/http-server.ts'
 import { RawConnection } from '../harness/raw-http.ts'
+import { SlowReader } from '../harness/slow-reader.ts'
 
 const IMPATIENT = { writeStallMs: 600, checkEveryMs: 20 }
 /** More than the kernel holds for one connection on any machine. */
 const LARGE = Buffer.alloc(64 * 1_024 * 1_024, 'x')
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
+
+/** The server closes the connection after the answer. */
+const lastGet = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
 
 const listen = (serve: RequestListener) => listenHttp(serve, { patience: IMPATIENT })
 
@@ -82,9 +85,9 @@ test('disconnects a client that reads nothing, but not one that is slow, waits, 
     response.once('close', () => closed.push(request.url))
     response.end(LARGE)
   })
-  await using slow = new Reader(server.url, '/slow')
-  await using download = new Reader(server.url, '/download')
-  await using stalled = new Reader(server.url, '/stalled')
+  await using slow = new SlowReader(server.url, lastGet('/slow'))
+  await using download = new SlowReader(server.url, lastGet('/download'))
+  await using stalled = new SlowReader(server.url, lastGet('/stalled'))
   await using waiting = new RawConnection(server.url).send(get('/late'))
   await eventually(() => {
     slow.readSome()
@@ -98,41 +101,3 @@ test('disconnects a client that reads nothing, but not one that is slow, waits, 
   answerLate()
   assert.equal((await waiting.answer()).body, 'late')
 })
-
-/** Sends a request, and reads the answer only when it is told to. */
-class Reader implements AsyncDisposable {
-  readonly #socket: Socket
-  readonly #closed: Promise<void>
-  #bytes = 0
-  #pauseAtBytes = 0
-
-  constructor(url: string, path: string) {
-    this.#socket = connect(Number(new URL(url).port), '127.0.0.1')
-    this.#socket.on('error', () => {})
-    this.#socket.on('data', (bytes) => {
-      this.#bytes += bytes.length
-      if (this.#bytes >= this.#pauseAtBytes) this.#socket.pause()
-    })
-    this.#closed = new Promise((resolve) => this.#socket.on('close', () => resolve()))
-    this.#socket.pause()
-    this.#socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
-  }
-
-  /** The kernel takes more from the server only when a good part of its buffer is free. */
-  readSome(): void {
-    this.#pauseAtBytes = this.#bytes + 512 * 1_024
-    this.#socket.resume()
-  }
-
-  /** Until the server closes; returns the number of bytes. */
-  async readAll(): Promise<number> {
-    this.#pauseAtBytes = Infinity
-    this.#socket.resume()
-    await this.#closed
-    return this.#bytes
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#socket.destroy()
-  }
-}
