@@ -2,16 +2,40 @@ import assert from 'node:assert/strict'
 import { scrypt as scryptWithCallback, type BinaryLike, type ScryptOptions } from 'node:crypto'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { ApiError } from '../errors.ts'
 import { HashingQueue } from './hashing-queue.ts'
 
 const scrypt = promisify<BinaryLike, BinaryLike, number, ScryptOptions, Buffer>(scryptWithCallback)
 
-test('so many run, so many wait in their order, and the rest is refused at once', async () => {
+const ANYONE = ['account anyone']
+
+const account = (name: string) => `account ${name}`
+const network = (name: string) => `network ${name}`
+
+/** A queue whose place is taken until `release`, and the order in which its callers run. */
+function busyQueue(waitingMax: number) {
+  const queue = new HashingQueue({ runningMax: 1, waitingMax })
+  const order: string[] = []
+  const { promise, resolve: release } = Promise.withResolvers<void>()
+  const running = queue.run(ANYONE, () => promise)
+  const ask = async (name: string, owners: readonly string[]) => {
+    try {
+      await queue.run(owners, async () => void order.push(name))
+      return 'done'
+    } catch (error) {
+      assert(error instanceof ApiError)
+      return error.code
+    }
+  }
+  return { order, ask, release, running }
+}
+
+test('runs some, lets others wait in order of arrival and refuses the rest at once', async () => {
   const queue = new HashingQueue({ runningMax: 2, waitingMax: 3 })
   const order: number[] = []
   const ends = Array.from({ length: 6 }, () => Promise.withResolvers<void>())
   const runs = ends.map(({ promise }, index) =>
-    queue.run(async () => {
+    queue.run(ANYONE, async () => {
       order.push(index)
       await promise
     }),
@@ -25,13 +49,13 @@ test('so many run, so many wait in their order, and the rest is refused at once'
 
 test('work that fails makes place for the next', async () => {
   const queue = new HashingQueue({ runningMax: 1, waitingMax: 1 })
-  const failed = queue.run(async () => {
+  const failed = queue.run(ANYONE, async () => {
     throw new Error('no')
   })
-  const next = queue.run(async () => 'yes')
+  const next = queue.run(ANYONE, async () => 'yes')
   await assert.rejects(failed, /no/)
   assert.equal(await next, 'yes')
-  assert.equal(await queue.run(async () => 'again'), 'again')
+  assert.equal(await queue.run(ANYONE, async () => 'again'), 'again')
 })
 
 test('while some wait, as much time passes between two hashes as the last one took', async () => {
@@ -42,11 +66,88 @@ test('while some wait, as much time passes between two hashes as the last one to
     await scrypt('password', 'salt', 64, { N: 32_768, maxmem: 2 ** 26 })
     spans.push({ beganMs, endedMs: performance.now() })
   }
-  await Promise.all([queue.run(work), queue.run(work), queue.run(work)])
+  await Promise.all([queue.run(ANYONE, work), queue.run(ANYONE, work), queue.run(ANYONE, work)])
   for (const [index, { beganMs }] of spans.entries()) {
     const before = spans[index - 1]
     // Timers round down to a millisecond.
     if (before) assert(beganMs - before.endedMs >= before.endedMs - before.beganMs - 1)
   }
   assert.equal(spans.length, 3)
+})
+
+test('a caller waits for one hash of an account that sent four before', async () => {
+  const { order, ask, release, running } = busyQueue(10)
+  const flood = ['1', '2', '3', '4'].map((nth) => ask(`greedy ${nth}`, [account('greedy')]))
+  const modest = ask('modest', [account('modest')])
+  release()
+  await Promise.all([running, ...flood, modest])
+  assert.deepEqual(order, ['greedy 1', 'modest', 'greedy 2', 'greedy 3', 'greedy 4'])
+})
+
+test('a caller waits for one hash of a network that sent many accounts', async () => {
+  const { order, ask, release, running } = busyQueue(10)
+  const flood = ['1', '2', '3'].map((nth) => ask(`greedy ${nth}`, [network('a'), account(nth)]))
+  const modest = ask('modest', [network('b'), account('modest')])
+  release()
+  await Promise.all([running, ...flood, modest])
+  assert.deepEqual(order, ['greedy 1', 'modest', 'greedy 2', 'greedy 3'])
+})
+
+test('a caller waits for one hash of an account that came from many networks', async () => {
+  const { order, ask, release, running } = busyQueue(10)
+  const flood = ['1', '2', '3'].map((nth) => ask(`greedy ${nth}`, [network(nth), account('a')]))
+  const modest = ask('modest', [network('b'), account('modest')])
+  release()
+  await Promise.all([running, ...flood, modest])
+  assert.deepEqual(order, ['greedy 1', 'modest', 'greedy 2', 'greedy 3'])
+})
+
+test('accounts of one network take turns', async () => {
+  const { order, ask, release, running } = busyQueue(10)
+  const flood = ['1', '2', '3'].map((nth) => ask(`greedy ${nth}`, [network('n'), account('a')]))
+  const colleague = ask('colleague', [network('n'), account('b')])
+  release()
+  await Promise.all([running, ...flood, colleague])
+  assert.deepEqual(order, ['greedy 1', 'colleague', 'greedy 2', 'greedy 3'])
+})
+
+test('a full queue refuses the newest caller of the account that has the most', async () => {
+  const { order, ask, release, running } = busyQueue(3)
+  const of = (name: string) => [network('n'), account(name)]
+  const flood = ['1', '2', '3', '4'].map((nth) => ask(`greedy ${nth}`, of('greedy')))
+  const others = ['a', 'b', 'c'].map((name) => ask(name, of(name)))
+  release()
+  assert.deepEqual(await Promise.all(flood), ['done', 'overloaded', 'overloaded', 'overloaded'])
+  assert.deepEqual(await Promise.all(others), ['done', 'done', 'overloaded'])
+  await running
+  assert.deepEqual(order, ['greedy 1', 'a', 'b'])
+})
+
+test('a full queue refuses the newest caller of the network that has the most', async () => {
+  const { ask, release, running } = busyQueue(4)
+  const flood = ['1', '2', '3', '4'].map((nth) =>
+    ask(`greedy ${nth}`, [network('n'), account(nth)]),
+  )
+  // The same account twice, which is still less than the network has.
+  const modest = ['1', '2'].map((nth) => ask(`modest ${nth}`, [network('m'), account('m')]))
+  release()
+  assert.deepEqual(await Promise.all(flood), ['done', 'done', 'overloaded', 'overloaded'])
+  assert.deepEqual(await Promise.all(modest), ['done', 'done'])
+  await running
+})
+
+test('new owners do not overtake the callers that wait', async () => {
+  const { order, ask, release, running } = busyQueue(10)
+  const own = ['own 1', 'own 2', 'own 3'].map((name) => ask(name, [account('own')]))
+  let strangers = 0
+  const stranger = async (): Promise<void> => {
+    const name = `stranger ${(strangers += 1)}`
+    await ask(name, [account(name)])
+    if (!order.includes('own 3')) await stranger()
+  }
+  const flood = Promise.all([stranger(), stranger()])
+  release()
+  await Promise.all([running, ...own, flood])
+  // Two strangers between each two of their own.
+  assert(order.indexOf('own 3') <= 6, order.join())
 })

@@ -1,23 +1,44 @@
 import { ApiError } from '../errors.ts'
 
+/** An account or a network with callers that wait. */
+type Owner = {
+  name: string
+  waiting: number
+  /** Owners with lower positions are served first. Each hash moves its owners to the end. */
+  position: number
+}
+
+type Waiting = { owners: readonly Owner[]; begin: () => void; refuse: () => void }
+
 /**
- * So many hashes of passwords at once, so many more that wait, and the others are refused. Each takes a
- * processor for 32 ms and 19 MiB, so a flood of logins is held here and never reaches the events. While
- * some wait there is a rest after each, as long as it took: a flood has half of a processor at most.
+ * Limits how many password hashes run at once. Each takes a processor for 32 ms and 19 MiB, so a flood
+ * of logins waits here and does not slow down ingest. While callers wait, there is a pause after each
+ * hash, as long as the hash took: a flood gets at most half of a processor.
+ *
+ * Each caller has several owners: its account and its networks. All owners take turns, so a caller
+ * waits for about one hash of each account or network that has callers here, whichever are fewer. A
+ * full queue refuses the newest caller of the owner that has the most, so a flood refuses itself.
+ *
+ * `FairTurns` can't do this: with one turn at a time it is first in, first out, and its callers have
+ * one owner each.
  */
 export class HashingQueue {
   readonly #runningMax: number
   readonly #waitingMax: number
-  readonly #waiting: (() => void)[] = []
+  /** In order of arrival. */
+  readonly #waiting = new Set<Waiting>()
+  readonly #owners = new Map<string, Owner>()
   #running = 0
+  #lastPosition = 0
 
   constructor({ runningMax, waitingMax }: { runningMax: number; waitingMax: number }) {
     this.#runningMax = runningMax
     this.#waitingMax = waitingMax
   }
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    await this.#enter()
+  /** `owners` are from the largest to the smallest, with names that differ between kinds. */
+  async run<T>(owners: readonly string[], work: () => Promise<T>): Promise<T> {
+    await this.#enter(owners)
     const startedAtMs = performance.now()
     try {
       return await work()
@@ -26,24 +47,72 @@ export class HashingQueue {
     }
   }
 
-  async #enter(): Promise<void> {
+  async #enter(names: readonly string[]): Promise<void> {
     if (this.#running < this.#runningMax) {
       this.#running += 1
       return
     }
-    if (this.#waiting.length >= this.#waitingMax) throw new ApiError('overloaded')
-    await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const owners = names.map((name) => this.#ownerOf(name))
+    for (const owner of owners) owner.waiting += 1
+    const refuse = () => reject(new ApiError('overloaded'))
+    this.#waiting.add({ owners, begin: resolve, refuse })
+    if (this.#waiting.size > this.#waitingMax) this.#refuseOne()
+    await promise
+  }
+
+  #ownerOf(name: string): Owner {
+    const known = this.#owners.get(name)
+    if (known) return known
+    const owner = { name, waiting: 0, position: (this.#lastPosition += 1) }
+    this.#owners.set(name, owner)
+    return owner
+  }
+
+  #refuseOne(): void {
+    let refused: Waiting | null = null
+    for (const waiting of this.#waiting) {
+      if (!refused || compare(waiting, refused, (owner) => owner.waiting) >= 0) refused = waiting
+    }
+    if (!refused) return
+    this.#remove(refused)
+    refused.refuse()
   }
 
   #leave(workedMs: number): void {
-    if (this.#waiting.length === 0) this.#running -= 1
-    else setTimeout(() => this.#handOn(), workedMs)
+    if (this.#waiting.size === 0) this.#running -= 1
+    else setTimeout(() => this.#beginNext(), workedMs)
   }
 
-  /** Nobody overtakes those that wait. */
-  #handOn(): void {
-    const next = this.#waiting.shift()
-    if (next) next()
-    else this.#running -= 1
+  /** `#running` stays the same, so that new callers can't overtake the next one. */
+  #beginNext(): void {
+    let next: Waiting | null = null
+    for (const waiting of this.#waiting) {
+      if (!next || compare(waiting, next, (owner) => owner.position) < 0) next = waiting
+    }
+    if (!next) {
+      this.#running -= 1
+      return
+    }
+    this.#lastPosition += 1
+    for (const owner of next.owners) owner.position = this.#lastPosition
+    this.#remove(next)
+    next.begin()
   }
+
+  #remove(waiting: Waiting): void {
+    this.#waiting.delete(waiting)
+    for (const owner of waiting.owners) {
+      owner.waiting -= 1
+      if (owner.waiting === 0) this.#owners.delete(owner.name)
+    }
+  }
+}
+
+/** Compares the highest value of all owners, and then the value of each, the largest owner first. */
+function compare(a: Waiting, b: Waiting, valueOf: (owner: Owner) => number): number {
+  const [first, second] = [a.owners.map(valueOf), b.owners.map(valueOf)]
+  const highest = Math.max(0, ...first) - Math.max(0, ...second)
+  const differences = first.map((value, index) => value - (second[index] ?? 0))
+  return [highest, ...differences].find((difference) => difference !== 0) ?? 0
 }

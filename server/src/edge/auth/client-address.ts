@@ -57,9 +57,19 @@ function plain(text: string): string | null {
   return parseAddress(withoutPort)?.toString() ?? null
 }
 
-/** Whom to count by an address: whoever has one of IPv6 has the 2^64 beside it as well. */
+/** What limits count by: the /64 of an IPv6 address, because one client has all of it. */
 export function networkOf(address: string): string {
+  return ipv6Prefix(address, 4)
+}
+
+/** The /48 of an IPv6 address: the most that one customer of a provider usually gets. */
+export function siteOf(address: string): string {
+  return ipv6Prefix(address, 3)
+}
+
+/** An IPv4 address is returned as it is. */
+function ipv6Prefix(address: string, groups: number): string {
   const parsed = parseAddress(address)
   if (parsed?.kind() !== 'ipv6') return address
-  return parsed.toNormalizedString().split(':').slice(0, 4).join(':')
+  return parsed.toNormalizedString().split(':').slice(0, groups).join(':')
 }

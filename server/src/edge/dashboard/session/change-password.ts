@@ -5,7 +5,6 @@ import { deleteResets } from '../../../tenancy/one-time-link-store.ts'
 import { hashPassword, isPasswordOf } from '../../../tenancy/password.ts'
 import { endSessions } from '../../../tenancy/session-store.ts'
 import { findAccount, holdAccount, setPasswordHash } from '../../../tenancy/user-store.ts'
-import type { Viewer } from '../../../tenancy/viewer.ts'
 import { CHANGE_ERRORS, errorResponses, STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -44,7 +43,7 @@ export const changePassword =
         if (body.newPassword === body.currentPassword) throw fault('/newPassword', 'is the old one')
         const attempt = { address: request.clientAddress, account: viewer.email }
         const hashes = await deps.login.throttle.run('login', attempt, () =>
-          checkAndHash(deps, viewer, body),
+          checkAndHash(deps, attempt, body),
         )
         const endedSessions = await audited(deps, actorOf(request), async (trx, note) => {
           const { userId, companyId, sessionId } = viewer
@@ -63,11 +62,11 @@ export const changePassword =
 
 async function checkAndHash(
   { db, login }: PasswordDeps,
-  { email }: Viewer,
+  attempt: { address: string; account: string },
   { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
 ): Promise<{ from: string; to: string }> {
-  return await login.hashing.run(async () => {
-    const account = await findAccount(db, email)
+  return await login.hash(attempt, async () => {
+    const account = await findAccount(db, attempt.account)
     if (!account || !(await isPasswordOf(currentPassword, account.passwordHash))) throw wrong()
     return { from: account.passwordHash, to: await hashPassword(newPassword) }
   })

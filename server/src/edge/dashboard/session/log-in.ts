@@ -42,7 +42,7 @@ export const logIn =
         const { body, clientAddress: address, id: traceId } = request
         const attempt = { address, account: body.email }
         const account = await deps.login.throttle.runAdmitted('login', attempt, async () => {
-          const { account: found, isRight } = await checkPassword(deps, body)
+          const { account: found, isRight } = await checkPassword(deps, attempt, body)
           if (found && isRight) return found
           deps.login.failures.note({ account: found, address, traceId })
           throw wrong()
@@ -64,9 +64,10 @@ export const logIn =
 /** The account is looked up in its turn as well: a flood must not queue for the database either. */
 async function checkPassword(
   { login, hasty }: LogInDeps,
+  attempt: { address: string; account: string },
   { email, password }: { email: string; password: string },
 ): Promise<{ account: Account | null; isRight: boolean }> {
-  return await login.hashing.run(async () => {
+  return await login.hash(attempt, async () => {
     const account = await findAccount(hasty, email)
     return { account, isRight: await isPasswordOf(password, account?.passwordHash ?? null) }
   })

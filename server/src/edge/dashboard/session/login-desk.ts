@@ -4,17 +4,18 @@ import type { Logger } from '../../../platform/logger.ts'
 import type { Mailer } from '../../../platform/mailer.ts'
 import type { Queryable } from '../../../platform/pg.ts'
 import { HashingQueue } from '../../../tenancy/hashing-queue.ts'
+import { networkOf, siteOf } from '../../auth/client-address.ts'
 import { LoginFailures } from './login-failures.ts'
 import { LoginThrottle } from './login-throttle.ts'
 import { type ResetRequest, startResetRequests } from './reset-requests.ts'
 
-/** 32 that wait are answered within a second or two. */
+/** The 32 that wait are answered within a second or two. */
 const HASHING = { runningMax: 1, waitingMax: 32 } as const
 
 /** What signing in keeps between requests. */
 export class LoginDesk implements AsyncDisposable {
   readonly throttle: LoginThrottle
-  readonly hashing = new HashingQueue(HASHING)
+  readonly #hashing = new HashingQueue(HASHING)
   readonly failures: LoginFailures
   readonly resets: BackgroundQueue<ResetRequest>
 
@@ -29,6 +30,22 @@ export class LoginDesk implements AsyncDisposable {
     this.throttle = new LoginThrottle({ ...parts, clock: parts.monotonic })
     this.failures = new LoginFailures(parts)
     this.resets = startResetRequests(parts)
+  }
+
+  /**
+   * Runs `work`, which hashes a password, when it is the caller's turn. Throws `overloaded` if too many
+   * wait. `account` is the e-mail address as sent, so a refusal doesn't show whether it has an account.
+   */
+  async hash<T>(
+    { address, account }: { address: string; account: string },
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const owners = [
+      `site ${siteOf(address)}`,
+      `network ${networkOf(address)}`,
+      `account ${account.toLowerCase()}`,
+    ]
+    return await this.#hashing.run(owners, work)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

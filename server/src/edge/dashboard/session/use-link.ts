@@ -61,8 +61,9 @@ async function signInByLink(
   if (!link) throw noSuchLink()
   const { companyId, email } = link
   refuseBadPassword(password, { email, path: '/password' })
-  const passwordHash = await deps.login.hashing.run(() => hashPassword(password))
   const { clientAddress: address, id: traceId } = request
+  const attempt = { address, account: email }
+  const passwordHash = await deps.login.hash(attempt, () => hashPassword(password))
   const actor = { companyId, userId: null, email, role: null, address, traceId }
   using _slot = await deps.slots.take(companyId, null)
   return await audited(deps, actor, async (trx, note) => {

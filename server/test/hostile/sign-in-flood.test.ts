@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { newId } from '../../src/platform/id.ts'
+import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import { findAccount, insertUser } from '../../src/tenancy/user-store.ts'
+import { eventually } from '../harness/eventually.ts'
+import { logIn } from '../harness/login.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
+const floods: Promise<unknown>[] = []
+after(async () => {
+  await Promise.all(floods)
+  await annals[Symbol.asyncDispose]()
+})
+
+type Credentials = { email: string; password: string }
+type Attempt = { credentials: Credentials; address: string }
+
+const ACCOUNTS = 5
+const VICTIM_LOGINS = 2
+const LATE_ANSWERS_MAX = 4
+
+const attacker = await annals.found({ plan: 'FREE' })
+const accounts = await addAccounts(attacker, ACCOUNTS)
+const victim = await annals.found()
+
+/** Accounts with the password of the company's owner, who is the first of them. */
+async function addAccounts({ company, user }: FoundedCompany, count: number) {
+  const { db } = annals.app.database
+  const owner = await findAccount(db, user.email)
+  assert(owner)
+  const added: Credentials[] = [user]
+  while (added.length < count) {
+    const id = newId<'user'>()
+    const email = `${id}@example.com`
+    const { passwordHash } = owner
+    await insertUser(db, { id, companyId: company.id, email, passwordHash, role: 'VIEWER' })
+    added.push({ email, password: user.password })
+  }
+  return added
+}
+
+const FLOODS: readonly {
+  what: string
+  /** Logins in progress at any time. */
+  parallel: number
+  attemptOf: (loop: number, nth: number) => Attempt
+  /** Of the member. Another one unless given. */
+  address?: string
+  /** How many hashes of the flood a login can wait for: one that runs, and one of each owner. */
+  overtakenMax: number
+}[] = [
+  {
+    what: 'five accounts of another company sign in nine times at once from another address',
+    parallel: ACCOUNTS * 9,
+    attemptOf: (loop) => ({ credentials: accountOf(loop), address: '198.51.100.1' }),
+    overtakenMax: 2,
+  },
+  {
+    what: 'five accounts of another company sign in nine times at once from the same address',
+    parallel: ACCOUNTS * 9,
+    attemptOf: (loop) => ({ credentials: accountOf(loop), address: '198.51.100.2' }),
+    address: '198.51.100.2',
+    overtakenMax: 1 + ACCOUNTS,
+  },
+  {
+    what: 'five accounts of another company sign in from many networks',
+    parallel: ACCOUNTS * 8,
+    attemptOf: (loop) => ({ credentials: accountOf(loop), address: `198.18.0.${loop}` }),
+    overtakenMax: 1 + ACCOUNTS,
+  },
+  {
+    what: 'unknown accounts are tried from many networks of one IPv6 range',
+    parallel: 40,
+    attemptOf: (loop, nth) => ({
+      credentials: { email: `nobody-${loop}-${nth}@example.com`, password: 'wrong horse' },
+      address: `2001:db8:1:${((loop << 8) + (nth % 256)).toString(16)}::1`,
+    }),
+    overtakenMax: 2,
+  },
+]
+
+function accountOf(loop: number): Credentials {
+  return accounts[loop % ACCOUNTS] ?? attacker.user
+}
+
+for (const { what, parallel, attemptOf, address = '203.0.113.1', overtakenMax } of FLOODS) {
+  test(`a member signs in soon while ${what}`, async () => {
+    const flood = startFlood(parallel, attemptOf)
+    const overtaken: number[] = []
+    try {
+      await flood.isRefused()
+      for (let nth = 0; nth < VICTIM_LOGINS; nth += 1) {
+        const before = flood.hashed()
+        const { status, text } = await logIn(annals, victim.user, from(address))
+        assert.equal(status, 200, text)
+        overtaken.push(flood.hashed() - before)
+      }
+    } finally {
+      flood.stop()
+    }
+    // Answers to hashes before the login can arrive during it.
+    assert(
+      Math.max(...overtaken) <= overtakenMax + LATE_ANSWERS_MAX,
+      `waited for ${overtaken.join()} hashes`,
+    )
+  })
+}
+
+const from = (address: string) => ({ 'x-forwarded-for': address })
+
+/** Sends `parallel` logins at once, and the next one as soon as one is answered. */
+function startFlood(parallel: number, attemptOf: (loop: number, nth: number) => Attempt) {
+  const over = new AbortController()
+  const counts = { hashed: 0, refused: 0 }
+  const send = async (_: unknown, loop: number) => {
+    for (let nth = 0; !over.signal.aborted; nth += 1) {
+      const { credentials, address } = attemptOf(loop, nth)
+      const { status, text } = await logIn(annals, credentials, from(address))
+      assert([200, 401, 429, 503].includes(status), text)
+      if (status === 200 || status === 401) counts.hashed += 1
+      else counts.refused += 1
+    }
+  }
+  floods.push(...Array.from({ length: parallel }, send))
+  return {
+    hashed: () => counts.hashed,
+    /** Resolves when the queue has been full. */
+    isRefused: () => eventually(() => assert(counts.refused > 0)),
+    /** What still waits is answered during the next test. */
+    stop: () => over.abort(),
+  }
+}
