@@ -82,6 +82,13 @@ test('a secret key may stand in a file, with a line end after it', () => {
   }
 })
 
+test('the metrics need a port of their own', () => {
+  assert.deepEqual(problemsOf({ ANNALS_PORT: '8080', ANNALS_METRICS_PORT: '8080' }), [
+    'ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another one',
+  ])
+  assert.doesNotThrow(() => parseConfig({ ANNALS_PORT: '0', ANNALS_METRICS_PORT: '0' }))
+})
+
 test('every problem is told at once, each with its variable', () => {
   const problems = problemsOf({
     ANNALS_HOST: '',

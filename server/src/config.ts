@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { OperatorError } from './errors.ts'
+import { parseArchiveUrl } from './platform/archive-url.ts'
 import { LOG_LEVELS } from './platform/logger.ts'
 import { parseAddress } from './platform/pg-address.ts'
 import { Secret } from './platform/secret.ts'
@@ -73,7 +74,10 @@ export const OPTIONS = {
     'ANNALS_ARCHIVE_URL',
     null,
     'Where archived segments live: `file:///…` or `s3://bucket/prefix`, the same on every node. Default with the embedded engine: a folder in the data folder. No default with `ANNALS_DATABASE_URL`: nothing is archived unless you set it.',
-    (value) => url(value, ['file:', 's3:']),
+    (value) => {
+      parseArchiveUrl(value)
+      return value
+    },
   ),
   s3Endpoint: option(
     'ANNALS_S3_ENDPOINT',
@@ -185,6 +189,9 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     problems.push(
       'ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required with ANNALS_DATABASE_URL (make one: openssl rand -base64 32)',
     )
+  }
+  if (config.metricsPort && config.metricsPort === config.port) {
+    problems.push('ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another one')
   }
   if (problems.length > 0) {
     throw new OperatorError(`bad configuration:\n  ${problems.join('\n  ')}`)

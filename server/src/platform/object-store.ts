@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { fileURLToPath } from 'node:url'
+import { parseArchiveUrl } from './archive-url.ts'
 import { openFolderStore } from './folder-store.ts'
 import { openS3Store, type S3Limits } from './s3-store.ts'
 import { StorageError } from './storage-error.ts'
@@ -43,39 +43,12 @@ export async function openObjectStore(
   },
 ): Promise<ObjectStore> {
   const objectBytesMax = OBJECT_BYTES_MAX
-  const { protocol, hostname, pathname, username, password, search, hash } = parseUrl(url)
-  // Not repeated in the sentence: what does not belong into the address may be a secret.
-  if (username || password || search || hash) {
-    throw new StorageError(
-      'ANNALS_ARCHIVE_URL holds more than a place: no user, password or query.',
-    )
+  const place = parseArchiveUrl(url)
+  if (place.kind === 'folder') {
+    return withCheckedKeys(openFolderStore(place.path, { objectBytesMax }))
   }
-  switch (protocol) {
-    case 'file:':
-      if (hostname !== '')
-        throw new StorageError('ANNALS_ARCHIVE_URL names a host: write file:///.')
-      return withCheckedKeys(openFolderStore(fileURLToPath(url), { objectBytesMax }))
-    case 's3:':
-      return withCheckedKeys(
-        await openS3Store(
-          { bucket: hostname, prefix: decodeURIComponent(pathname).replaceAll(/^\/+|\/+$/g, '') },
-          {
-            endpoint: options.s3Endpoint,
-            region: options.s3Region,
-            limits: options.s3Limits ?? {},
-            objectBytesMax,
-          },
-        ),
-      )
-    default:
-      throw new StorageError('ANNALS_ARCHIVE_URL must start with file: or s3:.')
-  }
-}
-
-function parseUrl(url: string): URL {
-  const parsed = URL.parse(url)
-  if (parsed === null) throw new StorageError('ANNALS_ARCHIVE_URL is not an address.')
-  return parsed
+  const { s3Endpoint: endpoint, s3Region: region, s3Limits: limits = {} } = options
+  return withCheckedKeys(await openS3Store(place, { endpoint, region, limits, objectBytesMax }))
 }
 
 /** Both stores trust a key to be one of ours, which cannot lead out of the place they were given. */

@@ -1,0 +1,35 @@
+import { fileURLToPath } from 'node:url'
+
+export type ArchivePlace =
+  { kind: 'folder'; path: string } | { kind: 's3'; bucket: string; prefix: string }
+
+/**
+ * Reads the value of `ANNALS_ARCHIVE_URL`. The messages of its errors continue a sentence that begins with
+ * that name. They never repeat the value, which may contain a secret.
+ */
+export function parseArchiveUrl(text: string): ArchivePlace {
+  const url = URL.parse(text)
+  if (!url || !['file:', 's3:'].includes(url.protocol)) {
+    throw new Error('must be an address that starts with file: or s3:')
+  }
+  const { protocol, hostname, pathname, username, password, search, hash } = url
+  if (username || password || search || hash) {
+    throw new Error('must not contain a user, a password, a query or a fragment')
+  }
+  if (protocol === 's3:') {
+    if (hostname === '') throw new Error('must name a bucket: s3://bucket/prefix')
+    return { kind: 's3', bucket: hostname, prefix: decode(pathname).replaceAll(/^\/+|\/+$/g, '') }
+  }
+  if (!/^file:\/\/\//i.test(text)) throw new Error('must have three slashes: file:///folder')
+  return { kind: 'folder', path: decode(text, fileURLToPath) }
+}
+
+function decode(text: string, read: (text: string) => string = decodeURIComponent): string {
+  try {
+    const decoded = read(text)
+    if (!decoded.includes('\0')) return decoded
+  } catch {
+    // The message of the cause could repeat the value.
+  }
+  throw new Error('has a path with an invalid % escape')
+}
