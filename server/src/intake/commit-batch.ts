@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Client } from 'pg'
 import {
   type AppendResult,
@@ -160,7 +161,7 @@ async function setLockedAside(
   heads: HeadCache,
 ): Promise<readonly PendingItem[]> {
   const workspaceIds = [...new Set(items.map((item) => item.event.workspaceId))]
-  const free = await listFreeHeads(client, workspaceIds)
+  const free = await findFree(client, workspaceIds)
   for (const id of workspaceIds) {
     if (free.has(id)) heads.noteFree(id)
     else heads.noteLocked(id)
@@ -170,6 +171,23 @@ async function setLockedAside(
     if (!isFree) outcomes.set(item, { kind: 'crowded' })
     return isFree
   })
+}
+
+/** Other nodes lock heads too, but only for moments. */
+const LOOKS_MAX = 3
+const LOOK_EVERY_MS = 10
+
+async function findFree(
+  client: Client,
+  workspaceIds: readonly WorkspaceId[],
+): Promise<ReadonlySet<WorkspaceId>> {
+  const free = new Set<WorkspaceId>()
+  for (let looks = 0; looks < LOOKS_MAX && free.size < workspaceIds.length; looks += 1) {
+    if (looks > 0) await delay(LOOK_EVERY_MS)
+    const others = workspaceIds.filter((id) => !free.has(id))
+    for (const id of await listFreeHeads(client, others)) free.add(id)
+  }
+  return free
 }
 
 /** A unique violation means that a head we relied on was not the head: the lock will tell. */

@@ -62,7 +62,7 @@ export const WRITER_SETTINGS = [
   // A node that the network has cut off cannot give up its locks: the server does, for the others.
   'idle_in_transaction_session_timeout=2s',
   // Longer than that. A workspace whose head stays locked must not stop the others.
-  'lock_timeout=3s',
+  'lock_timeout=4s',
 ]
 
 /**
