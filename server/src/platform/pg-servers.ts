@@ -136,12 +136,14 @@ export class ServerClient extends Client {
 type SessionRow = { pid: number; user: string; isReadOnly: boolean; values: (string | null)[] }
 
 /**
- * Also makes commits wait for the disk, and for the standby if there is a synchronous one.
- * `synchronous_commit` isn't pinned, because a server can be configured to wait for more (`remote_apply`).
+ * Also makes commits wait for the disk, and for the standby if there is a synchronous one. A server can be
+ * configured to wait for more (`remote_apply`), so that is kept. The setting is always written: otherwise
+ * a reload of the server's configuration would change open connections.
  */
 const CHECK = `
-  select case when current_setting('synchronous_commit') in ('off', 'local')
-              then set_config('synchronous_commit', 'on', false) end,
+  select set_config('synchronous_commit',
+                    case when current_setting('synchronous_commit') in ('off', 'local') then 'on'
+                         else current_setting('synchronous_commit') end, false),
          pg_backend_pid() as pid, current_user as "user",
          pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "isReadOnly",
          array(select current_setting(name, true)

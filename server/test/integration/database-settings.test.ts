@@ -141,6 +141,17 @@ test('commits wait for the disk and the standby even if the role turns that off,
   }
 })
 
+test('a reload of the configuration does not change whether open connections wait for the disk', async () => {
+  await setForRole({})
+  await using annals = await startTestApp({ databaseUrl: database.url })
+  const { rows } = await sql`
+    select source from pg_settings where name = 'synchronous_commit'`.execute(
+    annals.app.database.db,
+  )
+  // A reload changes only what the session has not set.
+  assert.deepEqual(rows, [{ source: 'session' }])
+})
+
 test('fails a query whose dates cannot be read, instead of reading them as absent', async () => {
   await setForRole({})
   await using annals = await startTestApp({ databaseUrl: database.url })
