@@ -1,26 +1,39 @@
 import assert from 'node:assert/strict'
-import { EventEmitter } from 'node:events'
+import { Writable } from 'node:stream'
 import { test } from 'node:test'
 import { handClock } from '../../test/harness/clock.ts'
-import { ANONYMOUS_RATE, AnswerThrottle, REFUSAL_RATE } from './answer-throttle.ts'
+import {
+  AnswerThrottle,
+  CHECK_RATE,
+  isDelayed,
+  PAGE_RATE,
+  REFUSAL_RATE,
+} from './answer-throttle.ts'
 
 const BURST = 100
+const placesOf = (max: number) => ({ taken: 0, max })
 
-/** Answers a caller `count` times at once and disconnects those that wait. Returns how many did not. */
-function countImmediate(throttle: AnswerThrottle, caller: string, count: number): number {
-  const clients = Array.from({ length: count }, () => new EventEmitter())
+/** Answers a caller `count` times at once and ends the delays. Returns how many were not delayed. */
+function countImmediate(
+  throttle: AnswerThrottle,
+  caller: string,
+  count: number,
+  { isAlone = true } = {},
+): number {
   let immediate = 0
-  for (const client of clients) throttle.hold(caller, client, () => (immediate += 1))
+  const ends = Array.from({ length: count }, () =>
+    throttle.hold(caller, new Writable(), () => (immediate += 1)),
+  )
   const result = immediate
-  for (const client of clients) client.emit('close')
+  for (const end of ends) end()
   assert.equal(immediate, count, 'each is answered once')
-  assert.equal(throttle.held, 0)
+  if (isAlone) assert.equal(throttle.held, 0)
   return result
 }
 
 test('delays refusals beyond 100 per second of one caller, and of no other', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, heldMax: 1_000, clock })
+  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1_000), clock })
   assert.equal(countImmediate(throttle, 'busy', 150), BURST)
   assert.equal(countImmediate(throttle, 'other', 1), 1)
   advance(1_500)
@@ -29,7 +42,7 @@ test('delays refusals beyond 100 per second of one caller, and of no other', () 
 
 test('never delays a caller with 100 refusals per second', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, heldMax: 1_000, clock })
+  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1_000), clock })
   for (let sent = 0; sent < 1_000; sent += 1) {
     assert.equal(countImmediate(throttle, 'steady', 1), 1, `refusal ${sent}`)
     advance(10)
@@ -38,7 +51,7 @@ test('never delays a caller with 100 refusals per second', () => {
 
 test('a flood from many callers gets a lower rate each, and a single refusal is not delayed', () => {
   const { clock } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, heldMax: 1_000, clock })
+  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1_000), clock })
   for (let network = 0; network < 100; network += 1) {
     countImmediate(throttle, `network ${network}`, 10)
   }
@@ -46,37 +59,63 @@ test('a flood from many callers gets a lower rate each, and a single refusal is 
   assert.equal(countImmediate(throttle, 'innocent', 1), 1)
 })
 
-test('answers immediately when too many refusals wait', () => {
+test('closes connections of a caller that is delayed when no place is free, and of no other', () => {
   const { clock } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, heldMax: 5, clock })
-  assert.equal(countImmediate(throttle, 'busy', BURST + 5 + 20), BURST + 20)
+  const places = placesOf(5)
+  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places, clock })
+  using _stopped = throttle
+  countImmediate(throttle, 'busy', BURST)
+  const flood = Array.from({ length: 25 }, () => new Writable())
+  for (const response of flood) throttle.hold('busy', response, () => {})
+  assert.equal(flood.filter(isDelayed).length, 5)
+  assert.equal(flood.filter(({ destroyed }) => destroyed).length, 20)
+  assert.equal(countImmediate(throttle, 'other', 1, { isAlone: false }), 1)
 })
 
-test('a client that disconnects frees its place, and ends its delay only once', () => {
+test('a flood gets its rate on any number of connections', () => {
+  const { clock, advance } = handClock(0)
+  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(10_000), clock })
+  countImmediate(throttle, 'busy', BURST + 300)
+  advance(2_900)
+  assert.equal(countImmediate(throttle, 'busy', 1), 0)
+  advance(200)
+  assert.equal(countImmediate(throttle, 'busy', 1), 1)
+})
+
+test('delays health checks by at most a second', () => {
+  const { clock, advance } = handClock(0)
+  const throttle = new AnswerThrottle({ rate: CHECK_RATE, places: placesOf(10_000), clock })
+  countImmediate(throttle, 'balancer', 5_000)
+  advance(1_010)
+  assert.equal(countImmediate(throttle, 'balancer', 1), 1)
+})
+
+test('a client that disconnects frees its place, and ends its delay only once', async () => {
   const { clock } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, heldMax: 1, clock })
+  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1), clock })
   countImmediate(throttle, 'busy', BURST)
-  const client = new EventEmitter()
+  const client = new Writable()
   let answers = 0
   const release = throttle.hold('busy', client, () => (answers += 1))
   assert.deepEqual([throttle.held, answers], [1, 0])
   client.emit('close')
+  await new Promise(setImmediate)
   release()
   assert.deepEqual([throttle.held, answers, client.listenerCount('close')], [0, 1, 0])
 })
 
 test('answers a delayed refusal by itself', async () => {
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, heldMax: 1 })
+  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1) })
   countImmediate(throttle, 'busy', BURST)
   const startedMs = performance.now()
-  await new Promise<void>((resolve) => throttle.hold('busy', new EventEmitter(), resolve))
+  await new Promise<void>((resolve) => throttle.hold('busy', new Writable(), resolve))
   assert(performance.now() - startedMs < 1_500)
   assert.equal(throttle.held, 0)
 })
 
 test('a client that loads pages and checks health gets 300 answers at once, and then 300 per second', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: ANONYMOUS_RATE, heldMax: 1_000, clock })
+  const throttle = new AnswerThrottle({ rate: PAGE_RATE, places: placesOf(1_000), clock })
   assert.equal(countImmediate(throttle, 'browsers', 400), 300)
   for (let second = 0; second < 5; second += 1) {
     advance(1_000)
@@ -87,7 +126,7 @@ test('a client that loads pages and checks health gets 300 answers at once, and 
 
 test('never delays ten health checks per second, even while many others flood the node', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: ANONYMOUS_RATE, heldMax: 10_000, clock })
+  const throttle = new AnswerThrottle({ rate: PAGE_RATE, places: placesOf(10_000), clock })
   for (let check = 0; check < 50; check += 1) {
     for (let network = 0; network < 20; network += 1) countImmediate(throttle, `${network}`, 50)
     assert.equal(countImmediate(throttle, 'balancer', 1), 1, `check ${check}`)
@@ -97,14 +136,14 @@ test('never delays ten health checks per second, even while many others flood th
 
 test('a stop sends every answer that waits, and delays none after it', () => {
   const { clock } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, heldMax: 10, clock })
+  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(10), clock })
   countImmediate(throttle, 'busy', BURST)
   let answers = 0
   for (let nth = 0; nth < 5; nth += 1) {
-    throttle.hold('busy', new EventEmitter(), () => (answers += 1))
+    throttle.hold('busy', new Writable(), () => (answers += 1))
   }
   assert.deepEqual([throttle.held, answers], [5, 0])
   throttle[Symbol.dispose]()
-  throttle.hold('busy', new EventEmitter(), () => (answers += 1))
+  throttle.hold('busy', new Writable(), () => (answers += 1))
   assert.deepEqual([throttle.held, answers], [0, 6])
 })

@@ -1,4 +1,4 @@
-import type { EventEmitter } from 'node:events'
+import type { Writable } from 'node:stream'
 import { type MonotonicClock, monotonicClock } from '../platform/clock.ts'
 
 export type AnswerRate = {
@@ -7,33 +7,59 @@ export type AnswerRate = {
   /** Answers per second on the node. Beyond that, each caller gets only `perSecondInFlood`. */
   nodePerSecond: number
   perSecondInFlood: number
+  /** A flood on n connections gets at most n answers in this time. */
+  delayMsMax: number
 }
 
+const DELAY_MS_MAX = 10_000
+
 /** More refusals than a faulty client causes, and 3% of the main thread. */
-export const REFUSAL_RATE: AnswerRate = { perSecond: 100, nodePerSecond: 500, perSecondInFlood: 10 }
+export const REFUSAL_RATE: AnswerRate = {
+  perSecond: 100,
+  nodePerSecond: 500,
+  perSecondInFlood: 10,
+  delayMsMax: DELAY_MS_MAX,
+}
 /** Ten page loads per second for the browsers behind one address: a page has about 30 files. */
-export const ANONYMOUS_RATE: AnswerRate = {
+export const PAGE_RATE: AnswerRate = {
   perSecond: 300,
   nodePerSecond: 1_000,
   perSecondInFlood: 30,
+  delayMsMax: DELAY_MS_MAX,
 }
+/** Short delays: a load balancer takes a node out of service if its check takes too long. */
+export const CHECK_RATE: AnswerRate = { ...PAGE_RATE, delayMsMax: 1_000 }
 /** Three page loads per second of one member: a page sends fewer than 30 requests. */
 export const MEMBER_RATE: AnswerRate = {
   perSecond: 100,
   nodePerSecond: 1_000,
   perSecondInFlood: 30,
+  delayMsMax: DELAY_MS_MAX,
 }
 /** Enough for a hundred members who work at the same time, and a tenth of the main thread. */
 export const COMPANY_RATE: AnswerRate = {
   perSecond: 300,
   nodePerSecond: 1_000,
   perSecondInFlood: 100,
+  delayMsMax: DELAY_MS_MAX,
+}
+
+/** How many answers wait, and how many can. Shared by throttles. */
+export type Places = { taken: number; readonly max: number }
+
+const DELAYED = new WeakSet<Writable>()
+
+/** True while an answer waits because its caller gets too many. */
+export function isDelayed(response: Writable): boolean {
+  return DELAYED.has(response)
 }
 
 /** A caller gets a second's worth of answers immediately. */
 const BURST_MS = 1_000
-const DELAY_MS_MAX = 1_000
 const SECOND_MS = 1_000
+const ENDED_PER_TURN = 20
+/** A node counts as flooded for this long after a flood. */
+const NODE_DEBT_MS_MAX = 1_000
 const CALLERS_MAX = 10_000
 
 /**
@@ -43,31 +69,34 @@ const CALLERS_MAX = 10_000
  *
  * Each caller has its own rate, so one that calls now and then is answered immediately. If many callers
  * exceed the node's rate together, the rate per caller is lower, so that a flood from many networks is
- * slowed down too. At most `heldMax` answers wait; further ones are sent immediately.
+ * slowed down too. If no place is free, the connection is closed instead: an immediate answer would let
+ * a flood on many connections run at full speed.
  */
 export class AnswerThrottle implements Disposable {
   readonly #rate: AnswerRate
-  readonly #heldMax: number
+  readonly #places: Places
   readonly #clock: MonotonicClock
   /** When each caller's answers so far are paid off, at its rate. The least recent caller is first. */
   readonly #paidOffAtMs = new Map<string, number>()
   #nodePaidOffAtMs = 0
   /** The functions that end the delays. */
   readonly #held = new Set<() => void>()
+  /** Of clients that have disconnected. Thousands can do so at once, so only a few end in each turn. */
+  readonly #leaving: (() => void)[] = []
   #isDisposed = false
 
   /** Tests that stop the app's clock don't stop this one, because the timers run on. */
   constructor({
     rate,
-    heldMax,
+    places,
     clock = monotonicClock,
   }: {
     rate: AnswerRate
-    heldMax: number
+    places: Places
     clock?: MonotonicClock
   }) {
     this.#rate = rate
-    this.#heldMax = heldMax
+    this.#places = places
     this.#clock = clock
   }
 
@@ -78,25 +107,45 @@ export class AnswerThrottle implements Disposable {
 
   /**
    * Calls `answer` once: now, after the caller's delay, or when `response` closes because the client
-   * disconnected. Returns a function that ends the delay.
+   * disconnected or had to go. Returns a function that ends the delay.
    */
-  hold(caller: string, response: EventEmitter, answer: () => void): () => void {
+  hold(caller: string, response: Writable, answer: () => void): () => void {
     const delayMs = this.#delayMs(caller)
-    if (delayMs === 0 || this.#held.size >= this.#heldMax || this.#isDisposed) {
+    if (delayMs === 0 || this.#isDisposed) {
+      answer()
+      return () => {}
+    }
+    if (this.#places.taken >= this.#places.max) {
+      response.destroy()
       answer()
       return () => {}
     }
     const release = () => {
       if (!this.#held.delete(release)) return
+      this.#places.taken -= 1
+      DELAYED.delete(response)
       clearTimeout(timer)
-      response.off('close', release)
+      response.off('close', leave)
       answer()
     }
+    const leave = () => this.#endLater(release)
     this.#held.add(release)
+    this.#places.taken += 1
+    DELAYED.add(response)
     const timer = setTimeout(release, delayMs)
-    response.once('close', release)
+    response.once('close', leave)
     return release
   }
+
+  #endLater(release: () => void): void {
+    this.#leaving.push(release)
+    if (this.#leaving.length === 1) setImmediate(this.#endSome)
+  }
+
+  readonly #endSome = (): void => {
+    for (const release of this.#leaving.splice(0, ENDED_PER_TURN)) release()
+    if (this.#leaving.length > 0) setImmediate(this.#endSome)
+  };
 
   /** Sends all answers that wait, and delays none from now on. */
   [Symbol.dispose](): void {
@@ -105,12 +154,16 @@ export class AnswerThrottle implements Disposable {
   }
 
   #delayMs(caller: string): number {
-    const { perSecond, nodePerSecond, perSecondInFlood } = this.#rate
+    const { perSecond, nodePerSecond, perSecondInFlood, delayMsMax } = this.#rate
     const nowMs = this.#clock()
-    this.#nodePaidOffAtMs = next(this.#nodePaidOffAtMs, nowMs, nodePerSecond)
+    const next = (paidOffAtMs: number, rate: number, debtMsMax: number): number => {
+      const owedMs = Math.max(paidOffAtMs, nowMs) + SECOND_MS / rate
+      return Math.min(owedMs, nowMs + BURST_MS + debtMsMax)
+    }
+    this.#nodePaidOffAtMs = next(this.#nodePaidOffAtMs, nodePerSecond, NODE_DEBT_MS_MAX)
     const isFlooded = this.#nodePaidOffAtMs - nowMs > BURST_MS
     const rate = isFlooded ? perSecondInFlood : perSecond
-    const paidOffAtMs = next(this.#paidOffAtMs.get(caller) ?? 0, nowMs, rate)
+    const paidOffAtMs = next(this.#paidOffAtMs.get(caller) ?? 0, rate, delayMsMax)
     this.#remember(caller, paidOffAtMs)
     // Timers count whole milliseconds.
     return Math.max(0, Math.floor(paidOffAtMs - nowMs - BURST_MS))
@@ -123,9 +176,4 @@ export class AnswerThrottle implements Disposable {
     const [oldest] = this.#paidOffAtMs.keys()
     if (oldest !== undefined) this.#paidOffAtMs.delete(oldest)
   }
-}
-
-function next(paidOffAtMs: number, nowMs: number, perSecond: number): number {
-  const owedMs = Math.max(paidOffAtMs, nowMs) + SECOND_MS / perSecond
-  return Math.min(owedMs, nowMs + BURST_MS + DELAY_MS_MAX)
 }

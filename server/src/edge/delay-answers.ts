@@ -4,11 +4,12 @@ import { ApiError } from '../errors.ts'
 import { type MonotonicClock, monotonicClock } from '../platform/clock.ts'
 import type { Viewer } from '../tenancy/viewer.ts'
 import {
-  ANONYMOUS_RATE,
   type AnswerRate,
   AnswerThrottle,
+  CHECK_RATE,
   COMPANY_RATE,
   MEMBER_RATE,
+  PAGE_RATE,
   REFUSAL_RATE,
 } from './answer-throttle.ts'
 import { type ClientAddresses, networkOf } from './auth/client-address.ts'
@@ -21,9 +22,6 @@ export type DelayRefusal = (refused: Refused, answer: () => void) => void
 
 export const answerImmediately: DelayRefusal = (_refused, answer) => answer()
 
-/** Each kind of answer waits on at most one in five connections, so new clients find some free. */
-const CONNECTIONS_PER_HELD = 5
-
 /**
  * Delays answers in a flood: refusals, all answers to callers without a key or session, and all answers
  * to members. While it waits, a request uses neither a slot nor the body budget: members wait before
@@ -31,7 +29,8 @@ const CONNECTIONS_PER_HELD = 5
  */
 export class AnswerDelays implements Disposable {
   readonly #refusals: AnswerThrottle
-  readonly #anonymous: AnswerThrottle
+  readonly #pages: AnswerThrottle
+  readonly #checks: AnswerThrottle
   readonly #members: AnswerThrottle
   readonly #companies: AnswerThrottle
   readonly #addresses: ClientAddresses
@@ -48,10 +47,11 @@ export class AnswerDelays implements Disposable {
     hasRateLimits: boolean
     clock?: MonotonicClock
   }) {
-    const heldMax = Math.ceil(connectionsMax / CONNECTIONS_PER_HELD)
-    const throttle = (rate: AnswerRate) => new AnswerThrottle({ rate, heldMax, clock })
+    const places = { taken: 0, max: connectionsMax }
+    const throttle = (rate: AnswerRate) => new AnswerThrottle({ rate, places, clock })
     this.#refusals = throttle(REFUSAL_RATE)
-    this.#anonymous = throttle(ANONYMOUS_RATE)
+    this.#pages = throttle(PAGE_RATE)
+    this.#checks = throttle(CHECK_RATE)
     this.#members = throttle(MEMBER_RATE)
     this.#companies = throttle(COMPANY_RATE)
     this.#addresses = addresses
@@ -86,8 +86,9 @@ export class AnswerDelays implements Disposable {
     app.addHook('onSend', (request, reply, _payload, done) => {
       const isRefusal = reply.statusCode >= 400
       if (request.key || request.viewer || isRefusal) return done()
-      const caller = `${isCheck(request) ? 'checks' : 'pages'} ${this.#networkOf(request)}`
-      hold(this.#anonymous, caller, { request, reply, answer: done })
+      // Apart from each other: a flood of pages through a proxy must not delay its health checks.
+      const throttle = isCheck(request) ? this.#checks : this.#pages
+      hold(throttle, this.#networkOf(request), { request, reply, answer: done })
     })
     app.addHook('preClose', (done) => {
       this[Symbol.dispose]()
@@ -98,7 +99,8 @@ export class AnswerDelays implements Disposable {
   /** Ends all delays. */
   [Symbol.dispose](): void {
     this.#refusals[Symbol.dispose]()
-    this.#anonymous[Symbol.dispose]()
+    this.#pages[Symbol.dispose]()
+    this.#checks[Symbol.dispose]()
     this.#members[Symbol.dispose]()
     this.#companies[Symbol.dispose]()
   }
@@ -122,7 +124,6 @@ export class AnswerDelays implements Disposable {
   }
 }
 
-/** A flood of pages through a proxy must not delay the health checks of that proxy. */
 function isCheck({ routeOptions: { url } }: FastifyRequest): boolean {
   return url === '/health' || url === '/ready'
 }

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
+import { isDelayed } from './answer-throttle.ts'
 import { waitsForReader } from './write-stall.ts'
 
 /** The answers that a connection waits for. It changes while the connection is busy. */
@@ -21,21 +22,22 @@ const LOOKS_MAX = 100
  *
  *   idle       between requests, or before the end of a request's head
  *   receiving  the request's body has not fully arrived, so nothing of it has been accepted
- *   sending    the answer has begun, and the rest of it waits until the client reads
+ *   waiting    the answer has begun, and the rest of it waits until the client reads; or it waits because
+ *              its caller gets too many answers (`AnswerThrottle`)
  *   serving    all others, and downloads and live streams; never closed for another connection
  *
- * The largest of the first three groups loses a connection: the one that has been idle or sending longest,
+ * The largest of the first three groups loses a connection: the one that has been idle or waiting longest,
  * or the oldest one whose body has made no progress. So a few uploads and large answers survive a flood of
- * idle connections, and idle connections survive a flood of slow bodies or slow readers. If all are serving,
- * the new connection is dropped.
+ * idle connections, and idle connections survive a flood of slow bodies, slow readers or delayed answers.
+ * If all are serving, the new connection is dropped.
  *
- * Sending includes answers to POST and requests pipelined behind the answer. They could be used to hold
+ * Waiting includes answers to POST and requests pipelined behind the answer. They could be used to hold
  * connections too, and their clients retry as after any broken connection.
  */
 export class OpenConnections {
   /** In the order in which they became idle, the oldest first. */
   readonly #idle = new Set<Socket>()
-  /** Receiving, sending and serving. */
+  /** Receiving, waiting and serving. */
   readonly #busy = new Map<Socket, Busy>()
   /**
    * The busy ones that were serving when we last looked, or that we have not looked at. Most bodies arrive
@@ -44,8 +46,8 @@ export class OpenConnections {
   readonly #serving = new Set<Socket>()
   /** The oldest first; one that has made progress moves to the end. Some may be complete by now. */
   readonly #receiving = new Set<Socket>()
-  /** In the order in which we saw them wait for the client. Some may be sent by now. */
-  readonly #sending = new Set<Socket>()
+  /** In the order in which we saw them wait. Some may be sent by now. */
+  readonly #waiting = new Set<Socket>()
   readonly #port: 'api' | 'metrics'
   readonly connectionsMax: number
   readonly #logger: FastifyBaseLogger
@@ -77,7 +79,7 @@ export class OpenConnections {
     return this.#busy.size >= this.connectionsMax
   }
 
-  /** Idle, receiving or sending connections that were closed for a new one. */
+  /** Idle, receiving or waiting connections that were closed for a new one. */
   get evicted(): number {
     return this.#evicted
   }
@@ -114,7 +116,7 @@ export class OpenConnections {
     if (!this.#idle.delete(socket) && !this.#busy.has(socket)) return
     this.#busy.set(socket, { inFlight, seenBytes: socket.bytesRead })
     // Further requests don't make a connection that waits for its client a newer one.
-    if (this.#sending.has(socket)) return
+    if (this.#waiting.has(socket)) return
     this.#receiving.delete(socket)
     this.#serving.add(socket)
   }
@@ -135,11 +137,11 @@ export class OpenConnections {
     if (!evicted) return false
     this.#evicted += 1
     this.#evictedWarning.warn(this.#logger, this.#limit)
-    const isSending = this.#sending.has(evicted)
+    const isWaiting = this.#waiting.has(evicted)
     // Not left to the `close` event: more connections may arrive before it.
     this.#forget(evicted)
     // A reset also frees what the kernel holds for a client that reads slowly.
-    if (isSending) evicted.resetAndDestroy()
+    if (isWaiting) evicted.resetAndDestroy()
     else evicted.destroy()
     return true
   }
@@ -156,10 +158,10 @@ export class OpenConnections {
 
   #sort(socket: Socket): void {
     const busy = this.#busy.get(socket)
-    for (const group of [this.#serving, this.#receiving, this.#sending]) group.delete(socket)
+    for (const group of [this.#serving, this.#receiving, this.#waiting]) group.delete(socket)
     if (!busy) return
     if (isReceiving(busy)) this.#receiving.add(socket)
-    else if (isSending(busy)) this.#sending.add(socket)
+    else if (isWaiting(busy)) this.#waiting.add(socket)
     else this.#serving.add(socket)
   }
 
@@ -168,7 +170,7 @@ export class OpenConnections {
     const groups = [
       { size: this.#idle.size, find: () => this.#idle.values().next().value },
       { size: this.#receiving.size, find: () => this.#findStalled() },
-      { size: this.#sending.size, find: () => this.#findSending() },
+      { size: this.#waiting.size, find: () => this.#findWaiting() },
     ]
     for (const { find } of groups.toSorted((one, other) => other.size - one.size)) {
       const found = find()
@@ -192,10 +194,10 @@ export class OpenConnections {
     return undefined
   }
 
-  #findSending(): Socket | undefined {
-    for (const socket of this.#sending) {
+  #findWaiting(): Socket | undefined {
+    for (const socket of this.#waiting) {
       const busy = this.#busy.get(socket)
-      if (busy && isSending(busy)) return socket
+      if (busy && isWaiting(busy)) return socket
       this.#sort(socket)
     }
     return undefined
@@ -206,7 +208,7 @@ export class OpenConnections {
     this.#busy.delete(socket)
     this.#serving.delete(socket)
     this.#receiving.delete(socket)
-    this.#sending.delete(socket)
+    this.#waiting.delete(socket)
   }
 }
 
@@ -216,7 +218,8 @@ function isReceiving({ inFlight }: Busy): boolean {
   return response !== undefined && !response.req.complete && !response.headersSent
 }
 
-function isSending({ inFlight }: Busy): boolean {
+function isWaiting({ inFlight }: Busy): boolean {
   const [response] = inFlight
-  return response !== undefined && response.headersSent && waitsForReader(response)
+  if (!response) return false
+  return isDelayed(response) || (response.headersSent && waitsForReader(response))
 }

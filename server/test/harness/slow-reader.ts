@@ -9,8 +9,14 @@ export class SlowReader implements AsyncDisposable {
   #bytes = 0
   #pauseAtBytes = 0
 
-  constructor(url: string, requests: string) {
-    this.#socket = connect(Number(new URL(url).port), '127.0.0.1')
+  /** `localAddress`: the address that the server sees, for limits per address. */
+  constructor(
+    url: string,
+    requests: string,
+    { localAddress = '127.0.0.1' }: { localAddress?: string } = {},
+  ) {
+    const port = Number(new URL(url).port)
+    this.#socket = connect({ host: '127.0.0.1', port, localAddress })
     this.#socket.on('error', () => {})
     this.#socket.on('data', (bytes) => {
       this.#bytes += bytes.length
