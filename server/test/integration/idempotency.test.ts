@@ -94,6 +94,27 @@ test('the same event in another spelling is no other body', async () => {
   }
 })
 
+test('a batch says which of its events has another body than the stored one', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const { json: stored } = await send(key, eventOf('k'))
+  const { json } = await sendBatch(key, [
+    eventOf('k', { action: 'other' }),
+    eventOf('k'),
+    eventOf('new'),
+    eventOf('new', { action: 'other' }),
+    eventOf('new'),
+  ])
+  const { id } = json.results[2]
+  assert.deepEqual(json.results, [
+    { id: stored.id, status: 200, mismatch: true },
+    { id: stored.id, status: 200 },
+    { id, status: 201 },
+    { id, status: 200, mismatch: true },
+    { id, status: 200 },
+  ])
+  assert.equal((await walkEvents(annals, key)).length, 2)
+})
+
 test('keys are compared as they are, and the same key in two workspaces is two events', async () => {
   const { workspaces } = await annals.found({ workspaces: ['One', 'Two'] })
   const keys = ['k', 'K', ' k', 'k ', 'é', 'e\u0301', '🎈', '0']

@@ -130,7 +130,19 @@ export const EventBatchResults = Type.Object(
   {
     results: Type.Array(
       Type.Union([
-        Type.Object({ id: Uuid, status: Type.Enum([200, 201]) }, STRICT),
+        Type.Object(
+          {
+            id: Uuid,
+            status: Type.Enum([200, 201]),
+            mismatch: Type.Optional(
+              Type.Literal(true, {
+                description:
+                  'The stored event with this idempotency key has a different body and was not changed.',
+              }),
+            ),
+          },
+          STRICT,
+        ),
         Type.Object(
           {
             status: Type.Literal(400),

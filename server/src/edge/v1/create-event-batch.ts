@@ -105,5 +105,7 @@ function resultOf(receipt: Receipt | ApiError) {
     const { message, code, details } = receipt
     return { status: 400 as const, error: message, code, ...(details && { details: [...details] }) }
   }
-  return { id: receipt.id, status: receipt.isNew ? (201 as const) : (200 as const) }
+  const { id, isNew, hasOtherBody } = receipt
+  const status = isNew ? (201 as const) : (200 as const)
+  return { id, status, ...(hasOtherBody && { mismatch: true as const }) }
 }

@@ -13,10 +13,11 @@ export const createEventBatch: OperationCases = {
     ...bodyCases(REQUEST),
     {
       status: 200,
-      when: 'some events are good, one is replayed and one is bad',
+      when: 'some events are good, one is replayed, one has another body and one is bad',
       send: ({ ask, tenants: { owner } }) => {
         const replayed = { ...event, idempotencyKey: `batch-${process.pid}` }
-        const events = [event, replayed, replayed, { ...event, category: '' }]
+        const other = { ...replayed, action: 'other' }
+        const events = [event, replayed, replayed, other, { ...event, category: '' }]
         return ask('POST', PATH, { key: owner.workspaceKey, body: { events } })
       },
     },
