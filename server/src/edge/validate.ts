@@ -35,14 +35,15 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   }
 }
 
-/** A parser of one schema, for values that are judged one by one. */
+/** A parser of one schema, for values that Fastify doesn't validate. */
 export function createParser<const T extends TSchema>(
   schema: T,
+  part: 'body' | 'headers' = 'body',
 ): (value: unknown) => Static<T> | ApiError {
   const validator = Compile(schema)
   return (value) => {
     if (validator.Check(value)) return value
-    return refusal(faultsOf(validator, value, 'body'))
+    return refusal(faultsOf(validator, value, part))
   }
 }
 
@@ -75,7 +76,7 @@ function unknownIn(part: string): string {
   return part === 'body' ? 'is not a known field' : 'is not a known parameter'
 }
 
-/** A JSON pointer into the body, or the name of a query parameter. */
+/** A JSON pointer into the body, or the name of a query parameter or header. */
 function pathIn(part: string, pointer: string): string {
   return part === 'body' ? pointer : pointer.slice(1) || NAMELESS
 }

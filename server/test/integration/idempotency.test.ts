@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { assertChainsHold, walkEvents } from '../harness/ledger.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
+import { sendRaw } from '../harness/raw-http.ts'
 import { type Answer, startTestApp, type TestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
@@ -15,6 +16,14 @@ const send = (key: string, body: Input, node: TestApp = annals) =>
 const sendBatch = (key: string, events: Input[], node: TestApp = annals) =>
   node.call('POST', '/v1/events/batch', { key, body: { events } })
 
+/** `header` is sent as UTF-8. */
+const sendWithHeader = (key: string, header: string | Buffer, body: Input) =>
+  annals.call('POST', '/v1/events', {
+    key,
+    body,
+    headers: { 'idempotency-key': Buffer.from(header).toString('latin1') },
+  })
+
 const eventOf = (idempotencyKey: string, more: Input = {}): Input => ({
   category: 'c',
   action: 'a',
@@ -26,6 +35,8 @@ const flags = ({ headers }: Answer) => [
   headers.get('x-idempotent-replay'),
   headers.get('x-idempotency-mismatch'),
 ]
+
+const pathOf = ({ path }: { path: string }) => path
 
 /** Of several answers to one key one is 201, the others 200 with the same id; one event is stored. */
 async function assertOneEvent(key: string, answers: readonly Answer[]): Promise<void> {
@@ -92,6 +103,123 @@ test('the same event in another spelling is no other body', async () => {
     assert.equal(answer.status, index === 0 ? 201 : 200, answer.text)
     assert.equal(flags(answer)[1], null, spelling)
   }
+})
+
+const PLAIN = { category: 'c', action: 'a' }
+
+test('a key in the header and the same key in the body are one key, in both directions', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const more = { actor: { id: 'a' }, metadata: { b: 1, a: [2] } }
+  const long = '🎈'.repeat(255)
+  for (const name of ['k', 'K', 'a, b', '"quoted"', 'é', 'e\u0301', long]) {
+    const first = await sendWithHeader(key, name, { ...PLAIN, ...more })
+    const answers = [
+      await send(key, eventOf(name, more)),
+      await sendWithHeader(key, name, { ...PLAIN, ...more }),
+      await sendWithHeader(key, name, eventOf(name, more)),
+    ]
+    assert.deepEqual([first.status, ...flags(first)], [201, null, null], name)
+    for (const answer of answers) {
+      assert.deepEqual([answer.status, ...flags(answer)], [200, 'true', null], name)
+      assert.deepEqual(answer.json, first.json)
+    }
+  }
+  const inBody = await send(key, eventOf('body first', more))
+  const replay = await sendWithHeader(key, 'body first', { ...PLAIN, ...more })
+  assert.deepEqual([replay.status, ...flags(replay)], [200, 'true', null])
+  assert.deepEqual(replay.json, inBody.json)
+  const other = await sendWithHeader(key, 'body first', PLAIN)
+  assert.deepEqual([other.status, ...flags(other)], [200, 'true', 'true'])
+  assert.equal((await walkEvents(annals, key)).length, 8)
+  await assertChainsHold(annals)
+})
+
+test('a key in the header replays an event of a batch, and the other way around', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const batch = await sendBatch(key, [eventOf('k')])
+  const single = await sendWithHeader(key, 'k', PLAIN)
+  assert.deepEqual([single.status, ...flags(single)], [200, 'true', null])
+  assert.equal(single.json.id, batch.json.results[0].id)
+  const { json: first } = await sendWithHeader(key, 'header first', PLAIN)
+  const { json: second } = await sendBatch(key, [eventOf('header first')])
+  assert.deepEqual(second.results, [{ id: first.id, status: 200 }])
+})
+
+test('different keys in the header and in the body are refused', async () => {
+  const { workspaceKey: key } = await annals.found()
+  for (const [header, body] of [
+    ['k', 'other'],
+    ['k', 'K'],
+    ['é', 'e\u0301'],
+    ['k', 'k '],
+  ] as const) {
+    const answer = await sendWithHeader(key, header, eventOf(body))
+    assert.deepEqual([answer.status, answer.json.code], [400, 'invalid_request'], answer.text)
+    assert.match(answer.json.error, /Idempotency-Key header.*idempotencyKey/)
+    assert.deepEqual(answer.json.details.map(pathOf), ['Idempotency-Key', '/idempotencyKey'])
+  }
+  assert.deepEqual(await walkEvents(annals, key), [])
+})
+
+test('an idempotency key header that is empty, too long or not UTF-8 is refused', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const bad: [header: string | Buffer, message: RegExp][] = [
+    ['', /must not be empty/],
+    ['  ', /must not be empty/],
+    ['k'.repeat(256), /255 characters/],
+    ['🎈'.repeat(256), /255 characters/],
+    ['k'.repeat(4_000), /255 characters/],
+    [Buffer.from('caf\xe9', 'latin1'), /must be valid UTF-8/],
+    [Buffer.from('\xed\xa0\x80', 'latin1'), /must be valid UTF-8/],
+  ]
+  for (const [header, message] of bad) {
+    for (const body of [PLAIN, eventOf('k')]) {
+      const answer = await sendWithHeader(key, header, body)
+      assert.deepEqual([answer.status, answer.json.code], [400, 'invalid_request'], answer.text)
+      assert.deepEqual(answer.json.details.map(pathOf), ['Idempotency-Key'])
+      assert.match(answer.json.details[0].message, message)
+    }
+  }
+  assert.deepEqual(await walkEvents(annals, key), [])
+})
+
+test('a repeated idempotency key header is refused, even with the same value', async () => {
+  const { workspaceKey: key } = await annals.found()
+  const body = JSON.stringify(eventOf('k'))
+  for (const repeated of [
+    ['Idempotency-Key: k', 'Idempotency-Key: k'],
+    ['Idempotency-Key: k', 'idempotency-key: other'],
+    ['IDEMPOTENCY-KEY: k', 'Idempotency-Key:'],
+    ['Idempotency-Key:', 'Idempotency-Key:'],
+  ]) {
+    const head = [
+      'POST /v1/events HTTP/1.1',
+      'Host: localhost',
+      `Authorization: Bearer ${key}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+      ...repeated,
+    ]
+    const answer = await sendRaw(annals.url, `${head.join('\r\n')}\r\n\r\n${body}`)
+    const json = JSON.parse(answer.body)
+    assert.deepEqual([answer.status, json.code], [400, 'invalid_request'], answer.body)
+    assert.deepEqual(json.details, [{ path: 'Idempotency-Key', message: 'must be given once' }])
+  }
+  assert.deepEqual(await walkEvents(annals, key), [])
+})
+
+test('a batch with an idempotency key header is refused, because every event has its own key', async () => {
+  const { workspaceKey: key } = await annals.found()
+  for (const header of ['k', '']) {
+    const answer = await annals.call('POST', '/v1/events/batch', {
+      key,
+      body: { events: [PLAIN, eventOf('k')] },
+      headers: { 'idempotency-key': header },
+    })
+    assert.deepEqual([answer.status, answer.json.code], [400, 'invalid_request'], answer.text)
+    assert.deepEqual(answer.json.details.map(pathOf), ['Idempotency-Key'])
+  }
+  assert.deepEqual(await walkEvents(annals, key), [])
 })
 
 test('a batch says which of its events has another body than the stored one', async () => {

@@ -6,6 +6,13 @@ import { DateTime, ErrorDetails, FilterText, Nullable, STRICT, Uuid } from './co
 const FACET_LENGTH_MAX = 512
 const EMAIL_LENGTH_MAX = 320
 
+export const IdempotencyKey = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  description:
+    'Unique in the workspace for the life of the event. If it is already stored, the response is 200 with the id of the stored event.',
+})
+
 export const EventInput = Type.Object(
   {
     category: Type.String({ minLength: 1, maxLength: 256, description: 'Event category.' }),
@@ -42,13 +49,7 @@ export const EventInput = Type.Object(
         Type.Object({}, { description: 'Arbitrary key-value data.' }),
       ),
     ),
-    idempotencyKey: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 255,
-        description: 'Unique in the workspace for the life of the event: a replay answers 200.',
-      }),
-    ),
+    idempotencyKey: Type.Optional(IdempotencyKey),
   },
   STRICT,
 )

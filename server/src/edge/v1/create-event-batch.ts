@@ -7,6 +7,7 @@ import type { CompanyId } from '../../platform/id.ts'
 import { TimeSlice } from '../../platform/time-slice.ts'
 import type { KeyGuard } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
+import { refuseHeaderKey } from '../idempotency-header.ts'
 import { parseJsonItemBodies } from '../json-body.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import {
@@ -52,6 +53,7 @@ export const createEventBatch =
         onRequest: [
           deps.keyGuard.requireKey({ scope: 'WORKSPACE' }),
           async (request, reply) => {
+            refuseHeaderKey(request.raw)
             deps.writer.refuseWhenFull(request.principal.companyId)
             replies.set(request, reply)
           },
@@ -65,7 +67,7 @@ export const createEventBatch =
           operationId: 'createEventBatch',
           summary: 'Send many events',
           description:
-            'Each event is stored or refused by itself. An event can have up to 256 KiB of JSON, as in a single call, and the body up to 4 MiB. A call costs one rate-limit token per event, or per 256 KiB of body if that is more.',
+            'Each event is stored or refused by itself. An event can have up to 256 KiB of JSON, as in a single call, and the body up to 4 MiB. A call costs one rate-limit token per event, or per 256 KiB of body if that is more. Each event can have an `idempotencyKey`; the `Idempotency-Key` header is refused.',
           tags: ['Events'],
           body: EventBatch,
           response: {

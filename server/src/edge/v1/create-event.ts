@@ -2,8 +2,10 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type AcceptDeps, acceptEvent } from '../../intake/accept-event.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
+import { IdempotencyHeader, withHeaderKey } from '../idempotency-header.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { EVENT_BYTES_MAX, EventId, EventInput } from '../schema/event.ts'
+import { compileValidator } from '../validate.ts'
 
 /** POST /v1/events: 201 for a new event, 200 when the idempotency key names a stored one. */
 export const createEvent =
@@ -18,12 +20,16 @@ export const createEvent =
         ],
         config: { hasOwnLimits: true },
         bodyLimit: EVENT_BYTES_MAX,
+        // `withHeaderKey` checks the header.
+        validatorCompiler: (part) =>
+          part.httpPart === 'headers' ? () => true : compileValidator(part),
         schema: {
           operationId: 'createEvent',
           summary: 'Send an event',
           description:
-            'Answered after the event is durably stored. A replay carries `x-idempotent-replay: true`; with another body also `x-idempotency-mismatch: true`.',
+            'Responds after the event is durably stored. The response to a replay has `x-idempotent-replay: true`, and `x-idempotency-mismatch: true` if the stored event has a different body.',
           tags: ['Events'],
+          headers: IdempotencyHeader,
           body: EventInput,
           response: {
             200: { ...EventId, description: 'The idempotency key names this stored event.' },
@@ -47,7 +53,8 @@ export const createEvent =
           workspaceId: workspaceOf(request.principal),
           traceId: request.id,
         }
-        const receipt = await acceptEvent(request.body, origin, deps)
+        const event = withHeaderKey(request.body, request.raw)
+        const receipt = await acceptEvent(event, origin, deps)
         if (!receipt.isNew) reply.header('x-idempotent-replay', 'true')
         if (receipt.hasOtherBody) reply.header('x-idempotency-mismatch', 'true')
         return await reply.code(receipt.isNew ? 201 : 200).send({ id: receipt.id })

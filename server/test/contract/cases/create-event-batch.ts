@@ -22,6 +22,17 @@ export const createEventBatch: OperationCases = {
       },
     },
     {
+      status: 400,
+      code: 'invalid_request',
+      when: 'it has an idempotency key header',
+      send: ({ ask, tenants: { owner } }) =>
+        ask('POST', PATH, {
+          key: owner.workspaceKey,
+          body,
+          headers: { 'idempotency-key': 'k' },
+        }),
+    },
+    {
       status: 403,
       code: 'insufficient_scope',
       when: 'a company key sends events',

@@ -43,6 +43,26 @@ export const createEvent: OperationCases = {
       },
     },
     {
+      status: 200,
+      when: 'the key in the header names a stored event',
+      send: async ({ ask, tenants: { owner } }) => {
+        const headers = { 'idempotency-key': randomUUID() }
+        await ask('POST', PATH, { key: owner.workspaceKey, body, headers })
+        return await ask('POST', PATH, { key: owner.workspaceKey, body, headers })
+      },
+    },
+    {
+      status: 400,
+      code: 'invalid_request',
+      when: 'the keys in the header and in the body are different',
+      send: ({ ask, tenants: { owner } }) =>
+        ask('POST', PATH, {
+          key: owner.workspaceKey,
+          body: { ...body, idempotencyKey: randomUUID() },
+          headers: { 'idempotency-key': randomUUID() },
+        }),
+    },
+    {
       status: 400,
       code: 'unknown_project',
       when: 'the project is another company’s',
