@@ -1,23 +1,39 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs'
+import { isatty } from 'node:tty'
+
+/** Between attempts to write the rest of a text. */
+const RETRY_MS = 100
+/** Of text that waits for room. */
+const WAITING_BYTES_MAX = 1_000_000
+
+type Format = {
+  /** The line that reports dropped lines. */
+  noticeOf: (lines: number) => string
+  /** What is written for a line. By default, the line itself. */
+  format?: (line: string) => string
+}
 
 /**
- * Where log lines go. Each line is written at once or dropped: a full disk, a full pipe or a reader
- * that is gone must neither block the service nor keep it from stopping. Dropped lines are counted,
- * and the next line that can be written is preceded by a notice with their number.
+ * Where log lines go. Each line is written at once or dropped: a full disk, a full pipe, a paused
+ * terminal or a reader that is gone must neither block the service nor keep it from stopping. Dropped
+ * lines are counted, and the next line that can be written is preceded by a notice with their number.
  */
 export class LogDestination {
   readonly #open: () => number
   readonly #noticeOf: (lines: number) => string
+  readonly #format: (line: string) => string
   #fd: number | null = null
-  /** The end of a line that a pipe took in part. It is written before anything else. */
+  /** The end of what a pipe or a terminal took in part. It is written before anything else. */
   #rest: Buffer | null = null
+  #retry: NodeJS.Timeout | null = null
   #dropped = 0
   #unreported = 0
 
   /** `open` is called for the first line and returns a descriptor that does not block. */
-  constructor(open: () => number, noticeOf: (lines: number) => string) {
+  constructor(open: () => number, { noticeOf, format = (line) => line }: Format) {
     this.#open = open
     this.#noticeOf = noticeOf
+    this.#format = format
   }
 
   /** Lines dropped so far. */
@@ -26,12 +42,28 @@ export class LogDestination {
   }
 
   write(line: string): void {
-    if (this.#finishRest() && this.#report() && this.#begin(line)) return
+    const isReady = this.#finishRest() && this.#report()
+    if (!isReady || this.#begin(this.#format(line)) !== 'written') this.#drop()
+  }
+
+  /**
+   * Prints text for a person, such as keys that are shown only once. While the output is full, the text
+   * waits for room.
+   */
+  print(text: string): void {
+    const outcome = this.#finishRest() ? this.#begin(text) : 'full'
+    if (outcome === 'written') return
+    const waiting = Buffer.concat([this.#rest ?? Buffer.alloc(0), Buffer.from(text)])
+    if (outcome === 'full' && waiting.length <= WAITING_BYTES_MAX) this.#keep(waiting)
+    else this.#drop()
+  }
+
+  #drop(): void {
     this.#dropped += 1
     this.#unreported += 1
   }
 
-  /** True when nothing is left of an earlier line. */
+  /** True when nothing is left of what came before. */
   #finishRest(): boolean {
     if (this.#rest !== null) this.#begin(this.#rest)
     return this.#rest === null
@@ -39,34 +71,67 @@ export class LogDestination {
 
   #report(): boolean {
     if (this.#unreported === 0) return true
-    if (!this.#begin(this.#noticeOf(this.#unreported))) return false
+    const notice = this.#format(this.#noticeOf(this.#unreported))
+    if (this.#begin(notice) !== 'written') return false
     this.#unreported = 0
     return this.#rest === null
   }
 
-  /** Writes as much as fits; false when nothing did. */
-  #begin(line: string | Buffer): boolean {
-    const bytes = Buffer.from(line)
+  /** Writes as much as fits and keeps the rest. `full` and `failed` mean that nothing was written. */
+  #begin(text: string | Buffer): 'written' | 'full' | 'failed' {
+    const bytes = Buffer.from(text)
     try {
       const written = writeSync((this.#fd ??= this.#open()), bytes)
-      this.#rest = written < bytes.length ? bytes.subarray(written) : null
-      return written > 0
-    } catch {
-      return false
+      if (written === 0) return 'full'
+      this.#keep(written < bytes.length ? bytes.subarray(written) : null)
+      return 'written'
+    } catch (error) {
+      const isFull = error instanceof Error && 'code' in error && error.code === 'EAGAIN'
+      return isFull ? 'full' : 'failed'
+    }
+  }
+
+  #keep(rest: Buffer | null): void {
+    this.#rest = rest
+    if (rest === null) {
+      if (this.#retry !== null) clearInterval(this.#retry)
+      this.#retry = null
+    } else {
+      // A quiet service writes no next line that would finish it.
+      this.#retry ??= setInterval(() => this.#finishRest(), RETRY_MS).unref()
     }
   }
 }
 
 /**
- * A descriptor for the same file on which a write to a full pipe fails instead of blocking. A pipe is
- * opened again, because the flag belongs to the open pipe and other processes may share that one.
- * Sockets cannot be opened again; Node makes them non-blocking when it opens `process.stdout`.
+ * A descriptor for the same file on which a write to a full pipe or a paused terminal fails instead of
+ * blocking. The file is opened again, because the flag belongs to the open file and other processes may
+ * share that one. Sockets cannot be opened again; Node makes them non-blocking when it opens
+ * `process.stdout`.
  */
 export function openNonBlocking(fd: number): number {
+  for (const path of pathsOf(fd)) {
+    try {
+      return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+    } catch {
+      // The next path, or else the descriptor itself.
+    }
+  }
+  return fd
+}
+
+/** Where to open a pipe or a terminal again. Other files need no flag. */
+function pathsOf(fd: number): string[] {
+  const own = `/proc/self/fd/${fd}`
+  // After `su`, the terminal's file belongs to another user, but its session can open it as /dev/tty.
+  if (isatty(fd)) return [own, '/dev/tty']
+  return isPipe(fd) ? [own] : []
+}
+
+function isPipe(fd: number): boolean {
   try {
-    if (!fstatSync(fd).isFIFO()) return fd
-    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK)
+    return fstatSync(fd).isFIFO()
   } catch {
-    return fd
+    return false
   }
 }

@@ -18,9 +18,9 @@ export function createLogger(level: LogLevel, stream: 'stdout' | 'stderr' = 'std
     serializers: { err: describeError },
   }
   const output = process[stream]
-  return output.isTTY
-    ? pino(options, { write: (line) => void output.write(readable(line)) })
-    : pino(options, new LogDestination(() => openNonBlocking(output.fd), droppedNotice))
+  const format = output.isTTY ? readable : (line: string) => line
+  const open = () => openNonBlocking(output.fd)
+  return pino(options, new LogDestination(open, { noticeOf: droppedNotice, format }))
 }
 
 /** What is logged of an error. */
@@ -47,11 +47,12 @@ export function describeError(error: unknown): unknown {
   return { ...known, aggregateErrors: error.errors.map(describeError) }
 }
 
-/** Prints text for a person between the lines of the log. Like these, it never blocks or fails. */
+/**
+ * Prints text for a person between the lines of the log. Like these, it never blocks or fails, but it
+ * waits for a reader that is slow or a terminal that is paused.
+ */
 export function printText(logger: Logger, text: string): void {
-  const destination = destinationOf(logger)
-  if (destination) destination.write(text)
-  else process.stdout.write(text)
+  destinationOf(logger)?.print(text)
 }
 
 /** How many lines of this logger could not be written. */
@@ -59,6 +60,7 @@ export function droppedLines(logger: Logger): number {
   return destinationOf(logger)?.dropped ?? 0
 }
 
+/** Null for a logger that `createLogger` did not create. */
 function destinationOf(logger: Logger): LogDestination | null {
   const stream: unknown = Reflect.get(logger, pino.symbols.streamSym)
   return stream instanceof LogDestination ? stream : null

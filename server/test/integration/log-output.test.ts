@@ -9,9 +9,11 @@ import { LogDestination } from '../../src/platform/log-destination.ts'
 import { AnnalsProcess } from '../harness/annals-process.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
+import { noTerminalReason, Terminal } from '../harness/terminal.ts'
 
 const ANSWER_MS_MAX = 2_000
 const STOP_MS_MAX = 10_000
+const IDLE_STOP_MS_MAX = 2_000
 /** Not a promise: how long a start may take on a busy machine. */
 const START_MS_MAX = 120_000
 /** A line per request, and a pipe holds 64 kB of them. */
@@ -64,7 +66,7 @@ const noticeOf = (lines: number) => `dropped ${lines}\n`
 
 test('drops lines while a pipe is full, and finishes the line that was cut before the next one', () => {
   using fifo = new Fifo('unit')
-  const destination = new LogDestination(() => fifo.openWriter(), noticeOf)
+  const destination = new LogDestination(() => fifo.openWriter(), { noticeOf })
   // Larger than what a pipe takes at once, so that one is cut.
   const lines = Array.from({ length: 20 }, (_, nth) => `${nth} ${'x'.repeat(10_000)}\n`)
   for (const line of lines) destination.write(line)
@@ -82,15 +84,31 @@ test('drops lines while a pipe is full, and finishes the line that was cut befor
   assert.equal(destination.dropped, dropped)
 })
 
+test('prints text that must not be lost as soon as a full pipe has room', async () => {
+  using fifo = new Fifo('print')
+  const destination = new LogDestination(() => fifo.openWriter(), { noticeOf })
+  while (destination.dropped === 0) destination.write(`${'x'.repeat(10_000)}\n`)
+  destination.print('the key\n')
+  destination.print('a warning\n')
+  let printed = ''
+  await eventually(() => {
+    printed += fifo.read()
+    assert.match(printed, /x\nthe key\na warning\n$/)
+  })
+  assert.equal(destination.dropped, 1)
+  destination.write('works again\n')
+  assert.equal(fifo.read(), 'dropped 1\nworks again\n')
+})
+
 test('drops lines while the disk is full, and while nothing reads the pipe any more', () => {
-  const full = new LogDestination(() => openSync('/dev/full', 'w'), noticeOf)
+  const full = new LogDestination(() => openSync('/dev/full', 'w'), { noticeOf })
   for (let nth = 0; nth < 3; nth += 1) full.write('line\n')
   assert.equal(full.dropped, 3)
 
   const fifo = new Fifo('closed')
   const fd = fifo.openWriter()
   fifo[Symbol.dispose]()
-  const broken = new LogDestination(() => fd, noticeOf)
+  const broken = new LogDestination(() => fd, { noticeOf })
   broken.write('line\n')
   assert.equal(broken.dropped, 1)
   closeSync(fd)
@@ -125,6 +143,16 @@ async function assertStops(service: AnnalsProcess): Promise<void> {
   assert(durationMs < STOP_MS_MAX, `stopping took ${durationMs} ms`)
 }
 
+/** Sends requests, each of which logs a line, until the output takes no more. Every one is answered. */
+async function requestUntilDropped({ url, metricsUrl }: { url: string; metricsUrl: string }) {
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    await Promise.all(Array.from({ length: 50 }, () => answerOf(`${url}/health`)))
+    const metrics = await answerOf(`${metricsUrl}/metrics`)
+    if (/^annals_log_drop_total [1-9]/m.test(metrics)) return
+  }
+  assert.fail('no line was dropped')
+}
+
 test('answers and stops when the reader of its log stalls', async () => {
   using fifo = new Fifo('service')
   const service = serveInto(fifo.path, { ANNALS_LOG_LEVEL: 'debug' })
@@ -140,15 +168,37 @@ test('answers and stops when the reader of its log stalls', async () => {
     { timeoutMs: START_MS_MAX },
   )
 
-  let dropped = 0
-  for (let round = 0; dropped === 0 && round < ROUNDS_MAX; round += 1) {
-    await Promise.all(Array.from({ length: 50 }, () => answerOf(`${url}/health`)))
-    const metrics = await answerOf(`${metricsUrl}/metrics`)
-    dropped = Number(/^annals_log_drop_total (\d+)$/m.exec(metrics)?.[1] ?? 0)
-  }
-  assert(dropped > 0, 'the pipe is full')
+  await requestUntilDropped({ url, metricsUrl })
   await assertStops(service)
 })
+
+test(
+  'answers, and stops within 2 s, when its terminal is paused',
+  { skip: noTerminalReason() },
+  async () => {
+    const debugEnv = { ...env, ANNALS_LOG_LEVEL: 'debug' }
+    await using terminal = new Terminal(['serve', '--role', 'api'], debugEnv)
+    const [, url = '', metricsUrl = ''] = await eventually(
+      () => {
+        assert.match(terminal.screen, /Annals is running at http:.*API reference: http:/)
+        const found = /service\.started .*\burl=(\S+) metricsUrl=(\S+)/.exec(terminal.screen)
+        assert(found, terminal.screen)
+        return found
+      },
+      { timeoutMs: START_MS_MAX },
+    )
+    terminal.pause()
+    await requestUntilDropped({ url, metricsUrl })
+
+    const startedAtMs = performance.now()
+    const late = AbortSignal.timeout(STOP_MS_MAX)
+    late.addEventListener('abort', () => terminal.signal('SIGKILL'))
+    terminal.signal('SIGTERM')
+    assert.equal(await terminal.exited, 0)
+    const durationMs = Math.round(performance.now() - startedAtMs)
+    assert(durationMs < IDLE_STOP_MS_MAX, `stopping took ${durationMs} ms`)
+  },
+)
 
 test('starts, serves and stops when the disk of its log is full', async () => {
   const port = 20_000 + (process.pid % 20_000)

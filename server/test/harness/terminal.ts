@@ -1,0 +1,62 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { ANNALS } from './annals-process.ts'
+
+const PAUSE = '\x13'
+
+/** Why the tests that need a terminal can't run here; false where they can. Node itself can't open one. */
+export function noTerminalReason(): string | false {
+  try {
+    const version = execFileSync('script', ['--version'], { encoding: 'utf8', stdio: 'pipe' })
+    if (version.includes('util-linux')) return false
+  } catch {
+    // Not installed, or another program of that name.
+  }
+  return 'opening a terminal needs script of util-linux'
+}
+
+/** `bin/annals` on a terminal of its own, whose output Ctrl-S pauses. */
+export class Terminal implements AsyncDisposable {
+  /** The exit code of `bin/annals`. */
+  readonly exited: Promise<number | null>
+  readonly #script: ChildProcess
+  readonly #type: (text: string) => void
+  #screen = ''
+
+  constructor(args: readonly string[], env: Record<string, string>) {
+    const { PATH, NODE_COMPILE_CACHE } = process.env
+    // `exec` keeps the process id, so that signals reach the service.
+    const command = `echo "pid $$"; exec '${ANNALS}' ${args.join(' ')}`
+    const script = spawn('script', ['-q', '-e', '-c', command, '/dev/null'], {
+      cwd: '/',
+      stdio: ['pipe', 'pipe', 'inherit'],
+      env: { PATH, NODE_COMPILE_CACHE, SHELL: '/bin/sh', ...env },
+    })
+    script.stdout.setEncoding('utf8').on('data', (text: string) => (this.#screen += text))
+    this.#script = script
+    this.#type = (text) => void script.stdin.write(text)
+    this.exited = once(script, 'close').then(([code]: unknown[]) =>
+      typeof code === 'number' ? code : null,
+    )
+  }
+
+  /** All that was printed so far. */
+  get screen(): string {
+    return this.#screen
+  }
+
+  /** From now on the terminal takes no output. */
+  pause(): void {
+    this.#type(PAUSE)
+  }
+
+  signal(name: NodeJS.Signals): void {
+    process.kill(Number(/pid (\d+)/.exec(this.#screen)?.[1]), name)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#script.exitCode !== null) return
+    this.signal('SIGKILL')
+    await this.exited
+  }
+}
