@@ -56,6 +56,7 @@ export async function attachToEngine(
   engine: Engine,
   options: { exclusive: boolean; mayCreate: boolean; signal?: AbortSignal | undefined },
 ): Promise<Attachment> {
+  removeClientVariables()
   const { exclusive, mayCreate, signal } = options
   // Before anything is written, the lock file included: another version's folder stays as it is.
   const user = await chooseUser(engine.files)
@@ -76,6 +77,14 @@ export async function attachToEngine(
     }
   }
   return withEngineLock(engine.files, attach, signal)
+}
+
+/**
+ * `pg` reads `PGSSLMODE`, `PGREPLICATION` and others for everything that its options leave open. They are
+ * meant for another server, and with some of them no connection to the engine succeeds.
+ */
+function removeClientVariables(): void {
+  for (const name of Object.keys(process.env)) if (name.startsWith('PG')) delete process.env[name]
 }
 
 export interface Departure {

@@ -359,6 +359,28 @@ test('commands work without a service: the engine starts for them and stops afte
   assert(!isRunning(postmaster), 'no process is left')
 })
 
+test('serves with the embedded engine whatever PG* variables the shell has', async () => {
+  await using other = new EngineFolder()
+  await using started = new AnnalsProcess(['serve'], {
+    ANNALS_DATA_DIR: other.dataDir,
+    ANNALS_PORT: '0',
+    PGSSLMODE: 'require',
+    PGSSLNEGOTIATION: 'direct',
+    PGREPLICATION: 'database',
+    PGOPTIONS: '-c default_transaction_read_only=on',
+    PGCLIENT_ENCODING: 'LATIN1',
+    PGHOST: '127.0.0.1',
+    PGPORT: '1',
+    PGUSER: 'other',
+    PGDATABASE: 'other',
+    PGDATA: '/nowhere',
+  })
+  const [, at = ''] = await started.printed(/Annals is running at (http:\S+)/)
+  const [, key = ''] = await started.printed(/Workspace key +(\S+)/)
+  const body = { category: 'auth', action: 'user.login' }
+  assert.equal((await call(`${at}/v1/events`, 'POST', { key, body })).status, 201)
+})
+
 test('openapi prints the document that the service serves', async () => {
   const { code, stdout } = await runAnnals(['openapi'])
   assert.equal(code, 0)
