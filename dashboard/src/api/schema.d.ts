@@ -15632,6 +15632,7 @@ export interface operations {
                             /** @description Of what was sent: texts, without ids and hashes. */
                             bytes: number;
                         }[];
+                        /** @description Received in the last minute. */
                         eventsLastMinute: number;
                         eventsPerSecondMax: number | null;
                     };

@@ -147,11 +147,17 @@ export class Database implements AsyncDisposable {
  * Part of the connection startup, so no query runs before the role is set. Every statement has an
  * index. Without statistics, or with those of an empty table, a sequential scan looks cheaper, and a
  * cached plan would keep it as the table grows. A node that is frozen or cut off can't end its
- * transactions, so the server does.
+ * transactions, so the server does. A statement uses one process: limits per company count connections,
+ * and parallel workers would multiply what each of them costs the others.
  */
 function settingsOf(role: DatabaseRole): readonly string[] {
   if (role === 'owner') return PLAIN_SETTINGS
-  return [`role=${role}`, 'enable_seqscan=off', 'idle_in_transaction_session_timeout=15s']
+  return [
+    `role=${role}`,
+    'enable_seqscan=off',
+    'max_parallel_workers_per_gather=0',
+    'idle_in_transaction_session_timeout=15s',
+  ]
 }
 
 function onPool(pool: Pool, guard: PoolGuard): Queryable {

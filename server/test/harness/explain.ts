@@ -11,6 +11,12 @@ export type PlanNode = {
   'Relation Name'?: string
   'Index Name'?: string
   'Index Cond'?: string
+  // Only with `analyze`, the first two as averages per loop.
+  'Actual Rows'?: number
+  'Rows Removed by Filter'?: number
+  'Actual Loops'?: number
+  'Shared Hit Blocks'?: number
+  'Shared Read Blocks'?: number
   Plans?: PlanNode[]
 }
 
@@ -53,6 +59,30 @@ export async function explainKept(
     }),
   )
   return plans.flat()
+}
+
+/**
+ * How many rows of a table and its partitions the statements of `run` read, whether they keep them or not,
+ * and how many blocks in all. A scan of many index entries that match no row shows in the blocks only.
+ */
+export async function measureReads(
+  pool: Pool,
+  table: string,
+  run: (db: Queryable) => Promise<unknown>,
+): Promise<{ rows: number; blocks: number }> {
+  const reads = { rows: 0, blocks: 0 }
+  for (const { sql, parameters } of await listSent(pool, run)) {
+    const text = `explain (analyze, buffers, format json) ${sql}`
+    const { rows } = await pool.query(text, [...parameters])
+    const root = rootOf(rows[0])
+    reads.blocks += (root['Shared Hit Blocks'] ?? 0) + (root['Shared Read Blocks'] ?? 0)
+    for (const node of flatten(root)) {
+      if (node['Relation Name']?.startsWith(table) !== true) continue
+      const perLoop = (node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0)
+      reads.rows += Math.round(perLoop * (node['Actual Loops'] ?? 0))
+    }
+  }
+  return reads
 }
 
 async function listSent(

@@ -35,7 +35,7 @@ export const UsageRecord = Type.Object(
       ),
       { description: 'Days without events are left out.' },
     ),
-    eventsLastMinute: Count,
+    eventsLastMinute: { ...Count, description: 'Received in the last minute.' },
     eventsPerSecondMax: Nullable(
       Type.Integer({ description: 'A key, by the plan; null: no limit.' }),
     ),
