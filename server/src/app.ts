@@ -76,6 +76,11 @@ const CONNECTIONS_MAX = 20
 /** For keys, sessions and readiness, which must not wait for requests that use all of the pool. */
 const ACCESS_CONNECTIONS_MAX = 6
 /**
+ * Shorter than callers wait. Otherwise, while a table is locked, each caller that gives up would close its
+ * connection, and the server would keep that connection's statement waiting for the lock.
+ */
+const ACCESS_STATEMENT_MS_MAX = 750
+/**
  * For reads of a row or two: the status of a key, and the projects of a workspace when an event names
  * an unknown one. They have slots of their own, so that a company with slow queries can still send
  * events.
@@ -137,6 +142,9 @@ export async function startApp({
       connection: store.connection,
       role: 'annals_serving',
       connectionsMax: ACCESS_CONNECTIONS_MAX,
+      statementMsMax: ACCESS_STATEMENT_MS_MAX,
+      // Every request with a key runs this statement; a kid is never empty.
+      check: (db) => findKeyByKid(db, ''),
       logger,
     }),
   )

@@ -4,7 +4,7 @@ import { ApiError } from '../errors.ts'
 import { errorResponses, STRICT } from './schema/common.ts'
 
 export type HealthDeps = {
-  /** Resolves to false when the database is out of reach; bounded in time. */
+  /** Resolves to false when the database is unreachable or keys can't be read; bounded in time. */
   canReachDatabase: () => Promise<boolean>
   /** False while the database doesn't accept writes. */
   canWrite: () => boolean
@@ -24,7 +24,7 @@ export const getHealth =
           operationId: 'getHealth',
           summary: 'Health',
           description:
-            'Always 200 while the process answers; `ok` is false when the database is out of reach.',
+            "Always 200 while the process answers; `ok` is false while the database is unreachable or keys can't be read.",
           tags: ['Health'],
           security: [],
           response: { 200: Health, ...errorResponses('invalid_request') },
@@ -45,7 +45,7 @@ export const getReady =
           operationId: 'getReady',
           summary: 'Readiness',
           description:
-            "503 while the database is unreachable or doesn't accept writes, and while the node stops.",
+            "503 while the database is unreachable, keys can't be read or the database doesn't accept writes, and while the node stops.",
           tags: ['Health'],
           security: [],
           response: { 200: Health, ...errorResponses('invalid_request', 'unavailable') },

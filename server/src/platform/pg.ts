@@ -36,6 +36,10 @@ type DatabaseOptions = {
   connectionsMax: number
   logger: Logger
   name?: string
+  /** After this time, the server cancels a statement and the connection stays usable. */
+  statementMsMax?: number
+  /** What `isReachable` runs: cheap, and bounded by the caller. */
+  check?: (db: Queryable) => Promise<unknown>
   /**
    * Aborted when a service that stops waits no longer. Statements that are still running fail, and so
    * does every statement after them: a new connection could wait for the same lock.
@@ -50,6 +54,7 @@ export class Database implements AsyncDisposable {
   /** The same, for small questions a caller waits on: no answer within a second is an outage. */
   readonly hasty: Queryable
   readonly #sockets = new Set<Socket>()
+  readonly #runCheck: (db: Queryable) => Promise<unknown>
   readonly #cutSignal: AbortSignal | undefined
   #check = {
     isRunning: false,
@@ -60,6 +65,7 @@ export class Database implements AsyncDisposable {
 
   constructor(options: DatabaseOptions) {
     const { connection, role, connectionsMax, logger, name = 'annals', cutSignal } = options
+    this.#runCheck = options.check ?? ((db) => sql`select 1`.execute(db))
     this.#cutSignal = cutSignal
     cutSignal?.addEventListener('abort', this.#cut)
     const servers = serverListOf(connection)
@@ -76,7 +82,7 @@ export class Database implements AsyncDisposable {
       application_name: name,
       connectionTimeoutMillis: CONNECT_MS_MAX,
       idleTimeoutMillis: 60_000,
-      statement_timeout: STATEMENT_MS_MAX,
+      statement_timeout: options.statementMsMax ?? STATEMENT_MS_MAX,
       keepAlive: true,
       stream: () => this.#openSocket(),
     })
@@ -113,7 +119,7 @@ export class Database implements AsyncDisposable {
   async #reach(): Promise<boolean> {
     const late = () => new Error('the database did not answer in time')
     try {
-      await withDeadline(sql`select 1`.execute(this.hasty), { timeoutMs: REACH_MS_MAX, late })
+      await withDeadline(this.#runCheck(this.hasty), { timeoutMs: REACH_MS_MAX, late })
       return true
     } catch {
       return false

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { sql } from 'kysely'
+import { Client } from 'pg'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -10,6 +11,8 @@ import { cloneDatabase } from '../harness/template-db.ts'
 
 /** How long the service reuses the result of a check. */
 const CHECK_REUSE_MS = 250
+/** How many connections a node has for keys, sessions and readiness. */
+const ACCESS_CONNECTIONS_MAX = 6
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
@@ -85,6 +88,27 @@ for (const mode of ['refuse', 'stall'] as const) {
   })
 }
 
+test('a node is not ready while keys can’t be read, and waiting calls leave no connections behind', async () => {
+  await assertWorks()
+  const operator = new Client(database.connection)
+  await operator.connect()
+  try {
+    await operator.query('begin')
+    await operator.query('lock table api_key in access exclusive mode')
+    await eventually(assertOutOfReach)
+    // Long enough for more attempts than there are connections.
+    for (let round = 0; round < 2; round += 1) await assertOutOfReach()
+    const { rows } = await operator.query<{ count: number }>(
+      `select count(*)::int as count from pg_locks
+        where relation = 'api_key'::regclass and not granted`,
+    )
+    assert((rows[0]?.count ?? 0) <= ACCESS_CONNECTIONS_MAX, JSON.stringify(rows))
+  } finally {
+    await operator.end()
+  }
+  await eventually(assertWorks)
+})
+
 test('connections that fall silent for good are replaced, without anyone’s help', async () => {
   await Promise.all(Array.from({ length: 4 }, () => annals.call('GET', '/v1/keys/status', { key })))
   proxy.forsakeAll()
@@ -119,12 +143,13 @@ test('many callers during an outage are all answered in time', async () => {
 })
 
 test('health checks of many callers share one query per quarter of a second', async () => {
-  const queries = proxy.countSent('select 1')
+  const queries = proxy.countSent('from "api_key"')
   const startedMs = performance.now()
   const paths = Array.from({ length: 100 }, () => ['/health', '/ready']).flat()
   const answers = await Promise.all(paths.map((path) => annals.call('GET', path)))
   const elapsedMs = performance.now() - startedMs
   assert(answers.every(({ text }) => text === '{"ok":true}'))
+  assert(queries() > 0)
   assert(queries() <= 1 + Math.ceil(elapsedMs / CHECK_REUSE_MS), `${queries()} queries`)
 })
 
