@@ -79,7 +79,7 @@ const ACCESS_CONNECTIONS_MAX = 6
  * Shorter than callers wait. Otherwise, while a table is locked, each caller that gives up would close its
  * connection, and the server would keep that connection's statement waiting for the lock.
  */
-const ACCESS_STATEMENT_MS_MAX = 750
+const ACCESS_STATEMENT_MS_MAX = 650
 /**
  * For reads of a row or two: the status of a key, and the projects of a workspace when an event names
  * an unknown one. They have slots of their own, so that a company with slow queries can still send

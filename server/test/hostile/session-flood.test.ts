@@ -13,7 +13,7 @@ after(() => annals[Symbol.asyncDispose]())
 const SESSION_READS_MAX = 2
 const STATUS_READS_MAX = 2
 const REQUESTS = 200
-/** Far less than 200 reads need on six connections, each of which waits for 900 ms. */
+/** Far less than 200 reads need on six connections, each of which waits for 650 ms. */
 const OTHERS_MS_MAX = 5_000
 
 test('requests with a session leave connections for keys and readiness', async () => {
