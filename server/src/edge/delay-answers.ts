@@ -12,7 +12,7 @@ import {
   PAGE_RATE,
   REFUSAL_RATE,
 } from './answer-throttle.ts'
-import { type ClientAddresses, networkOf } from './auth/client-address.ts'
+import { type ClientAddresses, siteOf } from './auth/client-address.ts'
 import { areChunksTooSmall } from './chunk-limit.ts'
 
 type Refused = { error: ApiError; request: FastifyRequest; reply: FastifyReply }
@@ -88,7 +88,7 @@ export class AnswerDelays implements Disposable {
       if (request.key || request.viewer || isRefusal) return done()
       // Apart from each other: a flood of pages through a proxy must not delay its health checks.
       const throttle = isCheck(request) ? this.#checks : this.#pages
-      hold(throttle, this.#networkOf(request), { request, reply, answer: done })
+      hold(throttle, this.#siteOf(request), { request, reply, answer: done })
     })
     app.addHook('preClose', (done) => {
       this[Symbol.dispose]()
@@ -109,18 +109,19 @@ export class AnswerDelays implements Disposable {
    * The caller that a refusal counts for, or null if it is not delayed here. Members have waited before
    * (`delayMember`). A valid key is delayed only for exceeding a limit, and counts for its company, which
    * can have many keys. Without a key or session, the
-   * caller's network counts. A database that is unavailable is not the caller's fault.
+   * caller's address or /48 counts. A database that is unavailable is not the caller's fault.
    */
   #refusedCaller({ error: { status, code }, request }: Refused): string | null {
     const { key, viewer } = request
     if (key) return code === 'rate_limited' ? `company ${key.companyId}` : null
     if (viewer) return null
     if (status >= 500 && code !== 'overloaded') return null
-    return `network ${this.#networkOf(request)}`
+    return `site ${this.#siteOf(request)}`
   }
 
-  #networkOf(request: FastifyRequest): string {
-    return networkOf(this.#addresses.of(request))
+  /** Not the /64 as elsewhere: one stranger can have thousands of those, each with its own rate. */
+  #siteOf(request: FastifyRequest): string {
+    return siteOf(this.#addresses.of(request))
   }
 }
 

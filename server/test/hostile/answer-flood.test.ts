@@ -55,6 +55,20 @@ for (const [what, request, refused] of FLOODS) {
   })
 }
 
+test('delays a flood from many networks of one IPv6 site as if it came from one address', async () => {
+  const requests = Array.from({ length: CONNECTIONS }, (_, nth) => ({
+    path: '/nothing',
+    from: `2001:db8:1:${nth}::1`,
+  }))
+  const flood = startFlood(...requests)
+  await flood.isUnderWay
+  const innocent = await callOthers()
+  const { statuses, seconds } = await flood.ended
+  const refusalsMax = REFUSALS_PER_SECOND * (1 + seconds) + CONNECTIONS
+  assert(statuses.length <= refusalsMax, `${statuses.length} refusals in ${seconds} s`)
+  assertImmediate(innocent)
+})
+
 for (const path of ['/', '/health', '/ready']) {
   test(`delays the answers to a flood of GET ${path} without a key, and to no other caller`, async () => {
     const flood = startFlood({ path, from: '198.51.100.6', method: 'GET' })
