@@ -9,7 +9,13 @@ import {
   readLargeJson,
   refuseInvalidUtf8,
 } from '../platform/strict-json.ts'
-import { runAtOnce, runInSlices, type SliceOwner, TimeSlice } from '../platform/time-slice.ts'
+import {
+  runAtOnce,
+  runInSlices,
+  runShort,
+  type SliceOwner,
+  TimeSlice,
+} from '../platform/time-slice.ts'
 import type { BodyBudget } from './body-budget.ts'
 import { collectBody } from './collect-body.ts'
 import { companyOf } from './request-slots.ts'
@@ -23,6 +29,9 @@ declare module 'fastify' {
   }
 }
 
+/** Reading this much takes so little that it isn't worth measuring. */
+const TINY_BYTES_MAX = 1_024
+
 /** An event's metadata is the only field that can have any shape and size. */
 const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 }
 
@@ -31,8 +40,8 @@ const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 
  * keys and broken text are refused before anything looks at the value. An empty body is no body,
  * whatever its content type, so that a POST without one may carry the header.
  *
- * Small bodies are parsed in one go, large ones in slices. In a large body, `metadata` becomes a
- * `CanonicalJson`.
+ * Small bodies are parsed in one go, large ones in slices. Both count as used by their caller, which has
+ * to wait for its turn if it uses too much. In a large body, `metadata` becomes a `CanonicalJson`.
  */
 export function parseJsonBodies(
   app: FastifyInstance,
@@ -86,7 +95,9 @@ async function readSliced(
   let around: unknown
   let faultBehind: StrictJsonError | null = null
   try {
-    around = await readText(frame, options.caller)
+    const read = readText(frame, options.caller)
+    // Not awaited otherwise, so that a small body is read in one piece.
+    around = read instanceof Promise ? await read : read
   } catch (error) {
     if (!isSyntaxFault(error) || error.offset < arrayStart) throw error
     faultBehind = error.movedBy(body.length - frame.length)
@@ -209,10 +220,16 @@ function addJsonParser(
       done(error, value)
     }
     const timeoutMs = companyOf(request) === null ? app.anonymousBodyMs : null
+    const readInTurn = (body: Buffer): unknown => {
+      const isTiny = body.length <= TINY_BYTES_MAX
+      // Larger bodies wait for their turns themselves.
+      if (isTiny || body.length > JSON_AT_ONCE_BYTES_MAX) return read(body, caller, request)
+      return runShort(caller, () => read(body, caller, request))
+    }
     collectBody(request, { lease, timeoutMs }, (fault, body) => {
       if (fault) return finish(fault)
       try {
-        const value = body.length === 0 ? undefined : read(body, caller, request)
+        const value = body.length === 0 ? undefined : readInTurn(body)
         if (value instanceof Promise) {
           value.then(
             (json) => finish(null, json),

@@ -43,7 +43,7 @@ function setUp({ isAlone = false } = {}) {
     // The last slice ends with this turn.
     await new Promise(setImmediate)
   }
-  return { time, work }
+  return { time, queue, work }
 }
 
 function assertBetween(actual: number, min: number, max: number): void {
@@ -105,4 +105,56 @@ test("the service's own work does not pause", async () => {
   const { time, work } = setUp()
   await work(SERVICE, 400)
   assert.equal(time.ms, 400 * SLICE_MS)
+})
+
+/** Runs short work of 3 ms for the owner, so many times at once. */
+async function runShorts({ time, queue }: ReturnType<typeof setUp>, owner: string, count: number) {
+  const runs = Array.from(
+    { length: count },
+    async () => await queue.runShort(owner, () => time.work(3)),
+  )
+  await Promise.all(runs)
+}
+
+test('short work takes at most 12 ms of a turn of the event loop', async () => {
+  const started = setUp({ isAlone: true })
+  const { time } = started
+  const turnsMs: number[] = []
+  let isOver = false
+  let beforeMs = 0
+  const measure = () => {
+    turnsMs.push(time.ms - beforeMs)
+    beforeMs = time.ms
+    if (!isOver) setImmediate(measure)
+  }
+  const running = runShorts(started, 'busy', 100)
+  measure()
+  await running
+  isOver = true
+  assert.equal(time.busyMs, 300)
+  assert(Math.max(...turnsMs) <= 12, turnsMs.join(' '))
+})
+
+test('an owner of much short work gets a quarter of the thread while another one is active', async () => {
+  const started = setUp()
+  const { time, queue } = started
+  for (let round = 0; round < 30; round += 1) {
+    queue.noteActivity('busy')
+    queue.noteActivity('quiet')
+    await runShorts(started, 'busy', 20)
+  }
+  assertBetween(time.busyShare, 0.24, 0.35)
+})
+
+test('short work that throws rejects or throws for its own caller', async () => {
+  const { time, queue } = setUp({ isAlone: true })
+  const fail = () => {
+    time.work(20)
+    throw new Error('broken')
+  }
+  assert.throws(() => queue.runShort('one', fail), /broken/)
+  const later = queue.runShort('one', fail)
+  const last = queue.runShort('one', () => 'done')
+  await assert.rejects(Promise.resolve(later), /broken/)
+  assert.equal(await last, 'done')
 })

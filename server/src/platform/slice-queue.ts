@@ -21,6 +21,8 @@ const FREE_MS = 250
 const OWNER_PAUSE_RATIO = 3
 /** And all owners together get half of it. */
 const SHARED_PAUSE_RATIO = 1
+/** For all short work in one turn of the event loop. */
+const SHORT_MS_MAX = 10
 /** Timers can't wait for less. Shorter pauses add up until they are as long. */
 const PAUSE_MS_MIN = 1
 const FORGET_MS = 5 * LATELY_MS
@@ -47,6 +49,9 @@ const SYSTEM_TIMERS: SliceTimers = {
  * A request that isn't sliced needs several turns. If each of them had a slice in it, one owner could make
  * all requests ten times slower. So an owner that used much lately pauses after each slice, and so do all
  * owners together, unless no other owner is active. The service's own work isn't paced.
+ *
+ * Short work, such as parsing a small body, doesn't wait for a slice, but all of it together has only a few
+ * milliseconds per turn. It counts as used by its owner.
  */
 export class SliceQueue {
   readonly #timers: SliceTimers
@@ -59,6 +64,10 @@ export class SliceQueue {
     { owner: SERVICE, atMs: Number.NEGATIVE_INFINITY },
   ]
   #running: { owner: SliceOwner; startedAtMs: number; cpuMsBefore: number } | null = null
+  /** Short work that found no time left in its turn. */
+  readonly #shorts: (() => void)[] = []
+  #shortMs = 0
+  #isDrainScheduled = false
   #isScheduled = false
   #cancelTimer: (() => void) | null = null
 
@@ -88,6 +97,54 @@ export class SliceQueue {
         this.#schedule()
       }
     })
+  }
+
+  /**
+   * Runs work of a few milliseconds: immediately if this turn has time left, otherwise in a later one. If
+   * the owner has used more than its share lately, the work waits for a slice.
+   */
+  runShort<T>(owner: SliceOwner, work: () => T): T | Promise<Awaited<T>> {
+    if (this.#pauseMs(owner) > 0) return this.#runInSlice(owner, work)
+    if (this.#shorts.length > 0 || this.#shortMs >= SHORT_MS_MAX) return this.#runLater(owner, work)
+    return this.#runNow(owner, work)
+  }
+
+  async #runInSlice<T>(owner: SliceOwner, work: () => T): Promise<Awaited<T>> {
+    await this.next(owner)
+    return await work()
+  }
+
+  async #runLater<T>(owner: SliceOwner, work: () => T): Promise<Awaited<T>> {
+    const { promise, resolve } = Promise.withResolvers<T | Promise<Awaited<T>>>()
+    this.#shorts.push(() => {
+      const isPaused = this.#pauseMs(owner) > 0
+      const run = () => (isPaused ? this.#runInSlice(owner, work) : this.#runNow(owner, work))
+      // Also turns what it throws into a rejection.
+      resolve(new Promise((settle) => settle(run())))
+    })
+    return await promise
+  }
+
+  #runNow<T>(owner: SliceOwner, work: () => T): T {
+    const { nowMs, cpuMs } = this.#timers
+    const startedAtMs = nowMs()
+    const cpuMsBefore = cpuMs()
+    try {
+      return work()
+    } finally {
+      this.#charge(owner, { startedAtMs, cpuMs: cpuMs() - cpuMsBefore })
+      this.#shortMs += nowMs() - startedAtMs
+      if (!this.#isDrainScheduled) setImmediate(this.#drainShorts)
+      this.#isDrainScheduled = true
+    }
+  }
+
+  /** A new turn has its own time. */
+  readonly #drainShorts = (): void => {
+    this.#shortMs = 0
+    this.#isDrainScheduled = this.#shorts.length > 0
+    while (this.#shorts.length > 0 && this.#shortMs < SHORT_MS_MAX) this.#shorts.shift()?.()
+    if (this.#isDrainScheduled) setImmediate(this.#drainShorts)
   }
 
   /** In the next turn of the event loop, or when the first pause ends. */

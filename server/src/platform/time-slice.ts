@@ -49,6 +49,11 @@ export async function runInSlices<T>(
   }
 }
 
+/** Runs work of a few milliseconds, immediately if this turn of the event loop has time for it. */
+export function runShort<T>(owner: SliceOwner, work: () => T): T | Promise<Awaited<T>> {
+  return queue.runShort(owner, work)
+}
+
 /** Runs the same work synchronously. */
 export function runAtOnce<T>(work: Generator<void, T, void>): T {
   for (;;) {

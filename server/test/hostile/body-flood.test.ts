@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { assertErrorShape } from '../harness/error-shape.ts'
 import { eventually } from '../harness/eventually.ts'
+import { HttpThread } from '../harness/http-thread.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
@@ -130,3 +131,50 @@ test('a body without a key has less time to arrive than one with a key', async (
   assert(performance.now() - startedAtMs < 15_000)
   assert.equal((await withKey.send(text.slice(1)).answer()).status, 200)
 })
+
+/** The slowest text of its size: the escape rules out JSON.parse, and each number is checked. */
+const SLOW_TEXT = `{"t":"\\n","s":[${'1e1,'.repeat(4_040)}1]}`
+const SLOW_BODIES = {
+  'an event': ['/v1/events', SLOW_TEXT],
+  'a batch': [PATH, `{"events":[{"category":"c","action":"a","metadata":${SLOW_TEXT}}]}`],
+} as const
+const SENDERS = 100
+const ROUNDS = 20
+/** A turn of the event loop that reads a body for each sender takes at least twice as long. */
+const MEDIAN_MS_MAX = 150
+
+for (const [what, [path, text]] of Object.entries(SLOW_BODIES)) {
+  test(`a flood of small bodies that are slow to read delays no other company: ${what}`, async () => {
+    const [hostile, quiet] = [await annals.found(), await annals.found()]
+    await using client = new HttpThread()
+    const headers = {
+      authorization: `Bearer ${hostile.workspaceKey}`,
+      'content-type': 'application/json',
+    }
+    const body = Buffer.from(text)
+    assert(body.length <= 16 * 1_024)
+    const over = new AbortController()
+    let answers = 0
+    const floods = Array.from({ length: SENDERS }, async () => {
+      while (!over.signal.aborted) {
+        await client.call({ url: annals.url + path, method: 'POST', headers, body })
+        answers += 1
+      }
+    })
+    await eventually(() => assert(answers > SENDERS))
+    const timesMs: number[] = []
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const startedMs = performance.now()
+      const { status } = await annals.call('POST', '/v1/events', {
+        key: quiet.workspaceKey,
+        body: EVENT,
+      })
+      assert.equal(status, 201)
+      timesMs.push(performance.now() - startedMs)
+    }
+    over.abort()
+    await Promise.all(floods)
+    const medianMs = timesMs.toSorted((a, b) => a - b)[ROUNDS / 2] ?? 0
+    assert(medianMs < MEDIAN_MS_MAX, `${medianMs.toFixed(0)} ms`)
+  })
+}
