@@ -59,6 +59,8 @@ const PINNED_SETTINGS: readonly string[] = [
   'array_nulls=on',
   'standard_conforming_strings=on',
   'default_transaction_isolation=read committed',
+  // Connections of the pool, and those that hold a lock, are idle for longer.
+  'idle_session_timeout=0',
   // Without it, a schema with the name of the login would get tables of its own.
   `search_path=${SCHEMA}`,
 ]

@@ -66,6 +66,7 @@ test('stores, reads and verifies events when the role has other defaults for eve
     datestyle: 'German',
     default_transaction_isolation: 'serializable',
     extra_float_digits: '-15',
+    idle_session_timeout: '100',
     intervalstyle: 'sql_standard',
     quote_all_identifiers: 'on',
     search_path: 'nowhere',
@@ -87,9 +88,12 @@ test('stores, reads and verifies events when the role has other defaults for eve
   const { rows } = await sql`
     select current_setting('default_transaction_isolation') as isolation,
            current_setting('DateStyle') as "dateStyle",
+           current_setting('idle_session_timeout') as "idleTimeout",
            array['a', null]::text = '{a,NULL}' and '{a,NULL}'::text[] = array['a', null] as "hasNulls"
     `.execute(annals.app.database.db)
-  assert.deepEqual(rows, [{ isolation: 'read committed', dateStyle: 'ISO, MDY', hasNulls: true }])
+  assert.deepEqual(rows, [
+    { isolation: 'read committed', dateStyle: 'ISO, MDY', idleTimeout: '0', hasNulls: true },
+  ])
 })
 
 test('uses the schema public when the login has a schema of its own', async () => {

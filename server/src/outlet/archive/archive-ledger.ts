@@ -124,7 +124,8 @@ async function archiveOne(
       const { toSeq, held } = await findDue(deps, workspaceId, { atMs, patience })
       return { ...(await archiveWorkspace(deps, { workspaceId, toSeq }, signal)), held }
     } finally {
-      await unlockArchive(connection, workspaceId)
+      // If it fails, the connection is broken, and the lock ended with it. The result is the same.
+      await unlockArchive(connection, workspaceId).catch(() => {})
     }
   })
 }
