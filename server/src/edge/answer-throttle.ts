@@ -143,8 +143,10 @@ export class AnswerThrottle implements Disposable {
   }
 
   readonly #endSome = (): void => {
-    for (const release of this.#leaving.splice(0, ENDED_PER_TURN)) release()
+    const ended = this.#leaving.splice(0, ENDED_PER_TURN)
+    // First, in case that one of them throws.
     if (this.#leaving.length > 0) setImmediate(this.#endSome)
+    for (const release of ended) release()
   };
 
   /** Sends all answers that wait, and delays none from now on. */

@@ -158,3 +158,23 @@ test('short work that throws rejects or throws for its own caller', async () => 
   await assert.rejects(Promise.resolve(later), /broken/)
   assert.equal(await last, 'done')
 })
+
+test('work that waits for a slice gets one although new short work keeps using the thread', async () => {
+  const { time, queue } = setUp()
+  let isOver = false
+  const flood = () => {
+    queue.noteActivity('one')
+    queue.noteActivity('two')
+    for (const owner of ['one', 'two', 'three']) {
+      void Promise.resolve(queue.runShort(owner, () => time.work(3)))
+    }
+    if (!isOver) setImmediate(flood)
+  }
+  flood()
+  // Until the owners together have used their share.
+  while (time.busyMs < 600) await new Promise(setImmediate)
+  const startedMs = time.ms
+  await queue.next('quiet')
+  isOver = true
+  assert(time.ms - startedMs < 1_000, `it waited ${time.ms - startedMs} ms`)
+})

@@ -152,23 +152,22 @@ export class SliceQueue {
     if (this.#isScheduled) return
     this.#cancelTimer?.()
     this.#cancelTimer = null
-    const pausesMs = this.#waiting.keys().map((owner) => this.#pauseMs(owner))
-    const pauseMs = Math.min(...pausesMs)
-    if (pauseMs === Number.POSITIVE_INFINITY) return
-    if (pauseMs > 0) {
+    const ready = this.#waiting.keys().find((owner) => this.#pauseMs(owner) === 0)
+    if (ready === undefined) {
+      const pauseMs = Math.min(...this.#waiting.keys().map((owner) => this.#pauseMs(owner)))
+      if (pauseMs === Number.POSITIVE_INFINITY) return
       this.#cancelTimer = this.#timers.after(pauseMs, () => this.#schedule())
       return
     }
     this.#isScheduled = true
     // Both run in the same turn, and what the slice's owner does runs between them.
-    setImmediate(() => this.#resumeOne())
+    setImmediate(() => this.#resume(ready))
     setImmediate(() => this.#settle())
   }
 
-  #resumeOne(): void {
-    const ready = this.#waiting.entries().find(([owner]) => this.#pauseMs(owner) === 0)
-    if (!ready) return
-    const [owner, ofOwner] = ready
+  /** Short work that ran meanwhile may have used the owner's share again. It doesn't wait for that. */
+  #resume(owner: SliceOwner): void {
+    const ofOwner = this.#waiting.get(owner) ?? []
     const resume = ofOwner.shift()
     // The owner goes to the end of the line.
     this.#waiting.delete(owner)

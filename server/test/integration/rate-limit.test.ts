@@ -67,6 +67,18 @@ test('all keys of a company together may call ten times as often as one of them'
   assert.equal((await status(company.workspaceKey)).status, 200)
 })
 
+test('a batch that the company has no tokens for costs its key one token', async () => {
+  const company = await annals.found({ plan: 'FREE' })
+  const owner = await signInAs(annals, company, 'OWNER')
+  const body = { name: 'Second', scope: 'WORKSPACE', workspaceId: company.workspace.id }
+  const { json } = await owner.call('POST', '/dashboard/keys', { body })
+  assert.equal((await sendBatch(company.workspaceKey, 400)).status, 200)
+  const refused = await sendBatch(json.secret, 500)
+  assert.deepEqual([refused.status, refused.headers.get('ratelimit-limit')], [429, '500'])
+  const { headers } = await status(json.secret)
+  assert.deepEqual(limitsOf(headers), ['50', '48', '1'])
+})
+
 test('an ENTERPRISE key has no limit and no headers about one', async () => {
   const { workspaceKey } = await annals.found({ plan: 'ENTERPRISE' })
   assert.equal(await countAllowed(annals, workspaceKey, 500), 500)

@@ -128,7 +128,11 @@ export class KeyGuard {
       capacity: perCompany,
       ...price,
     })
-    if (!verdict.isAllowed) passOrRefuse(reply, verdict)
+    if (verdict.isAllowed) return
+    // The key could not use what it paid.
+    const cost = price.cost - (price.paid ?? 0)
+    this.#keyBuckets.giveBack(keyId, { perSecond, capacity: perSecond, cost })
+    passOrRefuse(reply, verdict)
   }
 
   #endpointOf({ method, routeOptions: { url = '' } }: FastifyRequest): string {
