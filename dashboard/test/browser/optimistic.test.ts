@@ -65,9 +65,11 @@ promise('a view is renamed and shared at once, and one that is gone says so', as
     .poll(async () => (await owner.call('GET', '/dashboard/explorer/views')).json)
     .toMatchObject({ views: [{ name: 'Sign-ins', visibility: 'WORKSPACE' }] })
 
-  expect((await owner.call('DELETE', path)).status).toBe(204)
   await menu.getByRole('button', { name: 'Delete the view Sign-ins' }).click()
   const question = page.getByRole('dialog', { name: 'Delete the view Sign-ins?' })
+  await expect(question).toBeVisible()
+  // Deleted elsewhere once the question is open: the list that the page loads next lacks the view.
+  expect((await owner.call('DELETE', path)).status).toBe(204)
   await question.getByLabel('Type Sign-ins to go on').fill('Sign-ins')
   await page.keyboard.press('Enter')
   await expect(question.getByRole('alert')).toBeVisible()
