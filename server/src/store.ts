@@ -9,6 +9,7 @@ import { migrate } from './platform/migrate.ts'
 import { type ObjectStore, openObjectStore, StorageError } from './platform/object-store.ts'
 import { parseAddress } from './platform/pg-address.ts'
 import { type Connection, ServerList } from './platform/pg-servers.ts'
+import { startPrimaryWatch } from './platform/primary-watch.ts'
 import type { Secret } from './platform/secret.ts'
 import { readOrMakeSecretKey } from './platform/secret-key.ts'
 
@@ -44,11 +45,12 @@ export async function openStore(
     const connection = new ServerList(parseAddress(config.databaseUrl.reveal()))
     await migrate({ connection, logger, mayCreate, signal })
     if (!givenKey) throw new Error('parseConfig asks for a key with a database address')
+    const watch = connection.needsPrimary ? startPrimaryWatch({ connection, logger }) : null
     return {
       connection,
       secretKey: givenKey,
       isEmbedded: false,
-      [Symbol.asyncDispose]: async () => {},
+      [Symbol.asyncDispose]: async () => await watch?.[Symbol.asyncDispose](),
     }
   }
   await using stack = new AsyncDisposableStack()

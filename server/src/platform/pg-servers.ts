@@ -5,11 +5,14 @@ import { isOutage, messageOf, SQLSTATE, sqlStateOf } from './pg-error.ts'
 /**
  * The servers of a database, one of which is writable at a time. New connections go to the server that
  * accepted the last one. If it is down or no longer the primary, they move on to the next in the list.
- * All connections of a process share one list, so a single failure is enough.
+ * All connections of a process share one list, so a single failure is enough. As soon as one connection
+ * finds another primary, those to other servers are cut: a former primary that is stopping or read-only
+ * keeps its sessions, and they would go on reading old data.
  */
 export class ServerList {
   readonly servers: readonly Server[]
   readonly needsPrimary: boolean
+  readonly #open = new Set<ServerClient>()
   #at = 0
 
   constructor({ servers, needsPrimary }: Address) {
@@ -26,6 +29,15 @@ export class ServerList {
   /** Compare-and-set: many callers can find the same server down, but only one moves on. */
   leave(server: Server): void {
     if (this.current === server) this.#at = (this.#at + 1) % this.servers.length
+  }
+
+  /** The newest connection determines the primary. Connections to any other server are cut. */
+  accept(client: ServerClient): void {
+    this.#open.add(client)
+    client.once('end', () => this.#open.delete(client))
+    for (const other of this.#open) {
+      if (other.postmaster !== client.postmaster) other.cut()
+    }
   }
 }
 
@@ -76,6 +88,7 @@ export class ServerClient extends Client {
   readonly #list: ServerList
   readonly #settings: readonly string[]
   #pid: number | null = null
+  #postmaster: string | null = null
 
   constructor(list: ServerList, settings: readonly string[], config: ClientConfig = {}) {
     const server = list.current
@@ -92,6 +105,21 @@ export class ServerClient extends Client {
     return this.#pid
   }
 
+  /**
+   * Identifies the server by the time it was started, in microseconds; null until the connection is open.
+   * The address doesn't identify it: two proxies can lead to one server, and one name can move to another.
+   */
+  get postmaster(): string | null {
+    return this.#postmaster
+  }
+
+  /** Ends the connection without waiting. A statement that is still running fails like in an outage. */
+  cut(): void {
+    this.connection.stream.destroy(
+      new Error('Connection terminated: another server is the primary now'),
+    )
+  }
+
   override connect(): Promise<this>
   override connect(callback: (error: unknown) => void): void
   override connect(callback?: (error: unknown) => void): Promise<this> | void {
@@ -104,7 +132,10 @@ export class ServerClient extends Client {
   async #open(): Promise<this> {
     try {
       await super.connect()
-      this.#pid = await this.#check()
+      const { pid, postmaster } = await this.#check()
+      this.#pid = pid
+      this.#postmaster = postmaster
+      this.#list.accept(this)
       return this
     } catch (error) {
       this.#list.leave(this.server)
@@ -114,7 +145,7 @@ export class ServerClient extends Client {
     }
   }
 
-  async #check(): Promise<number> {
+  async #check(): Promise<SessionRow> {
     const pairs = this.#settings.map((setting) => setting.split('=', 2))
     const names = pairs.map(([name]) => name)
     const { rows } = await super.query<SessionRow>(CHECK, [names])
@@ -131,11 +162,17 @@ export class ServerClient extends Client {
         `${placeOf(this.server)} ignores the settings of a connection (${name}=${value})${instead}. A connection pooler such as PgBouncer does this: set ANNALS_DATABASE_URL to the address of PostgreSQL itself`,
       )
     }
-    return session.pid
+    return session
   }
 }
 
-type SessionRow = { pid: number; user: string; isReadOnly: boolean; values: (string | null)[] }
+type SessionRow = {
+  pid: number
+  postmaster: string
+  user: string
+  isReadOnly: boolean
+  values: (string | null)[]
+}
 
 /**
  * Also makes commits wait for the disk, and for the standby if there is a synchronous one. A server can be
@@ -146,7 +183,7 @@ const CHECK = `
   select set_config('synchronous_commit',
                     case when current_setting('synchronous_commit') in ('off', 'local') then 'on'
                          else current_setting('synchronous_commit') end, false),
-         pg_backend_pid() as pid, current_user as "user",
+         pg_backend_pid() as pid, pg_postmaster_start_time()::text as postmaster, current_user as "user",
          pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "isReadOnly",
          array(select current_setting(name, true)
                  from unnest($1::text[]) with ordinality as setting (name, nth)

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import type { EngineConnection } from '../../src/platform/engine-presence.ts'
-import { query } from './engine.ts'
+import { type EngineFolder, query } from './engine.ts'
 import { eventually } from './eventually.ts'
 
 /**
@@ -27,4 +29,25 @@ export async function cancelWaits(
       where application_name = '${applicationName}' and wait_event = 'SyncRep'`,
   )
   return rows.length
+}
+
+/** Copies a stopped cluster. A standby recovers forever, like one that lost its primary. */
+export function copyCluster(
+  from: EngineFolder,
+  to: EngineFolder,
+  { isStandby = false }: { isStandby?: boolean } = {},
+): void {
+  execFileSync('cp', ['-a', from.dataDir, to.dataDir])
+  if (isStandby) writeFileSync(to.path('engine/cluster/standby.signal'), '')
+}
+
+/** Both servers in one address, in libpq syntax. */
+export function listOf(first: EngineConnection, second: EngineConnection): string {
+  const { user, password, database } = first
+  const list = new URLSearchParams({
+    host: `${first.host},${second.host}`,
+    port: `${first.port},${second.port}`,
+    target_session_attrs: 'read-write',
+  })
+  return `postgres://${user}:${encodeURIComponent(password)}@/${database}?${list.toString()}`
 }

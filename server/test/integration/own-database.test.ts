@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { OperatorError } from '../../src/errors.ts'
@@ -8,6 +7,7 @@ import { startEngine } from '../../src/platform/embedded-postgres.ts'
 import type { EngineConnection } from '../../src/platform/engine-presence.ts'
 import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
+import { copyCluster, listOf } from '../harness/standby.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
 import { urlOf } from '../harness/template-db.ts'
 
@@ -48,21 +48,10 @@ const send = async (annals: TestApp, key: string, action: string): Promise<numbe
 const actionsOn = async (connection: EngineConnection): Promise<unknown[]> =>
   (await query(connection, 'select action from event order by seq')).map((row) => row['action'])
 
-/** Both servers in one address, in libpq syntax. */
-function listOf(first: EngineConnection, second: EngineConnection): string {
-  const { user, password, database } = first
-  const list = new URLSearchParams({
-    host: `${first.host},${second.host}`,
-    port: `${first.port},${second.port}`,
-    target_session_attrs: 'read-write',
-  })
-  return `postgres://${user}:${encodeURIComponent(password)}@/${database}?${list.toString()}`
-}
-
 test('the documented statements work for a master user that is not a superuser', async () => {
   const { own, master } = await prepared
   await using folder = new EngineFolder()
-  copyCluster(folder)
+  copyCluster(stopped, folder)
   await using engine = await start(folder)
   const { host } = engine.connection
   await using annals = await startTestApp({ databaseUrl: urlOf({ ...own, host }) })
@@ -93,8 +82,8 @@ test('a list of servers leads to the one that can be written, also after a failo
   const [key = ''] = keys
   await using folderA = new EngineFolder()
   await using folderB = new EngineFolder()
-  copyCluster(folderA)
-  copyCluster(folderB, { isStandby: true })
+  copyCluster(stopped, folderA)
+  copyCluster(stopped, folderB, { isStandby: true })
 
   await using stack = new AsyncDisposableStack()
   const a = await start(folderA)
@@ -125,8 +114,8 @@ test('between the loss of the primary and the promotion of the standby, reads an
   const { own, keys } = await prepared
   await using folderA = new EngineFolder()
   await using folderB = new EngineFolder()
-  copyCluster(folderA)
-  copyCluster(folderB, { isStandby: true })
+  copyCluster(stopped, folderA)
+  copyCluster(stopped, folderB, { isStandby: true })
 
   await using stack = new AsyncDisposableStack()
   const a = await start(folderA)
@@ -154,7 +143,7 @@ test('between the loss of the primary and the promotion of the standby, reads an
 test('without a server that can be written, the start says what each one of the list answered', async () => {
   const { own } = await prepared
   await using folder = new EngineFolder()
-  copyCluster(folder, { isStandby: true })
+  copyCluster(stopped, folder, { isStandby: true })
   await using engine = await start(folder)
   const standby = { ...own, host: engine.connection.host }
   const { user, password, database, host, port } = standby
@@ -174,9 +163,3 @@ test('without a server that can be written, the start says what each one of the 
     return error.message.startsWith('the database is read-only')
   })
 })
-
-/** A copy of the stopped cluster. A standby recovers forever, like one that lost its primary. */
-function copyCluster(to: EngineFolder, { isStandby = false } = {}): void {
-  execFileSync('cp', ['-a', stopped.dataDir, to.dataDir])
-  if (isStandby) writeFileSync(to.path('engine/cluster/standby.signal'), '')
-}
