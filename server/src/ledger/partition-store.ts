@@ -11,7 +11,6 @@ export async function ensurePartition(
   monthMs: number,
 ): Promise<'created' | 'exists' | 'busy'> {
   try {
-    if (db.isTransaction) return await createPartition(db, monthMs)
     return await db.transaction().execute((trx) => createPartition(trx, monthMs))
   } catch (error) {
     if (sqlStateOf(error) === SQLSTATE.LOCK_NOT_AVAILABLE) return 'busy'

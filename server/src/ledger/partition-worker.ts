@@ -5,6 +5,7 @@ import { type Connection, Database } from '../platform/pg.ts'
 import { ensurePartition, listStrayMonths } from './partition-store.ts'
 
 const TURN_MS = 3_600_000
+const BUSY_RETRY_MS = 60_000
 const MONTHS_AHEAD = 3
 const STRAY_MONTHS_MAX = 24
 
@@ -18,13 +19,16 @@ export function startPartitionWorker({
   clock,
   logger,
   cutSignal,
+  busyRetryMs = BUSY_RETRY_MS,
 }: {
   connection: Connection
   clock: Clock
   logger: Logger
   cutSignal?: AbortSignal
+  /** When to try again after a lock on the table was not available. */
+  busyRetryMs?: number
 }): Loop {
-  const run = async (): Promise<void> => {
+  const run = async (): Promise<number> => {
     await using database = new Database({
       connection,
       role: 'owner',
@@ -40,10 +44,15 @@ export function startPartitionWorker({
       const state = await ensurePartition(database.db, monthMs)
       if (state === 'exists') continue
       const month = new Date(monthMs).toISOString().slice(0, 7)
-      if (state === 'created') logger.info({ event: 'partition.made', month })
-      // Nothing is lost meanwhile: the default partition takes the events of a month without one.
-      else logger.warn({ event: 'partition.busy', month })
+      if (state === 'busy') {
+        // The other months need the same lock, and each attempt delays queries. No event is lost
+        // meanwhile: the default partition stores those of a month without one.
+        logger.warn({ event: 'partition.busy', month })
+        return busyRetryMs
+      }
+      logger.info({ event: 'partition.made', month })
     }
+    return TURN_MS
   }
   const loop = new Loop({ name: 'partition', everyMs: TURN_MS, logger, run })
   void loop.runNow()

@@ -4,8 +4,11 @@ type LoopOptions = {
   name: string
   everyMs: number
   logger: Logger
-  /** One turn. It must be safe to run again after it failed half-way. */
-  run: (signal: AbortSignal) => Promise<void>
+  /**
+   * One turn. It must be safe to run again after it failed half-way. It can return the time until the
+   * next turn, in milliseconds.
+   */
+  run: (signal: AbortSignal) => Promise<number | void>
 }
 
 /**
@@ -20,7 +23,7 @@ export class Loop implements AsyncDisposable {
 
   constructor(options: LoopOptions) {
     this.#options = options
-    this.#schedule()
+    this.#schedule(options.everyMs)
   }
 
   /** Runs a turn now, or joins the one that runs. */
@@ -29,22 +32,23 @@ export class Loop implements AsyncDisposable {
     return this.#turn
   }
 
-  #schedule(): void {
+  #schedule(waitMs: number): void {
     if (this.#stop.signal.aborted) return
     if (this.#timer) clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.runNow(), this.#options.everyMs)
+    this.#timer = setTimeout(() => void this.runNow(), waitMs)
     this.#timer.unref()
   }
 
   async #takeTurn(): Promise<void> {
-    const { name, logger, run } = this.#options
+    const { name, logger, run, everyMs } = this.#options
+    let waitMs: number | void = everyMs
     try {
-      await run(this.#stop.signal)
+      waitMs = await run(this.#stop.signal)
     } catch (error) {
       logger.error({ event: 'loop.failed', loop: name, err: error })
     }
     this.#turn = null
-    this.#schedule()
+    this.#schedule(waitMs ?? everyMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
