@@ -1,4 +1,13 @@
-import { constants, fstatSync, openSync, writeSync } from 'node:fs'
+import {
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { isatty } from 'node:tty'
 
 /** Between attempts to write the rest of a text. */
@@ -123,15 +132,49 @@ export function openNonBlocking(fd: number): number {
 /** Where to open a pipe or a terminal again. Other files need no flag. */
 function pathsOf(fd: number): string[] {
   const own = `/proc/self/fd/${fd}`
+  if (!isatty(fd)) return statOf(fd)?.isFIFO() ? [own] : []
   // After `su`, the terminal's file belongs to another user, but its session can open it as /dev/tty.
-  if (isatty(fd)) return [own, '/dev/tty']
-  return isPipe(fd) ? [own] : []
+  if (isControllingTerminal(fd)) return [own, '/dev/tty']
+  return [own, ...terminalFilesOf(fd)]
 }
 
-function isPipe(fd: number): boolean {
+/**
+ * Whether /dev/tty leads to the same terminal: output can be redirected to another one. The file /dev/tty
+ * has a device number of its own, so the terminal's is read from Linux's process table, which encodes it
+ * like `stat` does.
+ */
+function isControllingTerminal(fd: number): boolean {
   try {
-    return fstatSync(fd).isFIFO()
+    // The fields after the program's name, which can contain spaces: state, parent, group, session, tty.
+    const fields = readFileSync('/proc/self/stat', 'utf8').split(') ').at(-1)?.split(' ')
+    return Number(fields?.[4]) === statOf(fd)?.rdev
   } catch {
     return false
+  }
+}
+
+/** The files of the terminal on systems without /proc, where they are in /dev itself. */
+function terminalFilesOf(fd: number): string[] {
+  const device = statOf(fd)?.rdev
+  const isSame = (path: string): boolean => {
+    try {
+      return statSync(path).rdev === device
+    } catch {
+      return false
+    }
+  }
+  try {
+    const names = readdirSync('/dev').filter((name) => name.startsWith('tty'))
+    return names.map((name) => `/dev/${name}`).filter(isSame)
+  } catch {
+    return []
+  }
+}
+
+function statOf(fd: number): Stats | null {
+  try {
+    return fstatSync(fd)
+  } catch {
+    return null
   }
 }

@@ -1,12 +1,23 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { LogDestination } from '../../src/platform/log-destination.ts'
 import { AnnalsProcess } from '../harness/annals-process.ts'
+import { IS_ROOT } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 import { noTerminalReason, Terminal } from '../harness/terminal.ts'
@@ -197,6 +208,31 @@ test(
     assert.equal(await terminal.exited, 0)
     const durationMs = Math.round(performance.now() - startedAtMs)
     assert(durationMs < IDLE_STOP_MS_MAX, `stopping took ${durationMs} ms`)
+  },
+)
+
+test(
+  "writes to the terminal that the output was redirected to, even if only the session's own can be opened",
+  { skip: noTerminalReason() || (!IS_ROOT && 'needs root to change the user') },
+  () => {
+    // Another user can't open either terminal by its file, but can open its session's as /dev/tty.
+    const source = `
+      import { writeSync } from 'node:fs'
+      import { openNonBlocking } from '${import.meta.resolve('../../src/platform/log-destination.ts')}'
+      const fd = openNonBlocking(1)
+      writeSync(fd, 'opened again: ' + (fd !== 1))`
+    const program = join(folder, 'print.ts')
+    writeFileSync(program, source)
+    chmodSync(folder, 0o755)
+    const asNobody = `setpriv --reuid=65534 --clear-groups '${process.execPath}' '${program}'`
+    const own = join(folder, 'own-terminal')
+    const inOther = `script -q -e -c "${asNobody} >$(tty)" '${own}' >/dev/null`
+    const inTerminal = (command: string, log: string) =>
+      execFileSync('script', ['-q', '-e', '-c', command, log], { input: '', encoding: 'utf8' })
+    assert.match(inTerminal(inOther, '/dev/null'), /opened again: false/)
+    assert.doesNotMatch(readFileSync(own, 'utf8'), /opened again/)
+    // Redirected to nowhere else, the same user's output goes to the session's terminal.
+    assert.match(inTerminal(asNobody, '/dev/null'), /opened again: true/)
   },
 )
 
