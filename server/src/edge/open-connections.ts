@@ -133,7 +133,9 @@ export class OpenConnections {
 
   #evict(): boolean {
     this.#lookAtServing()
-    const evicted = this.#findEvictable()
+    // The first search moves connections to the group that they are in by now, which may be one that it
+    // has already searched. The second one misses none.
+    const evicted = this.#findEvictable() ?? this.#findEvictable()
     if (!evicted) return false
     this.#evicted += 1
     this.#evictedWarning.warn(this.#logger, this.#limit)
