@@ -50,7 +50,9 @@ export class Terminal implements AsyncDisposable {
     this.#type(PAUSE)
   }
 
+  /** Does nothing once the process has ended. */
   signal(name: NodeJS.Signals): void {
+    if (this.#script.exitCode !== null) return
     process.kill(Number(/pid (\d+)/.exec(this.#screen)?.[1]), name)
   }
 
