@@ -126,9 +126,8 @@ async function commitOnce(
   ahead: SealedAhead | null = null,
 ): Promise<readonly PendingItem[]> {
   const { heads } = deps
-  if (items.some((item) => heads.isLocked(item.event.workspaceId))) {
-    return await setLockedAside(client, items, outcomes, heads)
-  }
+  const locked = workspaceIdsOf(items).filter((id) => heads.isLocked(id))
+  if (locked.length > 0) return await setLockedAside(client, items, locked, outcomes, heads)
   const isContended = items.some((item) => heads.isContended(item.event.workspaceId))
   try {
     return isContended
@@ -141,7 +140,8 @@ async function commitOnce(
       return items
     }
     if (code === SQLSTATE.LOCK_NOT_AVAILABLE) {
-      const free = await setLockedAside(client, items, outcomes, heads)
+      const suspects = workspaceIdsOf(items)
+      const free = await setLockedAside(client, items, suspects, outcomes, heads)
       // If no head is locked, something is that all workspaces need.
       if (free.length < items.length) return free
     }
@@ -150,26 +150,31 @@ async function commitOnce(
   }
 }
 
+function workspaceIdsOf(items: readonly PendingItem[]): WorkspaceId[] {
+  return [...new Set(items.map((item) => item.event.workspaceId))]
+}
+
 /**
- * Somebody else, such as an operator's open transaction, holds a head for longer than a batch waits.
- * Refuses the items of that workspace, so that no other one has to wait, and returns the rest.
+ * Another transaction, such as one that an operator left open, holds a head for longer than a batch waits.
+ * Finds out which of the suspects is locked, refuses the items of that workspace, so that no other one has
+ * to wait, and returns the rest.
  */
 async function setLockedAside(
   client: Client,
   items: readonly PendingItem[],
+  suspects: readonly WorkspaceId[],
   outcomes: Map<PendingItem, Outcome>,
   heads: HeadCache,
 ): Promise<readonly PendingItem[]> {
-  const workspaceIds = [...new Set(items.map((item) => item.event.workspaceId))]
-  const free = await findFree(client, workspaceIds)
-  for (const id of workspaceIds) {
+  const free = await findFree(client, suspects)
+  for (const id of suspects) {
     if (free.has(id)) heads.noteFree(id)
     else heads.noteLocked(id)
   }
   return items.filter((item) => {
-    const isFree = free.has(item.event.workspaceId)
-    if (!isFree) outcomes.set(item, { kind: 'crowded' })
-    return isFree
+    const isLocked = heads.isLocked(item.event.workspaceId)
+    if (isLocked) outcomes.set(item, { kind: 'crowded' })
+    return !isLocked
   })
 }
 
@@ -262,7 +267,7 @@ async function commitLocked(
   outcomes: Map<PendingItem, Outcome>,
   { heads, sources, writer }: CommitDeps,
 ): Promise<readonly PendingItem[]> {
-  const workspaceIds = [...new Set(items.map((item) => item.event.workspaceId))].toSorted()
+  const workspaceIds = workspaceIdsOf(items).toSorted()
   await client.query('begin')
   try {
     const locked = await lockHeads(client, workspaceIds)

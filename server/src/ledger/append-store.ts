@@ -184,16 +184,18 @@ export async function lockHeads(
   return headsOf(rows)
 }
 
-/** Those that no transaction has locked. */
+/** Those that no transaction has locked. Rolls back: a commit of the locks would wait for the disk. */
 export async function listFreeHeads(
   client: Client,
   workspaceIds: readonly WorkspaceId[],
 ): Promise<Set<WorkspaceId>> {
+  await client.query('begin')
   const { rows } = await client.query<{ id: string }>(
     `select workspace_id as id from chain_head
       where workspace_id = any ($1::uuid[]) for update skip locked`,
     [workspaceIds],
   )
+  await client.query('rollback')
   return new Set(rows.map(({ id }) => assertId<'workspace'>(id)))
 }
 

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { sql } from 'kysely'
 import { Client } from 'pg'
 import type { PendingItem } from '../../src/intake/pending-item.ts'
 import { sealBatch } from '../../src/intake/seal-batch.ts'
 import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
-import { appendEvents, readHeads } from '../../src/ledger/append-store.ts'
+import { appendEvents, listFreeHeads, readHeads } from '../../src/ledger/append-store.ts'
 import { createSaltSource } from '../../src/ledger/commitment.ts'
 import type { ChainHead } from '../../src/ledger/event.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg.ts'
 import { randomHex, type WorkspaceId } from '../../src/platform/id.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
 import { assertChainsHold, countStored } from '../harness/ledger.ts'
@@ -98,4 +101,28 @@ test('inside a transaction that is rolled back nothing is stored', async () => {
   await client.query('rollback')
   assert.equal(await countStored(annals), before)
   assert.deepEqual(await readHeads(client, [first]), heads)
+})
+
+test('a look for locked heads commits nothing, and keeps no lock', async () => {
+  const { first, second } = await twoWorkspaces()
+  await using holder = new Database({
+    connection: annals.database.connection,
+    role: 'annals_serving',
+    connectionsMax: 1,
+    logger: createLogger('silent'),
+  })
+  await holder.db.transaction().execute(async (trx) => {
+    const lock = sql`select 1 from chain_head where workspace_id = ${first} for update`
+    await lock.execute(trx)
+    assert.deepEqual(await listFreeHeads(client, [first, second]), new Set([second]))
+    // A commit would wait for the disk, and for a standby.
+    const { rows } = await client.query<{ status: string }>(
+      'select pg_xact_status(xmax::text::xid8) as status from chain_head where workspace_id = $1',
+      [second],
+    )
+    assert.equal(rows[0]?.status, 'aborted')
+    await sql`select 1 from chain_head where workspace_id = ${second} for update nowait`.execute(
+      trx,
+    )
+  })
 })
