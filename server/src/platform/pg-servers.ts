@@ -31,8 +31,12 @@ export class ServerList {
     if (this.current === server) this.#at = (this.#at + 1) % this.servers.length
   }
 
-  /** The newest connection determines the primary. Connections to any other server are cut. */
+  /**
+   * The newest connection determines the primary. Connections to any other server are cut. If no primary
+   * is required, a load balancer may spread the connections over several servers on purpose.
+   */
   accept(client: ServerClient): void {
+    if (!this.needsPrimary) return
     this.#open.add(client)
     client.once('end', () => this.#open.delete(client))
     for (const other of this.#open) {
