@@ -14,7 +14,16 @@ const EMPTY = Buffer.alloc(0)
  */
 export function collectBody(
   { raw, routeOptions: { bodyLimit } }: FastifyRequest,
-  { lease, timeoutMs }: { lease: BodyLease; timeoutMs: number | null },
+  {
+    lease,
+    timeoutMs,
+    charge,
+  }: {
+    lease: BodyLease
+    timeoutMs: number | null
+    /** Gets the bytes that have arrived each time the buffer grows, and can refuse the rest. */
+    charge?: (bytes: number) => ApiError | null
+  },
   done: (fault: Error | null, body: Buffer) => void,
 ): void {
   if (raw.destroyed) return done(raw.errored ?? new ApiError('invalid_request'), EMPTY)
@@ -42,7 +51,7 @@ export function collectBody(
     }
     if (needed > body.length) {
       const capacity = length === 0 ? needed : capacityFor(needed, body.length, bytesMax)
-      const refusal = lease.grow(capacity - body.length)
+      const refusal = charge?.(needed) ?? lease.grow(capacity - body.length)
       if (refusal) return settle(refusal)
       if (length === 0) body = chunk
       else body = grown(body, length, capacity)

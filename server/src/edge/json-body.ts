@@ -55,8 +55,8 @@ export function parseJsonBodies(
 /**
  * The same for a route whose body is `{ "<name>": [ … ] }`. An item that is larger than `itemBytesMax`
  * or can't be stored becomes an `ApiError` in its place, and the others are read as usual. Everything
- * around the items is parsed strictly. `charge` gets the number of items before any of them is parsed,
- * and refuses the body by throwing.
+ * around the items is parsed strictly. `charge` gets the size of the body while it arrives, and the number
+ * of items before any of them is parsed. It can refuse the body each time.
  */
 export function parseJsonItemBodies(
   app: FastifyInstance,
@@ -69,18 +69,25 @@ export function parseJsonItemBodies(
     name: string
     itemsMax: number
     itemBytesMax: number
-    charge: (request: FastifyRequest, size: { items: number; bytes: number }) => void
+    charge: (request: FastifyRequest, size: BodySize) => ApiError | null
   },
 ): void {
-  addJsonParser(app, async (body, caller, request) => {
+  const read = async (body: Buffer, caller: SliceOwner, request: FastifyRequest) => {
+    const refusal = charge(request, { items: 0, bytes: body.length })
+    if (refusal) throw refusal
     const slicing = sliceItems(body, { name, itemsMax })
     const isSmall = body.length <= JSON_AT_ONCE_BYTES_MAX
     const sliced = isSmall ? runAtOnce(slicing) : await runInSlices(slicing, caller)
     if (!sliced) throw tooMany({ name, itemsMax })
-    charge(request, { items: sliced.count, bytes: body.length })
+    const lateRefusal = charge(request, { items: sliced.count, bytes: body.length })
+    if (lateRefusal) throw lateRefusal
     return await readSliced(body, sliced, { name, itemBytesMax, caller })
-  })
+  }
+  addJsonParser(app, read, charge)
 }
+
+/** `items` is zero while they are not known. */
+type BodySize = { items: number; bytes: number }
 
 type ItemOptions = { name: string; itemBytesMax: number; caller: SliceOwner }
 
@@ -209,6 +216,7 @@ function tooMany({ name, itemsMax }: { name: string; itemsMax: number }): ApiErr
 function addJsonParser(
   app: FastifyInstance,
   read: (body: Buffer, caller: SliceOwner, request: FastifyRequest) => unknown,
+  charge: (request: FastifyRequest, size: BodySize) => ApiError | null = () => null,
 ): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', (request, _payload, done) => {
@@ -226,7 +234,8 @@ function addJsonParser(
       if (isTiny || body.length > JSON_AT_ONCE_BYTES_MAX) return read(body, caller, request)
       return runShort(caller, () => read(body, caller, request))
     }
-    collectBody(request, { lease, timeoutMs }, (fault, body) => {
+    const chargeBytes = (bytes: number) => charge(request, { items: 0, bytes })
+    collectBody(request, { lease, timeoutMs, charge: chargeBytes }, (fault, body) => {
       if (fault) return finish(fault)
       try {
         const value = body.length === 0 ? undefined : readInTurn(body)

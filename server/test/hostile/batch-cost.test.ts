@@ -3,7 +3,9 @@ import { after, test } from 'node:test'
 import { StrictJsonError } from '../../src/platform/json-fault.ts'
 import { parseStrictJson } from '../../src/platform/strict-json.ts'
 import { handClock } from '../harness/clock.ts'
+import { assertErrorShape } from '../harness/error-shape.ts'
 import { HttpThread } from '../harness/http-thread.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 // Time stands still, so no token comes back.
@@ -49,6 +51,44 @@ test('a batch of 4 MB without events costs as much as events of that size', asyn
   const { status, headers } = await send(key, `{"events":[],"more":"${'x'.repeat(4_000_000)}"}`)
   assert.equal(status, 400)
   assert.equal(headers.get('ratelimit-remaining'), String(TOKENS - 15))
+})
+
+/** A FREE key whose bucket is not full, so that a batch of many events is refused. */
+async function foundWithoutFullBucket(): Promise<string> {
+  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  assert.equal((await send(key, `{"events":[${EVENT}]}`)).status, 200)
+  return key
+}
+
+function headOf(key: string, framing: string): string {
+  return `POST ${PATH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n${framing}\r\n\r\n`
+}
+
+test('a batch that is refused after it was read has paid for its bytes, and the next ones are not read', async () => {
+  const key = await foundWithoutFullBucket()
+  const body = `{"events":[${eventsOf(100).join(',')}]${' '.repeat(4_000_000)}}`
+  for (const remaining of [34, 19, 4]) {
+    const { json, headers } = await send(key, body)
+    assert.equal(json.code, 'rate_limited')
+    assert.equal(Number(headers.get('ratelimit-remaining')), remaining)
+  }
+  await using connection = new RawConnection(annals.url)
+  connection.send(headOf(key, `content-length: ${body.length}`))
+  const answer = await connection.answer()
+  assertErrorShape(answer, { status: 429, code: 'rate_limited' })
+  assert(Number(answer.headers.get('retry-after')) >= 1)
+  // An ordinary batch still has its tokens.
+  assert.equal((await send(key, `{"events":[${EVENT}]}`)).status, 200)
+})
+
+test('a chunked batch pays for its bytes while it arrives', async () => {
+  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  assert.equal((await send(key, `{"events":[${eventsOf(47).join(',')}]}`)).status, 200)
+  await using connection = new RawConnection(annals.url)
+  connection.send(headOf(key, 'transfer-encoding: chunked'))
+  const chunk = ' '.repeat(65_536)
+  for (let nth = 0; nth < 60; nth += 1) connection.send(`10000\r\n${chunk}\r\n`)
+  assertErrorShape(await connection.answer(), { status: 429, code: 'rate_limited' })
 })
 
 test('an invalid batch is refused with the first fault of the whole body and its place', async () => {

@@ -43,6 +43,8 @@ export class KeyGuard {
   readonly #keyBuckets: TokenBuckets
   readonly #companyBuckets: TokenBuckets
   readonly #unknown: UnknownCredentials
+  /** Tokens of requests that cost more than one. */
+  readonly #paid = new WeakMap<FastifyRequest, number>()
   /** What each hook that was handed out asks for. */
   readonly #gates = new WeakMap<object, Gate>()
   /** The contract's spelling of a route, of which there is a fixed number. */
@@ -79,7 +81,8 @@ export class KeyGuard {
       request.gate = gate
       request.principal = principalOf(key)
       noteActivity(key.companyId)
-      this.#take(request, reply, { cost: 1 })
+      const refusal = this.#take(request, reply, { cost: 1 })
+      if (refusal) throw refusal
       admit(request.principal, request.clientAddress, gate)
     }
     this.#gates.set(hook, gate)
@@ -98,9 +101,16 @@ export class KeyGuard {
     return this.#gates.get(hook)
   }
 
-  /** Raises the cost of a request to `cost` tokens. `requireKey` has taken one of them. */
-  charge(request: FastifyRequest, reply: FastifyReply, cost: number): void {
-    if (cost > 1) this.#take(request, reply, { cost, paid: 1 })
+  /**
+   * Raises the cost of a request to `cost` tokens. `requireKey` has taken one of them. Returns a refusal
+   * if there are not enough. Tokens that the request has paid until then are not returned.
+   */
+  charge(request: FastifyRequest, reply: FastifyReply, cost: number): ApiError | null {
+    const paid = this.#paid.get(request) ?? 1
+    if (cost <= paid) return null
+    const refusal = this.#take(request, reply, { cost, paid })
+    if (refusal === null) this.#paid.set(request, cost)
+    return refusal
   }
 
   /** After the answer, so that the status route shows the use before its own. */
@@ -117,22 +127,24 @@ export class KeyGuard {
     request: FastifyRequest,
     reply: FastifyReply,
     price: { cost: number; paid?: number },
-  ): void {
+  ): ApiError | null {
     const { plan, keyId, companyId } = request.principal
     const perSecond = PLAN_TERMS[plan].eventsPerSecondMax
-    if (!this.#hasRateLimits || perSecond === null) return
-    passOrRefuse(reply, this.#keyBuckets.take(keyId, { perSecond, capacity: perSecond, ...price }))
+    if (!this.#hasRateLimits || perSecond === null) return null
+    const rate = { perSecond, capacity: perSecond }
+    const refusal = report(reply, this.#keyBuckets.take(keyId, { ...rate, ...price }))
+    if (refusal) return refusal
     const perCompany = perSecond * KEYS_AT_FULL_RATE
     const verdict = this.#companyBuckets.take(companyId, {
       perSecond: perCompany,
       capacity: perCompany,
       ...price,
     })
-    if (verdict.isAllowed) return
+    if (verdict.isAllowed) return null
     // The key could not use what it paid.
     const cost = price.cost - (price.paid ?? 0)
-    this.#keyBuckets.giveBack(keyId, { perSecond, capacity: perSecond, cost })
-    passOrRefuse(reply, verdict)
+    this.#keyBuckets.giveBack(keyId, { ...rate, cost })
+    return report(reply, verdict)
   }
 
   #endpointOf({ method, routeOptions: { url = '' } }: FastifyRequest): string {
@@ -161,13 +173,14 @@ export class KeyGuard {
   }
 }
 
-function passOrRefuse(reply: FastifyReply, verdict: Verdict): void {
+/** Sets the headers of a verdict, and returns the refusal if it is one. */
+function report(reply: FastifyReply, verdict: Verdict): ApiError | null {
   reply.header('ratelimit-limit', verdict.limit)
   reply.header('ratelimit-remaining', verdict.remaining)
   reply.header('ratelimit-reset', verdict.resetSeconds)
   // A batch may need a full bucket, and its size is not known before its body is read.
   const retryAfterSeconds = verdict.resetSeconds
-  if (!verdict.isAllowed) throw new ApiError('rate_limited', { retryAfterSeconds })
+  return verdict.isAllowed ? null : new ApiError('rate_limited', { retryAfterSeconds })
 }
 
 const AUTHORIZATION = 'authorization'

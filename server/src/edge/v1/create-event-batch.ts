@@ -36,16 +36,17 @@ export const createEventBatch =
       }
       return inputs
     }
-    // A body is charged where it is parsed, and the headers that report it belong to the reply.
+    // A body is also charged where it is parsed, and the headers that report it belong to the reply.
     const replies = new WeakMap<FastifyRequest, FastifyReply>()
+    const charge = (request: FastifyRequest, size: { items: number; bytes: number }) => {
+      const reply = replies.get(request)
+      return reply ? deps.keyGuard.charge(request, reply, costOf(size)) : null
+    }
     parseJsonItemBodies(app, {
       name: 'events',
       itemsMax: EVENTS_PER_REQUEST_MAX,
       itemBytesMax: EVENT_BYTES_MAX,
-      charge: (request, size) => {
-        const reply = replies.get(request)
-        if (reply) deps.keyGuard.charge(request, reply, costOf(size))
-      },
+      charge,
     })
     app.post(
       '/v1/events/batch',
@@ -56,6 +57,9 @@ export const createEventBatch =
             refuseHeaderKey(request.raw)
             deps.writer.refuseWhenFull(request.principal.companyId)
             replies.set(request, reply)
+            // Before the body is read, so that a key without tokens can't make the node read megabytes.
+            const refusal = charge(request, { items: 0, bytes: declaredBytes(request) })
+            if (refusal) throw refusal
           },
         ],
         config: { hasOwnLimits: true },
@@ -96,6 +100,12 @@ export const createEventBatch =
       },
     )
   }
+
+/** A body that is too large is refused without being read, so its bytes cost nothing. */
+function declaredBytes({ headers }: FastifyRequest): number {
+  const bytes = Number(headers['content-length'] ?? 0)
+  return bytes > BODY_BYTES_MAX ? 0 : bytes
+}
 
 /** Only a body with oversized events, or with more around them, has more bytes than its events pay for. */
 function costOf({ items, bytes }: { items: number; bytes: number }): number {
