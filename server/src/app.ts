@@ -375,8 +375,7 @@ export function serverDeps({
   const slots = new RequestSlots()
   const exports = { database, store: archive, clock, logger, timeouts: exportTimeouts }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
-  const { connectionsMax } = parts.connections
-  const delays = new AnswerDelays({ connectionsMax, addresses, hasRateLimits })
+  const delays = new AnswerDelays({ addresses, hasRateLimits })
   const sessionGuard = new SessionGuard({
     db: accessDatabase.hasty,
     clock,

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
-import { Writable } from 'node:stream'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { handClock } from '../../test/harness/clock.ts'
 import {
   AnswerThrottle,
   CHECK_RATE,
-  isDelayed,
   PAGE_RATE,
+  PIPELINED_MAX,
   REFUSAL_RATE,
 } from './answer-throttle.ts'
 
 const BURST = 100
-const placesOf = (max: number) => ({ taken: 0, max })
+
+/** Of a connection of its own, unless given. */
+const newResponse = (socket = new Socket()) => new ServerResponse(new IncomingMessage(socket))
 
 /** Answers a caller `count` times at once and ends the delays. Returns how many were not delayed. */
 function countImmediate(
@@ -22,7 +25,7 @@ function countImmediate(
 ): number {
   let immediate = 0
   const ends = Array.from({ length: count }, () =>
-    throttle.hold(caller, new Writable(), () => (immediate += 1)),
+    throttle.hold(caller, newResponse(), () => (immediate += 1)),
   )
   const result = immediate
   for (const end of ends) end()
@@ -33,7 +36,7 @@ function countImmediate(
 
 test('delays refusals beyond 100 per second of one caller, and of no other', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1_000), clock })
+  const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   assert.equal(countImmediate(throttle, 'busy', 150), BURST)
   assert.equal(countImmediate(throttle, 'other', 1), 1)
   advance(1_500)
@@ -42,7 +45,7 @@ test('delays refusals beyond 100 per second of one caller, and of no other', () 
 
 test('never delays a caller with 100 refusals per second', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1_000), clock })
+  const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   for (let sent = 0; sent < 1_000; sent += 1) {
     assert.equal(countImmediate(throttle, 'steady', 1), 1, `refusal ${sent}`)
     advance(10)
@@ -51,7 +54,7 @@ test('never delays a caller with 100 refusals per second', () => {
 
 test('a flood from many callers gets a lower rate each, and a single refusal is not delayed', () => {
   const { clock } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1_000), clock })
+  const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   for (let network = 0; network < 100; network += 1) {
     countImmediate(throttle, `network ${network}`, 10)
   }
@@ -59,22 +62,25 @@ test('a flood from many callers gets a lower rate each, and a single refusal is 
   assert.equal(countImmediate(throttle, 'innocent', 1), 1)
 })
 
-test('closes connections of a caller that is delayed when no place is free, and of no other', () => {
+test('closes connections whose pipelined requests would have too many answers wait, and no other', () => {
   const { clock } = handClock(0)
-  const places = placesOf(5)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places, clock })
-  using _stopped = throttle
+  using throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
-  const flood = Array.from({ length: 25 }, () => new Writable())
-  for (const response of flood) throttle.hold('busy', response, () => {})
-  assert.equal(flood.filter(isDelayed).length, 5)
-  assert.equal(flood.filter(({ destroyed }) => destroyed).length, 20)
-  assert.equal(countImmediate(throttle, 'other', 1, { isAlone: false }), 1)
+  const hold = (socket: Socket) => throttle.hold('busy', newResponse(socket), () => {})
+  const flood = Array.from({ length: PIPELINED_MAX + 2 }, () => new Socket())
+  for (const socket of [...flood, ...flood]) hold(socket)
+  assert.deepEqual(
+    flood.map(({ destroyed }) => destroyed),
+    flood.map((_, nth) => nth >= PIPELINED_MAX),
+  )
+  const other = new Socket()
+  hold(other)
+  assert.equal(other.destroyed, false)
 })
 
 test('a flood gets its rate on any number of connections', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(10_000), clock })
+  const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST + 300)
   advance(2_900)
   assert.equal(countImmediate(throttle, 'busy', 1), 0)
@@ -84,7 +90,7 @@ test('a flood gets its rate on any number of connections', () => {
 
 test('delays health checks by at most a second', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: CHECK_RATE, places: placesOf(10_000), clock })
+  const throttle = new AnswerThrottle(CHECK_RATE, clock)
   countImmediate(throttle, 'balancer', 5_000)
   advance(1_010)
   assert.equal(countImmediate(throttle, 'balancer', 1), 1)
@@ -92,9 +98,9 @@ test('delays health checks by at most a second', () => {
 
 test('a client that disconnects frees its place, and ends its delay only once', async () => {
   const { clock } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1), clock })
+  const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
-  const client = new Writable()
+  const client = newResponse()
   let answers = 0
   const release = throttle.hold('busy', client, () => (answers += 1))
   assert.deepEqual([throttle.held, answers], [1, 0])
@@ -105,17 +111,17 @@ test('a client that disconnects frees its place, and ends its delay only once', 
 })
 
 test('answers a delayed refusal by itself', async () => {
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(1) })
+  const throttle = new AnswerThrottle(REFUSAL_RATE)
   countImmediate(throttle, 'busy', BURST)
   const startedMs = performance.now()
-  await new Promise<void>((resolve) => throttle.hold('busy', new Writable(), resolve))
+  await new Promise<void>((resolve) => throttle.hold('busy', newResponse(), resolve))
   assert(performance.now() - startedMs < 1_500)
   assert.equal(throttle.held, 0)
 })
 
 test('a client that loads pages and checks health gets 300 answers at once, and then 300 per second', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: PAGE_RATE, places: placesOf(1_000), clock })
+  const throttle = new AnswerThrottle(PAGE_RATE, clock)
   assert.equal(countImmediate(throttle, 'browsers', 400), 300)
   for (let second = 0; second < 5; second += 1) {
     advance(1_000)
@@ -126,9 +132,9 @@ test('a client that loads pages and checks health gets 300 answers at once, and 
 
 test('never delays ten health checks per second, even while many others flood the node', () => {
   const { clock, advance } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: PAGE_RATE, places: placesOf(10_000), clock })
+  const throttle = new AnswerThrottle(PAGE_RATE, clock)
   for (let check = 0; check < 50; check += 1) {
-    for (let network = 0; network < 20; network += 1) countImmediate(throttle, `${network}`, 50)
+    for (let network = 0; network < 20; network += 1) countImmediate(throttle, `${network}`, 10)
     assert.equal(countImmediate(throttle, 'balancer', 1), 1, `check ${check}`)
     advance(100)
   }
@@ -136,14 +142,14 @@ test('never delays ten health checks per second, even while many others flood th
 
 test('a stop sends every answer that waits, and delays none after it', () => {
   const { clock } = handClock(0)
-  const throttle = new AnswerThrottle({ rate: REFUSAL_RATE, places: placesOf(10), clock })
+  const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
   let answers = 0
   for (let nth = 0; nth < 5; nth += 1) {
-    throttle.hold('busy', new Writable(), () => (answers += 1))
+    throttle.hold('busy', newResponse(), () => (answers += 1))
   }
   assert.deepEqual([throttle.held, answers], [5, 0])
   throttle[Symbol.dispose]()
-  throttle.hold('busy', new Writable(), () => (answers += 1))
+  throttle.hold('busy', newResponse(), () => (answers += 1))
   assert.deepEqual([throttle.held, answers], [0, 6])
 })

@@ -1,4 +1,5 @@
-import type { Writable } from 'node:stream'
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { type MonotonicClock, monotonicClock } from '../platform/clock.ts'
 
 export type AnswerRate = {
@@ -44,16 +45,16 @@ export const COMPANY_RATE: AnswerRate = {
   delayMsMax: DELAY_MS_MAX,
 }
 
-/** How many answers wait, and how many can. Shared by throttles. */
-export type Places = { taken: number; readonly max: number }
-
-const DELAYED = new WeakSet<Writable>()
+/** The answers of each connection that wait, in all throttles. */
+const WAITING = new WeakMap<Socket, Set<ServerResponse>>()
 
 /** True while an answer waits because its caller gets too many. */
-export function isDelayed(response: Writable): boolean {
-  return DELAYED.has(response)
+export function isDelayed(response: ServerResponse): boolean {
+  return WAITING.get(response.req.socket)?.has(response) === true
 }
 
+/** How many answers of a throttle can wait beyond the first of each connection. */
+export const PIPELINED_MAX = 1_000
 /** A caller gets a second's worth of answers immediately. */
 const BURST_MS = 1_000
 const SECOND_MS = 1_000
@@ -69,16 +70,19 @@ const CALLERS_MAX = 10_000
  *
  * Each caller has its own rate, so one that calls now and then is answered immediately. If many callers
  * exceed the node's rate together, the rate per caller is lower, so that a flood from many networks is
- * slowed down too. If no place is free, the connection is closed instead: an immediate answer would let
- * a flood on many connections run at full speed.
+ * slowed down too.
+ *
+ * One answer of each connection can always wait, because the number of connections is limited. Further
+ * ones, to pipelined requests, can wait while there are few. Beyond that, the connection is closed: an
+ * immediate answer would let a flood run at full speed.
  */
 export class AnswerThrottle implements Disposable {
   readonly #rate: AnswerRate
-  readonly #places: Places
   readonly #clock: MonotonicClock
   /** When each caller's answers so far are paid off, at its rate. The least recent caller is first. */
   readonly #paidOffAtMs = new Map<string, number>()
   #nodePaidOffAtMs = 0
+  #pipelined = 0
   /** The functions that end the delays. */
   readonly #held = new Set<() => void>()
   /** Of clients that have disconnected. Thousands can do so at once, so only a few end in each turn. */
@@ -86,17 +90,8 @@ export class AnswerThrottle implements Disposable {
   #isDisposed = false
 
   /** Tests that stop the app's clock don't stop this one, because the timers run on. */
-  constructor({
-    rate,
-    places,
-    clock = monotonicClock,
-  }: {
-    rate: AnswerRate
-    places: Places
-    clock?: MonotonicClock
-  }) {
+  constructor(rate: AnswerRate, clock: MonotonicClock = monotonicClock) {
     this.#rate = rate
-    this.#places = places
     this.#clock = clock
   }
 
@@ -109,29 +104,32 @@ export class AnswerThrottle implements Disposable {
    * Calls `answer` once: now, after the caller's delay, or when `response` closes because the client
    * disconnected or had to go. Returns a function that ends the delay.
    */
-  hold(caller: string, response: Writable, answer: () => void): () => void {
+  hold(caller: string, response: ServerResponse, answer: () => void): () => void {
     const delayMs = this.#delayMs(caller)
     if (delayMs === 0 || this.#isDisposed) {
       answer()
       return () => {}
     }
-    if (this.#places.taken >= this.#places.max) {
-      response.destroy()
+    const { socket } = response.req
+    const waiting = WAITING.get(socket) ?? new Set()
+    const pipelined = waiting.size > 0 ? 1 : 0
+    if (this.#pipelined + pipelined > PIPELINED_MAX) {
+      socket.destroy()
       answer()
       return () => {}
     }
     const release = () => {
       if (!this.#held.delete(release)) return
-      this.#places.taken -= 1
-      DELAYED.delete(response)
+      this.#pipelined -= pipelined
+      waiting.delete(response)
       clearTimeout(timer)
       response.off('close', leave)
       answer()
     }
     const leave = () => this.#endLater(release)
     this.#held.add(release)
-    this.#places.taken += 1
-    DELAYED.add(response)
+    this.#pipelined += pipelined
+    WAITING.set(socket, waiting.add(response))
     const timer = setTimeout(release, delayMs)
     response.once('close', leave)
     return release

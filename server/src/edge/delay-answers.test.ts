@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { Writable } from 'node:stream'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { handClock } from '../../test/harness/clock.ts'
 import { ApiError } from '../errors.ts'
@@ -7,19 +8,22 @@ import { newId } from '../platform/id.ts'
 import { ClientAddresses } from './auth/client-address.ts'
 import { AnswerDelays } from './delay-answers.ts'
 
+/** Of a connection of its own, unless given. */
+const newResponse = (socket = new Socket()) => new ServerResponse(new IncomingMessage(socket))
+
 /** Runs what waits for no timer, so no delay ends meanwhile. */
 const settle = () => new Promise<void>((resolve) => process.nextTick(resolve))
 
 function startDelays({ hasRateLimits = true } = {}) {
   const { clock, advance } = handClock(0)
   const addresses = new ClientAddresses([])
-  const delays = new AnswerDelays({ connectionsMax: 10_000, addresses, hasRateLimits, clock })
+  const delays = new AnswerDelays({ addresses, hasRateLimits, clock })
   const companyId = newId<'company'>()
   /** Sends `count` requests of a member at once. Returns how many are not delayed. */
   const countImmediate = async (member: Member, count: number): Promise<number> => {
     let immediate = 0
     for (let nth = 0; nth < count; nth += 1) {
-      delays.delayMember(member, new Writable()).then(() => (immediate += 1), assert.ifError)
+      delays.delayMember(member, newResponse()).then(() => (immediate += 1), assert.ifError)
     }
     await settle()
     return immediate
@@ -74,9 +78,11 @@ test('skips a delayed request whose client disconnected', async () => {
   const { delays, joinCompany, countImmediate } = started
   const member = joinCompany()
   await countImmediate(member, 100)
-  const response = new Writable()
+  const socket = new Socket()
+  const response = newResponse(socket)
+  response.assignSocket(socket)
   const delayed = delays.delayMember(member, response)
-  response.destroy()
+  socket.destroy()
   await assert.rejects(delayed, ApiError)
   await assert.rejects(delays.delayMember(member, response), ApiError)
 })

@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream'
+import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 import { type MonotonicClock, monotonicClock } from '../platform/clock.ts'
@@ -28,7 +28,9 @@ export const answerImmediately: DelayRefusal = (_refused, answer) => answer()
  * their requests are handled, the others after it.
  */
 export class AnswerDelays implements Disposable {
+  readonly #throttles = new DisposableStack()
   readonly #refusals: AnswerThrottle
+  readonly #keyRefusals: AnswerThrottle
   readonly #pages: AnswerThrottle
   readonly #checks: AnswerThrottle
   readonly #members: AnswerThrottle
@@ -37,19 +39,17 @@ export class AnswerDelays implements Disposable {
   readonly #hasRateLimits: boolean
 
   constructor({
-    connectionsMax,
     addresses,
     hasRateLimits,
     clock = monotonicClock,
   }: {
-    connectionsMax: number
     addresses: ClientAddresses
     hasRateLimits: boolean
     clock?: MonotonicClock
   }) {
-    const places = { taken: 0, max: connectionsMax }
-    const throttle = (rate: AnswerRate) => new AnswerThrottle({ rate, places, clock })
+    const throttle = (rate: AnswerRate) => this.#throttles.use(new AnswerThrottle(rate, clock))
     this.#refusals = throttle(REFUSAL_RATE)
+    this.#keyRefusals = throttle(REFUSAL_RATE)
     this.#pages = throttle(PAGE_RATE)
     this.#checks = throttle(CHECK_RATE)
     this.#members = throttle(MEMBER_RATE)
@@ -65,20 +65,22 @@ export class AnswerDelays implements Disposable {
    */
   async delayMember(
     { userId, companyId }: Pick<Viewer, 'userId' | 'companyId'>,
-    response: Writable,
+    response: ServerResponse,
   ): Promise<void> {
     if (!this.#hasRateLimits) return
     await pass(this.#members, userId, response)
     await pass(this.#companies, companyId, response)
     // The client left, so there is nothing to do, and no one reads this error.
-    if (response.destroyed) throw new ApiError('overloaded')
+    if (isGone(response)) throw new ApiError('overloaded')
   }
 
+  /** A key counts for its company, which can have many keys, and apart from strangers. */
   delayRefusal: DelayRefusal = (refused, answer) => {
     const { request, reply } = refused
-    const caller = this.#refusedCaller(refused)
-    if (caller === null) answer()
-    else hold(this.#refusals, caller, { request, reply, answer })
+    const { key } = request
+    if (!mayWait(refused)) answer()
+    else if (key) hold(this.#keyRefusals, key.companyId, { request, reply, answer })
+    else hold(this.#refusals, this.#siteOf(request), { request, reply, answer })
   }
 
   /** Call it before the routes are registered. When the app closes, all answers are sent. */
@@ -98,25 +100,7 @@ export class AnswerDelays implements Disposable {
 
   /** Ends all delays. */
   [Symbol.dispose](): void {
-    this.#refusals[Symbol.dispose]()
-    this.#pages[Symbol.dispose]()
-    this.#checks[Symbol.dispose]()
-    this.#members[Symbol.dispose]()
-    this.#companies[Symbol.dispose]()
-  }
-
-  /**
-   * The caller that a refusal counts for, or null if it is not delayed here. Members have waited before
-   * (`delayMember`). A valid key is delayed only for exceeding a limit, and counts for its company, which
-   * can have many keys. Without a key or session, the
-   * caller's address or /48 counts. A database that is unavailable is not the caller's fault.
-   */
-  #refusedCaller({ error: { status, code }, request }: Refused): string | null {
-    const { key, viewer } = request
-    if (key) return code === 'rate_limited' ? `company ${key.companyId}` : null
-    if (viewer) return null
-    if (status >= 500 && code !== 'overloaded') return null
-    return `site ${this.#siteOf(request)}`
+    this.#throttles.dispose()
   }
 
   /** Not the /64 as elsewhere: one stranger can have thousands of those, each with its own rate. */
@@ -125,12 +109,30 @@ export class AnswerDelays implements Disposable {
   }
 }
 
+/**
+ * Members have waited before (`delayMember`). A valid key waits only for exceeding a limit. A database
+ * that is unavailable is not the caller's fault.
+ */
+function mayWait({ error: { status, code }, request: { key, viewer } }: Refused): boolean {
+  if (key) return code === 'rate_limited'
+  return !viewer && (status < 500 || code === 'overloaded')
+}
+
 function isCheck({ routeOptions: { url } }: FastifyRequest): boolean {
   return url === '/health' || url === '/ready'
 }
 
-async function pass(throttle: AnswerThrottle, caller: string, response: Writable): Promise<void> {
-  if (response.destroyed) return
+/** An answer that is not the first of its connection isn't destroyed together with it. */
+function isGone({ req: { socket } }: ServerResponse): boolean {
+  return socket.destroyed
+}
+
+async function pass(
+  throttle: AnswerThrottle,
+  caller: string,
+  response: ServerResponse,
+): Promise<void> {
+  if (isGone(response)) return
   await new Promise<void>((resolve) => throttle.hold(caller, response, resolve))
 }
 
@@ -139,7 +141,7 @@ function hold(
   caller: string,
   { request, reply, answer }: { request: FastifyRequest; reply: FastifyReply; answer: () => void },
 ): void {
-  if (reply.raw.destroyed) return answer()
+  if (isGone(reply.raw)) return answer()
   let isAnswered = false
   const release = throttle.hold(caller, reply.raw, () => {
     isAnswered = true
