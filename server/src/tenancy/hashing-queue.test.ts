@@ -18,9 +18,9 @@ function busyQueue(waitingMax: number) {
   const order: string[] = []
   const { promise, resolve: release } = Promise.withResolvers<void>()
   const running = queue.run(ANYONE, () => promise)
-  const ask = async (name: string, owners: readonly string[]) => {
+  const ask = async (name: string, owners: readonly string[], { isKnown = false } = {}) => {
     try {
-      await queue.run(owners, async () => void order.push(name))
+      await queue.run(owners, async () => void order.push(name), { isKnown })
       return 'done'
     } catch (error) {
       assert(error instanceof ApiError)
@@ -139,6 +139,19 @@ test('a full queue refuses the newest caller of the network that has the most', 
   release()
   assert.deepEqual(await Promise.all(flood), ['done', 'done', 'overloaded', 'overloaded'])
   assert.deepEqual(await Promise.all(modest), ['done', 'done'])
+  await running
+})
+
+test('a queue full of single callers refuses the newest that is not known', async () => {
+  const { ask, release, running } = busyQueue(3)
+  const of = (name: string) => [network(name), account(name)]
+  const strangers = ['1', '2', '3'].map((name) => ask(name, of(name)))
+  const known = ask('known', of('known'), { isKnown: true })
+  const greedy = ['1', '2'].map(() => ask('greedy', of('greedy'), { isKnown: true }))
+  release()
+  assert.deepEqual(await Promise.all(strangers), ['done', 'overloaded', 'overloaded'])
+  assert.equal(await known, 'done')
+  assert.deepEqual(await Promise.all(greedy), ['done', 'overloaded'])
   await running
 })
 

@@ -8,7 +8,12 @@ type Owner = {
   position: number
 }
 
-type Waiting = { owners: readonly Owner[]; begin: () => void; refuse: () => void }
+type Waiting = {
+  owners: readonly Owner[]
+  isKnown: boolean
+  begin: () => void
+  refuse: () => void
+}
 
 /**
  * Limits how many password hashes run at once. Each takes a processor for 32 ms and 19 MiB, so a flood
@@ -17,7 +22,8 @@ type Waiting = { owners: readonly Owner[]; begin: () => void; refuse: () => void
  *
  * Each caller has several owners: its account and its networks. All owners take turns, so a caller
  * waits for about one hash of each account or network that has callers here, whichever are fewer. A
- * full queue refuses the newest caller of the owner that has the most, so a flood refuses itself.
+ * full queue refuses the newest caller of the owner that has the most, so a flood refuses itself. If
+ * many owners have the same number, callers that are not known are refused first.
  *
  * `FairTurns` can't do this: with one turn at a time it is first in, first out, and its callers have
  * one owner each.
@@ -37,8 +43,12 @@ export class HashingQueue {
   }
 
   /** `owners` are from the largest to the smallest, with names that differ between kinds. */
-  async run<T>(owners: readonly string[], work: () => Promise<T>): Promise<T> {
-    await this.#enter(owners)
+  async run<T>(
+    owners: readonly string[],
+    work: () => Promise<T>,
+    { isKnown = false } = {},
+  ): Promise<T> {
+    await this.#enter(owners, isKnown)
     const startedAtMs = performance.now()
     try {
       return await work()
@@ -47,7 +57,7 @@ export class HashingQueue {
     }
   }
 
-  async #enter(names: readonly string[]): Promise<void> {
+  async #enter(names: readonly string[], isKnown: boolean): Promise<void> {
     if (this.#running < this.#runningMax) {
       this.#running += 1
       return
@@ -56,7 +66,7 @@ export class HashingQueue {
     const owners = names.map((name) => this.#ownerOf(name))
     for (const owner of owners) owner.waiting += 1
     const refuse = () => reject(new ApiError('overloaded'))
-    this.#waiting.add({ owners, begin: resolve, refuse })
+    this.#waiting.add({ owners, isKnown, begin: resolve, refuse })
     if (this.#waiting.size > this.#waitingMax) this.#refuseOne()
     await promise
   }
@@ -72,7 +82,7 @@ export class HashingQueue {
   #refuseOne(): void {
     let refused: Waiting | null = null
     for (const waiting of this.#waiting) {
-      if (!refused || compare(waiting, refused, (owner) => owner.waiting) >= 0) refused = waiting
+      if (!refused || isRefusedBefore(waiting, refused)) refused = waiting
     }
     if (!refused) return
     this.#remove(refused)
@@ -107,6 +117,12 @@ export class HashingQueue {
       if (owner.waiting === 0) this.#owners.delete(owner.name)
     }
   }
+}
+
+/** `newer` arrived after `older`. */
+function isRefusedBefore(newer: Waiting, older: Waiting): boolean {
+  const more = compare(newer, older, (owner) => owner.waiting)
+  return more > 0 || (more === 0 && (older.isKnown || !newer.isKnown))
 }
 
 /** Compares the highest value of all owners, and then the value of each, the largest owner first. */

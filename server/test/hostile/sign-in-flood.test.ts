@@ -19,11 +19,14 @@ type Attempt = { credentials: Credentials; address: string }
 
 const ACCOUNTS = 5
 const VICTIM_LOGINS = 2
+const WAITING_MAX = 32
 const LATE_ANSWERS_MAX = 4
 
 const attacker = await annals.found({ plan: 'FREE' })
 const accounts = await addAccounts(attacker, ACCOUNTS)
 const victim = await annals.found()
+const MEMBER_ADDRESS = '203.0.113.1'
+assert.equal((await logIn(annals, victim.user, from(MEMBER_ADDRESS))).status, 200)
 
 /** Accounts with the password of the company's owner, who is the first of them. */
 async function addAccounts({ company, user }: FoundedCompany, count: number) {
@@ -74,10 +77,20 @@ const FLOODS: readonly {
     what: 'unknown accounts are tried from many networks of one IPv6 range',
     parallel: 40,
     attemptOf: (loop, nth) => ({
-      credentials: { email: `nobody-${loop}-${nth}@example.com`, password: 'wrong horse' },
+      credentials: { email: `unknown-${loop}-${nth}@example.com`, password: 'wrong horse' },
       address: `2001:db8:1:${((loop << 8) + (nth % 256)).toString(16)}::1`,
     }),
     overtakenMax: 2,
+  },
+  {
+    // The member has signed in from that address before.
+    what: 'unknown accounts are tried from more addresses than logins can wait',
+    parallel: 40,
+    attemptOf: (loop, nth) => ({
+      credentials: { email: `unknown-${loop}-${nth}@example.com`, password: 'wrong horse' },
+      address: `198.18.1.${loop}`,
+    }),
+    overtakenMax: 1 + WAITING_MAX,
   },
 ]
 
@@ -85,7 +98,7 @@ function accountOf(loop: number): Credentials {
   return accounts[loop % ACCOUNTS] ?? attacker.user
 }
 
-for (const { what, parallel, attemptOf, address = '203.0.113.1', overtakenMax } of FLOODS) {
+for (const { what, parallel, attemptOf, address = MEMBER_ADDRESS, overtakenMax } of FLOODS) {
   test(`a member signs in soon while ${what}`, async () => {
     const flood = startFlood(parallel, attemptOf)
     const overtaken: number[] = []
@@ -108,7 +121,9 @@ for (const { what, parallel, attemptOf, address = '203.0.113.1', overtakenMax } 
   })
 }
 
-const from = (address: string) => ({ 'x-forwarded-for': address })
+function from(address: string) {
+  return { 'x-forwarded-for': address }
+}
 
 /** Sends `parallel` logins at once, and the next one as soon as one is answered. */
 function startFlood(parallel: number, attemptOf: (loop: number, nth: number) => Attempt) {

@@ -47,6 +47,7 @@ export const logIn =
           deps.login.failures.note({ account: found, address, traceId })
           throw wrong()
         })
+        deps.login.noteSignIn(address)
         const actor = { ...account, address, traceId }
         const token = await deps.slots.run(account.companyId, () =>
           audited(deps, actor, async (trx, note) => {

@@ -12,10 +12,14 @@ import { type ResetRequest, startResetRequests } from './reset-requests.ts'
 /** The 32 that wait are answered within a second or two. */
 const HASHING = { runningMax: 1, waitingMax: 32 } as const
 
+const NETWORKS_MAX = 10_000
+
 /** What signing in keeps between requests. */
 export class LoginDesk implements AsyncDisposable {
   readonly throttle: LoginThrottle
   readonly #hashing = new HashingQueue(HASHING)
+  /** From which members have signed in. The least recent one is first. */
+  readonly #knownNetworks = new Set<string>()
   readonly failures: LoginFailures
   readonly resets: BackgroundQueue<ResetRequest>
 
@@ -35,17 +39,29 @@ export class LoginDesk implements AsyncDisposable {
   /**
    * Runs `work`, which hashes a password, when it is the caller's turn. Throws `overloaded` if too many
    * wait. `account` is the e-mail address as sent, so a refusal doesn't show whether it has an account.
+   * For the same reason, known networks are preferred, and not known accounts.
    */
   async hash<T>(
     { address, account }: { address: string; account: string },
     work: () => Promise<T>,
   ): Promise<T> {
+    const network = networkOf(address)
     const owners = [
       `site ${siteOf(address)}`,
-      `network ${networkOf(address)}`,
+      `network ${network}`,
       `account ${account.toLowerCase()}`,
     ]
-    return await this.#hashing.run(owners, work)
+    return await this.#hashing.run(owners, work, { isKnown: this.#knownNetworks.has(network) })
+  }
+
+  /** Call when a member has signed in. */
+  noteSignIn(address: string): void {
+    const network = networkOf(address)
+    this.#knownNetworks.delete(network)
+    this.#knownNetworks.add(network)
+    if (this.#knownNetworks.size <= NETWORKS_MAX) return
+    const [oldest] = this.#knownNetworks
+    if (oldest !== undefined) this.#knownNetworks.delete(oldest)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
