@@ -346,7 +346,7 @@ type Parts = Pick<
   exportTimeouts: ExportTimeouts
 }
 
-/** What the routes are given; `annals openapi` builds the same with a database nobody asks. */
+/** What the routes are given; `annals openapi` builds the same with a database that is never queried. */
 export function serverDeps({
   config,
   database,

@@ -12,38 +12,23 @@ export type AnswerRate = {
   delayMsMax: number
 }
 
-const DELAY_MS_MAX = 10_000
+const USUAL = { nodePerSecond: 1_000, delayMsMax: 10_000 } as const
 
 /** More refusals than a faulty client causes, and 3% of the main thread. */
 export const REFUSAL_RATE: AnswerRate = {
+  ...USUAL,
   perSecond: 100,
   nodePerSecond: 500,
   perSecondInFlood: 10,
-  delayMsMax: DELAY_MS_MAX,
 }
 /** Ten page loads per second for the browsers behind one address: a page has about 30 files. */
-export const PAGE_RATE: AnswerRate = {
-  perSecond: 300,
-  nodePerSecond: 1_000,
-  perSecondInFlood: 30,
-  delayMsMax: DELAY_MS_MAX,
-}
+export const PAGE_RATE: AnswerRate = { ...USUAL, perSecond: 300, perSecondInFlood: 30 }
 /** Short delays: a load balancer takes a node out of service if its check takes too long. */
 export const CHECK_RATE: AnswerRate = { ...PAGE_RATE, delayMsMax: 1_000 }
 /** Three page loads per second of one member: a page sends fewer than 30 requests. */
-export const MEMBER_RATE: AnswerRate = {
-  perSecond: 100,
-  nodePerSecond: 1_000,
-  perSecondInFlood: 30,
-  delayMsMax: DELAY_MS_MAX,
-}
+export const MEMBER_RATE: AnswerRate = { ...USUAL, perSecond: 100, perSecondInFlood: 30 }
 /** Enough for a hundred members who work at the same time, and a tenth of the main thread. */
-export const COMPANY_RATE: AnswerRate = {
-  perSecond: 300,
-  nodePerSecond: 1_000,
-  perSecondInFlood: 100,
-  delayMsMax: DELAY_MS_MAX,
-}
+export const COMPANY_RATE: AnswerRate = { ...USUAL, perSecond: 300, perSecondInFlood: 100 }
 
 /** The answers of each connection that wait, in all throttles. */
 const WAITING = new WeakMap<Socket, Set<ServerResponse>>()

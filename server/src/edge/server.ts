@@ -228,7 +228,7 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
     keyGuard.noteUse(request, reply)
     const operation = request.routeOptions.schema?.operationId ?? 'none'
     timer(operation, reply.statusCode, reply.elapsedTime / 1_000)
-    // Errors of ours are logged where they stop; a line a request is for whoever asks for it.
+    // Errors of ours are logged where they stop. One line per request is for debugging only.
     if (logger.isLevelEnabled('debug')) {
       logger.debug({
         event: 'request.answered',

@@ -31,7 +31,7 @@ export type CommitDeps = {
 export type SealedAhead = { batch: SealedBatch; messages: Buffer }
 
 /**
- * Seals and encodes while the batch before is at the database, which is time that nobody waits for.
+ * Seals and encodes while the batch before is at the database, so that no caller waits for it.
  * Null when it takes more than that: a head is not known, or a key stands twice in the batch.
  */
 export function sealAhead(
@@ -45,12 +45,12 @@ export function sealAhead(
   return { batch, messages: encodeAppend(batch, writer) }
 }
 
-/** With the heads locked the second try succeeds; the rest is for what nobody planned. */
+/** With the heads locked the second try succeeds; the rest is for unexpected failures. */
 const TRIES_MAX = 5
 
 /**
  * Commits a batch and says what became of each item, in their order. It throws only when the
- * database did not answer: then nobody knows the outcome, and the writer reads the heads again.
+ * database did not answer: then the outcome is unknown, and the writer reads the heads again.
  *
  *   known heads ──seal, or sealed ahead──▶ append ──▶ stored
  *                           ├─ key is stored already ──▶ replayed; its workspace's others go again

@@ -8,7 +8,7 @@ const CONTENDED_MS = 5_000
 
 /**
  * The heads as this writer last saw them. They are a guess that the database checks, so a wrong
- * one costs a try, never the chain. Owned by one writer: nobody else reads or writes it.
+ * one costs a try, never the chain. Owned by one writer: nothing else reads or writes it.
  */
 export class HeadCache {
   readonly #heads = new Map<WorkspaceId, ChainHead>()
@@ -89,7 +89,7 @@ export class HeadCache {
     return Math.abs(this.#clock() - this.#lastMissAtMs) < CONTENDED_MS
   }
 
-  /** After a commit whose outcome nobody knows. */
+  /** After a commit whose outcome is unknown. */
   forgetAll(): void {
     this.#heads.clear()
     this.#expected = new Map()

@@ -20,8 +20,8 @@ export function bytesOf({ event }: PendingItem): number {
 const ITEM_BYTES = 1_024
 
 /**
- * What became of it. `refused`: the database does not take this row, whoever brings it.
- * `crowded`: other writers were always first, or somebody else holds the workspace's head; it is
+ * What became of an item. `refused`: the database rejects this row, and would reject it again.
+ * `crowded`: other writers were always first, or another transaction locks the workspace's head. It is
  * certain that nothing was stored.
  */
 export type Outcome =

@@ -20,7 +20,7 @@ type WriterOptions = {
   clock: Clock
   logger: Logger
   metrics: Metrics
-  /** Told after every commit whose events were stored, for whoever follows the chains. */
+  /** Told after every commit whose events were stored, for the followers of the chains. */
   onCommit?: (workspaceIds: ReadonlySet<WorkspaceId>) => void
 }
 

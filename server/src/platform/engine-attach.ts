@@ -49,7 +49,7 @@ export const ENGINE_DATABASE = 'annals'
 const LOCK_WAIT_MS_MAX = 90_000
 
 /**
- * Attaches to the running engine, or starts it first, or makes it first: one path for everybody,
+ * Attaches to the running engine, or starts it first, or makes it first: one path for all processes,
  * also for a service that lost its engine. Until it returns the file lock keeps all others out.
  */
 export async function attachToEngine(
@@ -179,7 +179,7 @@ async function isUsedByOthers(
   connection: EngineConnection,
   presence: Presence | null,
 ): Promise<boolean> {
-  // An engine that admits nobody yet is used by nobody, so only an open or full one counts.
+  // An engine that admits no connections yet has no users, so only an open or full one counts.
   const probe =
     presence === null ? await probeEngine(connection) : { kind: 'open' as const, presence }
   if (probe.kind !== 'open') return probe.kind === 'full'

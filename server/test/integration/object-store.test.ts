@@ -97,7 +97,7 @@ for (const kind of ['folder', 'S3'] as const) {
       assert((await other.read(key))?.equals(LARGE))
     })
 
-    test('of two writers of one key the last whole one wins, and nobody reads a mix', async () => {
+    test('of two writers of one key the last whole one wins, and no reader sees a mix', async () => {
       await using place = await openPlace(kind)
       await using other = await place.openAgain()
       const key = newKey()
@@ -376,8 +376,8 @@ suite('S3', () => {
 
     delete process.env.AWS_ACCESS_KEY_ID
     process.env.AWS_EC2_METADATA_DISABLED = 'true'
-    await using nobody = await openObjectStore('s3://archive', options)
-    await assertStorageError(nobody.read(newKey()), /no credentials/)
+    await using anonymous = await openObjectStore('s3://archive', options)
+    await assertStorageError(anonymous.read(newKey()), /no credentials/)
     // Should it find a region after all, it stays here.
     process.env.AWS_ENDPOINT_URL_S3 = place.s3.endpoint
     await using nowhere = await openObjectStore('s3://archive', NO_S3)

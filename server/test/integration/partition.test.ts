@@ -83,7 +83,7 @@ test('a service that runs past its partitions goes on, and the worker brings ord
   const { workspaceKey: key, workspaces } = await annals.found()
   await sendMany(key, 5)
   const before = await walkEvents(annals, key)
-  // Two months nobody prepared, both a year ahead at most: all stays hot for ENTERPRISE.
+  // Two months without a partition, both a year ahead at most: all stays hot for ENTERPRISE.
   advance(243 * DAY_MS)
   await sendMany(key, 300)
   const firstMs = clock()
@@ -260,7 +260,7 @@ async function createPartition(trx: Queryable, monthMs: number): Promise<void> {
   await sql`select ensure_event_partition(${new Date(monthMs)})`.execute(trx)
 }
 
-/** Copies of a stored event under ids of these instants, each in a workspace of nobody. */
+/** Copies of a stored event under ids of these instants, each in a workspace that does not exist. */
 async function copyEvents(db: Queryable, instants: readonly string[]): Promise<void> {
   for (const instant of instants) {
     await sql`

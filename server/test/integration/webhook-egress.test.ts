@@ -152,7 +152,7 @@ test('a receiver that is silent in the handshake is left after the time-out', as
   await left
 })
 
-test('a port at which nobody listens is a failed connection', async () => {
+test('a port without a listener is a failed connection', async () => {
   const server = await listening(createServer())
   await server[Symbol.asyncDispose]()
   const error = await failure(ask(`http://127.0.0.1:${server.port}`))

@@ -210,7 +210,7 @@ function openSocket(
 
 const FAILURES = { connect: 'The connection to', tls: 'The TLS handshake with' } as const
 
-/** What the work comes to, unless the deadline is earlier; then its answer is nobody's. */
+/** What the work comes to, unless the deadline is earlier; then its result is dropped. */
 async function beforeDeadline<T>(work: Promise<T>, deadline: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(deadline.reason)

@@ -9,7 +9,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { linkText } from '../link-text.ts'
 import { getMemberToChange } from './member-resource.ts'
 
-/** POST /dashboard/members/{userId}/reset-link: for somebody who has lost his password. */
+/** POST /dashboard/members/{userId}/reset-link: for a member who has lost their password. */
 export const createMemberResetLink =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'publicUrl'>,

@@ -11,7 +11,7 @@ import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getMemberToChange } from './member-resource.ts'
 
-/** DELETE /dashboard/members/{userId}: gone at once, with his sessions. */
+/** DELETE /dashboard/members/{userId}: removes a member and ends their sessions. */
 export const removeMember =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

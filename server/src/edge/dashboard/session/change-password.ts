@@ -17,7 +17,7 @@ const PasswordChange = Type.Object(
 
 type PasswordDeps = Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'login'>
 
-/** POST /dashboard/password: another one, and everybody else who has the old one is signed out. */
+/** POST /dashboard/password: sets a new password and ends the member's other sessions. */
 export const changePassword =
   (deps: PasswordDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -72,7 +72,7 @@ async function checkAndHash(
   })
 }
 
-/** Not a 401: whoever asks is signed in and stays it. */
+/** Not a 401: the caller is signed in and stays signed in. */
 function wrong(): ApiError {
   return fault('/currentPassword', 'is not your present password')
 }
