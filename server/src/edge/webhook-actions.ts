@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { ApiError } from '../errors.ts'
 import type { DeliveryId } from '../outlet/webhook/delivery.ts'
-import { insertTest, redeliver } from '../outlet/webhook/delivery-store.ts'
+import { insertTest, OPEN_PER_WEBHOOK_MAX, redeliver } from '../outlet/webhook/delivery-store.ts'
 import { finishRotation, rotate } from '../outlet/webhook/rotation.ts'
 import { newWebhookSecret } from '../outlet/webhook/webhook-secret.ts'
 import {
@@ -144,12 +144,20 @@ export async function finishOverlap(
 export async function sendTest(
   trx: Queryable,
   { clock }: Pick<ActionDeps, 'clock'>,
-  { workspaceId, id: webhookId }: Webhook,
+  webhook: Webhook,
 ) {
   const nowMs = clock()
   const id = newId<'delivery'>(nowMs)
+  const { workspaceId, id: webhookId } = webhook
   const sequence = await insertTest(trx, { workspaceId, webhookId, id, now: new Date(nowMs) })
-  if (sequence === null) throw disabledConflict()
+  if (sequence === null) {
+    const current = await lockWebhook(trx, webhook)
+    if (!current) throw new ApiError('not_found')
+    refuseDisabled(current)
+    throw new ApiError('conflict', {
+      message: `This webhook has ${OPEN_PER_WEBHOOK_MAX} deliveries waiting, which is the maximum. Send the test when some of them have been delivered.`,
+    })
+  }
   return { deliveryId: id, sequence }
 }
 

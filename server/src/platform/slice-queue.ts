@@ -193,7 +193,7 @@ export class SliceQueue {
     const usage = this.#usage.get(owner) ?? new Usage(OWNER_PAUSE_RATIO)
     this.#usage.delete(owner)
     this.#usage.set(owner, usage)
-    const used = { ...slice, isContended: this.#isContended(owner) }
+    const used = { ...slice, isContended: this.isContended(owner) }
     usage.add(used, nowMs)
     this.#sharedUsage.add(used, nowMs)
     for (const [other, { updatedAtMs }] of this.#usage) {
@@ -202,7 +202,8 @@ export class SliceQueue {
     }
   }
 
-  #isContended(owner: SliceOwner): boolean {
+  /** Whether an owner other than this one is active. */
+  isContended(owner: SliceOwner): boolean {
     const [newest, other] = this.#active
     const { atMs } = newest.owner === owner ? other : newest
     return this.#timers.nowMs() - atMs < ACTIVE_MS
@@ -210,7 +211,7 @@ export class SliceQueue {
 
   /** Zero if the owner can run now. */
   #pauseMs(owner: SliceOwner): number {
-    if (owner === SERVICE || !this.#isContended(owner)) return 0
+    if (owner === SERVICE || !this.isContended(owner)) return 0
     const ownerAtMs = this.#usage.get(owner)?.readyAtMs ?? 0
     const pauseMs = Math.max(ownerAtMs, this.#sharedUsage.readyAtMs) - this.#timers.nowMs()
     return pauseMs < PAUSE_MS_MIN ? 0 : pauseMs

@@ -13,6 +13,11 @@ export function noteActivity(owner: SliceOwner): void {
   queue.noteActivity(owner)
 }
 
+/** Whether a company other than this one has sent a request within the last second. */
+export function isContended(owner: SliceOwner): boolean {
+  return queue.isContended(owner)
+}
+
 /**
  * Splits long synchronous work, so that other requests are served in between. A loop checks `isOver`
  * after each step and awaits `next` if it is true. Work that ends within a slice awaits nothing.

@@ -25,12 +25,14 @@ export function startDispatcher(
     db = app.database.db,
     limits = {},
     random = () => 0,
+    pacing = { isContended: () => false },
     names: nameOptions = {},
     sender: senderOptions = {},
   }: {
     db?: Queryable
     limits?: DispatcherOptions['limits']
     random?: DispatcherOptions['random']
+    pacing?: DispatcherOptions['pacing']
     names?: Partial<NameResolverOptions>
     sender?: Partial<SenderOptions>
   } = {},
@@ -46,6 +48,7 @@ export function startDispatcher(
       box: webhookBox(app.store.secretKey),
       clock: systemClock,
       random,
+      pacing,
       logger: createLogger('silent'),
       metrics: createMetrics(),
       // What hangs is not waited for when a test is over.

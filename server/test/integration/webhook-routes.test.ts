@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { OPEN_PER_WEBHOOK_MAX } from '../../src/outlet/webhook/delivery-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
+import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startReceiver } from '../harness/receiver.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
@@ -289,6 +291,21 @@ test('in public mode every private destination is refused, and none is dialled',
   const changed = await strict.call('PATCH', `/v1/webhooks/${good.json.id}`, change)
   assert.deepEqual([changed.status, changed.json.details[0].path], [400, '/url'])
   assert.equal(receiver.connectionCount, 0)
+})
+
+test('a test of a webhook whose queue is full says so, and not that it is disabled', async () => {
+  const company = await annals.found()
+  const id = await made(company)
+  await query(
+    annals.database.connection,
+    `update webhook set open_count = ${OPEN_PER_WEBHOOK_MAX} where id = '${id}'`,
+  )
+  const full = await post(company, `/v1/webhooks/${id}/test`)
+  assert.deepEqual([full.status, full.json.code], [409, 'conflict'])
+  assert.match(full.json.error, /100000 deliveries waiting/)
+  await post(company, `/v1/webhooks/${id}/disable`)
+  const disabled = await post(company, `/v1/webhooks/${id}/test`)
+  assert.match(disabled.json.error, /disabled/)
 })
 
 test('enabling and disabling are idempotent, and a disabled one says why', async () => {

@@ -6,6 +6,7 @@ import type { Metrics } from '../../platform/metrics.ts'
 import { isOutage, type Queryable } from '../../platform/pg.ts'
 import { RepeatedWarning } from '../../platform/repeated-warning.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
+import { isContended } from '../../platform/time-slice.ts'
 import {
   type AttemptDeps,
   makeAttempt,
@@ -27,52 +28,15 @@ import {
   releaseLeases,
   type WebhookWork,
 } from './delivery-queue-store.ts'
-import { OPEN_PER_WEBHOOK_MAX } from './delivery-store.ts'
+import { DISPATCH_LIMITS, type DispatchLimits } from './dispatch-limits.ts'
 import { HeldDeliveries } from './held-deliveries.ts'
 import { Lane } from './lane.ts'
+import { type Pacing, SendPacer } from './send-pacer.ts'
 import type { Sender } from './sender.ts'
 import { SettleQueue } from './settle-queue.ts'
 import { settleAttempts, type SettledWebhook, type Settlement } from './settle-store.ts'
 import { disableWebhook } from './webhook-store.ts'
 import { WorkOrder } from './work-order.ts'
-
-const DAY_MS = 86_400_000
-
-export const DISPATCH_LIMITS = {
-  /** So long after its last look the dispatcher looks again by itself. */
-  pollMs: 150,
-  /** How old the list of workspaces with webhooks may be. */
-  watchMs: 1_000,
-  /** Events of this time share a statement. */
-  gatherMs: 5,
-  /** Longer than an attempt may take, with the wait before it and the write after it. */
-  leaseMs: 60_000,
-  /** A delivery that was ready for so long is given back, while its lease still holds. */
-  readyMsMax: 30_000,
-  webhooksPerTurnMax: 256,
-  /** A turn ends after this time, so that webhooks of other companies with new events don't wait. */
-  turnMsMax: 200,
-  statementsAtOnceMax: 4,
-  eventsPerFanOutMax: 256,
-  /** Deliveries that nothing can send yet are created this seldom. The ledger keeps the events. */
-  idleFanOutMs: 1_000,
-  /** More webhooks of one company share this number per `idleFanOutMs`. */
-  idleFanOutsPerCompanyMax: 64,
-  openPerWebhookMax: OPEN_PER_WEBHOOK_MAX,
-  /** On this node, being sent or ready; of one company, at most a quarter. See `HeldLimits`. */
-  heldMax: 2_048,
-  heldPerCompanyMax: 512,
-  firstHeldMax: 8,
-  heldBytesMax: 32 * 1_024 * 1_024,
-  heldBytesPerCompanyMax: 8 * 1_024 * 1_024,
-  firstHeldBytesMax: 1_024 * 1_024,
-  heldBytesHardMax: 48 * 1_024 * 1_024,
-  endedPerStatementMax: 1_000,
-  /** No success for so long, while attempts failed, disables a webhook. */
-  failingMsMax: 5 * DAY_MS,
-  /** What is on its way when the service stops gets so long. */
-  stopMsMax: 3_000,
-} as const
 
 export type DispatcherOptions = Omit<AttemptDeps, 'sender'> & {
   db: Queryable
@@ -81,10 +45,16 @@ export type DispatcherOptions = Omit<AttemptDeps, 'sender'> & {
   clock: Clock
   logger: Logger
   metrics: Metrics
-  limits?: Partial<Record<keyof typeof DISPATCH_LIMITS, number>>
+  pacing?: Pacing
+  limits?: Partial<DispatchLimits>
 }
 
-type Held = ReadyDelivery & { work: WebhookWork; lease: Lease; readyAtMs: number }
+type Held = ReadyDelivery & {
+  work: WebhookWork
+  lease: Lease
+  readyAtMs: number
+  lane: Lane<Held>
+}
 type Hold = {
   lane: Lane<Held>
   companyId: CompanyId
@@ -107,7 +77,7 @@ const BODY_BYTES = 1_024
  */
 export class Dispatcher implements AsyncDisposable {
   readonly #options: DispatcherOptions
-  readonly #limits: Record<keyof typeof DISPATCH_LIMITS, number>
+  readonly #limits: DispatchLimits
   readonly #holds = new Map<WebhookId, Hold>()
   readonly #settleQueue: SettleQueue
   readonly #stop = new AbortController()
@@ -120,6 +90,7 @@ export class Dispatcher implements AsyncDisposable {
   #watchedAtMs = Number.NEGATIVE_INFINITY
   readonly #order = new WorkOrder()
   readonly #held: HeldDeliveries
+  readonly #pacer: SendPacer<Held>
   readonly #failed = new RepeatedWarning('dispatch.failed')
   readonly #unreadable = new RepeatedWarning('secret.unreadable')
   /** After disposal nothing is written any more. */
@@ -132,6 +103,10 @@ export class Dispatcher implements AsyncDisposable {
     this.#options = options
     this.#limits = { ...DISPATCH_LIMITS, ...options.limits }
     this.#held = new HeldDeliveries(this.#limits)
+    this.#pacer = new SendPacer({
+      send: (held) => void this.#send(held),
+      ...(options.pacing ?? { isContended }),
+    })
     this.#settleQueue = new SettleQueue({
       write: (settlements) => settleAttempts(options.db, settlements),
       onSettled: (webhooks) => this.#onSettled(webhooks),
@@ -280,10 +255,9 @@ export class Dispatcher implements AsyncDisposable {
     if (room.count === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < this.#idleFanOutMs(work)) return
     hold.fannedOutAtMs = nowMs
     // Of a project's events there may be few among many: then all are looked at, and few are made.
-    const isSparse =
-      room.count === 0 || work.projectId !== null || work.seenSeq < work.projectSinceSeq
+    const isSparse = work.projectId !== null || work.seenSeq < work.projectSinceSeq
     const count = Math.min(
-      isSparse ? eventsPerFanOutMax : room.count,
+      isSparse ? eventsPerFanOutMax : room.count || this.#idleFanOutCount(work),
       openPerWebhookMax - work.openCount,
       work.headSeq - work.seenSeq,
     )
@@ -303,6 +277,14 @@ export class Dispatcher implements AsyncDisposable {
     return idleFanOutMs * Math.max(1, companyWorkCount / idleFanOutsPerCompanyMax)
   }
 
+  /** Smaller for a company with many webhooks, so that the rows that only wait have a fixed rate too. */
+  #idleFanOutCount({ companyWorkCount }: WebhookWork): number {
+    const { eventsPerFanOutMax, idleDeliveriesPerCompanyMax, idleFanOutsPerCompanyMax } =
+      this.#limits
+    const fanOuts = Math.min(companyWorkCount, idleFanOutsPerCompanyMax)
+    return Math.min(eventsPerFanOutMax, Math.ceil(idleDeliveriesPerCompanyMax / fanOuts))
+  }
+
   #accept(leased: readonly LeasedWork[], work: WebhookWork, hold: Hold, lease: Lease): void {
     if (leased.length === 0) return
     this.#order.noteLeased(work)
@@ -311,12 +293,10 @@ export class Dispatcher implements AsyncDisposable {
     const { webhookId } = work
     const signer = openSigner(work.secrets, webhookId, { box, nowMs })
     if (!signer) this.#unreadable.warn(logger, { webhookId, deliveries: leased.length })
-    const ready = leased.map((one) => ({
-      ...readyDelivery(one, work, signer),
-      work,
-      lease,
-      readyAtMs: nowMs,
-    }))
+    const about = { work, lease, readyAtMs: nowMs, lane: hold.lane }
+    const ready = this.#pacer.charge(work.companyId, () =>
+      leased.map((one) => ({ ...readyDelivery(one, work, signer), ...about })),
+    )
     const bodies = ready.map(({ body }) => body)
     hold.bodyBytes = Math.max(1, ...bodies.map(({ length }) => length))
     // The last one may exceed the room in bytes, and then goes back to the queue.
@@ -330,7 +310,7 @@ export class Dispatcher implements AsyncDisposable {
     const known = this.#holds.get(webhookId)
     const usedAtMs = this.#options.clock()
     if (known) return Object.assign(known, { usedAtMs })
-    const lane = new Lane<Held>((held) => void this.#send(held, lane))
+    const lane = new Lane<Held>((held) => this.#pacer.add(companyId, held))
     // Spread over the interval, so that many webhooks don't all create deliveries at once.
     const fannedOutAtMs = usedAtMs - this.#options.random() * this.#idleFanOutMs(work)
     const hold = { lane, companyId, usedAtMs, fannedOutAtMs, bodyBytes: BODY_BYTES }
@@ -344,9 +324,9 @@ export class Dispatcher implements AsyncDisposable {
     return { count, bytes: count * bodyBytes }
   }
 
-  async #send(held: Held, lane: Lane<Held>): Promise<void> {
+  async #send(held: Held): Promise<void> {
     if (this.#options.clock() - held.readyAtMs > this.#limits.readyMsMax) {
-      this.#release(held, lane, { isGood: false, durationMs: 0 })
+      this.#release(held, { isGood: false, durationMs: 0 })
       void this.#giveBack([held])
       return
     }
@@ -369,7 +349,7 @@ export class Dispatcher implements AsyncDisposable {
     const isGood = settlement.status === 'SUCCEEDED'
     // A failure keeps its place until it is counted: it may be the one after which there is a rest.
     if (!isGood) await isWritten
-    this.#release(held, lane, { isGood, durationMs: settlement.record.durationMs })
+    this.#release(held, { isGood, durationMs: settlement.record.durationMs })
   }
 
   #report({ webhookId, deliveryId, status, record }: Settlement): void {
@@ -384,8 +364,8 @@ export class Dispatcher implements AsyncDisposable {
     else logger.info({ event: 'delivery.refused', ...line })
   }
 
-  #release(held: Held, lane: Lane<Held>, end: { isGood: boolean; durationMs: number }): void {
-    this.#held.remove(held.work.companyId, held.body)
+  #release({ work, body, lane }: Held, end: { isGood: boolean; durationMs: number }): void {
+    this.#held.remove(work.companyId, body)
     lane.noteEnd(end)
     if (lane.room() > 0) this.wake()
   }
@@ -457,6 +437,7 @@ export class Dispatcher implements AsyncDisposable {
     this.wake()
     await this.#loop
     const ready = [...this.#holds.values()].flatMap(({ lane }) => lane.takeReady())
+    ready.push(...this.#pacer.takeAll())
     this.#options.sender.cancelUnsent()
     while (this.#sending.size > 0 && performance.now() < endsAtMs) {
       await delay(this.#limits.gatherMs)
@@ -467,7 +448,11 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   async #giveBackReady(webhookId: WebhookId): Promise<void> {
-    const ready = this.#holds.get(webhookId)?.lane.takeReady() ?? []
+    const hold = this.#holds.get(webhookId)
+    if (!hold) return
+    const { lane, companyId } = hold
+    const paced = this.#pacer.take(companyId, (held) => held.lane === lane)
+    const ready = [...paced, ...lane.takeReady(paced.length)]
     for (const { body, work } of ready) this.#held.remove(work.companyId, body)
     await this.#giveBack(ready)
   }

@@ -67,8 +67,12 @@ export class Lane<Work> {
     this.#pump()
   }
 
-  /** What was not sent yet; nothing of it is held afterwards. */
-  takeReady(): Work[] {
+  /**
+   * What was not sent yet; nothing of it is held afterwards. Neither are `withdrawnCount` that were passed
+   * to `send` but didn't leave.
+   */
+  takeReady(withdrawnCount = 0): Work[] {
+    this.#inFlight -= withdrawnCount
     return this.#ready.splice(0)
   }
 

@@ -4,7 +4,7 @@ import { isOutage, sqlStateOf } from '../../platform/pg.ts'
 import type { SettledWebhook, Settlement } from './settle-store.ts'
 
 /** Lets the ends of a few milliseconds share a commit. */
-const GATHER_MS = 5
+const GATHER_MS = 20
 const SETTLEMENTS_PER_WRITE_MAX = 500
 const RETRY_MS = 250
 
