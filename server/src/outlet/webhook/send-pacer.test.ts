@@ -114,7 +114,7 @@ test('the few deliveries of a company do not wait for those of a busy one', () =
     const [startedAtMs, countBefore] = [time.ms, sent.length]
     addMany(ordinary, 1)
     time.runUntil(() => sent.includes(ordinary, countBefore))
-    assertBetween(time.ms - startedAtMs, 0, 5)
+    assert(time.ms - startedAtMs <= 2, `${time.ms - startedAtMs} ms`)
     waitFor(sent.length + 100)
   }
 })
