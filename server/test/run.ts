@@ -1,6 +1,6 @@
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { run } from 'node:test'
@@ -9,6 +9,7 @@ import { ensurePages } from '../src/command/build-pages.ts'
 import { startEngine } from '../src/platform/embedded-postgres.ts'
 import { createLogger } from '../src/platform/logger.ts'
 import { migrate } from '../src/platform/migrate.ts'
+import { BATCH_SIZE_MAX, createBatches } from './batches.ts'
 import { check } from './check.ts'
 
 /**
@@ -20,7 +21,9 @@ const ROOT = join(import.meta.dirname, '../..')
 const FILES = ['server/test/**/*.test.ts', 'dashboard/test/**/*.test.ts']
 /** A file that never ends must not hold up the result of all others. */
 const RUN_MS_MAX = 40 * 60_000
-const TEST_MS_MAX = 180_000
+const FILE_MS_MAX = 180_000
+/** For a process that doesn't end although each of its files has kept to its own timeout. */
+const PROCESS_MS_MAX = BATCH_SIZE_MAX * FILE_MS_MAX
 /** A file runs in the first group that fits it. The groups run one after another. */
 const GROUPS = [
   // A browser uses a whole core.
@@ -54,14 +57,14 @@ async function runFiles(): Promise<boolean> {
       TEST_CONNECTION: JSON.stringify(engine.connection),
       ...pages?.env,
     })
-    return await runGroups()
+    return await runGroups(dataDir)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
 }
 
 /** All groups, in one report. */
-async function runGroups(): Promise<boolean> {
+async function runGroups(folder: string): Promise<boolean> {
   const stopped = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => stopped.abort())
@@ -77,15 +80,18 @@ async function runGroups(): Promise<boolean> {
       const { concurrency } = group
       const chosenFiles = files.filter((file) => groupOf(file) === group)
       if (chosenFiles.length === 0) continue
-      const options = { files: chosenFiles, concurrency, cwd: ROOT, timeout: TEST_MS_MAX, signal }
+      const batching = { root: ROOT, folder, concurrency, fileMsMax: FILE_MS_MAX }
+      const entries = createBatches(chosenFiles, batching)
+      const options = { files: entries, concurrency, cwd: ROOT, timeout: PROCESS_MS_MAX, signal }
       for await (const event of run(options)) {
         if (event.type === 'test:fail') isSuccess = false
+        if (event.type === 'test:complete' && chosenFiles.includes(event.data.name)) {
+          durations.push({ file: event.data.name, seconds: event.data.details.duration_ms / 1_000 })
+        }
         const count = event.type === 'test:diagnostic' ? COUNT.exec(event.data.message) : null
         if (count?.[1]) counts.set(count[1], (counts.get(count[1]) ?? 0) + Number(count[2]))
         else if (event.type === 'test:summary') {
-          const { file, duration_ms: ms } = event.data
-          if (file === undefined) summaries.push(event)
-          else durations.push({ file: relative(ROOT, file), seconds: ms / 1_000 })
+          if (event.data.file === undefined) summaries.push(event)
         } else yield event
       }
     }
