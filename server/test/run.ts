@@ -38,7 +38,7 @@ const NEEDS_PAGES = /(^|\/)dashboard\/test\/browser\//
 
 const chosen = process.argv.slice(2)
 const files = chosen.length > 0 ? chosen : globSync(FILES, { cwd: ROOT }).toSorted()
-process.exitCode = (chosen.length > 0 || check()) && (await runFiles()) ? 0 : 1
+process.exitCode = (chosen.length > 0 || (await check())) && (await runFiles()) ? 0 : 1
 
 async function runFiles(): Promise<boolean> {
   await using pages = files.some((file) => NEEDS_PAGES.test(file)) ? await preparePages() : null
