@@ -48,7 +48,12 @@ export class Target implements AsyncDisposable {
       ANNALS_PORT: '0',
       ANNALS_RATE_LIMITS: 'off',
     }
-    const child = fork(PROGRAM, { execArgv: NODE_OPTIONS, silent: true, env })
+    const { NODE_COMPILE_CACHE } = process.env
+    const child = fork(PROGRAM, {
+      execArgv: NODE_OPTIONS,
+      silent: true,
+      env: { ...env, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) },
+    })
     stack.defer(() => stop(child))
     const [{ url }] = await once(child, 'message')
     const db = stack.use(
