@@ -14,9 +14,11 @@ promise('a new name shows before the service has answered, and stays', async () 
   await page.keyboard.press('Enter')
   await expect(page.getByRole('region', { name: 'Live' })).toBeVisible()
   await expect(page.getByRole('dialog')).toHaveCount(0)
-  expect(answers.askedFor()).toBe(1)
+  await expect.poll(() => answers.askedFor()).toBe(1)
+  // A reload before the answer would cancel the request.
+  const answered = page.waitForResponse((response) => response.request().method() === 'PATCH')
   answers.release()
-  await page.waitForLoadState('networkidle')
+  await answered
   await page.reload()
   await expect(page.getByRole('region', { name: 'Live' })).toBeVisible()
 })
