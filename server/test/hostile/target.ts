@@ -10,6 +10,7 @@ import { type FoundedCompany, foundCompany } from '../../src/tenancy/found-compa
 import { createSession } from '../../src/tenancy/session-store.ts'
 import { findAccount } from '../../src/tenancy/user-store.ts'
 import { runAnnals } from '../harness/annals-process.ts'
+import { eventually } from '../harness/eventually.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
 export type TargetReport = {
@@ -101,15 +102,18 @@ export class Target implements AsyncDisposable {
     const { db, userId } = this.#parts
     const session = { userId, address: '127.0.0.1', userAgent: 'hostile', nowMs: Date.now() }
     // Like the login, which holds the account: two at once would end the same old sessions.
-    const { token } = await db.db.transaction().execute(async (trx) => {
-      await trx
-        .selectFrom('app_user')
-        .select('id')
-        .where('id', '=', userId)
-        .forNoKeyUpdate()
-        .execute()
-      return await createSession(trx, session)
-    })
+    const signIn = () =>
+      db.db.transaction().execute(async (trx) => {
+        await trx
+          .selectFrom('app_user')
+          .select('id')
+          .where('id', '=', userId)
+          .forNoKeyUpdate()
+          .execute()
+        return await createSession(trx, session)
+      })
+    // The attack may keep PostgreSQL so busy that this connection is given up.
+    const { token } = await eventually(signIn)
     return `annals_session=${token}`
   }
 
