@@ -13,8 +13,8 @@ type BatchOptions = {
 export const BATCH_SIZE_MAX = 6
 /** How many files share a process. All others have one to themselves. */
 const SIZES = [
-  // Measures the CPU time of its process, including the garbage collection of earlier files.
-  { fits: /\/large-events\.test\.ts$/, size: 1 },
+  // They measure their process: the CPU time of a request with its garbage, and timers left behind.
+  { fits: /\/(large-events|webhook-(names|sender))\.test\.ts$/, size: 1 },
   // Long, but only because of the processes that they start.
   { fits: /\/(command-|embedded-postgres|stopping)[^/]*$/, size: 1 },
   { fits: /(^|\/)server\/test\/integration\//, size: BATCH_SIZE_MAX },

@@ -13,6 +13,8 @@ import { startReceiver } from '../harness/receiver.ts'
 
 /** A stop takes no longer, however long name servers hang. */
 const STOP_MS_MAX = 2_000
+/** Enough for a name server that answers, even on a busy machine. */
+const LOOKUP_MS_MAX = 1_500
 
 const NAMES: Record<string, NameAnswer> = {
   'receiver.test': ['192.0.2.1', '2001:db8::1', '192.0.2.2', '2001:db8::2', '192.0.2.3'],
@@ -90,7 +92,7 @@ test('callers that ask for the same name at once share a lookup, later ones get 
 })
 
 test('a name whose server hangs times out, and the others resolve meanwhile', async () => {
-  await using names = await startNames({ lookupMsMax: 300 })
+  await using names = await startNames({ lookupMsMax: LOOKUP_MS_MAX })
   const hanging = slowNames(50).map((name) => codeOf(names.addressesOf(name)))
   assert.deepEqual(await names.addressesOf('four.test'), ['192.0.2.4'])
   assert.equal(names.resolver.lookupCount, 50)
@@ -99,7 +101,7 @@ test('a name whose server hangs times out, and the others resolve meanwhile', as
 })
 
 test('refuses a lookup beyond the limit, and accepts it once another has ended', async () => {
-  await using names = await startNames({ lookupMsMax: 300, lookupsMax: 3 })
+  await using names = await startNames({ lookupMsMax: LOOKUP_MS_MAX, lookupsMax: 3 })
   const hanging = slowNames(3).map((name) => codeOf(names.addressesOf(name)))
   assert.equal(await codeOf(names.addressesOf('four.test')), 'EBUSY')
   await Promise.all(hanging)
@@ -113,7 +115,7 @@ test('uses neither threads nor the hosts file for public destinations', async ()
   const looked: string[] = []
   await using names = await startNames({
     hostsFile,
-    lookupMsMax: 300,
+    lookupMsMax: LOOKUP_MS_MAX,
     systemLookup: (name) => Promise.reject(new Error(looked.push(name).toString())),
   })
   const hanging = slowNames(20).map((name) => codeOf(names.addressesOf(name)))
@@ -134,7 +136,12 @@ test('any destination: the hosts file comes first, then DNS, then the operating 
     looked.push(name)
     return Promise.resolve([{ address: '10.0.0.2', family: 4 }])
   }
-  await using names = await startNames({ mode: 'any', hostsFile, lookupMsMax: 300, systemLookup })
+  await using names = await startNames({
+    mode: 'any',
+    hostsFile,
+    lookupMsMax: LOOKUP_MS_MAX,
+    systemLookup,
+  })
   assert.deepEqual(await names.addressesOf('receiver.test'), ['10.0.0.1'])
   assert.deepEqual(await names.addressesOf('other'), ['10.0.0.1', '::1'])
   assert.deepEqual(await names.addressesOf('four.test'), ['192.0.2.4'])
@@ -153,7 +160,7 @@ test('any destination: lookups of the operating system that hang never take more
   let running = 0
   await using names = await startNames({
     mode: 'any',
-    lookupMsMax: 300,
+    lookupMsMax: LOOKUP_MS_MAX,
     systemLookup: async () => {
       running += 1
       return await gate.promise
@@ -181,7 +188,7 @@ test('stopping cancels every lookup at once and leaves nothing behind', async ()
 })
 
 test('a silent name server is a timeout of the delivery, an unknown name a failure of dns', async () => {
-  await using names = await startNames({ lookupMsMax: 300 })
+  await using names = await startNames({ lookupMsMax: LOOKUP_MS_MAX })
   const connect = createDialler({
     rules: { mode: 'public', ports: [] },
     resolve: (name) => names.resolver.resolve(name),
