@@ -53,6 +53,7 @@ import { connectionLimit, readOpenFilesMax } from './platform/open-files.ts'
 import { Database } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
 import { SharedClock } from './platform/shared-clock.ts'
+import { requestShare } from './platform/time-slice.ts'
 import { archiveUrlOf, openArchive, openStore, type Store } from './store.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
@@ -372,7 +373,7 @@ export function serverDeps({
     clock,
     ...limits,
   })
-  const slots = new RequestSlots()
+  const slots = new RequestSlots({ share: requestShare })
   const exports = { database, store: archive, clock, logger, timeouts: exportTimeouts }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
   const delays = new AnswerDelays({ addresses, hasRateLimits })

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import { ApiError } from '../errors.ts'
 import { FairTurns, type TurnLimits, TurnsTaken } from '../platform/fair-turns.ts'
 import type { CompanyId } from '../platform/id.ts'
+import { withRowOwner } from '../platform/row-cost.ts'
 import { goneSignal } from './gone-signal.ts'
 
 declare module 'fastify' {
@@ -89,7 +90,7 @@ export function limitHandlers(
       if (companyId === null) return await handler.call(this, request, reply)
       using _slot = await slots.take(companyId, reply)
       await afterWait(request, reply)
-      return await handler.call(this, request, reply)
+      return await withRowOwner(companyId, () => handler.call(this, request, reply))
     }
     wrapped.add(route.handler)
   })

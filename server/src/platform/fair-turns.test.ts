@@ -114,3 +114,36 @@ test('a caller that waits too long is refused, and its place goes to the next', 
   turn[Symbol.dispose]()
   await inTime
 })
+
+test('a company that is over its share has one turn at a time, and another company begins meanwhile', async () => {
+  const over = new Set(['busy'])
+  const share = { pauseMs: () => 0, isOver: (companyId: string) => over.has(companyId) }
+  const turns = new FairTurns({ ...LIMITS, turnsMax: 4, share })
+  const order: string[] = []
+  const first = await turns.take('busy', signal)
+  const second = ask(turns, 'busy', order)
+  assert.equal(turns.tryTake('busy'), null)
+  await ask(turns, 'quiet', order)
+  assert.deepEqual(order, ['quiet'])
+  first[Symbol.dispose]()
+  await second
+  over.clear()
+  assert(turns.tryTake('busy'))
+})
+
+test('a company that pauses takes no turn until the pause ends, and others do not wait for it', async () => {
+  const pauses = new Map([['busy', 20]])
+  const share = { pauseMs: (companyId: string) => pauses.get(companyId) ?? 0, isOver: () => false }
+  const turns = new FairTurns({ ...LIMITS, turnsMax: 2, share })
+  const order: string[] = []
+  const paused = ask(turns, 'busy', order)
+  assert(!turns.isCrowded)
+  const turn = await ask(turns, 'quiet', order)
+  turn[Symbol.dispose]()
+  assert.deepEqual(order, ['quiet'])
+  // It begins although the pause was extended meanwhile: nothing else would end the wait.
+  await paused
+  pauses.clear()
+  await ask(turns, 'busy', order)
+  assert.deepEqual(order, ['quiet', 'busy', 'busy'])
+})

@@ -10,6 +10,13 @@ export type TurnLimits = {
   waitingPerCompanyMax: number
   /** How long a caller waits until it is refused with `TurnsTaken`. No limit unless given. */
   waitMsMax?: number
+  /** How much of the main thread a company can use at the moment. No limit unless given. */
+  share?: {
+    /** How long it has to pause. */
+    pauseMs: (companyId: string) => number
+    /** Whether it has used more than its share lately. */
+    isOver: (companyId: string) => boolean
+  }
 }
 
 /** There was no turn: too many callers wait for one, or this one waited too long. */
@@ -22,7 +29,8 @@ export class TurnsTaken extends Error {}
  * another.
  *
  * Without `turnsPerCompanyMax`, a company with fifty reads delays another company by one read, however
- * long that takes. With it, some turns stay free for other companies.
+ * long that takes. With it, some turns stay free for other companies. With `share`, a company that has
+ * used too much of the main thread has one turn at a time, with pauses in between.
  */
 export class FairTurns {
   readonly #limits: TurnLimits
@@ -30,13 +38,16 @@ export class FairTurns {
   readonly #waiting = new Set<Waiting>()
   /** Turns of each company that has any. */
   readonly #taken = new Map<string, number>()
+  /** For the first pause that ends. */
+  #timer: { endsAtMs: number; timeout: NodeJS.Timeout } | null = null
 
   constructor(limits: TurnLimits) {
     this.#limits = limits
   }
 
+  /** Whether somebody waits for the end of a turn. Those that pause don't. */
   get isCrowded(): boolean {
-    return this.#waiting.size > 0
+    return this.#waiting.values().some(({ companyId }) => this.#pauseMs(companyId) === 0)
   }
 
   async take(companyId: string, signal: AbortSignal | null = null): Promise<Disposable> {
@@ -49,8 +60,7 @@ export class FairTurns {
 
   /** Null if the caller would have to wait. A caller that has a turn can ask for more like this. */
   tryTake(companyId: string): Disposable | null {
-    const isFree = this.#takenInAll() < this.#limits.turnsMax && this.#mayBegin(companyId)
-    if (!isFree) return null
+    if (!this.#isFree || !this.#mayBegin(companyId)) return null
     this.#begin(companyId)
     return this.#turnOf(companyId)
   }
@@ -73,6 +83,7 @@ export class FairTurns {
     const abort = () => leave(signal?.reason)
     this.#waiting.add(waiting)
     signal?.addEventListener('abort', abort)
+    this.#awaitPause()
     try {
       await promise
     } finally {
@@ -97,27 +108,74 @@ export class FairTurns {
     const left = this.#takenBy(companyId) - 1
     if (left === 0) this.#taken.delete(companyId)
     else this.#taken.set(companyId, left)
-    const next = this.#next()
-    if (!next) return
-    this.#waiting.delete(next)
-    // Before it knows: nobody who comes meanwhile may have its turn.
-    this.#begin(next.companyId)
-    next.begin()
+    this.#beginWaiting()
   }
 
-  #next(): Waiting | null {
+  /** `resumed` is a company whose pause has just ended. */
+  #beginWaiting(resumed: string | null = null): void {
+    while (this.#isFree) {
+      const next = this.#next(resumed)
+      if (!next) break
+      this.#waiting.delete(next)
+      // Before it knows: nobody who comes meanwhile may have its turn.
+      this.#begin(next.companyId)
+      next.begin()
+      if (next.companyId === resumed) resumed = null
+    }
+    this.#awaitPause()
+  }
+
+  #next(resumed: string | null): Waiting | null {
     let next: Waiting | null = null
     for (const waiting of this.#waiting) {
-      if (!this.#mayBegin(waiting.companyId)) continue
+      if (!this.#mayBegin(waiting.companyId, resumed)) continue
       const isFewer = !next || this.#takenBy(waiting.companyId) < this.#takenBy(next.companyId)
       if (isFewer) next = waiting
     }
     return next
   }
 
-  #mayBegin(companyId: string): boolean {
-    const { turnsPerCompanyMax } = this.#limits
-    return turnsPerCompanyMax === undefined || this.#takenBy(companyId) < turnsPerCompanyMax
+  /**
+   * A company that pauses gets a turn when its pause ends, even if others have extended it meanwhile.
+   * Otherwise it could wait forever.
+   */
+  #awaitPause(): void {
+    if (!this.#limits.share || !this.#isFree) return
+    let first: { companyId: string; pauseMs: number } | null = null
+    for (const companyId of new Set(this.#waiting.values().map((waiting) => waiting.companyId))) {
+      if (this.#hasAllTurns(companyId)) continue
+      const pauseMs = this.#pauseMs(companyId)
+      if (!first || pauseMs < first.pauseMs) first = { companyId, pauseMs }
+    }
+    if (!first) return
+    const { companyId, pauseMs } = first
+    const endsAtMs = performance.now() + pauseMs
+    if (this.#timer && this.#timer.endsAtMs <= endsAtMs) return
+    clearTimeout(this.#timer?.timeout)
+    const resume = () => {
+      this.#timer = null
+      this.#beginWaiting(companyId)
+    }
+    this.#timer = { endsAtMs, timeout: setTimeout(resume, pauseMs) }
+  }
+
+  #mayBegin(companyId: string, resumed: string | null = null): boolean {
+    if (this.#hasAllTurns(companyId)) return false
+    return companyId === resumed || this.#pauseMs(companyId) === 0
+  }
+
+  get #isFree(): boolean {
+    return this.#takenInAll() < this.#limits.turnsMax
+  }
+
+  #hasAllTurns(companyId: string): boolean {
+    const taken = this.#takenBy(companyId)
+    const { turnsPerCompanyMax = Number.POSITIVE_INFINITY, share } = this.#limits
+    return taken >= turnsPerCompanyMax || (taken > 0 && share?.isOver(companyId) === true)
+  }
+
+  #pauseMs(companyId: string): number {
+    return this.#limits.share?.pauseMs(companyId) ?? 0
   }
 
   #takenBy(companyId: string): number {

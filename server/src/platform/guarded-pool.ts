@@ -5,7 +5,9 @@ import { keptPlanName } from './kept-plan.ts'
 import type { Server } from './pg-address.ts'
 import { SQLSTATE, sqlStateOf } from './pg-error.ts'
 import { ServerClient, type ServerList } from './pg-servers.ts'
+import { chargeRows, rowOwner } from './row-cost.ts'
 import { DOUBT_EVERY_MS } from './second-opinion.ts'
+import type { SliceOwner } from './time-slice.ts'
 
 export type PoolGuard = {
   answerMsMax: number
@@ -128,7 +130,24 @@ class GuardedClient implements PostgresPoolClient {
     const name = keptPlanName(text)
     // A name makes the driver prepare the statement once on each connection.
     const statement = { ...(name !== null && { name }), text, values: [...parameters] }
-    return confirmed(this.#client, () => this.#client.query<R>(statement))
+    const owner = rowOwner()
+    const send = () => confirmed(this.#client, () => this.#client.query<R>(statement))
+    return owner === null ? send() : this.#chargeRows(owner, send)
+  }
+
+  async #chargeRows<R>(
+    owner: SliceOwner,
+    send: () => Promise<PostgresQueryResult<R>>,
+  ): Promise<PostgresQueryResult<R>> {
+    const bytesBefore = this.#bytesRead
+    const result = await send()
+    chargeRows(owner, { rows: result.rows, bytes: this.#bytesRead - bytesBefore })
+    return result
+  }
+
+  /** A connection runs one statement at a time, so all bytes in between belong to it. */
+  get #bytesRead(): number {
+    return this.#client instanceof ServerClient ? this.#client.bytesRead : 0
   }
 
   release(destroy?: boolean): void {

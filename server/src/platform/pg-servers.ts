@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 import { type Address, placeOf, type Server } from './pg-address.ts'
 import { isOutage, messageOf, SQLSTATE, sqlStateOf } from './pg-error.ts'
@@ -122,6 +123,12 @@ export class ServerClient extends Client {
     this.connection.stream.destroy(
       new Error('Connection terminated: another server is the primary now'),
     )
+  }
+
+  /** All bytes that the server has sent. */
+  get bytesRead(): number {
+    const { stream } = this.connection
+    return stream instanceof Socket ? stream.bytesRead : 0
   }
 
   override connect(): Promise<this>

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SERVICE, type SliceOwner, SliceQueue, type SliceTimers } from './slice-queue.ts'
+import { SliceQueue, type SliceTimers } from './slice-queue.ts'
+import { SERVICE, type SliceOwner } from './thread-share.ts'
 
 const SLICE_MS = 5
 
@@ -105,6 +106,22 @@ test("the service's own work does not pause", async () => {
   const { time, work } = setUp()
   await work(SERVICE, 400)
   assert.equal(time.ms, 400 * SLICE_MS)
+})
+
+test('an owner whose work is charged gets a quarter of the thread while another one is active', async () => {
+  const { time, queue } = setUp()
+  for (let page = 0; page < 1_000; page += 1) {
+    queue.noteActivity('reader')
+    queue.noteActivity('quiet')
+    time.ms += queue.share.pauseMs('reader')
+    time.work(3)
+    queue.share.charge('reader', { cpuMs: 3, wallMs: 3 })
+  }
+  assert(queue.share.isOver('reader'))
+  assert(!queue.share.isOver('quiet'))
+  assertBetween(time.busyShare, 0.24, 0.29)
+  time.ms += 10_000
+  assert(!queue.share.isOver('reader'))
 })
 
 /** Runs short work of 3 ms for the owner, so many times at once. */

@@ -1,6 +1,4 @@
-/** Whose work a slice is, such as a company's id. All of the service's own work has one owner. */
-export type SliceOwner = string
-export const SERVICE: SliceOwner = ''
+import { SERVICE, type SliceOwner, ThreadShare } from './thread-share.ts'
 
 export type SliceTimers = {
   nowMs: () => number
@@ -10,22 +8,8 @@ export type SliceTimers = {
   after: (delayMs: number, run: () => void) => () => void
 }
 
-/** Usage fades with this time constant, so it is about the CPU time of the last two seconds. */
-const LATELY_MS = 2_000
-/**
- * An owner that has used less than this lately doesn't pause. The same limit applies to all owners
- * together. A 4 MB batch of ordinary events needs less.
- */
-const FREE_MS = 250
-/** After that, a pause of three times the slice leaves an owner a quarter of the thread. */
-const OWNER_PAUSE_RATIO = 3
-/** And all owners together get half of it. */
-const SHARED_PAUSE_RATIO = 1
 /** For all short work in one turn of the event loop. */
 const SHORT_MS_MAX = 10
-/** Timers can't wait for less. Shorter pauses add up until they are as long. */
-const PAUSE_MS_MIN = 1
-const FORGET_MS = 5 * LATELY_MS
 /** An owner that sent nothing for this long doesn't need the thread. */
 const ACTIVE_MS = 1_000
 
@@ -56,9 +40,7 @@ const SYSTEM_TIMERS: SliceTimers = {
 export class SliceQueue {
   readonly #timers: SliceTimers
   readonly #waiting = new Map<SliceOwner, (() => void)[]>()
-  /** The owner that ran last is the last one. */
-  readonly #usage = new Map<SliceOwner, Usage>()
-  readonly #sharedUsage = new Usage(SHARED_PAUSE_RATIO)
+  readonly share: ThreadShare
   readonly #active: [newest: Activity, other: Activity] = [
     { owner: SERVICE, atMs: Number.NEGATIVE_INFINITY },
     { owner: SERVICE, atMs: Number.NEGATIVE_INFINITY },
@@ -73,6 +55,8 @@ export class SliceQueue {
 
   constructor(timers: SliceTimers = SYSTEM_TIMERS) {
     this.#timers = timers
+    const isContended = (owner: SliceOwner) => this.isContended(owner)
+    this.share = new ThreadShare({ nowMs: timers.nowMs, isContended })
   }
 
   /** Call it for every request, so that other owners leave time for it. */
@@ -104,7 +88,7 @@ export class SliceQueue {
    * the owner has used more than its share lately, the work waits for a slice.
    */
   runShort<T>(owner: SliceOwner, work: () => T): T | Promise<Awaited<T>> {
-    if (this.#pauseMs(owner) > 0) return this.#runInSlice(owner, work)
+    if (this.share.pauseMs(owner) > 0) return this.#runInSlice(owner, work)
     if (this.#shorts.length > 0 || this.#shortMs >= SHORT_MS_MAX) return this.#runLater(owner, work)
     return this.#runNow(owner, work)
   }
@@ -117,7 +101,7 @@ export class SliceQueue {
   async #runLater<T>(owner: SliceOwner, work: () => T): Promise<Awaited<T>> {
     const { promise, resolve } = Promise.withResolvers<T | Promise<Awaited<T>>>()
     this.#shorts.push(() => {
-      const isPaused = this.#pauseMs(owner) > 0
+      const isPaused = this.share.pauseMs(owner) > 0
       const run = () => (isPaused ? this.#runInSlice(owner, work) : this.#runNow(owner, work))
       // Also turns what it throws into a rejection.
       resolve(new Promise((settle) => settle(run())))
@@ -132,8 +116,9 @@ export class SliceQueue {
     try {
       return work()
     } finally {
-      this.#charge(owner, { startedAtMs, cpuMs: cpuMs() - cpuMsBefore })
-      this.#shortMs += nowMs() - startedAtMs
+      const wallMs = nowMs() - startedAtMs
+      this.share.charge(owner, { cpuMs: cpuMs() - cpuMsBefore, wallMs })
+      this.#shortMs += wallMs
       if (!this.#isDrainScheduled) setImmediate(this.#drainShorts)
       this.#isDrainScheduled = true
     }
@@ -152,9 +137,9 @@ export class SliceQueue {
     if (this.#isScheduled) return
     this.#cancelTimer?.()
     this.#cancelTimer = null
-    const ready = this.#waiting.keys().find((owner) => this.#pauseMs(owner) === 0)
+    const ready = this.#waiting.keys().find((owner) => this.share.pauseMs(owner) === 0)
     if (ready === undefined) {
-      const pauseMs = Math.min(...this.#waiting.keys().map((owner) => this.#pauseMs(owner)))
+      const pauseMs = Math.min(...this.#waiting.keys().map((owner) => this.share.pauseMs(owner)))
       if (pauseMs === Number.POSITIVE_INFINITY) return
       this.#cancelTimer = this.#timers.after(pauseMs, () => this.#schedule())
       return
@@ -180,26 +165,12 @@ export class SliceQueue {
   #settle(): void {
     if (this.#running) {
       const { owner, startedAtMs, cpuMsBefore } = this.#running
-      const cpuMs = this.#timers.cpuMs() - cpuMsBefore
-      if (owner !== SERVICE) this.#charge(owner, { startedAtMs, cpuMs })
+      const { nowMs, cpuMs } = this.#timers
+      this.share.charge(owner, { cpuMs: cpuMs() - cpuMsBefore, wallMs: nowMs() - startedAtMs })
     }
     this.#running = null
     this.#isScheduled = false
     this.#schedule()
-  }
-
-  #charge(owner: SliceOwner, slice: { startedAtMs: number; cpuMs: number }): void {
-    const nowMs = this.#timers.nowMs()
-    const usage = this.#usage.get(owner) ?? new Usage(OWNER_PAUSE_RATIO)
-    this.#usage.delete(owner)
-    this.#usage.set(owner, usage)
-    const used = { ...slice, isContended: this.isContended(owner) }
-    usage.add(used, nowMs)
-    this.#sharedUsage.add(used, nowMs)
-    for (const [other, { updatedAtMs }] of this.#usage) {
-      if (nowMs - updatedAtMs < FORGET_MS) break
-      this.#usage.delete(other)
-    }
   }
 
   /** Whether an owner other than this one is active. */
@@ -208,44 +179,7 @@ export class SliceQueue {
     const { atMs } = newest.owner === owner ? other : newest
     return this.#timers.nowMs() - atMs < ACTIVE_MS
   }
-
-  /** Zero if the owner can run now. */
-  #pauseMs(owner: SliceOwner): number {
-    if (owner === SERVICE || !this.isContended(owner)) return 0
-    const ownerAtMs = this.#usage.get(owner)?.readyAtMs ?? 0
-    const pauseMs = Math.max(ownerAtMs, this.#sharedUsage.readyAtMs) - this.#timers.nowMs()
-    return pauseMs < PAUSE_MS_MIN ? 0 : pauseMs
-  }
 }
 
 /** When an owner's last request was seen. */
 type Activity = { owner: SliceOwner; atMs: number }
-
-/** How much of the thread slices used lately, and when the next one can start. */
-class Usage {
-  readonly #pauseRatio: number
-  #usedMs = 0
-  updatedAtMs = 0
-  readyAtMs = 0
-
-  constructor(pauseRatio: number) {
-    this.#pauseRatio = pauseRatio
-  }
-
-  /** Usage is CPU time. Pauses follow wall time, because that is what a slice costs other requests. */
-  add(
-    {
-      startedAtMs,
-      cpuMs,
-      isContended,
-    }: { startedAtMs: number; cpuMs: number; isContended: boolean },
-    nowMs: number,
-  ): void {
-    const faded = Math.exp((this.updatedAtMs - nowMs) / LATELY_MS)
-    this.#usedMs = this.#usedMs * faded + cpuMs
-    this.updatedAtMs = nowMs
-    if (this.#usedMs <= FREE_MS || !isContended) return
-    const costMs = (nowMs - startedAtMs) * (1 + this.#pauseRatio)
-    this.readyAtMs = Math.max(this.readyAtMs, startedAtMs) + costMs
-  }
-}

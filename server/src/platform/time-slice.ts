@@ -1,4 +1,5 @@
-import { SERVICE, SliceQueue, type SliceOwner } from './slice-queue.ts'
+import { SliceQueue } from './slice-queue.ts'
+import { SERVICE, type SliceOwner, type ThreadShare } from './thread-share.ts'
 
 export type { SliceOwner }
 
@@ -17,6 +18,14 @@ export function noteActivity(owner: SliceOwner): void {
 export function isContended(owner: SliceOwner): boolean {
   return queue.isContended(owner)
 }
+
+/** Counts work that ran outside of slices, such as decoding rows, as used by the owner. */
+export function chargeCpu(owner: SliceOwner, cpuMs: number): void {
+  queue.share.charge(owner, { cpuMs, wallMs: cpuMs })
+}
+
+/** How much of the thread each company used for its requests lately. */
+export const requestShare: Pick<ThreadShare, 'pauseMs' | 'isOver' | 'usedMs'> = queue.share
 
 /**
  * Splits long synchronous work, so that other requests are served in between. A loop checks `isOver`

@@ -3,6 +3,8 @@ import { findHotFloor, type HotFloor } from '../../ledger/hot-floor.ts'
 import { FairTurns, TurnsTaken } from '../../platform/fair-turns.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
+import { withRowOwner } from '../../platform/row-cost.ts'
+import { requestShare } from '../../platform/time-slice.ts'
 import { withTimeLimit } from './time-limit-store.ts'
 
 /** Workspaces are read side by side, but one request must not take the whole pool. */
@@ -17,6 +19,7 @@ const TURN_LIMITS = {
   waitingMax: 400,
   waitingPerCompanyMax: 100,
   waitMsMax: 20_000,
+  share: requestShare,
 }
 const RETRY_SECONDS = 5
 
@@ -54,11 +57,12 @@ export class Searches {
   ): Promise<T[]> {
     const readOne = async (workspaceId: WorkspaceId): Promise<T[]> => {
       using _turn = await this.#takeTurn(companyId, signal)
-      return await withTimeLimit(this.#db, async (db) => {
+      const readHot = async (db: Queryable): Promise<T[]> => {
         const hot = await findHotFloor(db, workspaceId, { hotSinceMs, afterSeq: null })
         const { fromId } = hot
         return fromId === null ? [] : [await read(db, workspaceId, { ...hot, fromId })]
-      })
+      }
+      return await withRowOwner(companyId, () => withTimeLimit(this.#db, readHot))
     }
     const results: T[] = []
     for (let start = 0; start < workspaceIds.length; start += READS_AT_ONCE_MAX) {

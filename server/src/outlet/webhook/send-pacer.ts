@@ -1,4 +1,5 @@
 import type { CompanyId } from '../../platform/id.ts'
+import { type SliceOwner, ThreadShare } from '../../platform/thread-share.ts'
 
 export type PacerTimers = {
   nowMs: () => number
@@ -6,18 +7,8 @@ export type PacerTimers = {
   inNextTurn: (run: () => void) => void
 }
 
-/** Usage fades with this time constant, so it is about the time of the last two seconds. */
-const LATELY_MS = 2_000
-/** A company that used less than this lately doesn't pause. The limit for all together is the same. */
-const FREE_MS = 250
 /** A company that used less than this lately, about 40 deliveries per second, never pauses for others. */
 const LIGHT_MS = 25
-/** A pause of three times the cost leaves a company a quarter of the thread. */
-const COMPANY_PAUSE_RATIO = 3
-/** All companies together get half of it. */
-const SHARED_PAUSE_RATIO = 1
-/** Timers can't wait for less. Shorter pauses add up until they are as long. */
-const PAUSE_MS_MIN = 1
 /** For all sends in one turn of the event loop. */
 const TURN_MS_MAX = 2
 /**
@@ -25,7 +16,6 @@ const TURN_MS_MAX = 2
  * outcomes take the rest, in callbacks that can't be attributed to a company.
  */
 const COST_RATIO = 6
-const FORGET_MS = 5 * LATELY_MS
 
 const SYSTEM_TIMERS: PacerTimers = {
   nowMs: () => performance.now(),
@@ -35,7 +25,7 @@ const SYSTEM_TIMERS: PacerTimers = {
 
 export type Pacing = {
   /** Whether a company other than this one has active requests on this node. */
-  isContended: (companyId: CompanyId) => boolean
+  isContended: (companyId: SliceOwner) => boolean
   timers?: PacerTimers
 }
 
@@ -46,13 +36,11 @@ export type Pacing = {
  */
 export class SendPacer<Item> {
   readonly #send: (item: Item) => void
-  readonly #isContended: (companyId: CompanyId) => boolean
+  readonly #isContended: (companyId: SliceOwner) => boolean
   readonly #timers: PacerTimers
   /** The company that sent last is the last one. */
   readonly #waiting = new Map<CompanyId, Item[]>()
-  /** The company that was charged last is the last one. */
-  readonly #usage = new Map<CompanyId, Usage>()
-  readonly #sharedUsage = new Usage(SHARED_PAUSE_RATIO)
+  readonly #share: ThreadShare
   #turnMs = 0
   #isTurnScheduled = false
   #isTimerSet = false
@@ -65,6 +53,7 @@ export class SendPacer<Item> {
     this.#send = send
     this.#isContended = isContended
     this.#timers = timers
+    this.#share = new ThreadShare({ nowMs: timers.nowMs, isContended, lightMs: LIGHT_MS })
   }
 
   add(companyId: CompanyId, item: Item): void {
@@ -106,7 +95,7 @@ export class SendPacer<Item> {
 
   #canSend(companyId: CompanyId): boolean {
     if (!this.#isContended(companyId)) return true
-    return this.#turnMs < TURN_MS_MAX && this.#pauseMs(companyId) === 0
+    return this.#turnMs < TURN_MS_MAX && this.#share.pauseMs(companyId) === 0
   }
 
   #sendNow(companyId: CompanyId, item: Item): void {
@@ -114,19 +103,10 @@ export class SendPacer<Item> {
   }
 
   #note(companyId: CompanyId, startedAtMs: number): void {
-    const nowMs = this.#timers.nowMs()
-    const usage = this.#usage.get(companyId) ?? new Usage(COMPANY_PAUSE_RATIO)
-    this.#usage.delete(companyId)
-    this.#usage.set(companyId, usage)
-    const costMs = (nowMs - startedAtMs) * COST_RATIO
-    const used = { startedAtMs, costMs, isContended: this.#isContended(companyId) }
-    usage.add(used, nowMs)
-    this.#sharedUsage.add(used, nowMs)
-    for (const [other, { updatedAtMs }] of this.#usage) {
-      if (nowMs - updatedAtMs < FORGET_MS) break
-      this.#usage.delete(other)
-    }
-    this.#turnMs += nowMs - startedAtMs
+    const sendMs = this.#timers.nowMs() - startedAtMs
+    const costMs = sendMs * COST_RATIO
+    this.#share.charge(companyId, { cpuMs: costMs, wallMs: costMs })
+    this.#turnMs += sendMs
     this.#startTurn()
   }
 
@@ -143,7 +123,7 @@ export class SendPacer<Item> {
 
   #drain(): void {
     while (this.#turnMs < TURN_MS_MAX) {
-      const ready = this.#waiting.keys().find((companyId) => this.#pauseMs(companyId) === 0)
+      const ready = this.#waiting.keys().find((companyId) => this.#share.pauseMs(companyId) === 0)
       if (ready === undefined) break
       const items = this.#waiting.get(ready) ?? []
       const item = items.shift()
@@ -156,7 +136,7 @@ export class SendPacer<Item> {
 
   /** In the next turn of the event loop, or when the first pause ends. */
   #schedule(): void {
-    const pauseMs = Math.min(...this.#waiting.keys().map((companyId) => this.#pauseMs(companyId)))
+    const pauseMs = Math.min(...this.#waiting.keys().map((companyId) => this.#share.pauseMs(companyId)))
     if (pauseMs === 0) return this.#startTurn()
     if (this.#isTimerSet) return
     this.#isTimerSet = true
@@ -164,39 +144,5 @@ export class SendPacer<Item> {
       this.#isTimerSet = false
       this.#startTurn()
     })
-  }
-
-  /** Zero if the company can send now. */
-  #pauseMs(companyId: CompanyId): number {
-    if (!this.#isContended(companyId)) return 0
-    const nowMs = this.#timers.nowMs()
-    const usage = this.#usage.get(companyId)
-    if (!usage || usage.usedMsAt(nowMs) < LIGHT_MS) return 0
-    const pauseMs = Math.max(usage.readyAtMs, this.#sharedUsage.readyAtMs) - nowMs
-    return pauseMs < PAUSE_MS_MIN ? 0 : pauseMs
-  }
-}
-
-/** How much of the thread was used lately, and when the next send can start. */
-class Usage {
-  readonly #pauseRatio: number
-  #usedMs = 0
-  updatedAtMs = 0
-  readyAtMs = 0
-
-  constructor(pauseRatio: number) {
-    this.#pauseRatio = pauseRatio
-  }
-
-  add(used: { startedAtMs: number; costMs: number; isContended: boolean }, nowMs: number): void {
-    this.#usedMs = this.usedMsAt(nowMs) + used.costMs
-    this.updatedAtMs = nowMs
-    if (this.#usedMs <= FREE_MS || !used.isContended) return
-    const costMs = used.costMs * (1 + this.#pauseRatio)
-    this.readyAtMs = Math.max(this.readyAtMs, used.startedAtMs) + costMs
-  }
-
-  usedMsAt(nowMs: number): number {
-    return this.#usedMs * Math.exp((this.updatedAtMs - nowMs) / LATELY_MS)
   }
 }

@@ -1,0 +1,32 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { chargeCpu, type SliceOwner } from './time-slice.ts'
+
+/**
+ * CPU time of the main thread for the rows of a result: decoding them, building values and serializing
+ * those. `pg` decodes rows as they arrive on its socket, so the time can't be measured per request.
+ */
+const MS_PER_STATEMENT = 0.3
+const MS_PER_FIELD = 0.000_7
+const MS_PER_BYTE = 0.000_005
+
+const owners = new AsyncLocalStorage<SliceOwner>()
+
+/** Counts the rows that `work` reads from the database as used by the owner. */
+export function withRowOwner<T>(owner: SliceOwner, work: () => T): T {
+  return owners.run(owner, work)
+}
+
+/** The owner of what is read now. Null for the service's own reads. */
+export function rowOwner(): SliceOwner | null {
+  return owners.getStore() ?? null
+}
+
+export function chargeRows(
+  owner: SliceOwner,
+  { rows, bytes }: { rows: readonly unknown[]; bytes: number },
+): void {
+  const [first] = rows
+  const columns = typeof first === 'object' && first !== null ? Object.keys(first).length : 0
+  const rowsMs = rows.length * columns * MS_PER_FIELD + bytes * MS_PER_BYTE
+  chargeCpu(owner, MS_PER_STATEMENT + rowsMs)
+}

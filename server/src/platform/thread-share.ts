@@ -1,0 +1,108 @@
+/** Whose work it is, such as a company's id. All of the service's own work has one owner. */
+export type SliceOwner = string
+export const SERVICE: SliceOwner = ''
+
+/** Usage fades with this time constant, so it is about the CPU time of the last two seconds. */
+const LATELY_MS = 2_000
+/**
+ * An owner that has used less than this lately doesn't pause. The same limit applies to all owners
+ * together. A 4 MB batch of ordinary events needs less.
+ */
+const FREE_MS = 250
+/** After that, a pause of three times the work leaves an owner a quarter of the thread. */
+const OWNER_PAUSE_RATIO = 3
+/** And all owners together get half of it. */
+const SHARED_PAUSE_RATIO = 1
+/** Timers can't wait for less. Shorter pauses add up until they are as long. */
+const PAUSE_MS_MIN = 1
+const FORGET_MS = 5 * LATELY_MS
+
+/** Work that has just ended. `wallMs` is what it cost other requests, `cpuMs` what its owner used. */
+export type Work = { cpuMs: number; wallMs: number }
+
+/**
+ * An account of the main thread: how much of it each owner used lately, and how long an owner that used
+ * much has to pause. All owners together pause too. None pauses while no other owner is active.
+ */
+export class ThreadShare {
+  readonly #nowMs: () => number
+  readonly #isContended: (owner: SliceOwner) => boolean
+  readonly #lightMs: number
+  /** The owner that was charged last is the last one. */
+  readonly #usage = new Map<SliceOwner, Usage>()
+  readonly #sharedUsage = new Usage(SHARED_PAUSE_RATIO)
+
+  constructor({
+    nowMs,
+    isContended,
+    lightMs = 0,
+  }: {
+    nowMs: () => number
+    /** Whether an owner other than this one is active. */
+    isContended: (owner: SliceOwner) => boolean
+    /** An owner that used less than this lately doesn't pause for what the others used. */
+    lightMs?: number
+  }) {
+    this.#nowMs = nowMs
+    this.#isContended = isContended
+    this.#lightMs = lightMs
+  }
+
+  charge(owner: SliceOwner, work: Work): void {
+    if (owner === SERVICE) return
+    const nowMs = this.#nowMs()
+    const usage = this.#usage.get(owner) ?? new Usage(OWNER_PAUSE_RATIO)
+    this.#usage.delete(owner)
+    this.#usage.set(owner, usage)
+    const isContended = this.#isContended(owner)
+    usage.add(work, { nowMs, isContended })
+    this.#sharedUsage.add(work, { nowMs, isContended })
+    for (const [other, { updatedAtMs }] of this.#usage) {
+      if (nowMs - updatedAtMs < FORGET_MS) break
+      this.#usage.delete(other)
+    }
+  }
+
+  /** How long the owner has to wait until it can use the thread again. Zero if it can now. */
+  pauseMs(owner: SliceOwner): number {
+    if (owner === SERVICE || !this.#isContended(owner)) return 0
+    if (this.usedMs(owner) < this.#lightMs) return 0
+    const ownerAtMs = this.#usage.get(owner)?.readyAtMs ?? 0
+    const pauseMs = Math.max(ownerAtMs, this.#sharedUsage.readyAtMs) - this.#nowMs()
+    return pauseMs < PAUSE_MS_MIN ? 0 : pauseMs
+  }
+
+  /** Whether the owner has used so much lately that it pauses. */
+  isOver(owner: SliceOwner): boolean {
+    return this.usedMs(owner) > FREE_MS && this.#isContended(owner)
+  }
+
+  /** CPU time that the owner used lately. */
+  usedMs(owner: SliceOwner): number {
+    return this.#usage.get(owner)?.usedMsAt(this.#nowMs()) ?? 0
+  }
+}
+
+class Usage {
+  readonly #pauseRatio: number
+  #usedMs = 0
+  updatedAtMs = 0
+  readyAtMs = 0
+
+  constructor(pauseRatio: number) {
+    this.#pauseRatio = pauseRatio
+  }
+
+  usedMsAt(nowMs: number): number {
+    return this.#usedMs * Math.exp((this.updatedAtMs - nowMs) / LATELY_MS)
+  }
+
+  /** Usage is CPU time. Pauses follow wall time, because that is what the work costs other requests. */
+  add({ cpuMs, wallMs }: Work, { nowMs, isContended }: { nowMs: number; isContended: boolean }): void {
+    this.#usedMs = this.usedMsAt(nowMs) + cpuMs
+    this.updatedAtMs = nowMs
+    if (this.#usedMs <= FREE_MS || !isContended) return
+    const startedAtMs = nowMs - wallMs
+    this.readyAtMs = Math.max(this.readyAtMs, startedAtMs) + wallMs * (1 + this.#pauseRatio)
+  }
+}

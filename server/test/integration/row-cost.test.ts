@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { requestShare } from '../../src/platform/time-slice.ts'
+import { signInAs } from '../harness/dashboard.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ role: 'api' })
+after(() => annals[Symbol.asyncDispose]())
+
+async function foundWithEvents(count: number) {
+  const founded = await annals.found()
+  const body = { events: Array.from({ length: count }, () => ({ category: 'c', action: 'a' })) }
+  const { workspaceKey: key } = founded
+  assert.equal((await annals.call('POST', '/v1/events/batch', { key, body })).status, 200)
+  return founded
+}
+
+/** How much more of its share the company has used after ten reads. */
+async function costOf(companyId: string, read: () => Promise<Answer>): Promise<number> {
+  const usedBefore = requestShare.usedMs(companyId)
+  const answers = await Promise.all(Array.from({ length: 10 }, read))
+  for (const { status } of answers) assert.equal(status, 200)
+  return requestShare.usedMs(companyId) - usedBefore
+}
+
+test('a page of events in the API counts as used by its company, by its size', async () => {
+  const few = await foundWithEvents(1)
+  const many = await foundWithEvents(200)
+  const read = (key: string) => () => annals.call('GET', '/v1/events?limit=200', { key })
+  const costOfFew = await costOf(few.company.id, read(few.workspaceKey))
+  const costOfMany = await costOf(many.company.id, read(many.workspaceKey))
+  assert(costOfFew > 0, `${costOfFew} ms`)
+  assert(costOfMany > 2 * costOfFew, `${costOfMany} ms is not twice ${costOfFew} ms`)
+})
+
+test('a page of events in the dashboard counts as used by its company', async () => {
+  const founded = await foundWithEvents(200)
+  const { call } = await signInAs(annals, founded, 'OWNER')
+  const cost = await costOf(founded.company.id, () => call('GET', '/dashboard/events?limit=200'))
+  assert(cost > 0, `${cost} ms`)
+})
