@@ -87,10 +87,10 @@ export class AnswerThrottle implements Disposable {
 
   /**
    * Calls `answer` once: now, after the caller's delay, or when `response` closes because the client
-   * disconnected or had to go. Returns a function that ends the delay.
+   * disconnected or had to go. Returns a function that ends the delay. An answer can count as several.
    */
-  hold(caller: string, response: ServerResponse, answer: () => void): () => void {
-    const delayMs = this.#delayMs(caller)
+  hold(caller: string, response: ServerResponse, answer: () => void, count = 1): () => void {
+    const delayMs = this.#delayMs(caller, count)
     if (delayMs === 0 || this.#isDisposed) {
       answer()
       return () => {}
@@ -138,11 +138,11 @@ export class AnswerThrottle implements Disposable {
     for (const release of this.#held) release()
   }
 
-  #delayMs(caller: string): number {
+  #delayMs(caller: string, count: number): number {
     const { perSecond, nodePerSecond, perSecondInFlood, delayMsMax } = this.#rate
     const nowMs = this.#clock()
     const next = (paidOffAtMs: number, rate: number, debtMsMax: number): number => {
-      const owedMs = Math.max(paidOffAtMs, nowMs) + SECOND_MS / rate
+      const owedMs = Math.max(paidOffAtMs, nowMs) + (count * SECOND_MS) / rate
       return Math.min(owedMs, nowMs + BURST_MS + debtMsMax)
     }
     this.#nodePaidOffAtMs = next(this.#nodePaidOffAtMs, nodePerSecond, NODE_DEBT_MS_MAX)

@@ -1,3 +1,6 @@
+/** What follows an early answer is dropped up to this size, a little more than the largest body. */
+export const REST_BYTES_MAX = 5 * 1_024 * 1_024
+
 /** A body of more chunks than this must have `CHUNK_BYTES_MIN` per chunk on average. */
 export const CHUNKS_MAX = 1_000
 export const CHUNK_BYTES_MIN = 64

@@ -7,7 +7,7 @@ import {
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../errors.ts'
-import { areChunksTooSmall } from './chunk-limit.ts'
+import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
 import { errorBody } from './error-handler.ts'
 import type { OpenConnections } from './open-connections.ts'
 import { parserFault, protocolFault } from './protocol-fault.ts'
@@ -20,8 +20,6 @@ export const REQUESTS_IN_FLIGHT_MAX = 16
 export const QUEUED_MAX = 1_000
 /** How many of them are served in a turn of the event loop. */
 const REQUESTS_PER_TURN_MAX = 16
-/** What follows an early answer is dropped up to this size, a little more than the largest body. */
-const REST_BYTES_MAX = 5 * 1_024 * 1_024
 /** While more output waits for the client, the connection's next request waits too. */
 const OUTPUT_BYTES_MAX = 1_024 * 1_024
 /** Long enough to read an answer; then a client that does not hang up is disconnected. */

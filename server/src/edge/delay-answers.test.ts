@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { test } from 'node:test'
+import { fastify } from 'fastify'
 import { handClock } from '../../test/harness/clock.ts'
 import { ApiError } from '../errors.ts'
 import { newId } from '../platform/id.ts'
 import { ClientAddresses } from './auth/client-address.ts'
 import { AnswerDelays } from './delay-answers.ts'
+import { createErrorHandler } from './error-handler.ts'
 
 /** Of a connection of its own, unless given. */
 const newResponse = (socket = new Socket()) => new ServerResponse(new IncomingMessage(socket))
@@ -85,4 +87,24 @@ test('skips a delayed request whose client disconnected', async () => {
   socket.destroy()
   await assert.rejects(delayed, ApiError)
   await assert.rejects(delays.delayMember(member, response), ApiError)
+})
+
+test('delays the refusals of large bodies sooner, because the rest of them is received', async () => {
+  using started = startDelays()
+  await using app = fastify()
+  app.setErrorHandler(createErrorHandler(started.delays.delayRefusal))
+  app.addHook('onRequest', () => {
+    throw new ApiError('invalid_api_key')
+  })
+  const answered: string[] = []
+  const send = async (remoteAddress: string, bytes: number) => {
+    await app.inject({ method: 'POST', url: '/', remoteAddress, payload: 'x'.repeat(bytes) })
+    answered.push(remoteAddress)
+  }
+  const flood = Array.from({ length: 40 }, () => send('198.51.100.1', 1024 * 1024))
+  await send('198.51.100.2', 1024 * 1024)
+  // A megabyte counts as 17 refusals, so the last of the flood waits for six seconds.
+  assert(answered.length < flood.length, `${answered.length} answered`)
+  started.delays[Symbol.dispose]()
+  await Promise.all(flood)
 })

@@ -13,7 +13,10 @@ import {
   REFUSAL_RATE,
 } from './answer-throttle.ts'
 import { type ClientAddresses, siteOf } from './auth/client-address.ts'
-import { areChunksTooSmall } from './chunk-limit.ts'
+import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
+
+/** Receiving this much takes as long as answering. */
+const BYTES_PER_ANSWER = 64 * 1_024
 
 type Refused = { error: ApiError; request: FastifyRequest; reply: FastifyReply }
 
@@ -143,11 +146,19 @@ function hold(
 ): void {
   if (isGone(reply.raw)) return answer()
   let isAnswered = false
-  const release = throttle.hold(caller, reply.raw, () => {
+  const answerOnce = () => {
     isAnswered = true
     answer()
-  })
+  }
+  const release = throttle.hold(caller, reply.raw, answerOnce, countOf(request))
   if (!request.raw.complete && !isAnswered) dropBody(request, release)
+}
+
+/** A refused body is received all the same, so a large one counts as many answers. */
+function countOf({ raw: { headers, complete } }: FastifyRequest): number {
+  const isChunked = headers['transfer-encoding'] !== undefined && !complete
+  const bytes = isChunked ? REST_BYTES_MAX : Number(headers['content-length'] ?? 0)
+  return 1 + Math.floor(Math.min(bytes, REST_BYTES_MAX) / BYTES_PER_ANSWER)
 }
 
 /** Keeps nothing of the body while its answer waits. Tiny chunks end the delay: they cost too much. */

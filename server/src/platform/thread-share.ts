@@ -98,7 +98,10 @@ class Usage {
   }
 
   /** Usage is CPU time. Pauses follow wall time, because that is what the work costs other requests. */
-  add({ cpuMs, wallMs }: Work, { nowMs, isContended }: { nowMs: number; isContended: boolean }): void {
+  add(
+    { cpuMs, wallMs }: Work,
+    { nowMs, isContended }: { nowMs: number; isContended: boolean },
+  ): void {
     this.#usedMs = this.usedMsAt(nowMs) + cpuMs
     this.updatedAtMs = nowMs
     if (this.#usedMs <= FREE_MS || !isContended) return

@@ -136,7 +136,9 @@ export class SendPacer<Item> {
 
   /** In the next turn of the event loop, or when the first pause ends. */
   #schedule(): void {
-    const pauseMs = Math.min(...this.#waiting.keys().map((companyId) => this.#share.pauseMs(companyId)))
+    const pauseMs = Math.min(
+      ...this.#waiting.keys().map((companyId) => this.#share.pauseMs(companyId)),
+    )
     if (pauseMs === 0) return this.#startTurn()
     if (this.#isTimerSet) return
     this.#isTimerSet = true
