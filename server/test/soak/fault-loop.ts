@@ -21,7 +21,7 @@ type FaultPlan = {
 const RECOVERY_MS_MAX = 60_000
 /** After this share of the time, the service isn't restarted, so that its memory can be measured. */
 const RESTARTS_UNTIL = 0.4
-/** A fault starts only if it can end before the load does. */
+/** No fault starts after this share of the time. The load goes on until the last one has ended. */
 const LAST_FAULT_AT = 0.9
 
 /** Injects one fault after another, in an order determined by the seed, and checks after each. */

@@ -85,18 +85,17 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const wanted = options.faults ?? FAULT_KINDS
   const kinds = wanted.filter((kind) => kind !== 'fill the disk' || canFill)
   const faults: FaultRecord[] = []
-  const timer = setTimeout(() => stop.abort(), durationMs)
-  stack.defer(() => clearTimeout(timer))
+  const injecting = injectFaults(soak, {
+    kinds,
+    random: new SeededRandom(seed),
+    durationMs,
+    calmMs: Math.min(CALM_MS_MAX, durationMs / 20),
+    onRecord: (record) => faults.push(record),
+  })
   await Promise.all([
     ...startLoad(soak, { ...options, durationMs }),
     watch(soak, { monitor, faults, onProgress }),
-    injectFaults(soak, {
-      kinds,
-      random: new SeededRandom(seed),
-      durationMs,
-      calmMs: Math.min(CALM_MS_MAX, durationMs / 20),
-      onRecord: (record) => faults.push(record),
-    }),
+    endLoad(stop, { durationMs, injecting }),
   ])
   onProgress('The load has ended. Checking…')
   const end = await checkEnd({ ...soak, isFinal: true }, { monitor, idle, durationMs })
@@ -164,6 +163,15 @@ async function watch(
 }
 
 type Progress = Pick<SoakOptions, 'onProgress'> & { monitor: Monitor; faults: FaultRecord[] }
+
+/** The load outlasts the last fault. Without it, no event would show that the service has recovered. */
+async function endLoad(
+  stop: AbortController,
+  { durationMs, injecting }: { durationMs: number; injecting: Promise<void> },
+): Promise<void> {
+  await Promise.all([delay(durationMs, undefined, { ref: false }), injecting])
+  stop.abort()
+}
 
 type EndOptions = { monitor: Monitor; idle: IdleLevel; durationMs: number }
 
