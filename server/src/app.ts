@@ -9,11 +9,11 @@ import { KeyGuard } from './edge/auth/require-key.ts'
 import { SessionGuard } from './edge/auth/require-session.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
 import { DOWNLOAD_BYTES_MAX } from './edge/dashboard/exports/download-guard.ts'
-import { LoginDesk } from './edge/dashboard/session/login-desk.ts'
+import { LoginGuard } from './edge/dashboard/session/login-guard.ts'
 import { AnswerDelays } from './edge/delay-answers.ts'
-import { DownloadDesk } from './edge/download-desk.ts'
+import { DownloadManager } from './edge/download-manager.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
-import type { Patience } from './edge/http-server.ts'
+import type { HttpTimeouts } from './edge/http-server.ts'
 import { OpenConnections } from './edge/open-connections.ts'
 import { OutputBudget } from './edge/output-budget.ts'
 import { RequestSlots } from './edge/request-slots.ts'
@@ -86,7 +86,7 @@ const ACCESS_STATEMENT_MS_MAX = 650
  * an unknown one. They have slots of their own, so that a company with slow queries can still send
  * events.
  */
-const SMALL_READS = { turnsMax: 4, turnsPerCompanyMax: 2 }
+const SMALL_READS = { permitsMax: 4, permitsPerCompanyMax: 2 }
 /** When the service stops, background work gets this long; then its statements are cut. */
 const BACKGROUND_MS_MAX = 3_500
 
@@ -101,7 +101,7 @@ export async function startApp({
   role = 'all',
   clock = systemClock,
   monotonic = monotonicClock,
-  patience,
+  timeouts,
   pagesFolder = null,
   downloadBytesMax = DOWNLOAD_BYTES_MAX,
   exportTimeouts = EXPORT_TIMEOUTS,
@@ -113,7 +113,7 @@ export async function startApp({
   role?: ServeRole
   clock?: Clock
   monotonic?: MonotonicClock
-  patience?: Partial<Patience>
+  timeouts?: Partial<HttpTimeouts>
   pagesFolder?: string | null
   /** Of the dashboard. */
   downloadBytesMax?: number
@@ -179,8 +179,8 @@ export async function startApp({
     role === 'api'
       ? null
       : stack.use(startVerifyWorker({ db: database.db, store: archive, clock: shared.now, logger }))
-  const keyUse = stack.use(new KeyUseRecorder({ db: database.hasty, clock, monotonic, logger }))
-  const { mailer, login } = openLoginDesk(stack, {
+  const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
+  const { mailer, login } = openLoginGuard(stack, {
     config,
     database,
     clock,
@@ -240,7 +240,7 @@ export async function startApp({
         downloadBytesMax,
         exportTimeouts,
       }),
-      patience,
+      timeouts,
     ))
   const metricsListener =
     config.metricsPort === null
@@ -271,7 +271,7 @@ function limitConnections(logger: Logger): OpenConnections {
   return new OpenConnections({ port: 'api', connectionsMax, logger })
 }
 
-function openLoginDesk(
+function openLoginGuard(
   stack: AsyncDisposableStack,
   {
     config,
@@ -288,11 +288,11 @@ function openLoginDesk(
     logger: Logger
     cutSignal: AbortSignal
   },
-): { mailer: Mailer; login: LoginDesk } {
+): { mailer: Mailer; login: LoginGuard } {
   const mailer = stack.use(new Mailer({ smtpUrl: config.smtpUrl, logger, cutSignal }))
   const hasRateLimits = config.rateLimits === 'on'
   const parts = { db: database.db, clock, monotonic, logger, mailer, hasRateLimits }
-  return { mailer, login: stack.use(new LoginDesk(parts)) }
+  return { mailer, login: stack.use(new LoginGuard(parts)) }
 }
 
 function startDispatcher(
@@ -363,12 +363,12 @@ export function serverDeps({
   exportTimeouts,
   ...parts
 }: Parts): ServerDeps {
-  const { db, hasty } = database
+  const { db, dbFast } = database
   const addresses = new ClientAddresses(compileRanges(config.trustedProxies))
   const hasRateLimits = config.rateLimits === 'on'
   const limits = { monotonic, addresses, hasRateLimits }
   const keyGuard = new KeyGuard({
-    keyCache: new KeyCache((kid) => findKeyByKid(accessDatabase.hasty, kid), monotonic),
+    keyCache: new KeyCache((kid) => findKeyByKid(accessDatabase.dbFast, kid), monotonic),
     keyUse,
     clock,
     ...limits,
@@ -378,7 +378,7 @@ export function serverDeps({
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
   const delays = new AnswerDelays({ addresses, hasRateLimits })
   const sessionGuard = new SessionGuard({
-    db: accessDatabase.hasty,
+    db: accessDatabase.dbFast,
     clock,
     publicUrl,
     delays,
@@ -387,7 +387,7 @@ export function serverDeps({
   const { signedIn, anybody, cookie } = sessionGuard
   const projectSlots = new RequestSlots(SMALL_READS)
   const projects = new ProjectCache({
-    list: (workspaceId) => listProjectIds(hasty, workspaceId),
+    list: (workspaceId) => listProjectIds(dbFast, workspaceId),
     takeSlot: (companyId) => projectSlots.take(companyId, null),
     clock: monotonic,
   })
@@ -396,9 +396,9 @@ export function serverDeps({
     exports,
     slots,
     statusSlots: new RequestSlots(SMALL_READS),
-    downloads: new DownloadDesk(exports, slots),
+    downloads: new DownloadManager(exports, slots),
     db,
-    hasty,
+    dbFast,
     writer,
     cursors: new CursorCodec(secretKey),
     listUnknownProjects: (place, ids) => projects.listUnknown(place, ids),
@@ -411,8 +411,8 @@ export function serverDeps({
     keyGuard,
     sessionGuard,
     requireKey: keyGuard.requireKey,
-    keyAccess: createKeyAccess(accessDatabase.hasty, logger),
-    sessionAccess: createSessionAccess(accessDatabase.hasty, clock, logger),
+    keyAccess: createKeyAccess(accessDatabase.dbFast, logger),
+    sessionAccess: createSessionAccess(accessDatabase.dbFast, clock, logger),
     signedIn,
     anybody,
     cookie,
@@ -428,10 +428,10 @@ async function listen(
   stack: AsyncDisposableStack,
   config: Config,
   deps: ServerDeps,
-  patience: Partial<Patience> | undefined,
+  timeouts: Partial<HttpTimeouts> | undefined,
 ): Promise<string> {
   let isDraining = false
-  const server = await buildServer({ ...deps, isDraining: () => isDraining }, patience)
+  const server = await buildServer({ ...deps, isDraining: () => isDraining }, timeouts)
   stack.defer(async () => {
     isDraining = true
     await stopServer(server, deps.connections)

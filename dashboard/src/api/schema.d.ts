@@ -117,7 +117,7 @@ export interface paths {
          * What a one-time link is for
          * @description Looking does not use it up. Unknown, used and expired ones are the same.
          */
-        post: operations["lookAtLink"];
+        post: operations["getLink"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2747,7 +2747,7 @@ export interface operations {
             };
         };
     };
-    lookAtLink: {
+    getLink: {
         parameters: {
             query?: never;
             header?: never;

@@ -41,7 +41,7 @@ export async function archive(config: Config, options: { before?: string }): Pro
   const store = stack.use(openArchive(config, { readArchiveId: () => readArchiveId(database.db) }))
   const deps = { connection, database, store, clock, logger }
   // Archive small runs too, because the operator asked for it now.
-  const request = { beforeMs, patience: { eventsMin: 1, overdueMs: 0 } }
+  const request = { beforeMs, thresholds: { eventsMin: 1, overdueMs: 0 } }
   try {
     report(await archiveLedger(deps, request, new AbortController().signal))
   } catch (error) {

@@ -2,7 +2,7 @@ import { serverDeps } from '../app.ts'
 import { parseConfig } from '../config.ts'
 import { KeyUseRecorder } from '../edge/auth/key-use-recorder.ts'
 import { DOWNLOAD_BYTES_MAX } from '../edge/dashboard/exports/download-guard.ts'
-import { LoginDesk } from '../edge/dashboard/session/login-desk.ts'
+import { LoginGuard } from '../edge/dashboard/session/login-guard.ts'
 import { OpenConnections } from '../edge/open-connections.ts'
 import { OutputBudget } from '../edge/output-budget.ts'
 import { buildServer } from '../edge/server.ts'
@@ -44,7 +44,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
     logger,
     cutSignal: new AbortController().signal,
   })
-  await using login = new LoginDesk({
+  await using login = new LoginGuard({
     db: database.db,
     clock,
     monotonic,

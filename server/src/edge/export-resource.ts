@@ -11,7 +11,7 @@ import type { Principal } from '../tenancy/principal.ts'
 import { hasWorkspace, listCustomerWorkspaces } from '../tenancy/workspace-store.ts'
 import type { KeyAccess } from './auth/key-access.ts'
 import type { RequireKey } from './auth/require-key.ts'
-import type { DownloadDesk } from './download-desk.ts'
+import type { DownloadManager } from './download-manager.ts'
 import { readFilter } from './event-filter-input.ts'
 import type { ExportInput } from './schema/export.ts'
 
@@ -22,7 +22,7 @@ export type ExportRouteDeps = {
   db: Queryable
   cursors: CursorCodec
   exports: ExportDeps
-  downloads: DownloadDesk
+  downloads: DownloadManager
 }
 
 /** A workspace key sees the jobs that were made with keys of its workspace. */

@@ -10,7 +10,7 @@ import { ConnectionGate } from './connection-gate.ts'
 import type { OpenConnections } from './open-connections.ts'
 
 /** How long a client may take. */
-export type Patience = {
+export type HttpTimeouts = {
   /** To send its headers. */
   headersMs: number
   /** To send all of its request. */
@@ -24,7 +24,7 @@ export type Patience = {
   checkEveryMs: number
 }
 
-export const PATIENCE: Patience = {
+export const HTTP_TIMEOUTS: HttpTimeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
   anonymousBodyMs: 5_000,
@@ -42,15 +42,15 @@ const KEEP_ALIVE_MS = 72_000
 export function createHttpServer(
   serve: RequestListener,
   connections: OpenConnections,
-  given: Partial<Patience> = {},
+  given: Partial<HttpTimeouts> = {},
 ): Server {
-  const patience = { ...PATIENCE, ...given }
+  const timeouts = { ...HTTP_TIMEOUTS, ...given }
   const gate = new ConnectionGate(serve, connections)
   const server = createServer(
     {
-      headersTimeout: patience.headersMs,
-      requestTimeout: patience.requestMs,
-      connectionsCheckingInterval: patience.checkEveryMs,
+      headersTimeout: timeouts.headersMs,
+      requestTimeout: timeouts.requestMs,
+      connectionsCheckingInterval: timeouts.checkEveryMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
       // Node would respond with an empty body and keep serving the connection.
       requireHostHeader: false,
@@ -64,9 +64,9 @@ export function createHttpServer(
   server.on('upgrade', gate.abandonInput)
   server.on('connect', gate.abandonInput)
   const stallCheck = setInterval(() => {
-    const stallMs = connections.isFull ? patience.fullWriteStallMs : patience.writeStallMs
-    gate.cutStalled({ stallMs, intervalMs: patience.checkEveryMs })
-  }, patience.checkEveryMs)
+    const stallMs = connections.isFull ? timeouts.fullWriteStallMs : timeouts.writeStallMs
+    gate.cutStalled({ stallMs, intervalMs: timeouts.checkEveryMs })
+  }, timeouts.checkEveryMs)
   stallCheck.unref()
   server.once('close', () => clearInterval(stallCheck))
   return server

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { ApiError } from '../errors.ts'
-import { FairTurns, type TurnLimits, TurnsTaken } from '../platform/fair-turns.ts'
+import { FairSemaphore, type SemaphoreLimits, QueueFullError } from '../platform/fair-semaphore.ts'
 import type { CompanyId } from '../platform/id.ts'
 import { withRowOwner } from '../platform/row-cost.ts'
 import { goneSignal } from './gone-signal.ts'
@@ -18,8 +18,8 @@ declare module 'fastify' {
  * can be decoded in one turn of the event loop without delaying other requests much.
  */
 const LIMITS = {
-  turnsMax: 10,
-  turnsPerCompanyMax: 4,
+  permitsMax: 10,
+  permitsPerCompanyMax: 4,
   waitingMax: 1_000,
   waitingPerCompanyMax: 200,
   waitMsMax: 10_000,
@@ -31,10 +31,10 @@ const RETRY_SECONDS = 1
  * companies take turns.
  */
 export class RequestSlots {
-  readonly #turns: FairTurns
+  readonly #turns: FairSemaphore
 
-  constructor(limits: Partial<TurnLimits> = {}) {
-    this.#turns = new FairTurns({ ...LIMITS, ...limits })
+  constructor(limits: Partial<SemaphoreLimits> = {}) {
+    this.#turns = new FairSemaphore({ ...LIMITS, ...limits })
   }
 
   /** Whether requests are waiting for a slot. */
@@ -49,7 +49,7 @@ export class RequestSlots {
     try {
       return await this.#turns.take(companyId, reply && goneSignal(reply))
     } catch (error) {
-      if (!(error instanceof TurnsTaken)) throw error
+      if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {
         message: 'Too many requests of this company run on this node. Retry after the given delay.',
         retryAfterSeconds: RETRY_SECONDS,

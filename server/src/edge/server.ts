@@ -21,7 +21,7 @@ import type { AnswerDelays } from './delay-answers.ts'
 import { createErrorHandler, unreadableAddress } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
-import { createHttpServer, PATIENCE, type Patience } from './http-server.ts'
+import { createHttpServer, HTTP_TIMEOUTS, type HttpTimeouts } from './http-server.ts'
 import { parseJsonBodies } from './json-body.ts'
 import { limitOutput } from './limit-output.ts'
 import { answerUnknownRoutes } from './method-table.ts'
@@ -122,10 +122,10 @@ function neverBuilt(): never {
 /** The HTTP side of the service: every route, in the order of the contract. */
 export async function buildServer(
   deps: ServerDeps,
-  patience?: Partial<Patience>,
+  timeouts?: Partial<HttpTimeouts>,
 ): Promise<FastifyInstance> {
   registerFormats()
-  const app = createApp(deps, patience)
+  const app = createApp(deps, timeouts)
   observeRequests(app, deps)
   const recheckIfSlow = recheckSlowCallers(app, deps)
   const checkOutput = limitOutput(app, deps.output)
@@ -135,7 +135,7 @@ export async function buildServer(
     if (refusal) throw refusal
   })
   const callerBodiesMax = Math.ceil(deps.connections.connectionsMax / CONNECTIONS_PER_BODY)
-  const { anonymousBodyMs } = { ...PATIENCE, ...patience }
+  const { anonymousBodyMs } = { ...HTTP_TIMEOUTS, ...timeouts }
   parseJsonBodies(app, { bodyBudget: new BodyBudget({ callerBodiesMax }), anonymousBodyMs })
   answerUnknownRoutes(app)
   refuseUnknownParameters(app)
@@ -165,7 +165,7 @@ function createApp(
     connections,
     delays,
   }: Pick<ServerDeps, 'connections' | 'delays'> & { logger: FastifyBaseLogger },
-  patience?: Partial<Patience>,
+  timeouts?: Partial<HttpTimeouts>,
 ): FastifyInstance {
   const handleError = createErrorHandler(delays.delayRefusal)
   const app = fastify({
@@ -180,7 +180,7 @@ function createApp(
     // A request that arrives while the server closes is still served; then the connection ends.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    serverFactory: (serve) => createHttpServer(serve, connections, patience),
+    serverFactory: (serve) => createHttpServer(serve, connections, timeouts),
     // `createHttpServer` handles client errors itself.
     clientErrorHandler: () => {},
     frameworkErrors: handleError,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BriefCache } from './cold-cache.ts'
+import { ShortLivedCache } from './cold-cache.ts'
 
 const [ada, bob] = [{}, {}]
 
@@ -15,7 +15,7 @@ function counted() {
 }
 
 test('a value is read once for all who ask while it is read or kept', async () => {
-  const cache = new BriefCache<string>(100)
+  const cache = new ShortLivedCache<string>(100)
   const { read, reads } = counted()
   const found = await Promise.all([cache.find('key', ada, read), cache.find('key', bob, read)])
   assert.deepEqual(found, ['value 1', 'value 1'])
@@ -24,7 +24,7 @@ test('a value is read once for all who ask while it is read or kept', async () =
 })
 
 test('it goes when its last reader is done', async () => {
-  const cache = new BriefCache<string>(100)
+  const cache = new ShortLivedCache<string>(100)
   const { read } = counted()
   await Promise.all([cache.find('key', ada, read), cache.find('key', bob, read)])
   cache.release('key', ada)
@@ -35,7 +35,7 @@ test('it goes when its last reader is done', async () => {
 
 test('it goes when nobody comes back for it in time', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const cache = new BriefCache<string>(100)
+  const cache = new ShortLivedCache<string>(100)
   await cache.find('key', ada, counted().read)
   t.mock.timers.tick(999)
   assert.equal(cache.get('key', ada), 'value 1')
@@ -46,7 +46,7 @@ test('it goes when nobody comes back for it in time', async (t) => {
 })
 
 test('what finds no room is handed out and not kept, and what was there stays', async () => {
-  const cache = new BriefCache<string>(100)
+  const cache = new ShortLivedCache<string>(100)
   const { read } = counted()
   await cache.find('a', ada, read)
   await cache.find('b', ada, read)
@@ -61,7 +61,7 @@ test('what finds no room is handed out and not kept, and what was there stays', 
 })
 
 test('a failure is told to all who wait, and is not kept', async () => {
-  const cache = new BriefCache<string>(100)
+  const cache = new ShortLivedCache<string>(100)
   const fail = () => Promise.reject(new Error('unreadable'))
   const { read } = counted()
   for (const found of [cache.find('key', ada, fail), cache.find('key', bob, fail)]) {
@@ -71,7 +71,7 @@ test('a failure is told to all who wait, and is not kept', async () => {
 })
 
 test('a reader that aborts stops waiting, and the read continues for the other', async () => {
-  const cache = new BriefCache<string>(100)
+  const cache = new ShortLivedCache<string>(100)
   const stop = new AbortController()
   const { promise, resolve } = Promise.withResolvers<{ value: string; bytes: number }>()
   let isGivenUp = false
@@ -89,7 +89,7 @@ test('a reader that aborts stops waiting, and the read continues for the other',
 })
 
 test('a read is canceled when its last reader aborts, and the next reader starts a new one', async () => {
-  const cache = new BriefCache<string>(100)
+  const cache = new ShortLivedCache<string>(100)
   const stop = new AbortController()
   let isGivenUp = false
   const hang = (signal: AbortSignal) => {

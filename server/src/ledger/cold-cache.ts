@@ -17,8 +17,8 @@ const OPENED_BYTES_MAX = 16 * 1_024 * 1_024
  * row groups, of some megabytes each.
  */
 export class ColdCache {
-  readonly opened = new BriefCache<OpenSegment>(OPENED_BYTES_MAX)
-  readonly groups = new BriefCache<readonly SealedEvent[]>(GROUP_BYTES_MAX)
+  readonly opened = new ShortLivedCache<OpenSegment>(OPENED_BYTES_MAX)
+  readonly groups = new ShortLivedCache<readonly SealedEvent[]>(GROUP_BYTES_MAX)
 }
 
 export type Weighed<Value> = { value: Value; bytes: number }
@@ -36,7 +36,7 @@ type Kept<Value> = Weighed<Value> & { readers: Set<object>; timer: NodeJS.Timeou
  * What finds no room is not kept: to throw out another for it would make both be read again and
  * again.
  */
-export class BriefCache<Value> {
+export class ShortLivedCache<Value> {
   readonly #bytesMax: number
   readonly #kept = new Map<string, Kept<Value>>()
   readonly #reading = new Map<string, Reading<Value>>()

@@ -259,12 +259,12 @@ export async function readFirstSeq(trx: Queryable, workspaceId: WorkspaceId): Pr
 }
 
 /** So many events that are not counted are too many when this much time has passed. */
-export type RollupPatience = readonly { eventsMin: number; waitMs: number }[]
+export type RollupThresholds = readonly { eventsMin: number; waitMs: number }[]
 
 /** Chains with too much that is not counted, the worst first. */
 export async function listBehind(
   db: Queryable,
-  { patience, limit }: { patience: RollupPatience; limit: number },
+  { thresholds, limit }: { thresholds: RollupThresholds; limit: number },
 ): Promise<WorkspaceId[]> {
   const { rows } = await sql<{ workspaceId: string }>`
     ${KEEP_PLAN}
@@ -272,8 +272,8 @@ export async function listBehind(
       from chain_head h left join rollup_head r on r.workspace_id = h.workspace_id
      where h.seq > coalesce(r.seen_seq, 0)
        and (r.workspace_id is null or exists (
-         select from unnest(${patience.map(({ eventsMin }) => eventsMin)}::bigint[],
-                            ${patience.map(({ waitMs }) => waitMs)}::bigint[]) as p (events_min, wait_ms)
+         select from unnest(${thresholds.map(({ eventsMin }) => eventsMin)}::bigint[],
+                            ${thresholds.map(({ waitMs }) => waitMs)}::bigint[]) as p (events_min, wait_ms)
           where h.seq - r.seen_seq >= p.events_min
             and r.advanced_at <= now() - p.wait_ms * interval '1 millisecond'))
      order by h.seq - coalesce(r.seen_seq, 0) desc

@@ -52,7 +52,7 @@ export async function forgetRun(
   if (!head || toSeq <= head.floorSeq) return
   const countedSeq = Math.min(toSeq, head.seenSeq)
   if (countedSeq > head.floorSeq) {
-    await takeOut(trx, workspaceId, head, countedSeq)
+    await subtractRun(trx, workspaceId, head, countedSeq)
   }
   // What was never counted is counted for the usage alone, which outlives the events.
   if (toSeq > head.daySeq) await countDays(trx, { workspaceId, afterSeq: head.daySeq, toSeq })
@@ -90,13 +90,13 @@ export async function moveRollupFloor(
     if (wantedSeq > head.floorSeq) {
       const toSeq = Math.min(wantedSeq, head.seenSeq, head.floorSeq + runMax)
       if (toSeq <= head.floorSeq) return 'done'
-      await takeOut(trx, workspaceId, head, toSeq)
+      await subtractRun(trx, workspaceId, head, toSeq)
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: toSeq })
       return toSeq < wantedSeq ? 'more' : 'done'
     }
     if (wantedSeq < head.floorSeq) {
       const afterSeq = Math.max(wantedSeq, head.floorSeq - runMax)
-      await takeIn(trx, workspaceId, head, { afterSeq, toSeq: head.floorSeq })
+      await addRun(trx, workspaceId, head, { afterSeq, toSeq: head.floorSeq })
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
       return afterSeq > wantedSeq ? 'more' : 'done'
     }
@@ -124,7 +124,7 @@ async function see(
   head: RollupHead,
   toSeq: number,
 ): Promise<RollupHead> {
-  await takeIn(trx, workspaceId, head, { afterSeq: head.seenSeq, toSeq })
+  await addRun(trx, workspaceId, head, { afterSeq: head.seenSeq, toSeq })
   return { ...head, seenSeq: toSeq, daySeq: Math.max(head.daySeq, toSeq) }
 }
 
@@ -132,7 +132,7 @@ async function see(
  * After a long run the marks are made anew: of values that are all about as frequent, each run would
  * mark most and the next one take the marks away, at twice the cost of counting.
  */
-async function takeIn(
+async function addRun(
   trx: Queryable,
   workspaceId: WorkspaceId,
   head: RollupHead,
@@ -146,7 +146,7 @@ async function takeIn(
   await settleBlocks(trx, { workspaceId, head, seenSeq, floorSeq })
 }
 
-async function takeOut(
+async function subtractRun(
   trx: Queryable,
   workspaceId: WorkspaceId,
   head: RollupHead,

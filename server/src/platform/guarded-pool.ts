@@ -6,7 +6,7 @@ import type { Server } from './pg-address.ts'
 import { SQLSTATE, sqlStateOf } from './pg-error.ts'
 import { ServerClient, type ServerList } from './pg-servers.ts'
 import { chargeRows, rowOwner } from './row-cost.ts'
-import { DOUBT_EVERY_MS } from './second-opinion.ts'
+import { PROBE_EVERY_MS } from './probe-database.ts'
 import type { SliceOwner } from './time-slice.ts'
 
 export type PoolGuard = {
@@ -66,7 +66,7 @@ export class GuardedPool implements PostgresPool {
       return new Error('Connection terminated: the database is out of reach')
     }
     const client = await whileAlive(connecting, {
-      everyMs: DOUBT_EVERY_MS,
+      everyMs: PROBE_EVERY_MS,
       isAlive: () => this.#guard.isAlive(server),
       dead,
     })
@@ -109,7 +109,7 @@ class GuardedClient implements PostgresPoolClient {
       late: stuck,
     })
     const guarded = whileAlive(answer, {
-      everyMs: DOUBT_EVERY_MS,
+      everyMs: PROBE_EVERY_MS,
       isAlive: () => isAlive(server),
       dead: stuck,
     })

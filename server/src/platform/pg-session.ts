@@ -10,7 +10,7 @@ import {
   type ServerList,
   serverListOf,
 } from './pg-servers.ts'
-import { DOUBT_EVERY_MS, OPINION_MS_MAX, secondOpinion } from './second-opinion.ts'
+import { PROBE_EVERY_MS, PROBE_MS_MAX, probeDatabase } from './probe-database.ts'
 
 type SessionOptions = {
   connection: Connection
@@ -35,8 +35,8 @@ type SessionTimeouts = {
 
 const TIMEOUTS: SessionTimeouts = {
   connectMs: 3_000,
-  probeEveryMs: DOUBT_EVERY_MS,
-  probeMs: OPINION_MS_MAX,
+  probeEveryMs: PROBE_EVERY_MS,
+  probeMs: PROBE_MS_MAX,
 }
 /** A link to the database carries at least this much, so larger statements are given time to arrive. */
 const LINK_BYTES_PER_MS = 1_000
@@ -167,7 +167,7 @@ export class PgSession implements AsyncDisposable {
       )
       return rowCount === 0
     }
-    return await secondOpinion(this.#server, ask, probeMs)
+    return await probeDatabase(this.#server, ask, probeMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

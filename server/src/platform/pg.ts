@@ -7,7 +7,7 @@ import type { Logger } from './logger.ts'
 import { type Server } from './pg-address.ts'
 import { type Connection, PLAIN_SETTINGS, ServerClient, serverListOf } from './pg-servers.ts'
 import { types } from './pg-types.ts'
-import { secondOpinion } from './second-opinion.ts'
+import { probeDatabase } from './probe-database.ts'
 import type { Tables } from './tables.ts'
 
 export type { Connection }
@@ -52,7 +52,7 @@ export class Database implements AsyncDisposable {
   readonly pool: Pool
   readonly db: Queryable
   /** The same, for small questions a caller waits on: no answer within a second is an outage. */
-  readonly hasty: Queryable
+  readonly dbFast: Queryable
   readonly #sockets = new Set<Socket>()
   readonly #runCheck: (db: Queryable) => Promise<unknown>
   readonly #cutSignal: AbortSignal | undefined
@@ -93,12 +93,12 @@ export class Database implements AsyncDisposable {
     const isAlive = (server: Server): Promise<boolean> => {
       const asked = opinions.get(server)
       if (asked) return asked
-      const opinion = secondOpinion(server).finally(() => opinions.delete(server))
+      const opinion = probeDatabase(server).finally(() => opinions.delete(server))
       opinions.set(server, opinion)
       return opinion
     }
     this.db = onPool(this.pool, { answerMsMax: ANSWER_MS_MAX, isAlive, servers })
-    this.hasty = onPool(this.pool, { answerMsMax: REACH_MS_MAX, isAlive, servers })
+    this.dbFast = onPool(this.pool, { answerMsMax: REACH_MS_MAX, isAlive, servers })
   }
 
   /**
@@ -119,7 +119,7 @@ export class Database implements AsyncDisposable {
   async #reach(): Promise<boolean> {
     const late = () => new Error('the database did not answer in time')
     try {
-      await withDeadline(this.#runCheck(this.hasty), { timeoutMs: REACH_MS_MAX, late })
+      await withDeadline(this.#runCheck(this.dbFast), { timeoutMs: REACH_MS_MAX, late })
       return true
     } catch {
       return false

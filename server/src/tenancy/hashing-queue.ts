@@ -25,7 +25,7 @@ type Waiting = {
  * full queue refuses the newest caller of the owner that has the most, so a flood refuses itself. If
  * many owners have the same number, callers that are not known are refused first.
  *
- * `FairTurns` can't do this: with one turn at a time it is first in, first out, and its callers have
+ * `FairSemaphore` can't do this: with one turn at a time it is first in, first out, and its callers have
  * one owner each.
  */
 export class HashingQueue {

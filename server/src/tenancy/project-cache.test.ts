@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { handClock } from '../../test/harness/clock.ts'
 import { newId, type ProjectId } from '../platform/id.ts'
-import { FairTurns } from '../platform/fair-turns.ts'
+import { FairSemaphore } from '../platform/fair-semaphore.ts'
 import { ProjectCache } from './project-cache.ts'
 
 const PLACE = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }
@@ -11,7 +11,7 @@ const PLACE = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>()
 function heldCache() {
   const projects = new Set<ProjectId>()
   const reads: PromiseWithResolvers<ProjectId[]>[] = []
-  const turns = new FairTurns({ turnsMax: 1, waitingMax: 1, waitingPerCompanyMax: 1 })
+  const turns = new FairSemaphore({ permitsMax: 1, waitingMax: 1, waitingPerCompanyMax: 1 })
   const time = handClock()
   const cache = new ProjectCache({
     list: () => {

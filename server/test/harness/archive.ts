@@ -22,7 +22,7 @@ export async function archiveAll(
 ): Promise<ArchiveReport> {
   await using keeper = openKeeper(annals)
   const { connection } = annals.database
-  const request = { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } }
+  const request = { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } }
   const deps = { connection, database: keeper, store, clock, logger }
   return await archiveLedger(deps, request, new AbortController().signal)
 }

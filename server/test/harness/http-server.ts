@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
-import { createHttpServer, type Patience } from '../../src/edge/http-server.ts'
+import { createHttpServer, type HttpTimeouts } from '../../src/edge/http-server.ts'
 import { OpenConnections } from '../../src/edge/open-connections.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 
 /** A server as every port of the service has it, with a handler of the test's own. */
 export async function listenHttp(
   serve: RequestListener,
-  { connectionsMax = 100, patience }: { connectionsMax?: number; patience?: Partial<Patience> },
+  { connectionsMax = 100, timeouts }: { connectionsMax?: number; timeouts?: Partial<HttpTimeouts> },
 ) {
   const logger = createLogger('silent')
   const connections = new OpenConnections({ port: 'api', connectionsMax, logger })
-  const server = createHttpServer(serve, connections, patience)
+  const server = createHttpServer(serve, connections, timeouts)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()

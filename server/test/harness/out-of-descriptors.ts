@@ -1,6 +1,6 @@
 import { openSync } from 'node:fs'
 import { serverListOf } from '../../src/platform/pg-servers.ts'
-import { secondOpinion } from '../../src/platform/second-opinion.ts'
+import { probeDatabase } from '../../src/platform/probe-database.ts'
 
 /**
  * Asks whether a database is alive when the process can open no more files. The argument is its
@@ -8,9 +8,9 @@ import { secondOpinion } from '../../src/platform/second-opinion.ts'
  */
 const { current: server } = serverListOf(JSON.parse(process.argv[2] ?? ''))
 // The first connection loads what later ones need.
-await secondOpinion(server)
+await probeDatabase(server)
 try {
   for (;;) openSync('/dev/null', 'r')
 } catch {
-  console.log(await secondOpinion(server))
+  console.log(await probeDatabase(server))
 }

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { type App, startApp } from '../../src/app.ts'
 import { parseConfig, type ServeRole } from '../../src/config.ts'
 import type { Clock, MonotonicClock } from '../../src/platform/clock.ts'
-import type { Patience } from '../../src/edge/http-server.ts'
+import type { HttpTimeouts } from '../../src/edge/http-server.ts'
 import type { OutputBudget } from '../../src/edge/output-budget.ts'
 import type { ExportTimeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createLogger, type Logger, type LogLevel } from '../../src/platform/logger.ts'
@@ -57,7 +57,7 @@ export async function startTestApp(
     monotonic?: MonotonicClock
     databaseUrl?: string
     logger?: Logger
-    patience?: Partial<Patience>
+    timeouts?: Partial<HttpTimeouts>
     role?: ServeRole
     downloadBytesMax?: number
     exportTimeouts?: ExportTimeouts
@@ -87,7 +87,7 @@ export async function startTestApp(
         clock: options.clock,
         monotonic: options.monotonic ?? neverBack(options.clock),
       }),
-      ...(options.patience && { patience: options.patience }),
+      ...(options.timeouts && { timeouts: options.timeouts }),
       ...(options.role && { role: options.role }),
       ...(options.downloadBytesMax !== undefined && {
         downloadBytesMax: options.downloadBytesMax,

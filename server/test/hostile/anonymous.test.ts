@@ -18,7 +18,7 @@ test('reads at most 4 kB from a caller without a key or session', async () => {
   const open = changes.filter(({ isOpen }) => isOpen)
   assert.deepEqual(
     open.map(({ id }) => id),
-    ['logIn', 'requestPasswordReset', 'lookAtLink', 'useLink'],
+    ['logIn', 'requestPasswordReset', 'getLink', 'useLink'],
   )
   for (const { method, path } of open) {
     const answer = await annals.call(method, path, { text: BROKEN })

@@ -6,7 +6,7 @@ import { HttpThread } from '../harness/http-thread.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-const annals = await startTestApp({ patience: { anonymousBodyMs: 300 } })
+const annals = await startTestApp({ timeouts: { anonymousBodyMs: 300 } })
 after(() => annals[Symbol.asyncDispose]())
 
 const PATH = '/v1/events/batch'

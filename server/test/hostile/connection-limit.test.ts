@@ -57,13 +57,13 @@ test('closes no connection with a request in progress, and drops a new one if al
 
 test('frees a connection that does not read its answer sooner when all connections are busy', async () => {
   const waiting: ServerResponse[] = []
-  const patience = { fullWriteStallMs: 200, checkEveryMs: 20 }
+  const timeouts = { fullWriteStallMs: 200, checkEveryMs: 20 }
   await using server = await listenHttp(
     (request, response) => {
       if (request.url === '/large') response.end(LARGE)
       else waiting.push(response)
     },
-    { connectionsMax: 2, patience },
+    { connectionsMax: 2, timeouts },
   )
   await using _stalled = new RawConnection(server.url).pause().send(get('/large'))
   await using running = new RawConnection(server.url).send(get('/late'))

@@ -16,7 +16,7 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 /** The server closes the connection after the answer. */
 const lastGet = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
 
-const listen = (serve: RequestListener) => listenHttp(serve, { patience: IMPATIENT })
+const listen = (serve: RequestListener) => listenHttp(serve, { timeouts: IMPATIENT })
 
 test('serves a few pipelined requests per turn of the event loop, and answers all in order', async () => {
   let inThisTurn = 0

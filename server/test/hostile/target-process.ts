@@ -17,7 +17,7 @@ const app = await startApp({
   config: parseConfig(process.env),
   logger: createLogger('error', 'stderr'),
   role: 'api',
-  patience: { headersMs: 500, requestMs: 2_000, checkEveryMs: 100 },
+  timeouts: { headersMs: 500, requestMs: 2_000, checkEveryMs: 100 },
 })
 send({ url: app.url })
 

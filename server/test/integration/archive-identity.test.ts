@@ -47,7 +47,7 @@ async function archiveInto(name: string) {
   await using store = await openObjectStore(url, { s3Endpoint: null, s3Region: null })
   return await archiveLedger(
     { connection, database, store, clock: systemClock, logger },
-    { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } },
+    { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } },
     new AbortController().signal,
   )
 }

@@ -59,7 +59,7 @@ async function archiveAll({ database }: TestApp, archiveUrl: string) {
   await using store = await openObjectStore(archiveUrl, { s3Endpoint: null, s3Region: null })
   return await archiveLedger(
     { connection, database: keeper, store, clock: systemClock, logger },
-    { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } },
+    { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } },
     new AbortController().signal,
   )
 }

@@ -48,7 +48,7 @@ async function sendOne(): Promise<void> {
 const archiveAll = () =>
   archiveLedger(
     { connection, database: keeper, store, clock, logger },
-    { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } },
+    { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } },
     new AbortController().signal,
   )
 

@@ -41,7 +41,7 @@ test('archives many distinct actions in bounded time while statistics are stale'
   const archiveAll = () =>
     archiveLedger(
       { connection, database: keeper, store: annals.app.archive, clock, logger },
-      { beforeMs: Date.now() + 1_000, patience: { eventsMin: 1, overdueMs: 0 } },
+      { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } },
       new AbortController().signal,
     )
   await sendAndCount(many, (nth) => `first ${nth}`)

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { Client } from 'pg'
 import { whileAlive, withDeadline } from '../../src/platform/deadline.ts'
 import { serverListOf } from '../../src/platform/pg-servers.ts'
-import { secondOpinion } from '../../src/platform/second-opinion.ts'
+import { probeDatabase } from '../../src/platform/probe-database.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
 const stack = new AsyncDisposableStack()
@@ -29,10 +29,10 @@ function sendAndBlock(ms: number): Promise<unknown> {
 
 test('finds a healthy database alive when the thread is blocked past the time limit', async () => {
   const server = serverListOf(connection).current
-  const opinion = secondOpinion(server)
+  const opinion = probeDatabase(server)
   block(600)
   assert.equal(await opinion, true)
-  const answered = secondOpinion(server, async (other) => {
+  const answered = probeDatabase(server, async (other) => {
     const answer = other.query('select 1')
     block(600)
     return (await answer).rowCount === 1

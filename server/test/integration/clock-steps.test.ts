@@ -61,7 +61,7 @@ async function archiveDue() {
     clock,
     logger: createLogger('silent'),
   }
-  const request = { beforeMs: null, patience: { eventsMin: 1, overdueMs: 0 } }
+  const request = { beforeMs: null, thresholds: { eventsMin: 1, overdueMs: 0 } }
   return await archiveLedger(deps, request, new AbortController().signal)
 }
 

@@ -181,7 +181,7 @@ test('counting reads the run it counts', async () => {
   assertByIndex(await explain(pool, (on) => countIn(on, within, { isMarking: true })))
   assertByIndex(await explain(pool, (on) => countOut(on, run)))
   const nodes = await explain(pool, (on) =>
-    listBehind(on, { patience: [{ eventsMin: 1, waitMs: 0 }], limit: 10 }),
+    listBehind(on, { thresholds: [{ eventsMin: 1, waitMs: 0 }], limit: 10 }),
   )
   assert(nodes.every((node) => !node['Relation Name']?.startsWith('event')))
 })

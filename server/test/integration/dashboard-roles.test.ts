@@ -23,7 +23,7 @@ const routes: Route[] = Object.entries(document.paths).flatMap(([path, methods])
 )
 
 /** Before somebody is signed in. */
-const PUBLIC = ['logIn', 'requestPasswordReset', 'lookAtLink', 'useLink']
+const PUBLIC = ['logIn', 'requestPasswordReset', 'getLink', 'useLink']
 
 /** Who may what, written down a second time: a change of the policy is a change here too. */
 const ROLES_OF: Record<keyof typeof POLICY, string> = {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { BriefCache, ColdCache } from '../../src/ledger/cold-cache.ts'
+import { ShortLivedCache, ColdCache } from '../../src/ledger/cold-cache.ts'
 import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { readEvents } from '../../src/ledger/reader.ts'
 import { SegmentDamagedError } from '../../src/ledger/segment-reader.ts'
@@ -13,7 +13,7 @@ import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
 import { EXPORT_TIMEOUTS as timeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createExport } from '../../src/outlet/export/exporter.ts'
-import { FairTurns } from '../../src/platform/fair-turns.ts'
+import { FairSemaphore } from '../../src/platform/fair-semaphore.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -26,7 +26,7 @@ import { eventually } from '../harness/eventually.ts'
 import { makeExport, storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-const TURN_LIMITS = { waitingMax: 100, waitingPerCompanyMax: 100 }
+const SEMAPHORE_LIMITS = { waitingMax: 100, waitingPerCompanyMax: 100 }
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
@@ -124,7 +124,10 @@ async function readAgain({ company }: FoundedCompany, id: string): Promise<Expor
 async function open(
   job: ExportJob,
   store: ObjectStore,
-  { turns = new FairTurns({ ...TURN_LIMITS, turnsMax: 6 }), cache = new ColdCache() } = {},
+  {
+    turns = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 6 }),
+    cache = new ColdCache(),
+  } = {},
 ): Promise<Download> {
   const stop = new AbortController()
   const terms = { stop, turns, coldTurns: turns, cache, bytesMax: Infinity }
@@ -254,8 +257,8 @@ test('a client for whom everything has to be read again gets the same bytes', as
   const { founded } = await foundThreeGroups()
   // What a slow client finds when it is back: nothing was kept for it.
   const cache = Object.assign(new ColdCache(), {
-    opened: new BriefCache(0),
-    groups: new BriefCache(0),
+    opened: new ShortLivedCache(0),
+    groups: new ShortLivedCache(0),
   })
   for (const wish of [{}, { filters: { ...TIMES, category: 'odd' } }]) {
     const whole = await downloadAll(await jobOf(founded, wish), archive)
@@ -269,7 +272,10 @@ test('a client for whom everything has to be read again gets the same bytes', as
 test('a company whose export searches many files for nothing keeps another waiting for one of them', async () => {
   const searching = await foundFiles(12)
   const other = await foundFiles(1)
-  const [turns, cache] = [new FairTurns({ ...TURN_LIMITS, turnsMax: 1 }), new ColdCache()]
+  const [turns, cache] = [
+    new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 1 }),
+    new ColdCache(),
+  ]
   const otherJob = await jobOf(other)
   const otherDownloads: Promise<string>[] = []
   let isOtherDone = false
@@ -306,7 +312,7 @@ test('a search that nobody waits for any more ends with the next file', async ()
     },
   })
   const job = await jobOf(founded, { filters: { ...TIMES, category: 'none' } })
-  const turns = new FairTurns({ ...TURN_LIMITS, turnsMax: 6 })
+  const turns = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 6 })
   const terms = {
     stop,
     turns,

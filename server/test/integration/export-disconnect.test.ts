@@ -19,7 +19,7 @@ const ROWS = 320
 /** A company's share of the node. */
 const DOWNLOADS_MAX = 50
 /** Fifty downloads that begin at once may be refused for a while by a busy machine, and come again. */
-const PATIENCE = { timeoutMs: 30_000 }
+const THRESHOLDS = { timeoutMs: 30_000 }
 /** A client that left so early had not been sent all. */
 const LEFT_BYTES_MAX = 3_000_000
 const { workspaceKey: key } = await annals.found()
@@ -41,7 +41,7 @@ async function assertNothingHeld(): Promise<void> {
         const opened = await openDownload(annals, key, jobId)
         assert.equal(opened.response.statusCode, 200)
         return opened
-      }, PATIENCE),
+      }, THRESHOLDS),
     ),
   )
   const more = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })

@@ -25,7 +25,7 @@ const logger = pino({ level: 'info' }, { write: (line) => void logLines.push(lin
 const annals = await startTestApp({
   logger,
   // Short, so that a download is soon older than a request may be.
-  patience: { headersMs: 200, requestMs: 200, checkEveryMs: 20 },
+  timeouts: { headersMs: 200, requestMs: 200, checkEveryMs: 20 },
 })
 after(() => annals[Symbol.asyncDispose]())
 

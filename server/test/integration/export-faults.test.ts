@@ -8,7 +8,7 @@ import type { ExportJob } from '../../src/outlet/export/export-job.ts'
 import { EXPORT_TIMEOUTS as timeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createExport, type ExportWish } from '../../src/outlet/export/exporter.ts'
 import { preflightExport } from '../../src/outlet/export/preflight.ts'
-import { FairTurns } from '../../src/platform/fair-turns.ts'
+import { FairSemaphore } from '../../src/platform/fair-semaphore.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -18,7 +18,7 @@ import { query } from '../harness/engine.ts'
 import { makeExport, readJob, storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-const TURN_LIMITS = { waitingMax: 100, waitingPerCompanyMax: 100 }
+const SEMAPHORE_LIMITS = { waitingMax: 100, waitingPerCompanyMax: 100 }
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -72,7 +72,7 @@ async function foundArchived() {
 }
 
 async function open(job: ExportJob, store: ObjectStore): Promise<Download> {
-  const turns = new FairTurns({ ...TURN_LIMITS, turnsMax: 1 })
+  const turns = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 1 })
   const node = { turns, coldTurns: turns, cache: new ColdCache() }
   const terms = { stop: new AbortController(), bytesMax: Infinity, ...node }
   return await openDownload({ database, store, clock, logger, timeouts }, job, terms)

@@ -9,7 +9,7 @@ import { startTestApp } from '../harness/start-app.ts'
 const logLines: { event?: string; level: number }[] = []
 const annals = await startTestApp({
   logger: pino({ level: 'debug' }, { write: (line) => void logLines.push(JSON.parse(line)) }),
-  patience: { headersMs: 300, requestMs: 1_000, checkEveryMs: 50 },
+  timeouts: { headersMs: 300, requestMs: 1_000, checkEveryMs: 50 },
 })
 after(() => annals[Symbol.asyncDispose]())
 const { workspaceKey } = await annals.found()

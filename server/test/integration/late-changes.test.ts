@@ -115,7 +115,7 @@ async function auditedChanges(): Promise<Record<string, Change>> {
 const OTHERS = [
   'logIn',
   'requestPasswordReset',
-  'lookAtLink',
+  'getLink',
   'useLink',
   'logOut',
   'endSession',

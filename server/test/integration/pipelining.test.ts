@@ -9,7 +9,7 @@ import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({
   env: { ANNALS_METRICS_PORT: '0' },
-  patience: { headersMs: 300, requestMs: 1_000, checkEveryMs: 50 },
+  timeouts: { headersMs: 300, requestMs: 1_000, checkEveryMs: 50 },
 })
 after(() => annals[Symbol.asyncDispose]())
 const { workspaceKey } = await annals.found()

@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts'
 import { withDeadline } from '../../platform/deadline.ts'
-import { FairTurns, TurnsTaken } from '../../platform/fair-turns.ts'
+import { FairSemaphore, QueueFullError } from '../../platform/fair-semaphore.ts'
 import type { SeenViewer, SessionToken } from '../../tenancy/session-store.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 
@@ -24,8 +24,8 @@ const READ_MS_MAX = 900
 const WAITS = 2
 /** The use of a session is noted once per minute. If too many wait, its next request does it. */
 const NOTES = {
-  turnsMax: 2,
-  turnsPerCompanyMax: 1,
+  permitsMax: 2,
+  permitsPerCompanyMax: 1,
   waitingMax: 500,
   waitingPerCompanyMax: 50,
   waitMsMax: 500,
@@ -42,7 +42,7 @@ export class SessionReader {
   readonly #store: SessionStore
   /** Not yet being read, in order of arrival. */
   readonly #waiting = new Map<SessionToken, Waiting>()
-  readonly #notes = new FairTurns(NOTES)
+  readonly #notes = new FairSemaphore(NOTES)
   #reads = 0
 
   constructor(store: SessionStore) {
@@ -97,7 +97,7 @@ export class SessionReader {
       using _turn = await this.#notes.take(seen.companyId)
       await this.#store.noteUse(seen)
     } catch (error) {
-      if (!(error instanceof TurnsTaken)) throw error
+      if (!(error instanceof QueueFullError)) throw error
     }
   }
 }

@@ -13,9 +13,9 @@ import type { Gate } from '../auth/gate.ts'
 import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
 import type { SessionAccess } from '../auth/session-access.ts'
 import type { SessionGuard } from '../auth/require-session.ts'
-import type { DownloadDesk } from '../download-desk.ts'
+import type { DownloadManager } from '../download-manager.ts'
 import type { RequestSlots } from '../request-slots.ts'
-import type { LoginDesk } from './session/login-desk.ts'
+import type { LoginGuard } from './session/login-guard.ts'
 
 /** What the dashboard's routes are given. Each takes what it needs of it. */
 export type DashboardDeps = {
@@ -24,12 +24,12 @@ export type DashboardDeps = {
   cookie: SessionGuard['cookie']
   slots: RequestSlots
   sessionAccess: SessionAccess
-  login: LoginDesk
+  login: LoginGuard
   /** It sends nothing where no mail server is configured. */
   mailer: Mailer
   db: Queryable
   /** For small questions a caller waits on. */
-  hasty: Queryable
+  dbFast: Queryable
   clock: Clock
   monotonic: MonotonicClock
   logger: Logger
@@ -46,7 +46,7 @@ export type DashboardDeps = {
   /** The explorer's reads on this node. */
   searches: Searches
   /** The same as those of the API. */
-  downloads: DownloadDesk
+  downloads: DownloadManager
   /** The most that a download in the dashboard has, uncompressed. */
   downloadBytesMax: number
   keyUse: KeyUseRecorder

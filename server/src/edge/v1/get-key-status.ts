@@ -17,7 +17,7 @@ export type GetKeyStatusDeps = {
   requireKey: RequireKey
   keyUse: KeyUseRecorder
   /** Within a second or not at all. */
-  hasty: Queryable
+  dbFast: Queryable
   /** Apart from the slots of requests: a status must not wait for slow queries of the same company. */
   statusSlots: RequestSlots
   clock: Clock
@@ -71,10 +71,10 @@ export const getKeyStatus =
   }
 
 async function readUse(
-  { hasty, statusSlots }: GetKeyStatusDeps,
+  { dbFast, statusSlots }: GetKeyStatusDeps,
   { id, companyId }: CachedKey,
   reply: FastifyReply,
 ): Promise<KeyUse | null> {
   using _slot = await statusSlots.take(companyId, reply)
-  return await findKeyUse(hasty, id)
+  return await findKeyUse(dbFast, id)
 }

@@ -27,7 +27,7 @@ export type ArchiveRequest = {
   /** Events received before this; null: by each plan's hot time. */
   beforeMs: number | null
   /** A small run waits until it is this much overdue, so that files do not become tiny. */
-  patience: { eventsMin: number; overdueMs: number }
+  thresholds: { eventsMin: number; overdueMs: number }
 }
 
 /** What a run did, and what it left for a reason. */
@@ -108,7 +108,7 @@ function noteRefusal(refusals: string[], sentence: string): void {
 async function archiveOne(
   deps: ArchiveDeps,
   { workspaceId, plan }: ArchivedWorkspace,
-  { beforeMs, patience, nowMs }: ArchiveRequest & { nowMs: number },
+  { beforeMs, thresholds, nowMs }: ArchiveRequest & { nowMs: number },
   signal: AbortSignal,
 ): Promise<ArchivedRun & { held: number }> {
   const atMs = beforeMs ?? nowMs - PLAN_TERMS[plan].hotDays * DAY_MS
@@ -121,7 +121,7 @@ async function archiveOne(
       await refuseOtherArchive(deps)
       await refuseOutOfReach(deps, workspaceId)
       await clearDrafts(deps, workspaceId)
-      const { toSeq, held } = await findDue(deps, workspaceId, { atMs, patience })
+      const { toSeq, held } = await findDue(deps, workspaceId, { atMs, thresholds })
       return { ...(await archiveWorkspace(deps, { workspaceId, toSeq }, signal)), held }
     } finally {
       // If it fails, the connection is broken, and the lock ended with it. The result is the same.
@@ -137,7 +137,7 @@ async function archiveOne(
 async function findDue(
   { database: { db } }: ArchiveDeps,
   workspaceId: ArchivedWorkspace['workspaceId'],
-  { atMs, patience }: { atMs: number; patience: ArchiveRequest['patience'] },
+  { atMs, thresholds }: { atMs: number; thresholds: ArchiveRequest['thresholds'] },
 ): Promise<{ toSeq: number; held: number }> {
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const archivedSeq = await readArchivedSeq(db, workspaceId)
@@ -145,8 +145,8 @@ async function findDue(
   const unneededSeq = (await readUnneededSeq(db, workspaceId)) ?? headSeq
   const toSeq = Math.min(dueSeq, unneededSeq)
   const held = Math.max(0, dueSeq - Math.max(toSeq, archivedSeq))
-  if (toSeq - archivedSeq >= patience.eventsMin) return { toSeq, held }
-  const overdueMs = atMs - patience.overdueMs
+  if (toSeq - archivedSeq >= thresholds.eventsMin) return { toSeq, held }
+  const overdueMs = atMs - thresholds.overdueMs
   const overdueSeq = (await findSeqAt(db, workspaceId, { atMs: overdueMs, headSeq })) - 1
   return { toSeq: overdueSeq > archivedSeq ? toSeq : archivedSeq, held }
 }

@@ -9,7 +9,7 @@ import { archiveLedger } from './archive-ledger.ts'
 const TURN_MS = 3_600_000
 const DAY_MS = 86_400_000
 /** A smaller run waits for company, but no longer than a day. */
-const PATIENCE = { eventsMin: 5_000, overdueMs: DAY_MS } as const
+const THRESHOLDS = { eventsMin: 5_000, overdueMs: DAY_MS } as const
 
 /** Moves events into the archive when their plan's hot time is over, every hour. */
 export function startArchiveWorker({
@@ -35,7 +35,7 @@ export function startArchiveWorker({
     })
     const deps = { database, connection, store: stoppable(store, signal), clock, logger, cutSignal }
     try {
-      const report = await archiveLedger(deps, { beforeMs: null, patience: PATIENCE }, signal)
+      const report = await archiveLedger(deps, { beforeMs: null, thresholds: THRESHOLDS }, signal)
       if (report.events > 0) logger.info({ event: 'archive.done', ...report })
     } catch (error) {
       if (!isRefusal(error)) throw error

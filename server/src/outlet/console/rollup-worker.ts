@@ -14,7 +14,7 @@ const EVENTS_PER_RUN_MAX = 50_000
  * A run of 50,000 costs the database about 15 µs an event, one of 200 about 60, most of it for the
  * values that they have for themselves. So small runs wait: a reader counts 1,000 events in a millisecond.
  */
-const PATIENCE = [
+const THRESHOLDS = [
   { eventsMin: 50_000, waitMs: 0 },
   { eventsMin: 1_000, waitMs: 10_000 },
   { eventsMin: 1, waitMs: 60_000 },
@@ -64,7 +64,7 @@ export function startRollupWorker({
 }
 
 async function advanceAll(db: Queryable, signal: AbortSignal): Promise<void> {
-  const limits = { patience: PATIENCE, limit: WORKSPACES_PER_TURN_MAX }
+  const limits = { thresholds: THRESHOLDS, limit: WORKSPACES_PER_TURN_MAX }
   let isBehind = true
   // Asked anew each round: a chain that outruns us must not keep the others waiting.
   while (isBehind) {

@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts'
 import { findHotFloor, type HotFloor } from '../../ledger/hot-floor.ts'
-import { FairTurns, TurnsTaken } from '../../platform/fair-turns.ts'
+import { FairSemaphore, QueueFullError } from '../../platform/fair-semaphore.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { withRowOwner } from '../../platform/row-cost.ts'
@@ -13,9 +13,9 @@ const READS_AT_ONCE_MAX = 4
  * Of the node's 20 connections, which calls with keys need too. A company has at most half of the
  * turns, so that its slow searches don't keep another company waiting.
  */
-const TURN_LIMITS = {
-  turnsMax: 8,
-  turnsPerCompanyMax: 4,
+const SEMAPHORE_LIMITS = {
+  permitsMax: 8,
+  permitsPerCompanyMax: 4,
   waitingMax: 400,
   waitingPerCompanyMax: 100,
   waitMsMax: 20_000,
@@ -40,7 +40,7 @@ export type Scope = {
  */
 export class Searches {
   readonly #db: Queryable
-  readonly #turns = new FairTurns(TURN_LIMITS)
+  readonly #turns = new FairSemaphore(SEMAPHORE_LIMITS)
 
   constructor(db: Queryable) {
     this.#db = db
@@ -76,7 +76,7 @@ export class Searches {
     try {
       return await this.#turns.take(companyId, gone ?? null)
     } catch (error) {
-      if (!(error instanceof TurnsTaken)) throw error
+      if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {
         message: 'Too many searches run on this node. Retry after the given delay.',
         retryAfterSeconds: RETRY_SECONDS,

@@ -3,7 +3,7 @@ import { SegmentColdError } from '../../ledger/cold-reader.ts'
 import type { ColdCache } from '../../ledger/cold-cache.ts'
 import { AHEAD_ROWS_MIN, readEvents } from '../../ledger/reader.ts'
 import type { Segment } from '../../ledger/segment-store.ts'
-import type { FairTurns } from '../../platform/fair-turns.ts'
+import type { FairSemaphore } from '../../platform/fair-semaphore.ts'
 import { withDeadline } from '../../platform/deadline.ts'
 import { Loop } from '../../platform/loop.ts'
 import { StorageError } from '../../platform/object-store.ts'
@@ -35,9 +35,9 @@ const RESTORE_RETRY_SECONDS = 300
 /** Aborting `stop` ends the download, with its reason. All downloads share the turns and the cache. */
 export type DownloadTerms = {
   stop: AbortController
-  turns: FairTurns
+  turns: FairSemaphore
   /** For archive reads: storage that hangs must not delay exports of hot events. */
-  coldTurns: FairTurns
+  coldTurns: FairSemaphore
   cache: ColdCache
   /** It is cut before it has more, uncompressed. */
   bytesMax: number
@@ -202,7 +202,7 @@ export class Download implements AsyncDisposable {
   }
 
   /** An archive read lasts from the wait for its turn until the turn is disposed of. */
-  async #readArchive(turns: FairTurns): Promise<Disposable> {
+  async #readArchive(turns: FairSemaphore): Promise<Disposable> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#archiveRead = promise
     try {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../platform/clock.ts'
-import { FairTurns } from '../../platform/fair-turns.ts'
+import { FairSemaphore } from '../../platform/fair-semaphore.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store.ts'
@@ -23,9 +23,9 @@ const RUNS_MAX = 20
  * A turn is one step of a run. Each uses one of the node's 20 connections and has one file of the
  * archive in memory. Runs take turns after each step, so that a long run delays others by a step only.
  */
-const TURN_LIMITS = {
-  turnsMax: 3,
-  turnsPerCompanyMax: 1,
+const SEMAPHORE_LIMITS = {
+  permitsMax: 3,
+  permitsPerCompanyMax: 1,
   waitingMax: RUNS_MAX,
   waitingPerCompanyMax: RUNS_MAX,
 }
@@ -42,7 +42,7 @@ type ActiveRun = VerifyRun & { cancel: AbortController }
 /** Verifies the chains that members asked for, of several companies at once. */
 export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
   const { db, clock, logger } = deps
-  const turns = new FairTurns(TURN_LIMITS)
+  const turns = new FairSemaphore(SEMAPHORE_LIMITS)
   const active = new Map<ActiveRun, Promise<void>>()
   const stop = new AbortController()
   let mayHaveMore = false
@@ -97,7 +97,7 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
 async function verifyInTurns(
   { db, store, clock, logger }: WorkerDeps,
   run: ActiveRun,
-  turns: FairTurns,
+  turns: FairSemaphore,
   stop: AbortSignal,
 ): Promise<void> {
   const signal = AbortSignal.any([stop, run.cancel.signal])

@@ -8,7 +8,7 @@ import { noteUse } from '../../../tenancy/session-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { refuseSignedOut } from '../../auth/session-access.ts'
-import type { DownloadTerms } from '../../download-desk.ts'
+import type { DownloadTerms } from '../../download-manager.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { ExportFile } from '../../schema/export-file.ts'
@@ -20,7 +20,7 @@ import { getVisibleExport, resourceOf } from './visible-export.ts'
 type DownloadDeps = Pick<
   DashboardDeps,
   | 'db'
-  | 'hasty'
+  | 'dbFast'
   | 'clock'
   | 'cookie'
   | 'sessionAccess'
@@ -86,7 +86,7 @@ function refusePlan({ plan }: Viewer): void {
 
 /** Calls `onLost` when the member could no longer open the download. Dispose of it to stop. */
 function watchSession(
-  { sessionAccess, cookie, hasty, clock }: DownloadDeps,
+  { sessionAccess, cookie, dbFast, clock }: DownloadDeps,
   { headers }: FastifyRequest,
   { job, onLost }: { job: ExportJob; onLost: (reason: unknown) => void },
 ): Disposable {
@@ -98,7 +98,7 @@ function watchSession(
       refusePlan(viewer)
       if (!seesJob(viewer, job)) throw new ApiError('not_found')
       // A download keeps the session alive. An outage doesn't stop it: the next check tries again.
-      noteUse(hasty, viewer, clock()).catch(() => {})
+      noteUse(dbFast, viewer, clock()).catch(() => {})
     },
     onLost,
   )

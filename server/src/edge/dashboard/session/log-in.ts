@@ -13,7 +13,7 @@ const Credentials = Type.Object({ email: EmailText, password: PasswordText }, ST
 
 type LogInDeps = Pick<
   DashboardDeps,
-  'db' | 'hasty' | 'clock' | 'cookie' | 'anybody' | 'login' | 'slots'
+  'db' | 'dbFast' | 'clock' | 'cookie' | 'anybody' | 'login' | 'slots'
 >
 
 /** POST /dashboard/session: a new session, and its cookie. */
@@ -64,12 +64,12 @@ export const logIn =
 
 /** The account is looked up in its turn as well: a flood must not queue for the database either. */
 async function checkPassword(
-  { login, hasty }: LogInDeps,
+  { login, dbFast }: LogInDeps,
   attempt: { address: string; account: string },
   { email, password }: { email: string; password: string },
 ): Promise<{ account: Account | null; isRight: boolean }> {
   return await login.hash(attempt, async () => {
-    const account = await findAccount(hasty, email)
+    const account = await findAccount(dbFast, email)
     return { account, isRight: await isPasswordOf(password, account?.passwordHash ?? null) }
   })
 }

@@ -6,7 +6,7 @@ import { getSession } from './get-session.ts'
 import { listSessions } from './list-sessions.ts'
 import { logIn } from './log-in.ts'
 import { logOut } from './log-out.ts'
-import { lookAtLink } from './look-at-link.ts'
+import { getLink } from './get-link.ts'
 import { requestPasswordReset } from './request-password-reset.ts'
 import { useLink } from './use-link.ts'
 
@@ -19,6 +19,6 @@ export const SESSION_ROUTES: readonly DashboardRoute[] = [
   endSession,
   changePassword,
   requestPasswordReset,
-  lookAtLink,
+  getLink,
   useLink,
 ]

@@ -9,12 +9,12 @@ import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
 import { audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { SessionRecord } from './get-session.ts'
-import { LinkTokenText, noSuchLink } from './look-at-link.ts'
+import { LinkTokenText, noSuchLink } from './get-link.ts'
 import { answerSignedIn, NewPassword, openSession, refuseBadPassword } from './open-session.ts'
 
 type LinkDeps = Pick<
   DashboardDeps,
-  'db' | 'hasty' | 'clock' | 'cookie' | 'anybody' | 'login' | 'slots'
+  'db' | 'dbFast' | 'clock' | 'cookie' | 'anybody' | 'login' | 'slots'
 >
 type LinkUse = { token: string; password: string }
 
@@ -57,7 +57,7 @@ async function signInByLink(
 ): Promise<SessionToken> {
   const nowMs = deps.clock()
   // Looked at before the password is hashed: what is no link costs nothing.
-  const link = await findLink(deps.hasty, token, nowMs)
+  const link = await findLink(deps.dbFast, token, nowMs)
   if (!link) throw noSuchLink()
   const { companyId, email } = link
   refuseBadPassword(password, { email, path: '/password' })

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { FairTurns, TurnsTaken } from './fair-turns.ts'
+import { FairSemaphore, QueueFullError } from './fair-semaphore.ts'
 
 const { signal } = new AbortController()
 const LIMITS = { waitingMax: 100, waitingPerCompanyMax: 50 }
 
 /** Asks for a turn, and notes in `order` when it comes. */
-function ask(turns: FairTurns, companyId: string, order: string[], name = companyId) {
+function ask(turns: FairSemaphore, companyId: string, order: string[], name = companyId) {
   return turns.take(companyId, signal).then((turn) => (order.push(name), turn))
 }
 
 test('so many have a turn at once, and the others follow in their order', async () => {
-  const turns = new FairTurns({ ...LIMITS, turnsMax: 2 })
+  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 2 })
   const order: string[] = []
   const [first, second] = [await turns.take('a', signal), await turns.take('b', signal)]
   const third = ask(turns, 'c', order)
@@ -29,7 +29,7 @@ test('so many have a turn at once, and the others follow in their order', async 
 })
 
 test('the next turn is the company’s that has the fewest, however long the others wait', async () => {
-  const turns = new FairTurns({ ...LIMITS, turnsMax: 3 })
+  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 3 })
   const order: string[] = []
   const greedy = await Promise.all(Array.from({ length: 3 }, () => turns.take('greedy', signal)))
   const waiting = ['greedy 1', 'greedy 2'].map((name) => ask(turns, 'greedy', order, name))
@@ -44,7 +44,7 @@ test('the next turn is the company’s that has the fewest, however long the oth
 })
 
 test('who comes between the end of a turn and the next one waits like everybody', async () => {
-  const turns = new FairTurns({ ...LIMITS, turnsMax: 1 })
+  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
   const order: string[] = []
   const turn = await turns.take('a', signal)
   const second = ask(turns, 'b', order)
@@ -58,7 +58,7 @@ test('who comes between the end of a turn and the next one waits like everybody'
 })
 
 test('one that is stopped while it waits gives up its place', async () => {
-  const turns = new FairTurns({ ...LIMITS, turnsMax: 1 })
+  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
   const turn = await turns.take('a', signal)
   const stop = new AbortController()
   const stopped = turns.take('a', stop.signal)
@@ -71,19 +71,19 @@ test('one that is stopped while it waits gives up its place', async () => {
 })
 
 test('who comes when too many wait is refused at once, and a crowd of one company refuses only itself', async () => {
-  const turns = new FairTurns({ turnsMax: 1, waitingMax: 3, waitingPerCompanyMax: 2 })
+  const turns = new FairSemaphore({ permitsMax: 1, waitingMax: 3, waitingPerCompanyMax: 2 })
   const first = await turns.take('greedy')
   const waiting = [turns.take('greedy'), turns.take('greedy')]
-  await assert.rejects(turns.take('greedy'), TurnsTaken)
+  await assert.rejects(turns.take('greedy'), QueueFullError)
   const modest = turns.take('modest')
-  await assert.rejects(turns.take('other'), TurnsTaken)
+  await assert.rejects(turns.take('other'), QueueFullError)
   first[Symbol.dispose]()
   for (const turn of [...waiting, modest]) (await turn)[Symbol.dispose]()
   await turns.take('greedy')
 })
 
 test('a company has no more turns than its share, and another begins at once meanwhile', async () => {
-  const turns = new FairTurns({ ...LIMITS, turnsMax: 4, turnsPerCompanyMax: 2 })
+  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 4, permitsPerCompanyMax: 2 })
   const order: string[] = []
   const [first, second] = await Promise.all([
     ask(turns, 'greedy', order),
@@ -104,13 +104,13 @@ test('a company has no more turns than its share, and another begins at once mea
 
 test('a caller that waits too long is refused, and its place goes to the next', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const turns = new FairTurns({ ...LIMITS, turnsMax: 1, waitMsMax: 1_000 })
+  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 1, waitMsMax: 1_000 })
   const turn = await turns.take('a')
   const late = turns.take('a')
   t.mock.timers.tick(500)
   const inTime = turns.take('a')
   t.mock.timers.tick(500)
-  await assert.rejects(late, TurnsTaken)
+  await assert.rejects(late, QueueFullError)
   turn[Symbol.dispose]()
   await inTime
 })
@@ -118,7 +118,7 @@ test('a caller that waits too long is refused, and its place goes to the next', 
 test('a company that is over its share has one turn at a time, and another company begins meanwhile', async () => {
   const over = new Set(['busy'])
   const share = { pauseMs: () => 0, isOver: (companyId: string) => over.has(companyId) }
-  const turns = new FairTurns({ ...LIMITS, turnsMax: 4, share })
+  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 4, share })
   const order: string[] = []
   const first = await turns.take('busy', signal)
   const second = ask(turns, 'busy', order)
@@ -134,7 +134,7 @@ test('a company that is over its share has one turn at a time, and another compa
 test('a company that pauses takes no turn until the pause ends, and others do not wait for it', async () => {
   const pauses = new Map([['busy', 20]])
   const share = { pauseMs: (companyId: string) => pauses.get(companyId) ?? 0, isOver: () => false }
-  const turns = new FairTurns({ ...LIMITS, turnsMax: 2, share })
+  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 2, share })
   const order: string[] = []
   const paused = ask(turns, 'busy', order)
   assert(!turns.isCrowded)

@@ -15,7 +15,7 @@ const HASHING = { runningMax: 1, waitingMax: 32 } as const
 const NETWORKS_MAX = 10_000
 
 /** What signing in keeps between requests. */
-export class LoginDesk implements AsyncDisposable {
+export class LoginGuard implements AsyncDisposable {
   readonly throttle: LoginThrottle
   readonly #hashing = new HashingQueue(HASHING)
   /** From which members have signed in. The least recent one is first. */

@@ -5,7 +5,7 @@ import { type Download, openDownload } from '../outlet/export/download.ts'
 import type { ExportFormat, ExportJob } from '../outlet/export/export-job.ts'
 import type { ExportResult } from '../outlet/export/export-job-store.ts'
 import type { ExportDeps } from '../outlet/export/exporter.ts'
-import { FairTurns } from '../platform/fair-turns.ts'
+import { FairSemaphore } from '../platform/fair-semaphore.ts'
 import { prefersGzip } from './accept-encoding.ts'
 import { DownloadSlots } from './download-slots.ts'
 import type { RequestSlots } from './request-slots.ts'
@@ -17,8 +17,8 @@ const SLOT_LIMITS = { downloadsMax: 200, perCompanyMax: 50, graceMs: 5_000 }
  * Of the node's connections, which are there for every other call too. A turn is one fetch: a page of
  * the table, or a row group of the archive; a client that takes its time has none meanwhile.
  */
-const TURN_LIMITS = {
-  turnsMax: 6,
+const SEMAPHORE_LIMITS = {
+  permitsMax: 6,
   waitingMax: SLOT_LIMITS.downloadsMax,
   waitingPerCompanyMax: SLOT_LIMITS.perCompanyMax,
 }
@@ -53,12 +53,12 @@ export const PLAIN_TERMS: Omit<DownloadTerms, 'watch'> = {
 }
 
 /** The downloads of a node, whoever asks for them: they share its memory and its connections. */
-export class DownloadDesk {
+export class DownloadManager {
   readonly #deps: ExportDeps
   readonly #requests: RequestSlots
   readonly #slots = new DownloadSlots(SLOT_LIMITS)
-  readonly #turns = new FairTurns(TURN_LIMITS)
-  readonly #coldTurns = new FairTurns(TURN_LIMITS)
+  readonly #turns = new FairSemaphore(SEMAPHORE_LIMITS)
+  readonly #coldTurns = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #cache = new ColdCache()
 
   constructor(deps: ExportDeps, requests: RequestSlots) {

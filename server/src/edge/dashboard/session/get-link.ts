@@ -24,15 +24,17 @@ const LinkRecord = Type.Object(
 )
 
 /** POST /dashboard/links/look: what a link is for. A body, because an address would be logged. */
-export const lookAtLink =
-  (deps: Pick<DashboardDeps, 'hasty' | 'clock' | 'anybody' | 'login'>): FastifyPluginAsyncTypebox =>
+export const getLink =
+  (
+    deps: Pick<DashboardDeps, 'dbFast' | 'clock' | 'anybody' | 'login'>,
+  ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.post(
       '/dashboard/links/look',
       {
         ...deps.anybody(deps.login.throttle.byAddress('link')),
         schema: {
-          operationId: 'lookAtLink',
+          operationId: 'getLink',
           summary: 'What a one-time link is for',
           description: 'Looking does not use it up. Unknown, used and expired ones are the same.',
           tags: ['Session'],
@@ -43,7 +45,7 @@ export const lookAtLink =
       },
       async ({ body, clientAddress: address }) => {
         const link = await deps.login.throttle.runAdmitted('link', { address }, async () => {
-          const found = await findLink(deps.hasty, body.token, deps.clock())
+          const found = await findLink(deps.dbFast, body.token, deps.clock())
           if (!found) throw noSuchLink()
           return found
         })

@@ -1,14 +1,14 @@
 type Waiting = { companyId: string; begin: () => void }
 
-export type TurnLimits = {
+export type SemaphoreLimits = {
   /** At once. */
-  turnsMax: number
+  permitsMax: number
   /** At once of one company, even if turns are free. No limit unless given. */
-  turnsPerCompanyMax?: number
-  /** How many can wait, of all companies and of one. Further callers are refused with `TurnsTaken`. */
+  permitsPerCompanyMax?: number
+  /** How many can wait, of all companies and of one. Further callers are refused with `QueueFullError`. */
   waitingMax: number
   waitingPerCompanyMax: number
-  /** How long a caller waits until it is refused with `TurnsTaken`. No limit unless given. */
+  /** How long a caller waits until it is refused with `QueueFullError`. No limit unless given. */
   waitMsMax?: number
   /** How much of the main thread a company can use at the moment. No limit unless given. */
   share?: {
@@ -20,7 +20,7 @@ export type TurnLimits = {
 }
 
 /** There was no turn: too many callers wait for one, or this one waited too long. */
-export class TurnsTaken extends Error {}
+export class QueueFullError extends Error {}
 
 /**
  * Limits how many reads of a kind run at once on a node, because all callers share its connections and
@@ -28,12 +28,12 @@ export class TurnsTaken extends Error {}
  * between two such companies, the one that waits longest. A caller that has a turn must not wait for
  * another.
  *
- * Without `turnsPerCompanyMax`, a company with fifty reads delays another company by one read, however
+ * Without `permitsPerCompanyMax`, a company with fifty reads delays another company by one read, however
  * long that takes. With it, some turns stay free for other companies. With `share`, a company that has
  * used too much of the main thread has one turn at a time, with pauses in between.
  */
-export class FairTurns {
-  readonly #limits: TurnLimits
+export class FairSemaphore {
+  readonly #limits: SemaphoreLimits
   /** In the order they came. */
   readonly #waiting = new Set<Waiting>()
   /** Turns of each company that has any. */
@@ -41,7 +41,7 @@ export class FairTurns {
   /** For the first pause that ends. */
   #timer: { endsAtMs: number; timeout: NodeJS.Timeout } | null = null
 
-  constructor(limits: TurnLimits) {
+  constructor(limits: SemaphoreLimits) {
     this.#limits = limits
   }
 
@@ -78,7 +78,7 @@ export class FairTurns {
       if (this.#waiting.delete(waiting)) reject(reason)
     }
     const { waitMsMax } = this.#limits
-    const late = () => leave(new TurnsTaken(`no turn within ${waitMsMax} ms`))
+    const late = () => leave(new QueueFullError(`no turn within ${waitMsMax} ms`))
     const timer = waitMsMax === undefined ? undefined : setTimeout(late, waitMsMax)
     const abort = () => leave(signal?.reason)
     this.#waiting.add(waiting)
@@ -96,7 +96,7 @@ export class FairTurns {
     const { waitingMax, waitingPerCompanyMax } = this.#limits
     const own = this.#waiting.values().filter((waiting) => waiting.companyId === companyId)
     if (this.#waiting.size >= waitingMax || own.toArray().length >= waitingPerCompanyMax) {
-      throw new TurnsTaken(`${this.#waiting.size} wait for a turn`)
+      throw new QueueFullError(`${this.#waiting.size} wait for a turn`)
     }
   }
 
@@ -165,13 +165,13 @@ export class FairTurns {
   }
 
   get #isFree(): boolean {
-    return this.#takenInAll() < this.#limits.turnsMax
+    return this.#takenInAll() < this.#limits.permitsMax
   }
 
   #hasAllTurns(companyId: string): boolean {
     const taken = this.#takenBy(companyId)
-    const { turnsPerCompanyMax = Number.POSITIVE_INFINITY, share } = this.#limits
-    return taken >= turnsPerCompanyMax || (taken > 0 && share?.isOver(companyId) === true)
+    const { permitsPerCompanyMax = Number.POSITIVE_INFINITY, share } = this.#limits
+    return taken >= permitsPerCompanyMax || (taken > 0 && share?.isOver(companyId) === true)
   }
 
   #pauseMs(companyId: string): number {

@@ -6,21 +6,21 @@ import { isOutOfDescriptors, SQLSTATE, sqlStateOf } from './pg-error.ts'
 import { configOf } from './pg-servers.ts'
 
 /** How long a statement stays unanswered before someone else is asked, and asked again. */
-export const DOUBT_EVERY_MS = 400
+export const PROBE_EVERY_MS = 400
 /** With the doubt before it, a caller still hears of an outage within a second. */
-export const OPINION_MS_MAX = 400
+export const PROBE_MS_MAX = 400
 /** A new connection needs several answers in a row, each of which may meet a blocked thread. */
-const OPINION_WAITS = 4
+const PROBE_WAITS = 4
 
 /**
  * Checks on a new connection whether a server responds and `ask` returns true. A slow statement and a
  * dead network look the same to a waiting caller; a second connection tells them apart. Returns true if
  * this process can't open one.
  */
-export async function secondOpinion(
+export async function probeDatabase(
   server: Server,
   ask: (client: Client) => Promise<boolean> = async () => true,
-  timeoutMs: number = OPINION_MS_MAX,
+  timeoutMs: number = PROBE_MS_MAX,
 ): Promise<boolean> {
   const socket = new Socket()
   const client = new Client({ ...configOf(server), stream: () => socket })
@@ -28,7 +28,7 @@ export async function secondOpinion(
   try {
     return await withDeadline(
       client.connect().then(() => ask(client)),
-      { timeoutMs, waits: OPINION_WAITS, late: () => new Error('no second opinion in time') },
+      { timeoutMs, waits: PROBE_WAITS, late: () => new Error('the probe got no response in time') },
     )
   } catch (error) {
     // The server has no room for the connection, but it responds.
