@@ -43,20 +43,20 @@ export async function benchConsole(): Promise<void> {
     const postmaster = postmasterPid(dataDir)
     const ingest = await measureIngest({ env, connection, postmaster })
     const flood = await measureLoginFlood({ env, seconds: INGEST_SECONDS })
-    const founded: Founded = JSON.parse(
+    const tenant: Founded = JSON.parse(
       annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...named(['A', 'B', 'C', 'D'])),
     )
     await using service = await startAnnals(env)
-    for (const [index, { workspaceKey: key }] of founded.workspaces.entries()) {
+    for (const [index, { workspaceKey: key }] of tenant.workspaces.entries()) {
       await seedEvents(service, { key, count: index === 0 ? LARGE : LARGE / 4, days: SPREAD_DAYS })
     }
     const catchUpSeconds = await waitForRollup(connection)
     await asOwner(connection, (client) => client.query('vacuum (analyze)'))
-    const cookie = await signIn(connection, founded.user.email)
-    const rows = await measureAll(service, cookie, founded)
+    const cookie = await signIn(connection, tenant.user.email)
+    const rows = await measureAll(service, cookie, tenant)
     const pages = await measureExplorerPages(service, {
       cookie,
-      workspaceId: founded.workspaces[0]?.id ?? '',
+      workspaceId: tenant.workspaces[0]?.id ?? '',
     })
     const verified = annals(env, 'verify').trim()
     const tables = [rows, pages, ingest, flood].map((part) => table(part)).join('\n\n')
@@ -199,9 +199,9 @@ function cases({ workspaces }: Founded): [name: string, path: string, aimMs: num
   ]
 }
 
-async function measureAll(service: Service, cookie: string, founded: Founded): Promise<Row[]> {
+async function measureAll(service: Service, cookie: string, tenant: Founded): Promise<Row[]> {
   const rows: Row[] = []
-  for (const [name, path, aimMs] of cases(founded)) {
+  for (const [name, path, aimMs] of cases(tenant)) {
     const times: number[] = []
     for (let nth = 0; nth < WARM_UPS + REQUESTS; nth += 1) {
       times.push((await ask(service, cookie, path)).ms)
@@ -209,7 +209,7 @@ async function measureAll(service: Service, cookie: string, founded: Founded): P
     rows.push(rowOf(name, times.slice(WARM_UPS), aimMs))
     process.stdout.write(`${table(rows.slice(-1))}\n`)
   }
-  const one = `workspaceId=${founded.workspaces[0]?.id}`
+  const one = `workspaceId=${tenant.workspaces[0]?.id}`
   const deep: number[] = []
   let cursor = ''
   for (let page = 0; page < PAGES_DEEP; page += 1) {

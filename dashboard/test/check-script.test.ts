@@ -20,7 +20,7 @@ after(async () => {
 const lines = await exportLines()
 
 async function exportLines(): Promise<string[]> {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const actor = { email: 'ana@example.com' }
   const events = [1, 2, 3, 4, 5].map((nth) => ({ category: 'c', action: `number.${nth}`, actor }))
   await sendEvents(annals, key, events)

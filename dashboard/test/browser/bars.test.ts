@@ -9,7 +9,7 @@ import { PATIENCE_MS, type Visitor } from './visit.ts'
 const { annals, open, promise } = await startDashboard()
 
 const DAY_MS = 86_400_000
-const company = await annals.found()
+const company = await annals.createCompany()
 await storeEvents(
   annals,
   company.workspaceKey,
@@ -83,7 +83,7 @@ promise(
 )
 
 promise('no bar stands above the highest count that is written beside them', async () => {
-  const busy = await annals.found()
+  const busy = await annals.createCompany()
   const event = { category: 'auth', action: 'user.login' }
   await storeEvents(
     annals,

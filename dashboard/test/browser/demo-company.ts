@@ -6,12 +6,12 @@ import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { enter } from '../../../server/test/harness/login.ts'
 import type { Receiver } from '../../../server/test/harness/receiver.ts'
 import type { TestApp } from '../../../server/test/harness/start-app.ts'
-import type { FoundedCompany } from '../../../server/src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../../server/src/tenancy/create-company.ts'
 import { demoEvents } from './demo-events.ts'
 
 type Owner = Pick<Member, 'email' | 'cookie' | 'call'>
 
-export type DemoCompany = FoundedCompany & {
+export type DemoCompany = CreatedCompany & {
   owner: Owner
   webhookId: string
   /** One of the events, by id. */
@@ -34,7 +34,7 @@ export async function foundDemo(
   receiver: Receiver,
   { count, endMs, deliveredCount = 5, email = null }: DemoWish,
 ): Promise<DemoCompany> {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'], email })
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'], email })
   const owner = { email: company.user.email, ...(await enter(annals, company.user)) }
   const make = async (path: string, body: object) => {
     const { status, json, text } = await owner.call('POST', `/dashboard/${path}`, { body })

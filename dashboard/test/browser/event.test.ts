@@ -19,7 +19,7 @@ const EVENT = {
 promise(
   'an event is shown whole, its hash is recomputed in the browser, and an edit is noticed',
   async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     const other = { category: 'auth', action: 'user.login' }
     const ids = await sendEvents(annals, company.workspaceKey, [other, EVENT, other])
     const page = await open({ member: await signInAs(annals, company, 'OWNER') })
@@ -54,7 +54,7 @@ promise(
 )
 
 promise('what has the same actor is a click away from an event', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const login = { category: 'auth', action: 'user.login', actor: EVENT.actor }
   const foreign = { category: 'auth', action: 'other.login', actor: { email: 'bo@example.com' } }
   await sendEvents(annals, company.workspaceKey, [login, foreign, EVENT])
@@ -74,7 +74,7 @@ const LATE_MS_MAX = 2_000
 promise(
   'the live tail shows an event within two seconds of its answer, and only what fits the filter',
   async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     await sendEvents(annals, company.workspaceKey, [{ category: 'old', action: 'first.one' }])
     const page = await open({ member: await signInAs(annals, company, 'OWNER') })
     await page.goto('/app/explorer')
@@ -101,7 +101,7 @@ promise(
 )
 
 promise('an event that came while nobody looked is in the list, and in the count', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/explorer')
   await expect(page.getByText('Waiting for your first event')).toBeVisible()
@@ -121,7 +121,7 @@ promise('an event that came while nobody looked is in the list, and in the count
 promise(
   'a newcomer’s first event appears on the welcome page by itself, sent with the key made there',
   async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     const page = await open({ member: await signInAs(annals, company, 'OWNER') })
     await page.goto('/app/welcome')
     await page.getByRole('button', { name: 'Make a key' }).click()

@@ -9,7 +9,7 @@ import { demoEvents } from './demo-events.ts'
 const { annals, open, promise } = await startDashboard()
 
 const DAY_MS = 86_400_000
-const company = await annals.found()
+const company = await annals.createCompany()
 const workspaceId = company.workspace.id
 await storeEvents(
   annals,

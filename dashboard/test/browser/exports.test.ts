@@ -4,7 +4,7 @@ import { expect, startDashboard } from './dashboard.ts'
 const { annals, open, promise } = await startDashboard()
 
 promise('the list of exports follows the chosen workspace', async () => {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const member = await signInAs(annals, company, 'ADMIN')
   for (const { id } of company.workspaces) {
     const body = { source: 'HOT', format: 'JSONL', filters: { workspaceId: id } }
@@ -23,7 +23,7 @@ promise('the list of exports follows the chosen workspace', async () => {
 promise(
   'an item of a menu that cannot be chosen is passed by the arrows and says why',
   async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     const member = await signInAs(annals, company, 'ADMIN')
     const body = { source: 'HOT', format: 'JSONL' }
     const { json } = await member.call('POST', '/dashboard/exports', { body })

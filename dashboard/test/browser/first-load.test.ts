@@ -16,7 +16,7 @@ const GZIP_ONLY = { extraHTTPHeaders: { 'accept-encoding': 'gzip' } }
 promise(
   'a first look at the explorer is at most 300 kB in all, packed with gzip, and a second one loads only the events anew',
   async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     await storeEvents(annals, company.workspaceKey, demoEvents({ count: 500, endMs: Date.now() }))
     const member = await signInAs(annals, company, 'OWNER')
     const load = await measureLoads(await open({ member, context: GZIP_ONLY }))
@@ -32,7 +32,7 @@ promise(
 )
 
 promise('the next events are asked for when somebody scrolls, and not before', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, demoEvents({ count: 300, endMs: Date.now() }))
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   const asked: string[] = []

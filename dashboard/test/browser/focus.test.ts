@@ -6,7 +6,7 @@ import { holdAnswers } from './held-answers.ts'
 const { annals, open, promise } = await startDashboard()
 
 promise('“Verify now” keeps the focus while the chain is verified', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   await sendEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   const answers = await holdAnswers(page, 'POST', '/dashboard/integrity/runs')
@@ -28,7 +28,7 @@ promise('“Verify now” keeps the focus while the chain is verified', async ()
 })
 
 promise('a list that is read on by keyboard keeps the focus to its end', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'OWNER')
   const body = { source: 'HOT', format: 'CSV', filters: {} }
   for (let made = 0; made < 31; made += 1) {

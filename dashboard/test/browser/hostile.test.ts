@@ -33,7 +33,7 @@ const EVENT = {
 promise(
   'whatever text is in an event is shown as that text, in the list, its drawer and the filters',
   async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     const [id] = await sendEvents(annals, company.workspaceKey, [EVENT])
     const page = await open({ member: await signInAs(annals, company, 'OWNER') })
     const filters = new URLSearchParams({ action: EVENT.action, actorEmail: EVENT.actor.email })
@@ -64,7 +64,7 @@ promise(
 
 promise('names and answers from elsewhere are shown as the text they are', async () => {
   await using receiver = await startReceiver({ status: 400, body: hostile('answer') })
-  const company = await annals.found({
+  const company = await annals.createCompany({
     company: hostile('company'),
     workspaces: [hostile('place')],
   })

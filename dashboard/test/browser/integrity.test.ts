@@ -10,7 +10,7 @@ const { annals, open, promise } = await startDashboard()
 promise(
   'the chain holds, and once somebody edits an event in the database the page names it',
   async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     const ids = await sendEvents(
       annals,
       company.workspaceKey,
@@ -42,7 +42,7 @@ promise(
 )
 
 promise('the dashboard’s own chain stands beside that of the chosen workspace', async () => {
-  const company = await annals.found({ workspaces: ['First', 'Second'] })
+  const company = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/integrity')
   const chains = page.getByRole('region').filter({ has: page.getByText('Verify now') })

@@ -6,7 +6,7 @@ import { expect, startDashboard } from './dashboard.ts'
 const { annals, open, promise } = await startDashboard()
 
 promise('from the sign-in to an event and back with nothing but the keyboard', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const actions = ['user.login', 'invoice.deleted', 'invoice.paid', 'invoice.created']
   await storeEvents(
     annals,
@@ -49,7 +49,7 @@ promise('from the sign-in to an event and back with nothing but the keyboard', a
 })
 
 promise('every key is named behind the question mark, and opens what it says', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open()
   await page.goto('/app/explorer')
@@ -76,7 +76,7 @@ promise('every key is named behind the question mark, and opens what it says', a
 })
 
 promise('pages of time are turned with the brackets, and back to where one was', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/explorer?range=1h')
@@ -90,7 +90,7 @@ promise('pages of time are turned with the brackets, and back to where one was',
 })
 
 promise('whatever is closed gives the focus back to where it was', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/explorer')

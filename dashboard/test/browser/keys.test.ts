@@ -12,7 +12,7 @@ async function send(key: string): Promise<number> {
 }
 
 promise('a key is shown once, works at once, and is listed with its use', async () => {
-  const page = await open({ member: await signInAs(annals, await annals.found(), 'ADMIN') })
+  const page = await open({ member: await signInAs(annals, await annals.createCompany(), 'ADMIN') })
   await page.goto('/app/keys')
   await page.getByRole('button', { name: 'Create a key' }).click()
   const dialog = page.getByRole('dialog')
@@ -35,7 +35,7 @@ promise('a key is shown once, works at once, and is listed with its use', async 
 })
 
 promise('a new key can be read and copied on a phone', async () => {
-  const member = await signInAs(annals, await annals.found(), 'ADMIN')
+  const member = await signInAs(annals, await annals.createCompany(), 'ADMIN')
   const page = await open({ member })
   await page.setViewportSize({ width: 390, height: 844 })
   await page.goto('/app/keys')
@@ -54,7 +54,7 @@ promise('a new key can be read and copied on a phone', async () => {
 promise(
   'a rotated key and its successor both work, until the old one is revoked by name',
   async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
     await page.goto('/app/keys')
     await page.getByRole('button', { name: 'Actions for Production key' }).click()
@@ -85,7 +85,7 @@ promise(
 )
 
 promise('a key that replaces another at once is shown until it is copied', async () => {
-  const page = await open({ member: await signInAs(annals, await annals.found(), 'ADMIN') })
+  const page = await open({ member: await signInAs(annals, await annals.createCompany(), 'ADMIN') })
   await page.goto('/app/keys')
   await page.getByRole('button', { name: 'Actions for Production key' }).click()
   await page.getByRole('menuitem', { name: 'Rotate' }).click()
@@ -100,7 +100,7 @@ promise('a key that replaces another at once is shown until it is copied', async
 })
 
 promise('“may this key…?” names the gate that says no', async () => {
-  const page = await open({ member: await signInAs(annals, await annals.found(), 'ADMIN') })
+  const page = await open({ member: await signInAs(annals, await annals.createCompany(), 'ADMIN') })
   await page.goto('/app/keys?tab=check')
   await page.getByRole('combobox', { name: 'May the key' }).click()
   await page.getByRole('option', { name: /^Company key/ }).click()
@@ -113,7 +113,7 @@ promise('“may this key…?” names the gate that says no', async () => {
 promise(
   'a key’s row says what costs its health most, and how many reasons there are beside',
   async () => {
-    const company = await annals.found({ allowlist: [] })
+    const company = await annals.createCompany({ allowlist: [] })
     const member = await signInAs(annals, company, 'ADMIN')
     const page = await open({ member })
     await page.goto('/app/keys')
@@ -133,7 +133,9 @@ promise(
 promise(
   'the menu of a row is as easy to see as the soft words beside it, in both themes',
   async () => {
-    const page = await open({ member: await signInAs(annals, await annals.found(), 'ADMIN') })
+    const page = await open({
+      member: await signInAs(annals, await annals.createCompany(), 'ADMIN'),
+    })
     await page.goto('/app/keys')
     const menu = page.getByRole('button', { name: 'Actions for Production key' })
     const words = page.getByRole('columnheader', { name: 'Name' })

@@ -5,7 +5,7 @@ import { holdAnswers } from './held-answers.ts'
 const { annals, open, promise } = await startDashboard()
 
 promise('a new name shows before the service has answered, and stays', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/company/workspaces')
   const answers = await holdAnswers(page, 'PATCH', `/dashboard/workspaces/${company.workspace.id}`)
@@ -24,7 +24,7 @@ promise('a new name shows before the service has answered, and stays', async () 
 })
 
 promise('a new name that the service refuses is taken back, with the reason', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER', [company.workspace.id])
   const page = await open({ member: owner })
   await page.goto('/app/company/workspaces')
@@ -44,7 +44,7 @@ promise('a new name that the service refuses is taken back, with the reason', as
 })
 
 promise('a view is renamed and shared at once, and one that is gone says so', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   const body = { name: 'Logins', visibility: 'PRIVATE', query: {}, workspaceId: null }
   const { json } = await owner.call('POST', '/dashboard/explorer/views', { body })
@@ -78,7 +78,7 @@ promise('a view is renamed and shared at once, and one that is gone says so', as
 })
 
 promise('a session is ended after a question only', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   const page = await open({ member: owner })
   await page.goto('/app/account')

@@ -7,7 +7,7 @@ const { annals, open, promise } = await startDashboard()
 promise(
   'a wrong password is told, and the right one opens the page that was asked for',
   async () => {
-    const { user } = await annals.found()
+    const { user } = await annals.createCompany()
     const page = await open()
     await page.goto('/app/keys?tab=allowlist')
     await page.getByLabel('E-mail').fill(user.email)
@@ -22,7 +22,7 @@ promise(
 )
 
 promise('after signing out nothing of the company is left in the browser', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'OWNER')
   const page = await open({ member })
   await page.goto('/app/integrity')
@@ -39,7 +39,7 @@ promise('after signing out nothing of the company is left in the browser', async
 })
 
 promise('whoever is removed is shown the sign-in at his next click', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await signInAs(annals, company, 'ADMIN')
   const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
   const page = await open({ member })
@@ -52,7 +52,7 @@ promise('whoever is removed is shown the sign-in at his next click', async () =>
 })
 
 promise('what a viewer may not do is there, disabled, with the reason', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await signInAs(annals, company, 'ADMIN')
   // Without one the page says in a sentence who creates them.
   const made = await admin.call('POST', '/dashboard/webhooks', {
@@ -79,7 +79,7 @@ promise('what a viewer may not do is there, disabled, with the reason', async ()
 })
 
 promise('what is refused is reached by the Tab key, says why, and does nothing', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
   const page = await open({ member })
   const changes: string[] = []
@@ -105,7 +105,7 @@ promise('what is refused is reached by the Tab key, says why, and does nothing',
 promise(
   'pages that a role has no part in are not named, and say so when a link leads there',
   async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     const member = await signInAs(annals, company, 'ANALYST', [company.workspace.id])
     const page = await open({ member })
     await page.goto('/app/keys')
@@ -123,7 +123,7 @@ promise(
 )
 
 promise('an analyst sees the workspaces that he was given and nothing of the others', async () => {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
   if (!production || !staging) throw new Error('two were wished for')
   await storeEvents(annals, production.workspaceKey, [{ category: 'c', action: 'hidden.one' }])

@@ -18,7 +18,7 @@ async function send(key: string, action: string): Promise<void> {
 
 /** Of a new company, by its admin. */
 async function makeWebhook(url: string) {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await signInAs(annals, company, 'ADMIN')
   const body = { workspaceId: company.workspace.id, url }
   return { company, admin, made: await admin.call('POST', '/dashboard/webhooks', { body }) }
@@ -28,7 +28,7 @@ promise(
   'a webhook made in the page delivers, signed with the secret that was shown, and the delivery is seen',
   async () => {
     await using receiver = await startReceiver()
-    const company = await annals.found()
+    const company = await annals.createCompany()
     const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
     await page.goto('/app/webhooks')
     await expect(page.getByText('No webhooks yet')).toBeVisible()
@@ -193,7 +193,7 @@ promise(
 )
 
 promise('whoever may not create webhooks is told who does, without a recipe', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const page = await open({
     member: await signInAs(annals, company, 'ANALYST', [company.workspace.id]),
   })

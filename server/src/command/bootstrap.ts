@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import { ApiError, OperatorError } from '../errors.ts'
 import { ALLOWLIST_ENTRIES_MAX, parseCidr } from '../tenancy/allowlist.ts'
-import { type CompanyPlan, type FoundedCompany, foundCompany } from '../tenancy/found-company.ts'
+import { type CompanyPlan, type CreatedCompany, createCompany } from '../tenancy/create-company.ts'
 import { COMPANY_BOUNDS, isPlan, PLANS } from '../tenancy/plans.ts'
 import { passwordFault } from '../tenancy/password-rules.ts'
 import { isMailAddress } from '../tenancy/mail-address.ts'
@@ -34,8 +34,8 @@ export async function bootstrap(config: Config, options: BootstrapOptions): Prom
   const wish = readWish(options, password)
   await using database = await openDatabase(config, { mayCreate: true })
   try {
-    const founded = await foundCompany(database.db, wish)
-    process.stdout.write(options.json ? `${JSON.stringify(founded)}\n` : describe(founded))
+    const tenant = await createCompany(database.db, wish)
+    process.stdout.write(options.json ? `${JSON.stringify(tenant)}\n` : describe(tenant))
   } catch (error) {
     if (error instanceof ApiError) throw new OperatorError(error.message, { cause: error })
     throw error
@@ -81,14 +81,14 @@ function readWish(options: BootstrapOptions, password: GivenPassword | null): Co
   }
 }
 
-function describe(founded: FoundedCompany): string {
-  const keys = founded.workspaces.map(
+function describe(tenant: CreatedCompany): string {
+  const keys = tenant.workspaces.map(
     ({ name, id, workspaceKey }) => `  workspace ${name} (${id})\n    key ${workspaceKey}\n`,
   )
-  return `Company ${founded.company.name} (${founded.company.id}), plan ${founded.company.plan}
-  login ${founded.user.email} / ${founded.user.password}
-  company key ${founded.companyKey}
-${keys.join('')}  project ${founded.project.name} (${founded.project.id}) in ${founded.workspace.name}
+  return `Company ${tenant.company.name} (${tenant.company.id}), plan ${tenant.company.plan}
+  login ${tenant.user.email} / ${tenant.user.password}
+  company key ${tenant.companyKey}
+${keys.join('')}  project ${tenant.project.name} (${tenant.project.id}) in ${tenant.workspace.name}
 Keys are shown this once.
 `
 }

@@ -9,7 +9,7 @@ import type { StopSignals } from '../platform/stop-signals.ts'
 import { hasCompanies } from '../tenancy/company-store.ts'
 import { DEFAULT_ALLOWLIST } from './bootstrap.ts'
 import { ensurePages, type Pages } from './build-pages.ts'
-import { foundCompany } from '../tenancy/found-company.ts'
+import { createCompany } from '../tenancy/create-company.ts'
 
 /** Requests get 5 s, background work 3.5 s. Orchestrators kill the process after 10 s or more. */
 const STOP_MS_MAX = 9_500
@@ -87,7 +87,7 @@ async function welcome(app: App, url: string): Promise<string> {
   if (!app.store.isEmbedded || (await hasCompanies(app.database.db))) {
     return `\nAnnals is running at ${url}  (API reference: ${url}/docs)\n\n`
   }
-  const demo = await foundCompany(app.database.db, {
+  const demo = await createCompany(app.database.db, {
     company: 'Demo',
     plan: 'PRO',
     workspaces: ['Production'],

@@ -81,18 +81,18 @@ async function startWorld(): Promise<World> {
   const databaseUrl = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
   const broken = stack.use(await startTestApp({ databaseUrl }))
   proxy.mode = 'refuse'
-  const fenced = await annals.found({ allowlist: ['192.0.2.0/24'] })
+  const fenced = await annals.createCompany({ allowlist: ['192.0.2.0/24'] })
   await annals.app.database.db
     .updateTable('company')
     .set({ allowlist_for_all_calls: true })
     .where('id', '=', fenced.company.id)
     .execute()
-  const crowded = await annals.found()
+  const crowded = await annals.createCompany()
   await fillWithExports(annals, crowded)
   const tenants = {
-    owner: await annals.found(),
-    stranger: await annals.found(),
-    free: await annals.found({ plan: 'FREE' }),
+    owner: await annals.createCompany(),
+    stranger: await annals.createCompany(),
+    free: await annals.createCompany({ plan: 'FREE' }),
     fenced,
     crowded,
   }

@@ -23,7 +23,9 @@ const events = (count: number) =>
 test('on a full disk the archiver says so and removes nothing, and goes on when there is room', async () => {
   await using annals = await startTestApp()
   await using disk = await SmallDisk.make(DISK_BYTES)
-  const { workspaces } = await annals.found({ workspaces: ['Small', 'Large', 'Small again'] })
+  const { workspaces } = await annals.createCompany({
+    workspaces: ['Small', 'Large', 'Small again'],
+  })
   const counts = [SMALL_EVENTS, LARGE_EVENTS, SMALL_EVENTS]
   for (const [nth, { workspaceKey }] of workspaces.entries()) {
     await storeEvents(annals, workspaceKey, events(counts[nth] ?? 0))

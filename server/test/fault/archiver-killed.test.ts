@@ -29,8 +29,8 @@ const countSegments = async (): Promise<number> =>
 
 test('an archiver that is killed again and again loses, doubles and leaves nothing, and comes to its end', async () => {
   const others = Array.from({ length: WORKSPACES - 1 }, (_, index) => `Other ${index}`)
-  const founded = await annals.found({ workspaces: ['First', ...others] })
-  for (const { workspaceKey } of founded.workspaces) await sendEvents(annals, workspaceKey, EVENTS)
+  const tenant = await annals.createCompany({ workspaces: ['First', ...others] })
+  for (const { workspaceKey } of tenant.workspaces) await sendEvents(annals, workspaceKey, EVENTS)
   // Each run is killed after one file more than the last, wherever the next one then stands.
   for (let killed = 1; killed < WORKSPACES; killed += 2) {
     await using archive = startArchive()

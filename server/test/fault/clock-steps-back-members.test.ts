@@ -26,14 +26,14 @@ function pass(ms: number): void {
 }
 
 test('a member who mistyped the password once signs in after the clock steps back', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   assert.equal((await logIn(annals, { ...user, password: 'mistyped' })).status, 401)
   step(-DAY_MS)
   assert.equal((await logIn(annals, user)).status, 200)
 })
 
 test('a throttled member waits exactly a minute, whatever the system clock does', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   for (let attempt = 0; attempt < 10; attempt += 1) {
     await logIn(annals, { ...user, password: 'mistyped' })
   }
@@ -48,7 +48,7 @@ test('a throttled member waits exactly a minute, whatever the system clock does'
 })
 
 test('a member can request a password reset again after the clock steps back', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const ask = () =>
     annals.call('POST', '/dashboard/password-reset', {
       body: { email: user.email },
@@ -60,7 +60,7 @@ test('a member can request a password reset again after the clock steps back', a
 })
 
 test('a session survives a step back of the clock, and still ends when idle or expired', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const { call } = await enter(annals, user)
   step(-DAY_MS)
   assert.equal((await call('GET', '/dashboard/session')).status, 200)
@@ -71,7 +71,7 @@ test('a session survives a step back of the clock, and still ends when idle or e
 })
 
 test('a session opened after the clock stepped back outlives those opened before', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const first = await enter(annals, user)
   const { userId } = await memberOf(user.email)
   pass(1)
@@ -87,7 +87,7 @@ test('a session opened after the clock stepped back outlives those opened before
 })
 
 test('a reset link sent after the clock stepped back outlives those sent before', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const account = { ...(await memberOf(user.email)), email: user.email, createdBy: null }
   const create = () => createReset(db, { ...account, nowMs: wall.clock() })
   for (let count = 0; count < 5; count += 1) await create()
@@ -99,7 +99,7 @@ test('a reset link sent after the clock stepped back outlives those sent before'
 })
 
 test('a revoked key is refused within two seconds even if the clock steps back', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const status = async () =>
     (await annals.call('GET', '/v1/keys/status', { key: workspaceKey })).status
   assert.equal(await status(), 200)
@@ -115,7 +115,7 @@ test('a revoked key is refused within two seconds even if the clock steps back',
 })
 
 test('failed logins are audited every minute after the clock steps back', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const failures = async () =>
     (await readAudit(annals, company)).filter(({ action }) => action === 'LOGIN_FAILED').length
   await logIn(annals, { ...company.user, password: 'mistyped' })

@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000
 test('a clock that steps back, or runs ahead and is set right, stops nobody and keeps ids in order', async () => {
   let aheadMs = 0
   await using annals = await startTestApp({ clock: () => Date.now() + aheadMs })
-  const { workspaces: targets } = await annals.found({ workspaces: ['A', 'B', 'C', 'D'] })
+  const { workspaces: targets } = await annals.createCompany({ workspaces: ['A', 'B', 'C', 'D'] })
   await using load = new Load({ url: () => annals.url, targets })
   await repeatFault(async () => {
     await load.flows()

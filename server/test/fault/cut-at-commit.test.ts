@@ -37,7 +37,7 @@ async function cutUnder(load: Load, text: string, when: 'before' | 'after' | 'si
 }
 
 test('a connection cut before the batch reaches the server stores nothing of it', async () => {
-  const { workspaces: targets } = await cutOff.found({ workspaces })
+  const { workspaces: targets } = await cutOff.createCompany({ workspaces })
   await using load = new Load({ url: () => cutOff.url, targets })
   await cutUnder(load, APPEND, 'before')
   await load.stop()
@@ -47,7 +47,7 @@ test('a connection cut before the batch reaches the server stores nothing of it'
 })
 
 test('a connection cut while the batch commits doubles nothing: its retries find it stored', async () => {
-  const { workspaces: targets } = await cutOff.found({ workspaces })
+  const { workspaces: targets } = await cutOff.createCompany({ workspaces })
   await using load = new Load({ url: () => cutOff.url, targets })
   await cutUnder(load, APPEND, 'after')
   await load.stop()
@@ -67,7 +67,7 @@ for (const { text, when, moment } of [
 ] as const) {
   test(`of two nodes on the same workspaces one is cut off ${moment}: the other goes on, and nothing is lost`, async () => {
     await using other = await startTestApp({ databaseUrl: database.url })
-    const { workspaces: targets } = await cutOff.found({ workspaces })
+    const { workspaces: targets } = await cutOff.createCompany({ workspaces })
     await using load = new Load({ url: () => cutOff.url, targets, clients: 12 })
     await using otherLoad = new Load({ url: () => other.url, targets, clients: 12 })
     await cutUnder(load, text, when)
@@ -80,7 +80,7 @@ for (const { text, when, moment } of [
 
 test('a node that the network cuts off while it holds the locks does not hold up the others', async () => {
   await using other = await startTestApp({ databaseUrl: database.url })
-  const { workspaces: targets } = await cutOff.found({ workspaces })
+  const { workspaces: targets } = await cutOff.createCompany({ workspaces })
   await using load = new Load({ url: () => cutOff.url, targets, clients: 12 })
   await using otherLoad = new Load({ url: () => other.url, targets, clients: 12 })
   await repeatFault(async () => {

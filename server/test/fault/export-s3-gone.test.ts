@@ -77,7 +77,7 @@ const GONE = {
 }
 
 test('a bucket that is gone when the archiver reads back what it put costs no event', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await storeEvents(annals, key, [
     { category: 'c', action: 'first' },
     { category: 'c', action: 'second' },

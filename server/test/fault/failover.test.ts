@@ -25,9 +25,9 @@ let cookie = ''
 before(async () => {
   await using engine = await start(stopped)
   await using annals = await startTestApp({ databaseUrl: urlOf(engine.connection) })
-  const founded = await annals.found()
-  key = founded.workspaceKey
-  cookie = (await signInAs(annals, founded, 'ADMIN')).cookie
+  const tenant = await annals.createCompany()
+  key = tenant.workspaceKey
+  cookie = (await signInAs(annals, tenant, 'ADMIN')).cookie
 })
 after(() => stopped[Symbol.asyncDispose]())
 

@@ -13,7 +13,7 @@ test('a node connected to a standby answers queries, and accepts events once it 
     startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE })
   await using primary = await start()
   await using annals = await startTestApp({ databaseUrl: urlOf(primary.connection) })
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const send = () =>
     annals.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a' } })
   const statusOf = async (path: string) => (await annals.call('GET', path, { key })).status

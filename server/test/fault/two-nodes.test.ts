@@ -23,7 +23,7 @@ test('four nodes that write the same twenty workspaces fail nobody and try no ba
   assert(first)
   const [name, ...names] = Array.from({ length: WORKSPACES }, (_, nth) => `Workspace ${nth}`)
   assert(name)
-  const { workspaces: targets } = await first.found({ workspaces: [name, ...names] })
+  const { workspaces: targets } = await first.createCompany({ workspaces: [name, ...names] })
   const loads = nodes.map(({ url }) =>
     stack.use(new Load({ url: () => url, targets, clients: CLIENTS_PER_NODE })),
   )

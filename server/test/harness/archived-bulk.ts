@@ -23,7 +23,7 @@ export async function archiveBulk(
   annals: TestApp,
   env: Record<string, string> = {},
 ): Promise<{ key: string; workspaceIds: string[]; reference: Reference }> {
-  const { companyKey: key, workspaces } = await annals.found({ workspaces: WORKSPACES })
+  const { companyKey: key, workspaces } = await annals.createCompany({ workspaces: WORKSPACES })
   for (let segment = 0; segment < SEGMENTS_EACH; segment += 1) {
     for (const { workspaceKey } of workspaces) {
       await storeBulk(annals, workspaceKey, ROWS_PER_SEGMENT)

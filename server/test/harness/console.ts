@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { sql } from 'kysely'
 import { Database } from '../../src/platform/pg.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import type { Role } from '../../src/tenancy/user-store.ts'
 import { type Member, signInAs } from './dashboard.ts'
 import { documented } from './documented.ts'
@@ -46,9 +46,9 @@ export async function withoutTable(
 /** A member whose every answer is compared with the document. */
 export async function enrol(
   annals: TestApp,
-  company: FoundedCompany,
+  company: CreatedCompany,
   role: Role,
-  ...places: readonly { id: FoundedCompany['workspace']['id'] }[]
+  ...places: readonly { id: CreatedCompany['workspace']['id'] }[]
 ): Promise<Member> {
   const member = await signInAs(
     annals,
@@ -60,8 +60,8 @@ export async function enrol(
 }
 
 /** A company with two workspaces, each with its own events: what is whose can be told by `action`. */
-export async function foundTwo(annals: TestApp) {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+export async function createWithTwoWorkspaces(annals: TestApp) {
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
   assert(production && staging)
   for (const [place, name] of [

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { newId, type UserId, type WorkspaceId } from '../../src/platform/id.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { createSession } from '../../src/tenancy/session-store.ts'
 import { insertUser, type Role } from '../../src/tenancy/user-store.ts'
 import type { Answer, CallOptions, TestApp } from './start-app.ts'
@@ -17,7 +17,7 @@ export type Member = {
 /** A new member of the company, signed in without a password: most tests are not about signing in. */
 export async function signInAs(
   app: TestApp,
-  { company }: FoundedCompany,
+  { company }: CreatedCompany,
   role: Role,
   workspaceIds: readonly WorkspaceId[] = [],
 ): Promise<Member> {
@@ -57,7 +57,7 @@ type AuditRow = {
 }
 
 /** What the dashboard wrote down about itself, oldest first. */
-export async function readAudit(app: TestApp, { company }: FoundedCompany) {
+export async function readAudit(app: TestApp, { company }: CreatedCompany) {
   const { rows } = await sql<AuditRow>`
     select e.action, e.actor, e.resource, e.metadata
       from event e join workspace w on w.id = e.workspace_id

@@ -10,7 +10,7 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { createMetrics } from '../../src/platform/metrics.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
 import { webhookBox } from '../../src/outlet/webhook/webhook-secret.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { startTestApp, type TestApp } from './start-app.ts'
 import { ANY_DESTINATION, SECRET } from './webhooks.ts'
 
@@ -71,7 +71,7 @@ export function observeRows(db: Queryable, onRows: (rows: readonly object[]) => 
 /** Creates more webhooks in one workspace than the API allows, in one statement. */
 export async function insertManyWebhooks(
   { app }: TestApp,
-  { company, workspace }: FoundedCompany,
+  { company, workspace }: CreatedCompany,
   urls: readonly string[],
 ): Promise<void> {
   const box = webhookBox(app.store.secretKey)

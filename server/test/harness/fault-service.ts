@@ -44,9 +44,9 @@ export class FaultService implements AsyncDisposable {
       service.#env,
     )
     assert.equal(code, 0, stderr)
-    const founded: { company: { id: string }; workspaces: Target[] } = JSON.parse(stdout)
-    service.#targets = founded.workspaces
-    service.#companyId = founded.company.id
+    const tenant: { company: { id: string }; workspaces: Target[] } = JSON.parse(stdout)
+    service.#targets = tenant.workspaces
+    service.#companyId = tenant.company.id
     stack.move()
     return service
   }

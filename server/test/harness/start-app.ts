@@ -12,9 +12,9 @@ import type { ExportTimeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createLogger, type Logger, type LogLevel } from '../../src/platform/logger.ts'
 import {
   type CompanyPlan,
-  type FoundedCompany,
-  foundCompany,
-} from '../../src/tenancy/found-company.ts'
+  type CreatedCompany,
+  createCompany,
+} from '../../src/tenancy/create-company.ts'
 import { cloneDatabase, type TestDatabase } from './template-db.ts'
 
 export type TestApp = AsyncDisposable & {
@@ -24,7 +24,7 @@ export type TestApp = AsyncDisposable & {
   /** The archive's URL; empty for none. */
   archiveUrl: string
   /** A company of the test's own. */
-  found: (wish?: Partial<CompanyPlan>) => Promise<FoundedCompany>
+  createCompany: (wish?: Partial<CompanyPlan>) => Promise<CreatedCompany>
   /** A call with a key; the body is parsed when it is JSON. */
   call: (method: string, path: string, options?: CallOptions) => Promise<Answer>
 }
@@ -104,7 +104,7 @@ export async function startTestApp(
     app,
     database,
     archiveUrl: config.archiveUrl ?? '',
-    found: (wish) => foundCompany(app.database.db, { ...DEFAULT_WISH, ...wish }),
+    createCompany: (wish) => createCompany(app.database.db, { ...DEFAULT_WISH, ...wish }),
     call: (method, path, callOptions) => call(`${url}${path}`, method, callOptions),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }

@@ -4,7 +4,7 @@ import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../../s
 import type { Queryable } from '../../src/platform/pg.ts'
 import { webhookBox } from '../../src/outlet/webhook/webhook-secret.ts'
 import type { SecretBox } from '../../src/platform/secret-box.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { query } from './engine.ts'
 import type { TestApp } from './start-app.ts'
 
@@ -16,7 +16,7 @@ export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 /** A webhook of the company's first workspace, past the routes and their gates. */
 export async function makeWebhook(
   { app }: TestApp,
-  { company, workspace }: FoundedCompany,
+  { company, workspace }: CreatedCompany,
   {
     url,
     projectId = null,

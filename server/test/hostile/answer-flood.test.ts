@@ -18,8 +18,8 @@ const IMMEDIATE_MS = 400
 const annals = await startTestApp({ env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
 after(() => annals[Symbol.asyncDispose]())
 
-const busyCompany = await annals.found({ plan: 'FREE' })
-const quietCompany = await annals.found({ plan: 'FREE' })
+const busyCompany = await annals.createCompany({ plan: 'FREE' })
+const quietCompany = await annals.createCompany({ plan: 'FREE' })
 const { workspaceKey: busyKey } = busyCompany
 const { workspaceKey: quietKey } = quietCompany
 const signIn = () => signInAs(annals, busyCompany, 'VIEWER')

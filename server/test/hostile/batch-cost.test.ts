@@ -29,7 +29,7 @@ test('a batch costs one token per event, also if its JSON turns out to be invali
     ['', 'invalid_json'],
     ['],"more":1}', 'invalid_request'],
   ] as const) {
-    const { workspaceKey: key } = await annals.found({ plan: 'PRO' })
+    const { workspaceKey: key } = await annals.createCompany({ plan: 'PRO' })
     const { json, headers } = await send(key, `{"events":[${events}${end}`)
     assert.equal(json.code, code, end)
     const spent = TOKENS - Number(headers.get('ratelimit-remaining'))
@@ -38,7 +38,7 @@ test('a batch costs one token per event, also if its JSON turns out to be invali
 })
 
 test('a batch that the key has no tokens for is refused before its events are parsed', async () => {
-  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   const first = await send(key, `{"events":[${eventsOf(40).join(',')}]}`)
   assert.equal(first.status, 200, first.text)
   const { json, headers } = await send(key, `{"events":[${eventsOf(40).join(',')},]}`)
@@ -47,7 +47,7 @@ test('a batch that the key has no tokens for is refused before its events are pa
 })
 
 test('a batch of 4 MB without events costs as much as events of that size', async () => {
-  const { workspaceKey: key } = await annals.found({ plan: 'PRO' })
+  const { workspaceKey: key } = await annals.createCompany({ plan: 'PRO' })
   const { status, headers } = await send(key, `{"events":[],"more":"${'x'.repeat(4_000_000)}"}`)
   assert.equal(status, 400)
   assert.equal(headers.get('ratelimit-remaining'), String(TOKENS - 15))
@@ -55,7 +55,7 @@ test('a batch of 4 MB without events costs as much as events of that size', asyn
 
 /** A FREE key whose bucket is not full, so that a batch of many events is refused. */
 async function foundWithoutFullBucket(): Promise<string> {
-  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   assert.equal((await send(key, `{"events":[${EVENT}]}`)).status, 200)
   return key
 }
@@ -82,7 +82,7 @@ test('a batch that is refused after it was read has paid for its bytes, and the 
 })
 
 test('a chunked batch pays for its bytes while it arrives', async () => {
-  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   assert.equal((await send(key, `{"events":[${eventsOf(47).join(',')}]}`)).status, 200)
   await using connection = new RawConnection(annals.url)
   connection.send(headOf(key, 'transfer-encoding: chunked'))
@@ -92,7 +92,7 @@ test('a chunked batch pays for its bytes while it arrives', async () => {
 })
 
 test('an invalid batch is refused with the first fault of the whole body and its place', async () => {
-  const { workspaceKey: key } = await annals.found({ plan: 'ENTERPRISE' })
+  const { workspaceKey: key } = await annals.createCompany({ plan: 'ENTERPRISE' })
   const long = `{"category":"c","action":"é","metadata":{"k":"${'é'.repeat(20_000)}"}}`
   const repeated = '{"category":"c","action":"a","metadata":{"k":1,"k":2}}'
   const texts = [
@@ -136,7 +136,7 @@ function faultOf(body: Buffer): StrictJsonError {
 }
 
 test('an invalid batch is parsed once', async () => {
-  const { workspaceKey } = await annals.found({ plan: 'ENTERPRISE' })
+  const { workspaceKey } = await annals.createCompany({ plan: 'ENTERPRISE' })
   const headers = {
     authorization: `Bearer ${workspaceKey}`,
     'content-type': 'application/json',

@@ -27,7 +27,7 @@ function chunksOf(text: string, chunkBytes: number): string {
 }
 
 test('a body of one-byte chunks is refused after 1,000 of them, and the connection ends', async () => {
-  const { workspaceKey } = await annals.found({ plan: 'FREE' })
+  const { workspaceKey } = await annals.createCompany({ plan: 'FREE' })
   await using connection = new RawConnection(annals.url)
   connection.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
   connection.send('1\r\n \r\n'.repeat(200_000))
@@ -74,7 +74,7 @@ test('a connection stays open when a refused body of chunks was complete', async
 })
 
 test('a large body in small segments or small chunks is served', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const text = JSON.stringify({ events: [{ ...EVENT, metadata: { a: 'x'.repeat(250_000) } }] })
   await using segmented = new RawConnection(annals.url)
   segmented.send(head(workspaceKey, `content-length: ${text.length}\r\n`))
@@ -89,7 +89,7 @@ test('a large body in small segments or small chunks is served', async () => {
 })
 
 test('a short body in one-byte chunks is served', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   await using connection = new RawConnection(annals.url)
   connection.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
   connection.send(`${chunksOf(JSON.stringify({ events: [EVENT] }), 1)}0\r\n\r\n`)
@@ -97,8 +97,8 @@ test('a short body in one-byte chunks is served', async () => {
 })
 
 test('unfinished bodies of one key hold at most 32 MB, and another key is served meanwhile', async () => {
-  const { workspaceKey } = await annals.found()
-  const { workspaceKey: neighbor } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
+  const { workspaceKey: neighbor } = await annals.createCompany()
   await using stack = new AsyncDisposableStack()
   const start = head(workspaceKey, `content-length: ${BODY_BYTES_MAX}\r\n`)
   const part = Buffer.alloc(BODY_BYTES_MAX - 1, ' ')
@@ -117,7 +117,7 @@ test('unfinished bodies of one key hold at most 32 MB, and another key is served
 })
 
 test('a body without a key has less time to arrive than one with a key', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const text = JSON.stringify({ events: [EVENT] })
   const headers = `content-length: ${text.length}\r\n`
   const startedAtMs = performance.now()
@@ -145,7 +145,7 @@ const MEDIAN_MS_MAX = 150
 
 for (const [what, [path, text]] of Object.entries(SLOW_BODIES)) {
   test(`a flood of small bodies that are slow to read delays no other company: ${what}`, async () => {
-    const [hostile, quiet] = [await annals.found(), await annals.found()]
+    const [hostile, quiet] = [await annals.createCompany(), await annals.createCompany()]
     await using client = new HttpThread()
     const headers = {
       authorization: `Bearer ${hostile.workspaceKey}`,

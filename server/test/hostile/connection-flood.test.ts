@@ -26,7 +26,7 @@ const env = { ANNALS_SECRET_KEY: randomBytes(32).toString('base64') }
 const annals = stack.use(await startTestApp({ env, role: 'api' }))
 const email = 'member@example.com'
 const password = 'correct horse battery'
-const { workspaceKey: key } = await annals.found({ email, password })
+const { workspaceKey: key } = await annals.createCompany({ email, password })
 
 const service = stack.use(
   new AnnalsProcess(
@@ -104,7 +104,7 @@ test('serves new clients and running requests while strangers hold more connecti
 })
 
 test('a company whose request bodies never end leaves the connections to others', async () => {
-  const { workspaceKey: hostileKey } = await annals.found()
+  const { workspaceKey: hostileKey } = await annals.createCompany()
   await using unfinished = new AsyncDisposableStack()
   const ends: (number | 'closed')[] = []
   for (let sent = 1; sent <= STRANGERS; sent += 1) {
@@ -147,7 +147,7 @@ test('serves new clients while strangers hold all connections with slow bodies',
 test('serves new clients while companies hold all connections with slow bodies', async () => {
   await using unfinished = new AsyncDisposableStack()
   for (let company = 0; company < SLOW_CALLERS; company += 1) {
-    const { workspaceKey } = await annals.found()
+    const { workspaceKey } = await annals.createCompany()
     for (let nth = 0; nth < BODIES_PER_CALLER; nth += 1) {
       unfinished.use(new RawConnection(url)).send(`${headOf(workspaceKey)}{`)
     }

@@ -44,7 +44,7 @@ async function flood(call: () => Promise<{ json: { code: string } }>) {
 }
 
 test('unknown session cookies are refused after 200 per network, and known members are not', async () => {
-  const member = await signInAs(annals, await annals.found(), 'OWNER')
+  const member = await signInAs(annals, await annals.createCompany(), 'OWNER')
   const address = '198.51.100.20'
   const asMember = () => annals.call('GET', SESSION, from(address, { cookie: member.cookie }))
   assert.equal((await asMember()).status, 200)
@@ -64,7 +64,7 @@ test('unknown session cookies are refused after 200 per network, and known membe
 })
 
 test('a session that ended is no longer known', async () => {
-  const member = await signInAs(annals, await annals.found(), 'OWNER')
+  const member = await signInAs(annals, await annals.createCompany(), 'OWNER')
   const address = '198.51.100.22'
   const asMember = () => annals.call('GET', SESSION, from(address, { cookie: member.cookie }))
   assert.equal((await asMember()).status, 200)
@@ -76,7 +76,7 @@ test('a session that ended is no longer known', async () => {
 })
 
 test('unknown keys of a network that has used up its failures are not looked up', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const address = '198.51.100.23'
   const withKey = (key: string) => annals.call('GET', '/v1/keys/status', { key, ...from(address) })
   assert.equal((await withKey(workspaceKey)).status, 200)
@@ -93,7 +93,7 @@ test('unknown keys of a network that has used up its failures are not looked up'
 })
 
 test('a busy key is not refused because of bad keys from its network', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const address = '198.51.100.24'
   const withKey = (key: string) => annals.call('GET', '/v1/keys/status', { key, ...from(address) })
   assert.equal((await withKey(workspaceKey)).status, 200)

@@ -27,7 +27,7 @@ after(async () => {
   await sender[Symbol.asyncDispose]()
   await annals[Symbol.asyncDispose]()
 })
-const found = await annals.found({ workspaces: ['First', 'Second'] })
+const found = await annals.createCompany({ workspaces: ['First', 'Second'] })
 const [first, second] = found.workspaces
 assert(first && second)
 const url = `${annals.url}/dashboard/events/live`
@@ -183,7 +183,7 @@ test('a stream resumes after any event of a burst', async () => {
 })
 
 test('a follower gets the events of its own workspaces, whoever follows beside it', async () => {
-  const other = await annals.found()
+  const other = await annals.createCompany()
   const { cookie: otherCookie } = await signInAs(annals, other, 'OWNER')
   const { cookie: firstOnly } = await signInAs(annals, found, 'VIEWER', [first.id])
   const { cookie: secondOnly } = await signInAs(annals, found, 'VIEWER', [second.id])

@@ -16,24 +16,24 @@ const PROMPT_MS_MAX = 2_500
 
 /** Every kind of request that needs the company's lock. */
 async function makeWriters(): Promise<{ companyId: CompanyId; write: () => Promise<Answer>[] }> {
-  const founded = await annals.found()
-  const admin = await signInAs(annals, founded, 'ADMIN')
-  const viewer = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const tenant = await annals.createCompany()
+  const admin = await signInAs(annals, tenant, 'ADMIN')
+  const viewer = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const view = { name: 'View', workspaceId: null, visibility: 'PRIVATE', query: {} }
-  const webhooks = `/v1/workspaces/${founded.workspace.id}/webhooks`
-  const { companyKey: key } = founded
+  const webhooks = `/v1/workspaces/${tenant.workspace.id}/webhooks`
+  const { companyKey: key } = tenant
   const write = () => [
     admin.call('PATCH', '/dashboard/company', { body: { name: 'Slow' } }),
     viewer.call('POST', '/dashboard/explorer/views', { body: view }),
     annals.call('POST', '/v1/exports', { key, body: { source: 'HOT', format: 'CSV' } }),
     annals.call('POST', webhooks, { key, body: { url: 'https://example.com/hook' } }),
   ]
-  return { companyId: founded.company.id, write }
+  return { companyId: tenant.company.id, write }
 }
 
 test('a company whose requests wait for a lock leaves connections for every other company', async () => {
   const { companyId, write } = await makeWriters()
-  const other = await annals.found()
+  const other = await annals.createCompany()
   const member = await signInAs(annals, other, 'ADMIN')
   const { workspaceKey: key } = other
   let answers: Promise<Answer>[] = []
@@ -63,8 +63,8 @@ test('a company whose requests wait for a lock leaves connections for every othe
 })
 
 test('a request keeps its place until its statement ends, even if the client disconnects', async () => {
-  const founded = await annals.found()
-  const { cookie } = await signInAs(annals, founded, 'ADMIN')
+  const tenant = await annals.createCompany()
+  const { cookie } = await signInAs(annals, tenant, 'ADMIN')
   const gone = new AbortController()
   const rename = (name: string, signal?: AbortSignal) =>
     fetch(`${annals.url}/dashboard/company`, {
@@ -75,7 +75,7 @@ test('a request keeps its place until its statement ends, even if the client dis
     })
   let left: Promise<unknown>[] = []
   let stays: Promise<Response>[] = []
-  await withCompanyLocked(annals, founded.company.id, async () => {
+  await withCompanyLocked(annals, tenant.company.id, async () => {
     left = Array.from({ length: REQUESTS_PER_COMPANY_MAX }, () =>
       rename('Gone', gone.signal).catch(String),
     )
@@ -86,7 +86,7 @@ test('a request keeps its place until its statement ends, even if the client dis
     await Promise.all(left)
     stays = [rename('Stays')]
     // Another company's request passes through the node after it.
-    const other = await annals.found()
+    const other = await annals.createCompany()
     assert.equal((await annals.call('GET', '/v1/events', { key: other.workspaceKey })).status, 200)
     assert.equal(await countLockWaits(annals), REQUESTS_PER_COMPANY_MAX)
   })

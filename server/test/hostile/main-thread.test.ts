@@ -40,7 +40,7 @@ after(async () => {
   await client[Symbol.asyncDispose]()
   await annals[Symbol.asyncDispose]()
 })
-const found = await annals.found()
+const found = await annals.createCompany()
 const { cookie } = await signInAs(annals, found, 'OWNER')
 const operations = await readOperations()
 
@@ -146,7 +146,7 @@ test('no query or header of the maximum size blocks the main thread on any route
     'an origin': { origin: `http://${'a.'.repeat(7_000)}` },
   }
   // Use a company without events, because a page of large events is a large response.
-  const empty = await annals.found()
+  const empty = await annals.createCompany()
   const { cookie: emptyCookie } = await signInAs(annals, empty, 'OWNER')
   const credentialsOf = ({ isDashboard }: KnownOperation): Record<string, string> =>
     isDashboard ? { cookie: emptyCookie } : { authorization: `Bearer ${empty.companyKey}` }
@@ -252,7 +252,7 @@ test('ten large bodies at once share the main thread in slices', async () => {
 })
 
 test('twenty reads of large pages at once share the main thread in slices', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const headers = { authorization: `Bearer ${key}` }
   // Not in Latin-1, which takes longer to decode and to send.
   const metadata = { text: '…'.repeat(3_400) }

@@ -22,16 +22,16 @@ async function makeReaders(makeReader: () => Promise<Reader>): Promise<[Reader, 
 }
 
 async function readerWithKey(): Promise<Reader> {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await annals.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a' } })
   return () => annals.call('GET', '/v1/events', { key })
 }
 
 async function readerWithSession(): Promise<Reader> {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   const body = { category: 'c', action: 'a' }
-  await annals.call('POST', '/v1/events', { key: founded.workspaceKey, body })
-  const { call } = await signInAs(annals, founded, 'OWNER')
+  await annals.call('POST', '/v1/events', { key: tenant.workspaceKey, body })
+  const { call } = await signInAs(annals, tenant, 'OWNER')
   return () => call('GET', '/dashboard/events')
 }
 

@@ -45,7 +45,7 @@ async function watchPool(work: () => Promise<void>): Promise<{ uses: number; atO
 }
 
 test('a batch looks up all of its unknown projects in one query', async () => {
-  const { workspaceKey: key, project } = await annals.found()
+  const { workspaceKey: key, project } = await annals.createCompany()
   const { uses } = await watchPool(async () => {
     const events = [...unknownProjects(EVENTS - 1), { ...EVENT, projectId: project.id }]
     const { json } = await sendBatch(key, events)
@@ -57,8 +57,10 @@ test('a batch looks up all of its unknown projects in one query', async () => {
 })
 
 test('events with unknown projects leave connections for every other company', async () => {
-  const attacker = await annals.found({ workspaces: ['One', 'Two', 'Three', 'Four', 'Five'] })
-  const { workspaceKey: key } = await annals.found()
+  const attacker = await annals.createCompany({
+    workspaces: ['One', 'Two', 'Three', 'Four', 'Five'],
+  })
+  const { workspaceKey: key } = await annals.createCompany()
   const flood = () =>
     attacker.workspaces.flatMap(({ workspaceKey }) => [
       sendBatch(workspaceKey, unknownProjects(EVENTS)),
@@ -100,7 +102,7 @@ async function withProjectsLocked(work: () => Promise<void>): Promise<void> {
 }
 
 test('hundreds of events at once that name the same new project are all stored', async () => {
-  const { company, workspace, workspaceKey: key } = await annals.found()
+  const { company, workspace, workspaceKey: key } = await annals.createCompany()
   const projectId = newId<'project'>()
   const event = { ...EVENT, projectId }
   assert.equal((await sendEvent(key, event)).json.code, 'unknown_project')

@@ -24,7 +24,7 @@ test('receivers that flood the service neither delay events of another company n
   await using stack = new AsyncDisposableStack()
   const annals = await startTestApp({ env: ANY_DESTINATION })
   stack.defer(() => annals[Symbol.asyncDispose]())
-  const [flooded, other] = [await annals.found(), await annals.found()]
+  const [flooded, other] = [await annals.createCompany(), await annals.createCompany()]
   const webhookIds: WebhookId[] = []
   for (const flood of FLOODS) {
     const { url } = stack.use(await FloodThread.start(flood))

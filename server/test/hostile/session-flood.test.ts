@@ -17,10 +17,10 @@ const REQUESTS = 200
 const OTHERS_MS_MAX = 5_000
 
 test('requests with a session leave connections for keys and readiness', async () => {
-  const member = await signInAs(annals, await annals.found(), 'OWNER')
+  const member = await signInAs(annals, await annals.createCompany(), 'OWNER')
   assert.equal((await member.call('GET', '/dashboard/session')).status, 200)
   // Not cached on this node, so the service has to read it.
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const assertOthersServed = async () => {
     const others = await Promise.all([
       annals.call('GET', '/v1/keys/status', { key }),
@@ -49,8 +49,8 @@ test('requests with a session leave connections for keys and readiness', async (
 })
 
 test('status requests of one company leave connections for others', async () => {
-  const { workspaceKey: key } = await annals.found()
-  const { workspaceKey: otherKey } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
+  const { workspaceKey: otherKey } = await annals.createCompany()
   let answers: Promise<Answer>[] = []
   await asOwner(annals, (owner) =>
     owner.transaction().execute(async (trx) => {

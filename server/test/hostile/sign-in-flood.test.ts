@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { findAccount, insertUser } from '../../src/tenancy/user-store.ts'
 import { eventually } from '../harness/eventually.ts'
 import { logIn } from '../harness/login.ts'
@@ -22,14 +22,14 @@ const VICTIM_LOGINS = 2
 const WAITING_MAX = 32
 const LATE_ANSWERS_MAX = 4
 
-const attacker = await annals.found({ plan: 'FREE' })
+const attacker = await annals.createCompany({ plan: 'FREE' })
 const accounts = await addAccounts(attacker, ACCOUNTS)
-const victim = await annals.found()
+const victim = await annals.createCompany()
 const MEMBER_ADDRESS = '203.0.113.1'
 assert.equal((await logIn(annals, victim.user, from(MEMBER_ADDRESS))).status, 200)
 
 /** Accounts with the password of the company's owner, who is the first of them. */
-async function addAccounts({ company, user }: FoundedCompany, count: number) {
+async function addAccounts({ company, user }: CreatedCompany, count: number) {
   const { db } = annals.app.database
   const owner = await findAccount(db, user.email)
   assert(owner)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { UserId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg.ts'
-import { type FoundedCompany, foundCompany } from '../../src/tenancy/found-company.ts'
+import { type CreatedCompany, createCompany } from '../../src/tenancy/create-company.ts'
 import { createSession } from '../../src/tenancy/session-store.ts'
 import { findAccount } from '../../src/tenancy/user-store.ts'
 import { runAnnals } from '../harness/annals-process.ts'
@@ -21,7 +21,7 @@ export type TargetReport = {
 
 type Parts = {
   url: string
-  company: FoundedCompany
+  company: CreatedCompany
   userId: UserId
   db: Database
   child: ChildProcess
@@ -35,7 +35,7 @@ const NODE_OPTIONS = ['--expose-gc', '--max-semi-space-size=32']
 /** A service with one company in a separate process, and the reports of that process. */
 export class Target implements AsyncDisposable {
   readonly url: string
-  readonly company: FoundedCompany
+  readonly company: CreatedCompany
   readonly #parts: Parts
   readonly #owned: AsyncDisposableStack
   #stderr = ''
@@ -65,7 +65,7 @@ export class Target implements AsyncDisposable {
         logger: createLogger('silent'),
       }),
     )
-    const company = await foundCompany(db.db, {
+    const company = await createCompany(db.db, {
       company: 'Hostile',
       plan: 'ENTERPRISE',
       workspaces: ['Production'],

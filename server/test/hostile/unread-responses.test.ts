@@ -23,12 +23,12 @@ type Reader = {
 
 /** A company whose pages of events are as large as they can be, and how it reads with a key. */
 async function createCompany() {
-  const founded = await annals.found({ plan: 'FREE' })
+  const tenant = await annals.createCompany({ plan: 'FREE' })
   const event = { category: 'c', action: 'a', metadata: { text: 'x'.repeat(240_000) } }
   const body = { events: Array.from({ length: 10 }, () => event) }
-  const stored = await annals.call('POST', '/v1/events/batch', { key: founded.workspaceKey, body })
+  const stored = await annals.call('POST', '/v1/events/batch', { key: tenant.workspaceKey, body })
   assert.equal(stored.status, 200, stored.text)
-  return founded
+  return tenant
 }
 
 async function readerWithKey(): Promise<Reader> {

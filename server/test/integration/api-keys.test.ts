@@ -35,7 +35,7 @@ async function changeKey(
 const inMs = (ms: number) => new Date(Date.now() + ms)
 
 test('a workspace key and a company key each learn their own status', async () => {
-  const { workspaceKey, companyKey } = await annals.found()
+  const { workspaceKey, companyKey } = await annals.createCompany()
   for (const [key, scope] of [
     [workspaceKey, 'WORKSPACE'],
     [companyKey, 'COMPANY'],
@@ -73,7 +73,7 @@ test('a key that is unknown, revoked or replaced for good is invalid; one past i
     [{ expires_at: hourAgo, grace_until: inMs(60_000) }, 'expired_api_key'],
   ] as const
   for (const [change, code] of cases) {
-    const { workspaceKey } = await annals.found()
+    const { workspaceKey } = await annals.createCompany()
     await changeKey(workspaceKey, change)
     const answer = await status(workspaceKey)
     assert.deepEqual([answer.status, answer.json.code], [401, code], JSON.stringify(change))
@@ -83,7 +83,7 @@ test('a key that is unknown, revoked or replaced for good is invalid; one past i
 })
 
 test('a rotated key works in its grace time and says that it is rotating', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   await changeKey(workspaceKey, { grace_until: inMs(60_000), expires_at: inMs(86_400_000) })
   const { json } = await status(workspaceKey)
   assert.equal(json.status, 'ROTATING')
@@ -91,7 +91,7 @@ test('a rotated key works in its grace time and says that it is rotating', async
 })
 
 test('a revocation holds on every node within two seconds, and for good', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const nodes = [annals, second]
   for (const node of nodes)
     assert.equal((await node.call('GET', '/v1/keys/status', { key })).status, 200)
@@ -106,7 +106,7 @@ test('a revocation holds on every node within two seconds, and for good', async 
 })
 
 test('a key that was just proven opens nothing for another secret with its name', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const forged = [
     withChecksum(`annals_${kidOf(key)}_${makeKeyText().secret}`),
     key.replace(/_[^_]{6}$/, '_AAAAAA'),
@@ -121,7 +121,7 @@ test('a key that was just proven opens nothing for another secret with its name'
 })
 
 test('every shape of a bad Authorization header is a 401 in the error shape', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const { kid, secret } = parseKeyText(key) ?? { kid: '', secret: '' }
   const otherSecret = makeKeyText().secret
   const missing = [
@@ -182,7 +182,7 @@ test('every shape of a bad Authorization header is a 401 in the error shape', as
 })
 
 test('the scheme is read in any case, with any number of blanks', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   for (const prefix of ['bearer ', 'BEARER ', 'Bearer   ']) {
     const headers = { authorization: `${prefix}${workspaceKey}` }
     assert.equal((await annals.call('GET', '/v1/keys/status', { headers })).status, 200, prefix)
@@ -190,7 +190,7 @@ test('the scheme is read in any case, with any number of blanks', async () => {
 })
 
 test('two Authorization headers are refused, whichever of them is good', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   for (const [first, last] of [
     [key, 'x'],
     ['x', key],
@@ -205,7 +205,7 @@ test('two Authorization headers are refused, whichever of them is good', async (
 })
 
 test('last use is the one before this call, and is written to the table in a batch', async () => {
-  const { companyKey } = await annals.found()
+  const { companyKey } = await annals.createCompany()
   await annals.call('POST', '/v1/keys/any/rotate', { key: companyKey })
   const { json } = await status(companyKey)
   assert.equal(json.lastUsedEndpoint, 'POST /v1/keys/{keyId}/rotate')
@@ -219,7 +219,7 @@ test('last use is the one before this call, and is written to the table in a bat
 })
 
 test('a use on one node is seen on another once it is written', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await annals.call('POST', '/v1/keys/any/rotate', { key })
   await eventually(() => writtenUse(key))
   const { json } = await second.call('GET', '/v1/keys/status', { key })
@@ -227,7 +227,7 @@ test('a use on one node is seen on another once it is written', async () => {
 })
 
 test('creating and rotating keys is refused with 403 for any id and any body', async () => {
-  const { workspaceKey, companyKey, workspace } = await annals.found()
+  const { workspaceKey, companyKey, workspace } = await annals.createCompany()
   const ids = [workspace.id, 'x', '%20', '..%2f..', '%F0%9F%94%91', 'a'.repeat(2_000), '%00']
   const bodies = ['', '{}', '{"name":', '[]', 'x'.repeat(300_000)]
   for (const key of [workspaceKey, companyKey]) {
@@ -259,7 +259,9 @@ test('a stranger is answered before its body is read', async () => {
 })
 
 test('the secret of a key is nowhere in the database and in no line of the log', async () => {
-  const { workspaceKey, companyKey, user } = await annals.found({ password: 'hunter2-hunter2' })
+  const { workspaceKey, companyKey, user } = await annals.createCompany({
+    password: 'hunter2-hunter2',
+  })
   for (const key of [workspaceKey, companyKey]) await status(key)
   await annals.call('GET', `/v1/keys/status?key=${workspaceKey}`, { key: workspaceKey })
   await annals.call('GET', '/v1/keys/status', { key: `${workspaceKey}0` })

@@ -11,7 +11,7 @@ import type { ChainHead } from '../../src/ledger/event.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg.ts'
 import { randomHex, type WorkspaceId } from '../../src/platform/id.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { assertChainsHold, countStored } from '../harness/ledger.ts'
 import { pendingItem } from '../harness/pending-item.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -29,7 +29,7 @@ after(async () => {
 
 const drawSalts = createSaltSource()
 
-function itemOf({ company }: FoundedCompany, workspaceId: WorkspaceId, keyDigest: string | null) {
+function itemOf({ company }: CreatedCompany, workspaceId: WorkspaceId, keyDigest: string | null) {
   const key = keyDigest === null ? null : { keyDigest, bodyCheck: 1 }
   return pendingItem({ companyId: company.id, workspaceId }, { key })
 }
@@ -39,15 +39,15 @@ const seal = (items: PendingItem[], heads: ReadonlyMap<WorkspaceId, ChainHead>) 
   sealBatch(items, heads, { nowMs: Date.now(), random: () => 0.5, drawSalts })
 
 async function twoWorkspaces() {
-  const founded = await annals.found({ workspaces: ['One', 'Two'] })
-  const [first, second] = founded.workspaces
+  const tenant = await annals.createCompany({ workspaces: ['One', 'Two'] })
+  const [first, second] = tenant.workspaces
   assert(first && second)
-  return { founded, first: first.id, second: second.id }
+  return { tenant, first: first.id, second: second.id }
 }
 
 test('a workspace whose head is elsewhere stores nothing, and the others store theirs', async () => {
-  const { founded, first, second } = await twoWorkspaces()
-  const items = [first, second].map((id) => itemOf(founded, id, randomHex(16)))
+  const { tenant, first, second } = await twoWorkspaces()
+  const items = [first, second].map((id) => itemOf(tenant, id, randomHex(16)))
   const heads = await readHeads(client, [first, second])
   const early = seal(items, heads)
   assert.deepEqual((await appendEvents(client, early)).moved, new Set([first, second]))
@@ -63,7 +63,7 @@ test('a workspace whose head is elsewhere stores nothing, and the others store t
     { ...known, hash: 'ab'.repeat(32) },
   ]
   for (const [index, head] of wrongHeads.entries()) {
-    const fresh = [first, second].map((id) => itemOf(founded, id, randomHex(16)))
+    const fresh = [first, second].map((id) => itemOf(tenant, id, randomHex(16)))
     const latest = await readHeads(client, [second])
     const batch = seal(fresh, new Map([[first, head], ...latest]))
     const { moved, replays } = await appendEvents(client, batch)
@@ -75,14 +75,14 @@ test('a workspace whose head is elsewhere stores nothing, and the others store t
 })
 
 test('a key that is stored holds back its own workspace, and names the event it belongs to', async () => {
-  const { founded, first, second } = await twoWorkspaces()
+  const { tenant, first, second } = await twoWorkspaces()
   const key = randomHex(16)
-  const original = seal([itemOf(founded, first, key)], await readHeads(client, [first]))
+  const original = seal([itemOf(tenant, first, key)], await readHeads(client, [first]))
   await appendEvents(client, original)
   const items = [
-    itemOf(founded, first, null),
-    itemOf(founded, second, key),
-    itemOf(founded, first, key),
+    itemOf(tenant, first, null),
+    itemOf(tenant, second, key),
+    itemOf(tenant, first, key),
   ]
   const batch = seal(items, await readHeads(client, [first, second]))
   const { moved, replays, isSynchronous } = await appendEvents(client, batch)
@@ -93,11 +93,11 @@ test('a key that is stored holds back its own workspace, and names the event it 
 })
 
 test('inside a transaction that is rolled back nothing is stored', async () => {
-  const { founded, first } = await twoWorkspaces()
+  const { tenant, first } = await twoWorkspaces()
   const before = await countStored(annals)
   const heads = await readHeads(client, [first])
   await client.query('begin')
-  await appendEvents(client, seal([itemOf(founded, first, randomHex(16))], heads))
+  await appendEvents(client, seal([itemOf(tenant, first, randomHex(16))], heads))
   await client.query('rollback')
   assert.equal(await countStored(annals), before)
   assert.deepEqual(await readHeads(client, [first]), heads)

@@ -24,7 +24,7 @@ after(() => stack.disposeAsync())
 // Without an archive of its own: only the runs below archive.
 const annals = stack.use(await startTestApp({ hasArchive: false }))
 const { connection } = annals.database
-const company = await annals.found({ workspaces: ['1', '2', '3', '4', '5', '6'] })
+const company = await annals.createCompany({ workspaces: ['1', '2', '3', '4', '5', '6'] })
 const root = stack.use(await mkdtempDisposable(join(tmpdir(), 'annals-archives-')))
 const folderOf = (name: string): string => join(root.path, name)
 

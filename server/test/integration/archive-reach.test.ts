@@ -69,7 +69,7 @@ test('without an archive URL, an external database keeps all events, and startup
   assert.equal(off.length, 1)
   assert.match(String(off[0]?.['reason']), /ANNALS_ARCHIVE_URL is not set: nothing is archived/)
 
-  const { workspaceKey } = await bare.found()
+  const { workspaceKey } = await bare.createCompany()
   await storeEvents(bare, workspaceKey, [{ category: 'c', action: 'kept' }])
   const before = await countEvents(bare)
   await assert.rejects(
@@ -82,7 +82,7 @@ test('without an archive URL, an external database keeps all events, and startup
 })
 
 test('an archived export returns events past their hot time that are still in the table', async () => {
-  const { workspaceKey: key } = await bare.found()
+  const { workspaceKey: key } = await bare.createCompany()
   await storeEvents(bare, key, [
     { category: 'c', action: 'old 1' },
     { category: 'c', action: 'old 2' },
@@ -108,7 +108,7 @@ test('an archived export returns events past their hot time that are still in th
 })
 
 test('a node without an archive names the segment it cannot read, and reports no broken chain', async () => {
-  const { workspaceKey: key, workspace } = await annals.found()
+  const { workspaceKey: key, workspace } = await annals.createCompany()
   await storeEvents(annals, key, [{ category: 'c', action: 'archived' }])
   assert.equal((await archiveAll(annals, annals.archiveUrl)).events, 1)
   const objectKey = await newestKey(annals)
@@ -144,12 +144,12 @@ test('a node without an archive names the segment it cannot read, and reports no
 })
 
 test('a node with a different archive names the segment it lacks, and archives nothing', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   await storeEvents(annals, workspaceKey, [{ category: 'c', action: 'archived' }])
   await archiveAll(annals, annals.archiveUrl)
   const objectKey = await newestKey(annals)
   // In a workspace without archived events.
-  const { workspaceKey: newKey } = await annals.found()
+  const { workspaceKey: newKey } = await annals.createCompany()
   await storeEvents(annals, newKey, [{ category: 'c', action: 'hot' }])
   const before = await countEvents(annals)
 
@@ -177,7 +177,7 @@ const UNMOUNTED: [string, (folder: string) => Promise<unknown>][] = [
 ]
 for (const [title, leave] of UNMOUNTED) {
   test(`an archive folder that ${title} is unavailable, and no event counts as lost`, async () => {
-    const { workspaceKey: key, workspace } = await annals.found()
+    const { workspaceKey: key, workspace } = await annals.createCompany()
     await storeEvents(annals, key, [{ category: 'c', action: 'archived' }])
     await archiveAll(annals, annals.archiveUrl)
     const filters = { from: '2020-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }

@@ -37,7 +37,7 @@ const store = stack.use(
     s3Limits: { attemptsMax: 1 },
   }),
 )
-const { workspace, workspaceKey } = await annals.found()
+const { workspace, workspaceKey } = await annals.createCompany()
 let sent = 0
 
 async function sendOne(): Promise<void> {

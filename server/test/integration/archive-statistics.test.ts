@@ -5,7 +5,7 @@ import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { query } from '../harness/engine.ts'
 import { storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -21,12 +21,12 @@ const EVENTS = 5_000
 const ARCHIVE_MS_MAX = 15_000
 
 test('archives many distinct actions in bounded time while statistics are stale', async () => {
-  const [many, other] = [await annals.found(), await annals.found()]
+  const [many, other] = [await annals.createCompany(), await annals.createCompany()]
   for (const table of ['event_rollup', 'event_value']) {
     await query(connection, `alter table ${table} set (autovacuum_enabled = off)`)
   }
   const sendAndCount = async (
-    { workspace, workspaceKey }: FoundedCompany,
+    { workspace, workspaceKey }: CreatedCompany,
     actionOf: (nth: number) => string,
   ) => {
     const events = Array.from({ length: EVENTS }, (_, nth) => ({

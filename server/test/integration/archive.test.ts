@@ -20,7 +20,7 @@ import { systemClock as clock } from '../../src/platform/clock.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { runAnnals } from '../harness/annals-process.ts'
 import { archiveAll, assertNoStrays, listFiles, openKeeper } from '../harness/archive.ts'
 import { query } from '../harness/engine.ts'
@@ -37,7 +37,7 @@ const logger = createLogger('silent')
 const keeper = openKeeper(annals)
 after(() => keeper[Symbol.asyncDispose]())
 
-async function send(founded: FoundedCompany, count: number, more: object = {}): Promise<void> {
+async function send(tenant: CreatedCompany, count: number, more: object = {}): Promise<void> {
   const events = Array.from({ length: count }, (_, nth) => ({
     category: nth % 2 === 0 ? 'even' : 'odd',
     action: `action ${nth}`,
@@ -48,7 +48,7 @@ async function send(founded: FoundedCompany, count: number, more: object = {}): 
   }))
   for (let from = 0; from < count; from += 500) {
     const body = { events: events.slice(from, from + 500) }
-    const key = founded.workspaceKey
+    const key = tenant.workspaceKey
     const answer = await annals.call('POST', '/v1/events/batch', { key, body })
     assert.equal(answer.status, 200, answer.text)
   }
@@ -93,16 +93,16 @@ const fileOf = (workspaceId: WorkspaceId): string =>
   join(new URL(annals.archiveUrl).pathname, listFiles(annals, workspaceId)[0] ?? '')
 
 test('archived events leave the table and are read back byte for byte, and the chain holds', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 1_200)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 1_200)
   const before = await readAll(id)
   await archiveAll(annals)
   assert.equal(await countHot(id), 0)
   assert.equal(await readArchivedSeq(database.db, id), 1_200)
   assert.equal(await readAll(id), before)
   assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_200 })
-  await send(founded, 300)
+  await send(tenant, 300)
   assert.equal((await readAll(id)).split('\n').length - 1, 1_500)
   assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_500 })
   assert.equal((await archiveAll(annals)).events, 300)
@@ -111,9 +111,9 @@ test('archived events leave the table and are read back byte for byte, and the c
 })
 
 test('the catalog notes the digest of each footer', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 10)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 10)
   await archiveAll(annals)
   const [segment] = await listSegments(database.db, {
     workspaceId: id,
@@ -125,16 +125,20 @@ test('the catalog notes the digest of each footer', async () => {
 })
 
 test('the command says what it archived, and what it left for a reason', async () => {
-  const [lagging, busy, plain] = [await annals.found(), await annals.found(), await annals.found()]
+  const [lagging, busy, plain] = [
+    await annals.createCompany(),
+    await annals.createCompany(),
+    await annals.createCompany(),
+  ]
   const webhookId = await makeWebhook(annals, lagging, { url: 'http://127.0.0.1:9/' })
   const rest = `update webhook set resting_until = now() + interval '1 hour' where id = '${webhookId}'`
   await query(connection, rest)
-  for (const [founded, count] of [
+  for (const [tenant, count] of [
     [lagging, 7],
     [busy, 8],
     [plain, 9],
   ] as const) {
-    await send(founded, count)
+    await send(tenant, count)
   }
   const archiveNow = () =>
     runAnnals(['archive', '--before', new Date(Date.now() + 1_000).toISOString()], {
@@ -160,9 +164,9 @@ test('the command says what it archived, and what it left for a reason', async (
 })
 
 test('a filter finds the same events in the archive as in the table', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 600)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 600)
   const filters: Partial<EventFilter>[] = [
     { category: 'odd' },
     { action: 'action 7' },
@@ -179,9 +183,9 @@ test('a filter finds the same events in the archive as in the table', async () =
 })
 
 test('a storage that fails at any step loses nothing, and the next run completes', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 100)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 100)
   const before = await readAll(id)
   const broken: Partial<ObjectStore>[] = [
     { put: () => Promise.reject(new Error('disk full')) },
@@ -202,9 +206,9 @@ test('a storage that fails at any step loses nothing, and the next run completes
 })
 
 test('a file that an archiver could neither catalog nor delete is deleted by the next run', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 100)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 100)
   // As when it dies after it has written the file.
   const dead = () => Promise.reject(new Error('gone'))
   assert.equal((await archiveAll(annals, { ...archive, read: dead, delete: dead })).failed, 1)
@@ -217,9 +221,9 @@ test('a file that an archiver could neither catalog nor delete is deleted by the
 })
 
 test('a file that the catalog names is never deleted, whatever is noted of it', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 100)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 100)
   await archiveAll(annals)
   await query(
     connection,
@@ -231,9 +235,9 @@ test('a file that the catalog names is never deleted, whatever is noted of it', 
 })
 
 test('a restored copy of the database does not delete a file that the original catalogs', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 100)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 100)
   await archiveAll(annals)
   const files = listFiles(annals, id)
   const own = `where workspace_id = '${id}'`
@@ -256,9 +260,9 @@ const CLEARING: [string, Partial<ObjectStore>][] = [
 ]
 for (const [title, part] of CLEARING) {
   test(`a file that another archiver ${title} is not cataloged`, async () => {
-    const founded = await annals.found()
-    const { id } = founded.workspace
-    await send(founded, 100)
+    const tenant = await annals.createCompany()
+    const { id } = tenant.workspace
+    await send(tenant, 100)
     const before = await readAll(id)
     const read = async (key: string): Promise<Buffer | null> => {
       const bytes = await archive.read(key)
@@ -276,9 +280,9 @@ for (const [title, part] of CLEARING) {
 }
 
 test('of two archivers without a lock one archives, and the other leaves no file', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 500)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 500)
   const before = await readAll(id)
   const { promise: bothHavePut, resolve } = Promise.withResolvers<void>()
   let count = 0
@@ -302,9 +306,9 @@ test('of two archivers without a lock one archives, and the other leaves no file
 })
 
 test('a crash between the catalog and the removal leaves every event once', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 100)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 100)
   const before = await readAll(id)
   await query(connection, 'revoke delete on event from annals_keeper')
   try {
@@ -322,9 +326,9 @@ test('a crash between the catalog and the removal leaves every event once', asyn
 })
 
 test('nothing is removed that the catalog does not name', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 100)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 100)
   await query(connection, 'revoke insert on segment from annals_keeper')
   try {
     assert.equal((await archiveAll(annals)).failed, 1)
@@ -336,9 +340,9 @@ test('nothing is removed that the catalog does not name', async () => {
 })
 
 test('two archivers at once archive each event once', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 500)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 500)
   const before = await readAll(id)
   const results = await Promise.all([1, 2, 3].map(() => archiveAll(annals)))
   assert.equal(
@@ -350,9 +354,9 @@ test('two archivers at once archive each event once', async () => {
 })
 
 test('an export that runs while its events are archived is exact', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 1_000)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 1_000)
   const before = await readAll(id)
   const run = { workspaceId: id, fromSeq: 1, toSeq: 1_000 }
   let text = ''
@@ -366,9 +370,9 @@ test('an export that runs while its events are archived is exact', async () => {
   assert.equal(text, before)
 })
 test('an export that is made while its events are archived has all of them', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 100)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 100)
   const filter = { ...NO_FILTER, fromMs: Date.UTC(2025, 0, 1), toMs: Date.UTC(2027, 0, 1) }
   let hasArchived = false
   // Between any two statements of the snapshot the archiver may come by; here after the first.
@@ -387,9 +391,9 @@ test('an export that is made while its events are archived has all of them', asy
   assert.deepEqual(ranges, [{ workspaceId: id, fromSeq: 1, toSeq: 100 }])
 })
 test('a flipped byte or a missing file is a finding, never a hole', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 50)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 50)
   await archiveAll(annals)
   const file = fileOf(id)
   const bytes = readFileSync(file)
@@ -411,9 +415,9 @@ test('a flipped byte or a missing file is a finding, never a hole', async () => 
   assert((await verify(id)).ok)
 })
 test('an event that is not what its hash says is not archived', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await send(founded, 20)
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await send(tenant, 20)
   await query(
     connection,
     `update event set category = 'edited' where workspace_id = '${id}' and seq = 7`,
@@ -424,10 +428,10 @@ test('an event that is not what its hash says is not archived', async () => {
   assert.deepEqual(listFiles(annals, id), [])
 })
 test('events that a webhook has still to send stay', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   await using receiver = await startReceiver({ status: 500 })
-  const webhookId = await makeWebhook(annals, founded, { url: receiver.url })
-  await send(founded, 5)
+  const webhookId = await makeWebhook(annals, tenant, { url: receiver.url })
+  await send(tenant, 5)
   const statuses = async () =>
     (await readDeliveries(annals, webhookId)).map(({ status }) => status).join()
   await eventually(async () =>
@@ -444,27 +448,27 @@ test('events that a webhook has still to send stay', async () => {
   assert.equal((await archiveAll(annals)).events, 5)
 })
 test('events that a webhook has not seen yet stay', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  const webhookId = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:9/' })
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  const webhookId = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:9/' })
   // It rests, so it sees nothing for now.
   const rest = `update webhook set resting_until = now() + interval '1 hour' where id = '${webhookId}'`
   await query(connection, rest)
-  await send(founded, 20)
+  await send(tenant, 20)
   assert.equal((await archiveAll(annals)).events, 0)
   assert.equal(await countHot(id), 20)
   await query(connection, `update webhook set status = 'DISABLED' where id = '${webhookId}'`)
   assert.equal((await archiveAll(annals)).events, 20)
 })
 test('a file that the catalog has lost is a finding, and so is a row that the table has lost', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
   let failedBefore = 0
   for (let times = 0; times < 3; times += 1) {
-    await send(founded, 10)
+    await send(tenant, 10)
     failedBefore = (await archiveAll(annals)).failed
   }
-  await send(founded, 10)
+  await send(tenant, 10)
   await query(connection, `delete from segment where workspace_id = '${id}' and first_seq = 11`)
   await assert.rejects(readAll(id), /no file with the events 11 to 20/)
   await query(connection, `delete from segment where workspace_id = '${id}' and first_seq = 21`)
@@ -474,7 +478,7 @@ test('a file that the catalog has lost is a finding, and so is a row that the ta
     'nothing goes on from an older row',
   )
   assert.equal(listFiles(annals, id).length, 3, 'and no file is lost')
-  const other = await annals.found()
+  const other = await annals.createCompany()
   await send(other, 10)
   await query(
     connection,

@@ -23,7 +23,7 @@ const statuses = ({ json }: Answer) => json.results.map(({ status }: Result) => 
 
 for (const count of [1, 2, 257, 500]) {
   test(`${count} events are stored in their order, and answered in it`, async () => {
-    const { workspaceKey: key } = await annals.found()
+    const { workspaceKey: key } = await annals.createCompany()
     const answer = await send(key, { events: goods(count) })
     assert.equal(answer.status, 200, answer.text)
     assert.deepEqual(Object.keys(answer.json), ['results'])
@@ -46,7 +46,7 @@ for (const count of [1, 2, 257, 500]) {
 }
 
 test('no events, or more than 500, or another frame is refused as a whole', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const before = await countStored(annals)
   const frames: [body: unknown, path: string][] = [
     [{ events: [] }, '/events'],
@@ -110,7 +110,7 @@ const BAD: readonly [item: string, code: string, path: string][] = [
 
 test('a bad item is answered in its place, and does not spoil the others', async () => {
   for (const [item, code, path] of BAD) {
-    const { workspaceKey: key } = await annals.found()
+    const { workspaceKey: key } = await annals.createCompany()
     const text = `{"events":[${JSON.stringify(GOOD)}, ${item} ,${JSON.stringify(GOOD)}]}`
     const answer = await sendText(key, text)
     assert.equal(answer.status, 200, `${item} ${answer.text}`)
@@ -125,7 +125,7 @@ test('a bad item is answered in its place, and does not spoil the others', async
 })
 
 test('many bad items of every kind among good ones are each answered for themselves', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const items = BAD.flatMap(([item]) => [item, JSON.stringify(GOOD)])
   const answer = await sendText(key, `{"events":[${items.join(',')}]}`)
   assert.deepEqual(
@@ -136,13 +136,13 @@ test('many bad items of every kind among good ones are each answered for themsel
 })
 
 test('an item may be as deep as an event that comes alone', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const deep = `{"category":"c","action":"a","metadata":{"k":${'['.repeat(30)}${']'.repeat(30)}}}`
   assert.deepEqual(statuses(await sendText(key, `{"events":[${deep}]}`)), [201])
 })
 
 test('a fault in one item does not hide what is wrong with the frame', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const before = await countStored(annals)
   const item = '{"category":"c","action":"a","metadata":{"k":1,"k":2}}'
   const good = JSON.stringify(GOOD)
@@ -168,14 +168,14 @@ test('a fault in one item does not hide what is wrong with the frame', async () 
 })
 
 test('a call of nothing but bad items stores nothing', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const answer = await send(key, { events: [{}, null, { category: 'c' }] })
   assert.deepEqual([answer.status, statuses(answer)], [200, [400, 400, 400]])
   assert.deepEqual(await walkEvents(annals, key), [])
 })
 
 test('a body of a million items is refused for their number, without a look at each', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   for (const [item, count] of [
     ['1', 2_000_000],
     ['1e400', 690_000],
@@ -189,7 +189,7 @@ test('a body of a million items is refused for their number, without a look at e
 })
 
 test('500 unknown projects are 500 refusals', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const events = goods(500).map((event) => ({ ...event, projectId: newId() }))
   const answer = await send(key, { events })
   assert.equal(answer.status, 200, answer.text)
@@ -197,7 +197,7 @@ test('500 unknown projects are 500 refusals', async () => {
 })
 
 test('a row that only the database refuses is refused in its place', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const { connection } = annals.database
   await query(
     connection,
@@ -216,7 +216,7 @@ test('a row that only the database refuses is refused in its place', async () =>
 })
 
 test('a body of up to 4 MiB is read, and a byte more is 413', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const pad = 'x'.repeat(32_000)
   const events = Array.from({ length: 130 }, () => ({ ...GOOD, metadata: { pad } }))
   const text = JSON.stringify({ events })
@@ -228,7 +228,7 @@ test('a body of up to 4 MiB is read, and a byte more is 413', async () => {
 })
 
 test('an event of up to 256 KiB is stored, and a larger one is refused alone', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const itemOf = (bytes: number) => {
     const frame = JSON.stringify({ ...GOOD, metadata: { text: '' } })
     return frame.replace('""', `"${'x'.repeat(bytes - frame.length)}"`)
@@ -246,7 +246,7 @@ test('an event of up to 256 KiB is stored, and a larger one is refused alone', a
 })
 
 test('a call costs as many tokens as it has events, good or bad', async () => {
-  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   const first = await send(key, { events: [...goods(29), {}] })
   assert.equal(first.headers.get('ratelimit-remaining'), '20')
   const second = await send(key, { events: goods(21) })
@@ -258,7 +258,7 @@ test('a call costs as many tokens as it has events, good or bad', async () => {
 })
 
 test('replays are told by their own status, inside a call and across calls', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const keyed = (idempotencyKey: string) => ({ ...GOOD, idempotencyKey })
   const first = await send(key, { events: [keyed('a'), keyed('b'), keyed('a'), GOOD, GOOD] })
   assert.deepEqual(statuses(first), [201, 201, 200, 201, 201])
@@ -272,7 +272,7 @@ test('replays are told by their own status, inside a call and across calls', asy
 })
 
 test('a company key may not send events', async () => {
-  const { companyKey } = await annals.found()
+  const { companyKey } = await annals.createCompany()
   const { status, json } = await send(companyKey, { events: [GOOD] })
   assert.deepEqual([status, json.code], [403, 'insufficient_scope'])
 })

@@ -20,7 +20,7 @@ test('a node whose clock is ahead leaves the leases of other nodes alone, and wa
   await using receiver = await startReceiver()
   await using leasedReceiver = await startReceiver()
   await using slowReceiver = await startReceiver(hang)
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const [sent, leased, slow] = [
     await makeWebhook(annals, company, { url: receiver.url }),
     await makeWebhook(annals, company, { url: leasedReceiver.url }),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { runAnnals } from '../harness/annals-process.ts'
 import { openKeeper } from '../harness/archive.ts'
 import { signInAs } from '../harness/dashboard.ts'
@@ -29,21 +29,21 @@ const annals = await startTestApp({ role: 'api', clock })
 after(() => annals[Symbol.asyncDispose]())
 
 /** Stores events while the node's clock is off by `offMs`. */
-async function storeAt(offMs: number, founded: FoundedCompany, count: number, category: string) {
+async function storeAt(offMs: number, tenant: CreatedCompany, count: number, category: string) {
   aheadMs = offMs
   const events = Array.from({ length: count }, () => ({ category, action: 'a' }))
-  await storeEvents(annals, founded.workspaceKey, events)
+  await storeEvents(annals, tenant.workspaceKey, events)
   aheadMs = 0
 }
 
 /** Two old events, then forty while the clock was set back, between forty and forty others. */
-async function foundWithStep(): Promise<FoundedCompany> {
-  const founded = await annals.found({ plan: 'STARTER' })
-  await storeAt(-STEP_MS, founded, 2, 'old')
-  await storeAt(0, founded, 40, 'before')
-  await storeAt(-STEP_MS, founded, 40, 'set back')
-  await storeAt(0, founded, 40, 'after')
-  return founded
+async function foundWithStep(): Promise<CreatedCompany> {
+  const tenant = await annals.createCompany({ plan: 'STARTER' })
+  await storeAt(-STEP_MS, tenant, 2, 'old')
+  await storeAt(0, tenant, 40, 'before')
+  await storeAt(-STEP_MS, tenant, 40, 'set back')
+  await storeAt(0, tenant, 40, 'after')
+  return tenant
 }
 
 function countByCategory(rows: Answer['json'][]): Record<string, number> {
@@ -65,15 +65,15 @@ async function archiveDue() {
   return await archiveLedger(deps, request, new AbortController().signal)
 }
 
-async function countStored({ workspace }: FoundedCompany): Promise<number> {
+async function countStored({ workspace }: CreatedCompany): Promise<number> {
   const text = `select count(*) as n from event where workspace_id = '${workspace.id}'`
   return Number((await query(annals.database.connection, text))[0]?.['n'])
 }
 
 test('exports contain every hot event after the clock was set back and set right again', async () => {
-  const founded = await foundWithStep()
+  const tenant = await foundWithStep()
   const read = async (source: string, filters: Record<string, string>) =>
-    countByCategory(await exportRows(annals, founded.workspaceKey, { source, filters }))
+    countByCategory(await exportRows(annals, tenant.workspaceKey, { source, filters }))
   const recent = { before: 40, after: 40 }
   assert.deepEqual(await read('HOT', lastHour()), recent)
   assert.deepEqual(await read('HOT_AND_ARCHIVED', lastHour()), recent)
@@ -84,39 +84,39 @@ test('exports contain every hot event after the clock was set back and set right
 })
 
 test('exports contain every recent event after the clock ran ahead and was set right again', async () => {
-  const founded = await annals.found({ plan: 'STARTER' })
-  await storeAt(0, founded, 40, 'before')
-  await storeAt(STEP_MS, founded, 40, 'ahead')
-  await storeAt(0, founded, 40, 'after')
+  const tenant = await annals.createCompany({ plan: 'STARTER' })
+  await storeAt(0, tenant, 40, 'before')
+  await storeAt(STEP_MS, tenant, 40, 'ahead')
+  await storeAt(0, tenant, 40, 'after')
   for (const source of ['HOT', 'HOT_AND_ARCHIVED']) {
-    const rows = await exportRows(annals, founded.workspaceKey, { source, filters: lastHour() })
+    const rows = await exportRows(annals, tenant.workspaceKey, { source, filters: lastHour() })
     assert.deepEqual(countByCategory(rows), { before: 40, ahead: 40, after: 40 }, source)
   }
 })
 
 test('the explorer shows every hot event after the clock was set back and set right again', async () => {
-  const founded = await foundWithStep()
-  const member = await signInAs(annals, founded, 'OWNER')
+  const tenant = await foundWithStep()
+  const member = await signInAs(annals, tenant, 'OWNER')
   const shown = countByCategory(await walkExplorer(member))
   assert.deepEqual([shown['before'], shown['after'], shown['old']], [40, 40, undefined])
 })
 
 test('the archiver leaves recent events alone, whatever the clock did before them', async () => {
-  const founded = await foundWithStep()
+  const tenant = await foundWithStep()
   await archiveDue()
-  assert.equal(await countStored(founded), 120)
+  assert.equal(await countStored(tenant), 120)
   const path = '/v1/events?limit=200'
-  const { json } = await annals.call('GET', path, { key: founded.workspaceKey })
+  const { json } = await annals.call('GET', path, { key: tenant.workspaceKey })
   assert.deepEqual(countByCategory(json.data), { before: 40, after: 40 })
   aheadMs = 31 * DAY_MS
   await archiveDue()
   aheadMs = 0
-  assert.equal(await countStored(founded), 0)
+  assert.equal(await countStored(tenant), 0)
 })
 
 test('a node whose clock is far from the database’s archives nothing unless told what', async () => {
-  const founded = await annals.found()
-  await storeAt(0, founded, 5, 'recent')
+  const tenant = await annals.createCompany()
+  await storeAt(0, tenant, 5, 'recent')
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-skew-'))
   const preload = join(folder.path, 'skew.mjs')
   await writeFile(preload, `const { now } = Date; Date.now = () => now() + ${400 * DAY_MS}`)
@@ -127,18 +127,18 @@ test('a node whose clock is far from the database’s archives nothing unless to
     NODE_OPTIONS: `--import ${preload}`,
   }
   const { code, stdout, stderr } = await runAnnals(['archive'], env)
-  assert.deepEqual([code, stdout, await countStored(founded)], [1, '', 5])
+  assert.deepEqual([code, stdout, await countStored(tenant)], [1, '', 5])
   assert.match(stderr, /clock is 400 days ahead of the database's/)
   const before = new Date(Date.now() + 1_000).toISOString()
   assert.equal((await runAnnals(['archive', '--before', before], env)).code, 0)
-  assert.equal(await countStored(founded), 0)
+  assert.equal(await countStored(tenant), 0)
 })
 
 test('events and exports are accepted while the clock is before 1970', async () => {
-  const founded = await annals.found()
-  await storeAt(-60 * 365 * DAY_MS, founded, 1, 'early')
+  const tenant = await annals.createCompany()
+  await storeAt(-60 * 365 * DAY_MS, tenant, 1, 'early')
   aheadMs = -60 * 365 * DAY_MS
-  const rows = await exportRows(annals, founded.workspaceKey)
+  const rows = await exportRows(annals, tenant.workspaceKey)
   aheadMs = 0
   assert.deepEqual(countByCategory(rows), { early: 1 })
 })

@@ -10,7 +10,7 @@ import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
-await annals.found()
+await annals.createCompany()
 const env = {
   ANNALS_DATABASE_URL: annals.database.url,
   ANNALS_ARCHIVE_URL: annals.archiveUrl,

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_WEBHOOK_DESTINATIONS: 'any' } })
 after(() => annals[Symbol.asyncDispose]())
 
-type World = { company: FoundedCompany; owner: Member }
+type World = { company: CreatedCompany; owner: Member }
 type Change = { path: string; body: object; before: object; after: object; others?: object }
 
 /** For each route that changes: a wish of which one half is so already, and what the audit tells of it. */
@@ -40,7 +40,7 @@ const CHANGES: readonly [
 
 for (const [method, action, make] of CHANGES) {
   test(`${action} names the fields that changed, and a change of nothing is not written down`, async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     const world = { company, owner: await signInAs(annals, company, 'OWNER') }
     const { path, body, before, after: then, others = {} } = await make(world)
     const told = async () =>

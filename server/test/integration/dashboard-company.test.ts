@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { newId } from '../../src/platform/id.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
@@ -12,13 +12,13 @@ import { type Answer, startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
-async function founded(wish: Parameters<typeof annals.found>[0] = {}) {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'], ...wish })
+async function createTenant(wish: Parameters<typeof annals.createCompany>[0] = {}) {
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'], ...wish })
   const admin = await documented(await signInAs(annals, company, 'ADMIN'))
   return { company, admin, systemId: await systemOf(company) }
 }
 
-const systemOf = ({ company }: FoundedCompany) =>
+const systemOf = ({ company }: CreatedCompany) =>
   getSystemWorkspace(annals.app.database.db, company.id)
 
 /** Everything but the trace id. */
@@ -31,7 +31,7 @@ const statusesOf = (answers: readonly Answer[]) =>
   answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
 test('an admin sees the plan with its terms, the allowlist, the bounds and his own address', async () => {
-  const { company, admin } = await founded({ plan: 'PRO' })
+  const { company, admin } = await createTenant({ plan: 'PRO' })
   const { status, json } = await admin.call('GET', '/dashboard/company')
   assert.equal(status, 200)
   assert.equal(json.id, company.company.id)
@@ -54,7 +54,7 @@ test('an admin sees the plan with its terms, the allowlist, the bounds and his o
 })
 
 test('a member of one workspace learns neither the allowlist nor how much else there is', async () => {
-  const { company } = await founded()
+  const { company } = await createTenant()
   const viewer = await documented(await signInAs(annals, company, 'VIEWER', [company.workspace.id]))
   const { json } = await viewer.call('GET', '/dashboard/company')
   assert.deepEqual([json.allowlist, json.bounds], [null, null])
@@ -66,7 +66,7 @@ test('a member of one workspace learns neither the allowlist nor how much else t
 })
 
 test('only owners and admins change the company', async () => {
-  const { company, systemId } = await founded()
+  const { company, systemId } = await createTenant()
   const [, staging] = company.workspaces
   const projects = `/dashboard/workspaces/${company.workspace.id}/projects`
   const changes = [
@@ -91,7 +91,7 @@ test('only owners and admins change the company', async () => {
 })
 
 test('a new name is there at once and stands in the audit, before and after', async () => {
-  const { company, admin } = await founded()
+  const { company, admin } = await createTenant()
   const { json } = await admin.call('PATCH', '/dashboard/company', { body: { name: '  Ácme  ' } })
   assert.equal(json.name, 'Ácme')
   await admin.call('PATCH', '/dashboard/company', { body: { name: 'Ácme' } })
@@ -110,7 +110,7 @@ test('a new name is there at once and stands in the audit, before and after', as
 const BAD_NAMES = ['', '   ', 'x'.repeat(201), 'a\nb', 'a\u2028b', 'a\u0000b', 7, null]
 
 test('a name that is no name is refused in words, wherever one is given', async () => {
-  const { company, admin } = await founded()
+  const { company, admin } = await createTenant()
   const projects = `/dashboard/workspaces/${company.workspace.id}/projects`
   const places = [
     ['PATCH', '/dashboard/company'],
@@ -135,7 +135,7 @@ const putList = (member: Member, body: object) =>
   member.call('PUT', '/dashboard/company/allowlist', { body })
 
 test('a new allowlist is kept in one spelling and holds on the running API', async () => {
-  const { company, admin } = await founded()
+  const { company, admin } = await createTenant()
   const entries = ['10.1.2.3/8', '10.0.0.0/8', '::FFFF:192.0.2.7', '2001:DB8::1/32']
   const saved = await putList(admin, { entries, forAllCalls: true, confirmAddressLeftOut: true })
   assert.equal(saved.status, 200, saved.text)
@@ -161,7 +161,7 @@ test('a new allowlist is kept in one spelling and holds on the running API', asy
 })
 
 test('nobody locks his own address out without saying that he means it', async () => {
-  const { company, admin } = await founded({ plan: 'PRO' })
+  const { company, admin } = await createTenant({ plan: 'PRO' })
   const refused = [
     { entries: ['192.0.2.0/24'], forAllCalls: true },
     { entries: ['192.0.2.0/24'], forAllCalls: false },
@@ -187,13 +187,13 @@ test('nobody locks his own address out without saying that he means it', async (
 })
 
 test('where no operation asks for the list, leaving oneself out needs no word', async () => {
-  const { admin } = await founded({ plan: 'STARTER' })
+  const { admin } = await createTenant({ plan: 'STARTER' })
   const { status } = await putList(admin, { entries: ['192.0.2.0/24'], forAllCalls: false })
   assert.equal(status, 200)
 })
 
 test('a list with entries that are none, or with too many, is refused with their places', async () => {
-  const { company, admin } = await founded()
+  const { company, admin } = await createTenant()
   const entries = ['127.0.0.1', '10.0.0.0/33', 'example.com', '127.1']
   const { status, json } = await putList(admin, { entries, forAllCalls: false })
   assert.equal(status, 400)
@@ -215,7 +215,7 @@ test('a list with entries that are none, or with too many, is refused with their
 })
 
 test('a workspace that is made in the dashboard takes events, and its record counts them', async () => {
-  const { company, admin } = await founded()
+  const { company, admin } = await createTenant()
   const made = await admin.call('POST', '/dashboard/workspaces', { body: { name: 'Sandbox' } })
   assert.equal(made.status, 201)
   const { id } = made.json
@@ -239,7 +239,7 @@ test('a workspace that is made in the dashboard takes events, and its record cou
 })
 
 test('workspaces and projects are renamed, and two never share a name', async () => {
-  const { company, admin } = await founded()
+  const { company, admin } = await createTenant()
   const workspace = `/dashboard/workspaces/${company.workspace.id}`
   const renamed = await admin.call('PATCH', workspace, { body: { name: 'Live' } })
   assert.equal(renamed.json.name, 'Live')
@@ -269,7 +269,7 @@ test('workspaces and projects are renamed, and two never share a name', async ()
 })
 
 test("the company's own workspace is shown and stays as it is", async () => {
-  const { company, admin, systemId } = await founded()
+  const { company, admin, systemId } = await createTenant()
   const { json } = await admin.call('GET', '/dashboard/workspaces')
   const kinds = json.workspaces.map(({ kind }: { kind: string }) => kind)
   assert.deepEqual(kinds.toSorted(), ['CUSTOMER', 'CUSTOMER', 'SYSTEM'])
@@ -287,8 +287,8 @@ test("the company's own workspace is shown and stays as it is", async () => {
 })
 
 test("another company's workspaces and projects are as unknown as any other", async () => {
-  const { company, admin } = await founded()
-  const { company: other } = await founded()
+  const { company, admin } = await createTenant()
+  const { company: other } = await createTenant()
   const own = `/dashboard/workspaces/${company.workspace.id}/projects`
   const body = { name: 'Taken over' }
   const asks: ((id: string, projectId: string) => Promise<Answer>)[] = [
@@ -309,7 +309,7 @@ test("another company's workspaces and projects are as unknown as any other", as
 })
 
 test('the 101st workspace and project are refused, also when two ask for the last at once', async () => {
-  const { company, admin } = await founded()
+  const { company, admin } = await createTenant()
   const { connection } = annals.database
   await query(
     connection,
@@ -339,7 +339,7 @@ test('the 101st workspace and project are refused, also when two ask for the las
 
 test('a list whose table is missing is empty, and a header says which', async () => {
   await using app = await startTestApp()
-  const company = await app.found()
+  const company = await app.createCompany()
   const owner = await signInAs(app, company, 'OWNER')
   await query(app.database.connection, 'drop table one_time_link cascade')
   const invitations = await owner.call('GET', '/dashboard/invitations')

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { readBytes } from '../harness/cut-downloads.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { asOwner, enrol, openDashboardDownload } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -29,12 +29,12 @@ async function make(member: Member, wish: object = {}): Promise<string> {
   return answer.json.id
 }
 
-const actionsOf = async (company: FoundedCompany) =>
+const actionsOf = async (company: CreatedCompany) =>
   (await readAudit(annals, company)).map(({ action }) => action)
 
 /** More than the dashboard sends. */
 async function foundLarge() {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   await storeBulk(annals, company.workspaceKey, 15)
   return { company, admin: await enrol(annals, company, 'ADMIN') }
 }
@@ -102,7 +102,7 @@ test('a compressed download is bounded by what it becomes, and a filtered one by
 })
 
 test('a download that cannot be written down does not begin, and is never whole', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'a' }])
   const admin = await enrol(annals, company, 'ADMIN')
   const id = await make(admin)
@@ -130,7 +130,7 @@ test('a download that cannot be written down does not begin, and is never whole'
 
 /** A ledger that does not take this action of this company. */
 async function refusing(
-  { company }: FoundedCompany,
+  { company }: CreatedCompany,
   action: string,
   work: () => Promise<void>,
 ): Promise<void> {
@@ -153,7 +153,7 @@ async function refusing(
 }
 
 test('a refused download says nothing about where things lie', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const id = await make(admin)
   const place = `${company.workspace.id}/000-secret.parquet`
@@ -168,7 +168,7 @@ test('a refused download says nothing about where things lie', async () => {
 })
 
 test('a link on another site begins no download, and a HEAD neither', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const id = await make(admin)
   const headers = { 'sec-fetch-site': 'cross-site' }
@@ -184,7 +184,7 @@ test('a link on another site begins no download, and a HEAD neither', async () =
 
 test('whoever is removed, or loses the workspace, is cut off from a download that runs', async () => {
   await using large = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
-  const company = await large.found()
+  const company = await large.createCompany()
   await storeBulk(large, company.workspaceKey, 400)
   const owner = await enrol(large, company, 'OWNER')
   const start = async (member: Member) => {

@@ -88,14 +88,14 @@ test('what is left out is left out of pages, counts and the archive’s reading 
   const questions = fc.array(anyQuestion, { minLength: 6, maxLength: 6 })
   await fc.assert(
     fc.asyncProperty(sets, questions, async (events, asked) => {
-      const founded = await annals.found()
-      const workspaceId = founded.workspace.id
-      const member = await enrol(annals, founded, 'OWNER')
+      const tenant = await annals.createCompany()
+      const workspaceId = tenant.workspace.id
+      const member = await enrol(annals, tenant, 'OWNER')
       await db
         .insertInto('project')
         .values(PROJECTS.map((id) => ({ id, workspace_id: workspaceId, name: id })))
         .execute()
-      const ids = await sendEvents(annals, founded.workspaceKey, events)
+      const ids = await sendEvents(annals, tenant.workspaceKey, events)
       await advanceRollup(db, workspaceId, { runMax: 5 })
       const { entries: run } = await listChainRun(db, { workspaceId, afterSeq: 0, limit: 1_000 })
       for (const { excluded, category, text } of asked) {
@@ -133,14 +133,14 @@ test('what is left out is left out of pages, counts and the archive’s reading 
 
 /** A company with events of three categories, half of them without an actor. */
 async function foundKinds(count = 30) {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   const events = Array.from({ length: count }, (_, nth) => ({
     category: ['auth', 'billing', 'a:b'][nth % 3],
     action: `action ${nth}`,
     ...(nth % 2 === 0 && { actor: { id: `actor ${nth % 4}`, email: 'ann@example.com' } }),
   }))
-  await sendEvents(annals, founded.workspaceKey, events)
-  return { founded, member: await enrol(annals, founded, 'OWNER') }
+  await sendEvents(annals, tenant.workspaceKey, events)
+  return { tenant, member: await enrol(annals, tenant, 'OWNER') }
 }
 
 const actionsIn = (events: readonly Answer['json'][]): string[] =>
@@ -162,7 +162,7 @@ test('the order and the repetition of exclusions do not matter, and a cursor of 
 })
 
 test('what leaves nothing out is refused with 400 that says which and why', async () => {
-  const { founded, member } = await foundKinds(3)
+  const { tenant, member } = await foundKinds(3)
   const many = Array.from({ length: 21 }, (_, nth) => `category:c${nth}`)
   const bad: [not: string | string[], path: RegExp, message: RegExp][] = [
     [many, /^not$/, /20/],
@@ -202,20 +202,20 @@ test('what leaves nothing out is refused with 400 that says which and why', asyn
     assert.equal(answer.status, 400)
     assert.equal(answer.json.details[0].path, '/filters/not')
   }
-  const asKey = await listPage(annals, founded.workspaceKey, { not: 'category:auth' })
+  const asKey = await listPage(annals, tenant.workspaceKey, { not: 'category:auth' })
   assert.equal(asKey.status, 400, 'the API keeps the filters of its contract')
   const job = await annals.call('POST', '/v1/exports', {
-    key: founded.workspaceKey,
+    key: tenant.workspaceKey,
     body: { source: 'HOT', format: 'CSV', filters: { not: ['category:auth'] } },
   })
   assert.equal(job.status, 400)
 })
 
 test('a value with colons is left out as a whole, and somebody else’s project is no project here', async () => {
-  const { founded, member } = await foundKinds(9)
+  const { tenant, member } = await foundKinds(9)
   const found = await walkExplorer(member, { not: ['category:a:b', 'category:auth'] })
   assert.deepEqual(actionsIn(found), ['action 1', 'action 4', 'action 7'])
-  const foreign = await annals.found()
+  const foreign = await annals.createCompany()
   const projectId = newId<'project'>()
   await db.transaction().execute((trx) =>
     createProject(trx, {
@@ -232,12 +232,12 @@ test('a value with colons is left out as a whole, and somebody else’s project 
     assert(!answer.text.includes('Theirs'))
   }
   assert.equal((await explore(member, { workspaceId: foreign.workspace.id })).status, 404)
-  assert.equal((await walkExplorer(member, { workspaceId: founded.workspace.id })).length, 9)
+  assert.equal((await walkExplorer(member, { workspaceId: tenant.workspace.id })).length, 9)
 })
 
 test('suggestions count what is not left out, by the roll-up and event by event', async () => {
-  const { founded, member } = await foundKinds()
-  await advanceRollup(db, founded.workspace.id, { runMax: 20 })
+  const { tenant, member } = await foundKinds()
+  await advanceRollup(db, tenant.workspace.id, { runMax: 20 })
   const ask = async (not: string[]) =>
     (await readOptions(member, { field: 'category', ...TIMES, not })).json.values
   assert.deepEqual(await ask(['category:auth']), [
@@ -251,10 +251,10 @@ test('suggestions count what is not left out, by the roll-up and event by event'
 })
 
 test('a follower is not told of what he leaves out, and goes on with the same exclusions only', async () => {
-  const { founded, member } = await foundKinds(3)
+  const { tenant, member } = await foundKinds(3)
   const not = ['category:noise', 'actorId:robot']
   await using source = await openSource(annals, member, { query: search({ not }) })
-  await sendEvents(annals, founded.workspaceKey, [
+  await sendEvents(annals, tenant.workspaceKey, [
     { category: 'noise', action: 'left out' },
     { category: 'c', action: 'by a robot', actor: { id: 'robot' } },
     { category: 'c', action: 'by nobody' },
@@ -288,7 +288,7 @@ async function take(member: Member, jobId: string): Promise<Answer['json'][]> {
 }
 
 test('an export holds exactly the events of the page: hot, archived and both, with the rows that were announced', async () => {
-  const { founded, member } = await foundKinds(60)
+  const { tenant, member } = await foundKinds(60)
   const not = ['category:billing', 'actorId:actor 2', `projectId:${newId()}`]
   const shown = actionsIn(await walkExplorer(member, { not }))
   assert(shown.length > 0 && shown.length < 40)
@@ -303,19 +303,19 @@ test('an export holds exactly the events of the page: hot, archived and both, wi
   assert.deepEqual(await rowsOf('HOT'), shown)
   assert.equal((await archiveAll(annals)).failed, 0)
   const later = { category: 'auth', action: 'later' }
-  await sendEvents(annals, founded.workspaceKey, [later, { ...later, category: 'billing' }])
+  await sendEvents(annals, tenant.workspaceKey, [later, { ...later, category: 'billing' }])
   assert.deepEqual(await rowsOf('ARCHIVED'), shown)
   assert.deepEqual(await rowsOf('HOT_AND_ARCHIVED'), [...shown, 'later'].toSorted())
   assert.equal((await look('ARCHIVED')).isEstimate, true)
 })
 
 test('a job shows what it leaves out, also to a key and in the audit, and a rerun leaves out the same', async () => {
-  const { founded, member } = await foundKinds()
+  const { tenant, member } = await foundKinds()
   const given = ['actorId:actor 2', 'category:billing', 'category:a:b', 'category:billing']
   const ordered = ['category:a:b', 'category:billing', 'actorId:actor 2']
   const job = await make(member, { filters: { not: given } })
   assert.deepEqual(job.filters, { not: ordered })
-  const asKey = await annals.call('GET', `/v1/exports/${job.id}`, { key: founded.companyKey })
+  const asKey = await annals.call('GET', `/v1/exports/${job.id}`, { key: tenant.companyKey })
   const getExport = walk(JSON.parse((await openapiTexts()).v1)).find(
     ({ operationId }) => operationId === 'getExport',
   )
@@ -326,7 +326,7 @@ test('a job shows what it leaves out, also to a key and in the audit, and a reru
   const again = await member.call('POST', `/dashboard/exports/${job.id}/rerun`)
   assert.deepEqual(again.json.filters, { not: ordered })
   assert.deepEqual(await take(member, again.json.id), rows)
-  const entry = (await readAudit(annals, founded)).find(({ resource }) => resource.id === job.id)
+  const entry = (await readAudit(annals, tenant)).find(({ resource }) => resource.id === job.id)
   assert.deepEqual(entry?.metadata.filters, { not: ordered })
   const old = await make(member, { filters: { category: 'auth' } })
   const [row] = (
@@ -377,8 +377,8 @@ test('a view that leaves out by a field of another version says so and is not ru
 })
 
 test('counts over a time are those of the page, by hand, with the roll-up behind, level and with late events', async () => {
-  const founded = await annals.found()
-  const member = await enrol(annals, founded, 'OWNER')
+  const tenant = await annals.createCompany()
+  const member = await enrol(annals, tenant, 'OWNER')
   const nowMs = Date.now()
   const event = (nth: number) => ({
     category: ['auth', 'billing', 'ops'][nth % 3],
@@ -406,12 +406,12 @@ test('counts over a time are those of the page, by hand, with the roll-up behind
     assert.deepEqual(values.toSorted(), ['auth', 'ops'])
     assert.equal((await walkExplorer(member, { ...range, not })).length, expected(sent))
   }
-  await sendEvents(annals, founded.workspaceKey, all.slice(0, 75))
+  await sendEvents(annals, tenant.workspaceKey, all.slice(0, 75))
   await assertCounted(all.slice(0, 75))
-  await advanceRollup(db, founded.workspace.id, { runMax: 50 })
+  await advanceRollup(db, tenant.workspace.id, { runMax: 50 })
   await assertCounted(all.slice(0, 75))
-  await advanceRollup(db, founded.workspace.id, { runMax: 1_000 })
+  await advanceRollup(db, tenant.workspace.id, { runMax: 1_000 })
   await assertCounted(all.slice(0, 75))
-  await sendEvents(annals, founded.workspaceKey, all.slice(75))
+  await sendEvents(annals, tenant.workspaceKey, all.slice(75))
   await assertCounted(all)
 })

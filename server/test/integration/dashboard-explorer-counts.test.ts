@@ -300,15 +300,15 @@ function inOrder(counts: readonly EventCount[]): string[] {
 async function live(
   steps: readonly (typeof anyStep extends fc.Arbitrary<infer Step> ? Step : never)[],
 ) {
-  const founded = await annals.found({ workspaces: ['First', 'Second'] })
-  const member = await signInAs(annals, founded, 'OWNER')
-  const workspaceIds = founded.workspaces.map(({ id }) => id)
+  const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
+  const member = await signInAs(annals, tenant, 'OWNER')
+  const workspaceIds = tenant.workspaces.map(({ id }) => id)
   await db.transaction().execute(async (trx) => {
     const [workspaceId] = workspaceIds
     assert(workspaceId)
     await createProject(trx, {
       id: newId(),
-      companyId: founded.company.id,
+      companyId: tenant.company.id,
       workspaceId,
       name: 'Other',
     })
@@ -319,7 +319,7 @@ async function live(
   })
   for (const step of steps) {
     if (step.kind === 'send') {
-      for (const [index, { workspaceKey }] of founded.workspaces.entries()) {
+      for (const [index, { workspaceKey }] of tenant.workspaces.entries()) {
         const own = step.facts.filter(({ workspace }) => workspace === index)
         await sendEvents(annals, workspaceKey, own.map(inputOf))
       }

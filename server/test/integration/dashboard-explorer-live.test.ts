@@ -26,9 +26,9 @@ const until = (check: () => boolean, timeoutMs = 10_000) =>
 const event = (action: string, category = 'c') => ({ category, action })
 
 test('a new event is told of within a second, with all that proves it', async () => {
-  const founded = await annals.found()
-  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
-  await sendEvents(annals, founded.workspaceKey, [event('before')])
+  const tenant = await annals.createCompany()
+  const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
+  await sendEvents(annals, tenant.workspaceKey, [event('before')])
   await using source = await openSource(annals, member)
   assert.equal(source.status, 200)
   assert.equal(source.headers['content-type'], 'text/event-stream; charset=utf-8')
@@ -36,7 +36,7 @@ test('a new event is told of within a second, with all that proves it', async ()
   await until(() => named('open')(source))
   for (const action of ['one', 'two', 'three']) {
     const sentAtMs = performance.now()
-    const [id] = await sendEvents(annals, founded.workspaceKey, [event(action)])
+    const [id] = await sendEvents(annals, tenant.workspaceKey, [event(action)])
     await until(() => actionsOf(source).includes(action))
     const told = source.told.at(-1)
     assert(told && told.atMs - sentAtMs < 1_000)
@@ -48,12 +48,12 @@ test('a new event is told of within a second, with all that proves it', async ()
 })
 
 test('a follower is told of what his filters and his workspaces hold, and of nothing else', async () => {
-  const founded = await annals.found({ workspaces: ['First', 'Second'] })
-  const foreign = await annals.found()
-  const [first, second] = founded.workspaces
+  const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
+  const foreign = await annals.createCompany()
+  const [first, second] = tenant.workspaces
   assert(first && second)
-  const viewer = await signInAs(annals, founded, 'VIEWER', [first.id])
-  const owner = await signInAs(annals, founded, 'OWNER')
+  const viewer = await signInAs(annals, tenant, 'VIEWER', [first.id])
+  const owner = await signInAs(annals, tenant, 'OWNER')
   await using mine = await openSource(annals, viewer, { query: '?text=WANTED' })
   await using all = await openSource(annals, owner)
   await sendEvents(annals, foreign.workspaceKey, [event('wanted foreign')])
@@ -75,10 +75,10 @@ test('a follower is told of what his filters and his workspaces hold, and of not
 })
 
 test('who comes back goes on where he was, event by event', async () => {
-  const founded = await annals.found({ workspaces: ['First', 'Second'] })
-  const [first, second] = founded.workspaces
+  const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
+  const [first, second] = tenant.workspaces
   assert(first && second)
-  const owner = await signInAs(annals, founded, 'OWNER')
+  const owner = await signInAs(annals, tenant, 'OWNER')
   const ids: string[] = []
   {
     await using source = await openSource(annals, owner)
@@ -98,9 +98,9 @@ test('who comes back goes on where he was, event by event', async () => {
 })
 
 test('a place too far back, of somebody else or made up is a gap, not a guess', async () => {
-  const founded = await annals.found()
-  const owner = await signInAs(annals, founded, 'OWNER')
-  const other = await signInAs(annals, founded, 'OWNER')
+  const tenant = await annals.createCompany()
+  const owner = await signInAs(annals, tenant, 'OWNER')
+  const other = await signInAs(annals, tenant, 'OWNER')
   let lastId = ''
   {
     await using source = await openSource(annals, owner)
@@ -119,17 +119,17 @@ test('a place too far back, of somebody else or made up is a gap, not a guess', 
     await until(() => named('gap')(source))
   }
   const bulk = Array.from({ length: 500 }, (_, nth) => event(`bulk ${nth}`))
-  for (let times = 0; times < 3; times += 1) await sendEvents(annals, founded.workspaceKey, bulk)
+  for (let times = 0; times < 3; times += 1) await sendEvents(annals, tenant.workspaceKey, bulk)
   await using source = await openSource(annals, owner, { lastId })
   await until(() => named('gap')(source))
-  await sendEvents(annals, founded.workspaceKey, [event('after')])
+  await sendEvents(annals, tenant.workspaceKey, [event('after')])
   await until(() => actionsOf(source).length > 0)
   assert.deepEqual(actionsOf(source), ['after'])
 })
 
 test('five streams a member, and one that is closed makes room', async () => {
-  const founded = await annals.found()
-  const owner = await signInAs(annals, founded, 'OWNER')
+  const tenant = await annals.createCompany()
+  const owner = await signInAs(annals, tenant, 'OWNER')
   await using stack = new AsyncDisposableStack()
   const sources: Source[] = []
   for (let nth = 0; nth < 5; nth += 1) {
@@ -145,35 +145,35 @@ test('five streams a member, and one that is closed makes room', async () => {
     const again = stack.use(await openSource(annals, owner))
     assert.equal(again.status, 200)
   })
-  const colleague = stack.use(await openSource(annals, await signInAs(annals, founded, 'OWNER')))
+  const colleague = stack.use(await openSource(annals, await signInAs(annals, tenant, 'OWNER')))
   assert.equal(colleague.status, 200)
 })
 
 test('a client that takes too little misses events and is told so when it takes again', async () => {
-  const founded = await annals.found()
-  const owner = await signInAs(annals, founded, 'OWNER')
+  const tenant = await annals.createCompany()
+  const owner = await signInAs(annals, tenant, 'OWNER')
   await using slow = await openSource(annals, owner)
   await until(() => named('open')(slow))
   slow.pause()
   const metadata = { text: 'x'.repeat(200_000) }
   for (let nth = 0; nth < 80; nth += 1) {
     const body = { ...event(`${nth}`), metadata }
-    const { status } = await annals.call('POST', '/v1/events', { key: founded.workspaceKey, body })
+    const { status } = await annals.call('POST', '/v1/events', { key: tenant.workspaceKey, body })
     assert.equal(status, 201)
   }
   slow.resume()
   await until(() => named('gap')(slow))
   assert(actionsOf(slow).length < 80)
-  await sendEvents(annals, founded.workspaceKey, [event('after')])
+  await sendEvents(annals, tenant.workspaceKey, [event('after')])
   await until(() => actionsOf(slow).includes('after'))
 })
 
 test('the stream ends when the session does, or when a workspace is taken away', async () => {
-  const founded = await annals.found({ workspaces: ['First', 'Second'] })
-  const ids = founded.workspaces.map(({ id }) => id)
-  const leaving = await signInAs(annals, founded, 'VIEWER', ids)
-  const restricted = await signInAs(annals, founded, 'VIEWER', ids)
-  const staying = await signInAs(annals, founded, 'VIEWER', ids)
+  const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
+  const ids = tenant.workspaces.map(({ id }) => id)
+  const leaving = await signInAs(annals, tenant, 'VIEWER', ids)
+  const restricted = await signInAs(annals, tenant, 'VIEWER', ids)
+  const staying = await signInAs(annals, tenant, 'VIEWER', ids)
   await using left = await openSource(annals, leaving)
   await using less = await openSource(annals, restricted)
   await using stays = await openSource(annals, staying)
@@ -193,8 +193,8 @@ test('the stream ends when the session does, or when a workspace is taken away',
 
 test('a service that stops ends its streams at once', async () => {
   const app = await startTestApp()
-  const founded = await app.found()
-  const owner = await signInAs(app, founded, 'OWNER')
+  const tenant = await app.createCompany()
+  const owner = await signInAs(app, tenant, 'OWNER')
   await using source = await openSource(app, owner)
   await until(() => named('open')(source))
   const startedAtMs = performance.now()
@@ -205,18 +205,18 @@ test('a service that stops ends its streams at once', async () => {
 
 test('events of another node are told of within a second too', async () => {
   await using api = await startTestApp({ role: 'api', databaseUrl: annals.database.url })
-  const founded = await annals.found()
-  const owner = await signInAs(annals, founded, 'OWNER')
+  const tenant = await annals.createCompany()
+  const owner = await signInAs(annals, tenant, 'OWNER')
   await using source = await openSource({ ...api, database: annals.database }, owner)
   await until(() => named('open')(source))
   const sentAtMs = performance.now()
-  await sendEvents(annals, founded.workspaceKey, [event('from elsewhere')])
+  await sendEvents(annals, tenant.workspaceKey, [event('from elsewhere')])
   await until(() => actionsOf(source).length === 1)
   assert((source.told.at(-1)?.atMs ?? Infinity) - sentAtMs < 1_000)
 })
 
 test('shows each event once when the archiver moves events that were not yet read', async () => {
-  const { company, workspace, workspaceKey } = await annals.found()
+  const { company, workspace, workspaceKey } = await annals.createCompany()
   const actions = Array.from({ length: 12 }, (_, nth) => event(`number ${nth + 1}`))
   await sendEvents(annals, workspaceKey, actions)
   await removeUpTo(annals, workspace.id, 8)

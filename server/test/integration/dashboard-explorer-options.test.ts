@@ -17,7 +17,7 @@ const BATCH = 500
 const VALUES = 4_400
 
 test('the most frequent of many values are found, however their counts change', async () => {
-  const { member, key, workspaceId } = await founded()
+  const { member, key, workspaceId } = await createTenant()
   // Most have three events, some have more, the last few the most.
   const events = Array.from({ length: VALUES }, (_, nth) =>
     Array.from({ length: nth % 40 === 0 ? 4 + (nth % 7) : 3 }, () => nth),
@@ -41,7 +41,7 @@ test('the most frequent of many values are found, however their counts change', 
 })
 
 test('values that every event has for itself are listed in their order', async () => {
-  const { member, key, workspaceId } = await founded()
+  const { member, key, workspaceId } = await createTenant()
   await sendAll(
     key,
     Array.from({ length: VALUES }, (_, nth) => nth),
@@ -56,7 +56,7 @@ test('values that every event has for itself are listed in their order', async (
 })
 
 test('values are right while a program counts that does not mark them', async () => {
-  const { member, key, workspaceId } = await founded()
+  const { member, key, workspaceId } = await createTenant()
   await sendAll(
     key,
     Array.from({ length: VALUES * 2 }, (_, nth) => nth % VALUES),
@@ -86,8 +86,8 @@ test('values are right while a program counts that does not mark them', async ()
   await assertFirst(member, workspaceId)
 })
 
-async function founded() {
-  const { workspace, workspaceKey, ...company } = await annals.found()
+async function createTenant() {
+  const { workspace, workspaceKey, ...company } = await annals.createCompany()
   const member = await signInAs(annals, { workspace, workspaceKey, ...company }, 'OWNER')
   return { member, key: workspaceKey, workspaceId: workspace.id }
 }

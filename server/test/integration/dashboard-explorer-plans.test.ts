@@ -28,7 +28,7 @@ const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())
 const { connection } = annals.database
 const { pool, db } = annals.app.database
-const { company, workspace } = await annals.found()
+const { company, workspace } = await annals.createCompany()
 const workspaceId = workspace.id
 const HOUR_MS = 3_600_000
 const nowMs = Date.now()
@@ -212,7 +212,7 @@ function isEmpty(node: PlanNode): boolean {
 }
 
 test('a workspace that the statistics do not know is counted like any other', async () => {
-  const other = await annals.found()
+  const other = await annals.createCompany()
   await query(
     connection,
     `insert into event (seq, ts, received_at, id, workspace_id, company_id, hash, prev_hash, category,

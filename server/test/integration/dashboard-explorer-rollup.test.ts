@@ -72,9 +72,9 @@ async function assertExact(workspaceId: WorkspaceId): Promise<void> {
 }
 
 test('nodes that count at the same time count each event once', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await sendEvents(annals, founded.workspaceKey, events(200))
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await sendEvents(annals, tenant.workspaceKey, events(200))
   const counting = async () => {
     // Null: another has it in hand.
     while ((await advanceRollup(db, id, { runMax: 7 }))?.isBehind !== false);
@@ -85,22 +85,22 @@ test('nodes that count at the same time count each event once', async () => {
 })
 
 test('a worker counts by itself what the chains have gained', async () => {
-  const founded = await annals.found({ workspaces: ['First', 'Second'] })
-  for (const { workspaceKey } of founded.workspaces) {
+  const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
+  for (const { workspaceKey } of tenant.workspaces) {
     await sendEvents(annals, workspaceKey, events(30))
   }
   await using worker = startRollupWorker({ db, clock, logger })
   await worker.runNow()
-  for (const { id } of founded.workspaces) {
+  for (const { id } of tenant.workspaces) {
     assert.deepEqual(await readHead(id), { floor: 0, seen: 30 })
     await assertExact(id)
   }
 })
 
 test('what is removed is no longer counted, also when it never was, and its usage stays', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await sendEvents(annals, founded.workspaceKey, events(40))
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await sendEvents(annals, tenant.workspaceKey, events(40))
   await advanceRollup(db, id, { runMax: 10 })
   for (const toSeq of [4, 4, 9, 25]) {
     await removeUpTo(annals, id, toSeq)
@@ -116,12 +116,12 @@ test('what is removed is no longer counted, also when it never was, and its usag
 })
 
 test('values that come one by one are searched together', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  const member = await signInAs(annals, founded, 'VIEWER', [id])
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  const member = await signInAs(annals, tenant, 'VIEWER', [id])
   await sendEvents(
     annals,
-    founded.workspaceKey,
+    tenant.workspaceKey,
     events(130, (nth) => ({ actor: { id: `person ${nth}` } })),
   )
   for (let times = 0; times < 130; times += 1) await advanceRollup(db, id, { runMax: 1 })
@@ -134,13 +134,13 @@ test('values that come one by one are searched together', async () => {
 })
 
 test('a value that went and came back is one value, and every event of it is found', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  const member = await signInAs(annals, founded, 'VIEWER', [id])
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  const member = await signInAs(annals, tenant, 'VIEWER', [id])
   const send = (count: number, actor: string) =>
     sendEvents(
       annals,
-      founded.workspaceKey,
+      tenant.workspaceKey,
       events(count, () => ({ actor: { id: actor } })),
     )
   await send(30, 'needle')
@@ -156,9 +156,9 @@ test('a value that went and came back is one value, and every event of it is fou
 })
 
 test('blocks of which most is gone are made anew', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await sendEvents(annals, founded.workspaceKey, events(20))
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await sendEvents(annals, tenant.workspaceKey, events(20))
   await advanceRollup(db, id, { runMax: 10 })
   await sql`
     insert into event_value_block (workspace_id, field, size, folded, items)
@@ -172,9 +172,9 @@ test('blocks of which most is gone are made anew', async () => {
 })
 
 test('a removal that is undone leaves the counts as they were', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await sendEvents(annals, founded.workspaceKey, events(10))
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await sendEvents(annals, tenant.workspaceKey, events(10))
   await advanceRollup(db, id, { runMax: 1_000 })
   await assert.rejects(
     db.transaction().execute(async (trx) => {
@@ -188,11 +188,11 @@ test('a removal that is undone leaves the counts as they were', async () => {
 })
 
 test('what is past its hot time is let go, and comes back with a larger plan', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await sendEvents(annals, founded.workspaceKey, events(20))
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await sendEvents(annals, tenant.workspaceKey, events(20))
   advance(8 * DAY_MS)
-  await sendEvents(annals, founded.workspaceKey, events(5))
+  await sendEvents(annals, tenant.workspaceKey, events(5))
   await advanceRollup(db, id, { runMax: 1_000 })
   const move = (days: number) =>
     moveRollupFloor(db, id, { hotSinceMs: clock() - days * DAY_MS, runMax: 8 })
@@ -205,12 +205,12 @@ test('what is past its hot time is let go, and comes back with a larger plan', a
 })
 
 test('what a program without blocks counts back in is found, and is in the blocks after the next run', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
   const persons = events(20, (nth) => ({ actor: { id: `person ${nth}` } }))
-  await sendEvents(annals, founded.workspaceKey, persons)
+  await sendEvents(annals, tenant.workspaceKey, persons)
   advance(8 * DAY_MS)
-  await sendEvents(annals, founded.workspaceKey, events(5))
+  await sendEvents(annals, tenant.workspaceKey, events(5))
   await advanceRollup(db, id, { runMax: 1_000 })
   const move = (days: number, runMax: number) =>
     moveRollupFloor(db, id, { hotSinceMs: clock() - days * DAY_MS, runMax })
@@ -233,9 +233,9 @@ test('what a program without blocks counts back in is found, and is in the block
 })
 
 test('what was counted before there were blocks is in them soon, also when nothing comes any more', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await sendEvents(annals, founded.workspaceKey, events(20))
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await sendEvents(annals, tenant.workspaceKey, events(20))
   await advanceRollup(db, id, { runMax: 1_000 })
   await sql`delete from event_value_block where workspace_id = ${id}`.execute(db)
   await sql`update event_field set listed_seq = -1 where workspace_id = ${id}`.execute(db)
@@ -245,9 +245,9 @@ test('what was counted before there were blocks is in them soon, also when nothi
 })
 
 test('counts are made again when events were removed by a program that does not count', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await sendEvents(annals, founded.workspaceKey, events(20))
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await sendEvents(annals, tenant.workspaceKey, events(20))
   await advanceRollup(db, id, { runMax: 1_000 })
   await query(
     annals.database.connection,
@@ -263,9 +263,9 @@ test('counts are made again when events were removed by a program that does not 
 })
 
 test('counting begins with the events that are in the table', async () => {
-  const founded = await annals.found()
-  const { id } = founded.workspace
-  await sendEvents(annals, founded.workspaceKey, events(20))
+  const tenant = await annals.createCompany()
+  const { id } = tenant.workspace
+  await sendEvents(annals, tenant.workspaceKey, events(20))
   await query(
     annals.database.connection,
     `delete from event where workspace_id = '${id}' and seq <= 6`,
@@ -274,7 +274,7 @@ test('counting begins with the events that are in the table', async () => {
   assert.equal((await findHotFloor(db, id, { hotSinceMs, afterSeq: null })).floorSeq, 6)
   assert.deepEqual(await advanceRollup(db, id, { runMax: 100 }), { events: 14, isBehind: false })
   await assertExact(id)
-  const member = await signInAs(annals, founded, 'OWNER')
+  const member = await signInAs(annals, tenant, 'OWNER')
   await db
     .updateTable('user_session')
     .set({ seen_at: new Date(clock()), expires_at: new Date(clock() + DAY_MS) })

@@ -30,8 +30,8 @@ const DAY_MS = 86_400_000
 const countAll = (workspaceId: WorkspaceId) => advanceRollup(db, workspaceId, { runMax: 10_000 })
 
 test('a page shows events newest first with all that proves them, and pages follow each other', async () => {
-  const founded = await annals.found()
-  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const tenant = await annals.createCompany()
+  const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const at = (nth: number) => new Date(Date.now() - nth * MINUTE_MS).toISOString()
   const events = Array.from({ length: 25 }, (_, nth) => ({
     category: 'c',
@@ -39,7 +39,7 @@ test('a page shows events newest first with all that proves them, and pages foll
     timestamp: at((nth * 7) % 25),
     metadata: { nth },
   }))
-  await sendEvents(annals, founded.workspaceKey, events)
+  await sendEvents(annals, tenant.workspaceKey, events)
   const { status, json, headers } = await explore(member, { limit: '10' })
   assert.equal(status, 200)
   assert.equal(headers.get('x-hot-since'), json.hotSince)
@@ -48,21 +48,21 @@ test('a page shows events newest first with all that proves them, and pages foll
   const walked = await walkExplorer(member)
   assert.deepEqual(
     idsOf(walked),
-    idsOf((await listPage(annals, founded.workspaceKey, { limit: '200' })).json.data),
+    idsOf((await listPage(annals, tenant.workspaceKey, { limit: '200' })).json.data),
   )
 })
 
 test('a member sees the workspaces he is given, and a foreign, unknown or hidden one is the same 404', async () => {
-  const founded = await annals.found({ workspaces: ['First', 'Second'] })
-  const foreign = await annals.found()
-  const [first, second] = founded.workspaces
+  const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
+  const foreign = await annals.createCompany()
+  const [first, second] = tenant.workspaces
   assert(first && second)
   await sendEvents(annals, first.workspaceKey, [{ category: 'one', action: 'a' }])
   const [hidden] = await sendEvents(annals, second.workspaceKey, [{ category: 'two', action: 'a' }])
   const [strange] = await sendEvents(annals, foreign.workspaceKey, [{ category: 'x', action: 'a' }])
-  const system = await getSystemWorkspace(db, founded.company.id)
+  const system = await getSystemWorkspace(db, tenant.company.id)
   for (const role of ['ANALYST', 'VIEWER'] as const) {
-    const member = await signInAs(annals, founded, role, [first.id])
+    const member = await signInAs(annals, tenant, role, [first.id])
     assert.deepEqual(
       (await walkExplorer(member)).map(({ category }) => category),
       ['one'],
@@ -87,18 +87,18 @@ test('a member sees the workspaces he is given, and a foreign, unknown or hidden
       assert.equal(body.error, 'No such resource.')
     }
   }
-  const owner = await signInAs(annals, founded, 'OWNER')
+  const owner = await signInAs(annals, tenant, 'OWNER')
   const seen = (await walkExplorer(owner)).map(({ category }) => String(category))
   assert.deepEqual(seen.toSorted(), ['one', 'two'])
   assert.equal((await explore(owner, { workspaceId: system })).status, 200)
 })
 
 test('one event is shown with its place in the chain', async () => {
-  const founded = await annals.found()
-  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const tenant = await annals.createCompany()
+  const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const ids = await sendEvents(
     annals,
-    founded.workspaceKey,
+    tenant.workspaceKey,
     Array.from({ length: 9 }, (_, nth) => ({ category: 'c', action: `a${nth}` })),
   )
   for (const [index, id] of ids.entries()) {
@@ -143,9 +143,9 @@ function holds({ category, action, actor, resource }: AnyEvent, text: string): b
 test('a free text finds what holds it, whether its values are counted, new, or too many to be listed', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyEvent, { minLength: 6, maxLength: 40 }), async (events) => {
-      const founded = await annals.found()
-      const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
-      const ids = await sendEvents(annals, founded.workspaceKey, events)
+      const tenant = await annals.createCompany()
+      const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
+      const ids = await sendEvents(annals, tenant.workspaceKey, events)
       const expected = (text: string) =>
         ids.filter((_, index) => holds(events[index] ?? { category: '', action: '' }, text))
       const assertFound = async () => {
@@ -157,19 +157,19 @@ test('a free text finds what holds it, whether its values are counted, new, or t
         }
       }
       await assertFound()
-      await advanceRollup(db, founded.workspace.id, { runMax: 5 })
+      await advanceRollup(db, tenant.workspace.id, { runMax: 5 })
       await assertFound()
-      await countAll(founded.workspace.id)
+      await countAll(tenant.workspace.id)
       await assertFound()
-      await countAsOldProgram(founded.workspace.id)
+      await countAsOldProgram(tenant.workspace.id)
       await assertFound()
-      await sendEvents(annals, founded.workspaceKey, [{ category: '-', action: '-' }])
-      await countAll(founded.workspace.id)
+      await sendEvents(annals, tenant.workspaceKey, [{ category: '-', action: '-' }])
+      await countAll(tenant.workspace.id)
       await assertFound()
-      await sql`update event_field set dropped_seq = 3 where workspace_id = ${founded.workspace.id}`.execute(
+      await sql`update event_field set dropped_seq = 3 where workspace_id = ${tenant.workspace.id}`.execute(
         db,
       )
-      await sql`delete from event_value where workspace_id = ${founded.workspace.id} and field = 'action'`.execute(
+      await sql`delete from event_value where workspace_id = ${tenant.workspace.id} and field = 'action'`.execute(
         db,
       )
       await assertFound()
@@ -198,12 +198,12 @@ test('letters fold alike in the database and in the program', async () => {
 })
 
 test('a field with too many values says so, and is whole again when those are gone', async () => {
-  const founded = await annals.found()
-  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const tenant = await annals.createCompany()
+  const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const send = (from: number) =>
     sendEvents(
       annals,
-      founded.workspaceKey,
+      tenant.workspaceKey,
       Array.from({ length: 5 }, (_, nth) => ({
         category: 'c',
         action: 'a',
@@ -211,11 +211,11 @@ test('a field with too many values says so, and is whole again when those are go
       })),
     )
   await send(0)
-  await countAll(founded.workspace.id)
+  await countAll(tenant.workspace.id)
   await sql`update event_field set value_count = 100000
-             where workspace_id = ${founded.workspace.id} and field = 'actorId'`.execute(db)
+             where workspace_id = ${tenant.workspace.id} and field = 'actorId'`.execute(db)
   await send(3)
-  await countAll(founded.workspace.id)
+  await countAll(tenant.workspace.id)
   const { json } = await readOptions(member, { field: 'actorId' })
   assert.equal(json.isComplete, false)
   const range = { from: '2020-01-01T00:00:00Z', to: '2030-01-01T00:00:00Z' }
@@ -228,21 +228,21 @@ test('a field with too many values says so, and is whole again when those are go
   assert.equal((await walkExplorer(member, { text: 'ACTOR 7' })).length, 1)
   assert.equal((await readOptions(member, { field: 'category' })).json.isComplete, true)
   await sql`update event_field set value_count = 5
-             where workspace_id = ${founded.workspace.id} and field = 'actorId'`.execute(db)
-  await removeUpTo(annals, founded.workspace.id, 10)
+             where workspace_id = ${tenant.workspace.id} and field = 'actorId'`.execute(db)
+  await removeUpTo(annals, tenant.workspace.id, 10)
   await send(6)
-  await countAll(founded.workspace.id)
+  await countAll(tenant.workspace.id)
   const whole = await readOptions(member, { field: 'actorId' })
   assert.equal(whole.json.isComplete, true)
   assert.equal(whole.json.values.length, 5)
 })
 
 test('a cursor is for the member, the workspaces and the filters it was made for', async () => {
-  const founded = await annals.found({ workspaces: ['First', 'Second'] })
+  const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const events = Array.from({ length: 30 }, () => ({ category: 'c', action: 'a' }))
-  await sendEvents(annals, founded.workspaceKey, events)
-  const member = await signInAs(annals, founded, 'OWNER')
-  const other = await signInAs(annals, founded, 'OWNER')
+  await sendEvents(annals, tenant.workspaceKey, events)
+  const member = await signInAs(annals, tenant, 'OWNER')
+  const other = await signInAs(annals, tenant, 'OWNER')
   const { json } = await explore(member, { limit: '10', text: 'c' })
   const cursor: string = json.nextCursor
   assert.equal((await explore(member, { limit: '20', text: 'c', cursor })).status, 200)
@@ -250,7 +250,7 @@ test('a cursor is for the member, the workspaces and the filters it was made for
     [other, { text: 'c', cursor }],
     [member, { text: 'C', cursor }],
     [member, { cursor }],
-    [member, { text: 'c', cursor, workspaceId: founded.workspace.id }],
+    [member, { text: 'c', cursor, workspaceId: tenant.workspace.id }],
     [member, { text: 'c', cursor: `${cursor}A` }],
     [member, { text: 'c', cursor: 'x' }],
   ]
@@ -259,21 +259,21 @@ test('a cursor is for the member, the workspaces and the filters it was made for
     assert.equal(answer.status, 400, JSON.stringify(parameters))
     assert.equal(answer.json.code, 'invalid_cursor')
   }
-  const asKey = await listPage(annals, founded.companyKey, { limit: '10' })
+  const asKey = await listPage(annals, tenant.companyKey, { limit: '10' })
   const taken = await explore(member, { cursor: asKey.json.nextCursor })
   assert.equal(taken.json.code, 'invalid_cursor')
 })
 
 test('a trace is found within a day, and a longer range is refused with the reason', async () => {
-  const founded = await annals.found()
-  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const tenant = await annals.createCompany()
+  const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const traceId = 'ab'.repeat(16)
   const traced = await annals.call('POST', '/v1/events', {
-    key: founded.workspaceKey,
+    key: tenant.workspaceKey,
     body: { category: 'c', action: 'a' },
     headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` },
   })
-  await sendEvents(annals, founded.workspaceKey, [{ category: 'c', action: 'a' }])
+  await sendEvents(annals, tenant.workspaceKey, [{ category: 'c', action: 'a' }])
   const now = Date.now()
   const range = (days: number) => ({
     from: new Date(now + MINUTE_MS - days * DAY_MS).toISOString(),
@@ -298,9 +298,9 @@ test('a trace is found within a day, and a longer range is refused with the reas
 })
 
 test('what is no filter, no number or no time is refused with 400, and never with 5xx', async () => {
-  const founded = await annals.found()
-  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
-  await sendEvents(annals, founded.workspaceKey, [{ category: 'c', action: 'a' }])
+  const tenant = await annals.createCompany()
+  const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
+  await sendEvents(annals, tenant.workspaceKey, [{ category: 'c', action: 'a' }])
   const bad: Record<string, string>[] = [
     { limit: '9' },
     { limit: '201' },
@@ -341,10 +341,10 @@ test('what is no filter, no number or no time is refused with 400, and never wit
 })
 
 test('script in an event comes out as data', async () => {
-  const founded = await annals.found()
-  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
+  const tenant = await annals.createCompany()
+  const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const evil = '<script>alert("x")</script>\u2028"\\'
-  await sendEvents(annals, founded.workspaceKey, [
+  await sendEvents(annals, tenant.workspaceKey, [
     {
       category: evil,
       action: evil,
@@ -366,16 +366,16 @@ test('script in an event comes out as data', async () => {
 })
 
 test('suggestions are the most frequent values, hold what was typed, and name projects', async () => {
-  const founded = await annals.found()
-  const member = await signInAs(annals, founded, 'VIEWER', [founded.workspace.id])
-  const projectId = founded.project.id
-  await sendEvents(annals, founded.workspaceKey, [
+  const tenant = await annals.createCompany()
+  const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
+  const projectId = tenant.project.id
+  await sendEvents(annals, tenant.workspaceKey, [
     { category: 'Billing', action: 'paid', projectId },
     { category: 'Billing', action: 'paid' },
     { category: 'auth', action: 'login', timestamp: '2020-01-01T00:10:00Z' },
   ])
   for (const isCounted of [false, true]) {
-    if (isCounted) await countAll(founded.workspace.id)
+    if (isCounted) await countAll(tenant.workspace.id)
     const { json } = await readOptions(member, { field: 'category' })
     assert.deepEqual(json.values, [
       { value: 'Billing', count: 2 },
@@ -388,18 +388,18 @@ test('suggestions are the most frequent values, hold what was typed, and name pr
     assert.deepEqual(old.json.values, [{ value: 'login', count: 1 }])
     const projects = await readOptions(member, { field: 'projectId' })
     assert.deepEqual(projects.json.values, [
-      { value: projectId, label: founded.project.name, count: 1 },
+      { value: projectId, label: tenant.project.name, count: 1 },
     ])
   }
 })
 
 test('searches that take long leave connections for calls with keys', async () => {
-  const founded = await annals.found({ workspaces: ['A', 'B', 'C', 'D'] })
-  for (const { workspaceKey } of founded.workspaces) {
+  const tenant = await annals.createCompany({ workspaces: ['A', 'B', 'C', 'D'] })
+  for (const { workspaceKey } of tenant.workspaces) {
     await sendEvents(annals, workspaceKey, [{ category: 'c', action: 'a' }])
   }
-  const member = await signInAs(annals, founded, 'OWNER')
-  const other = await annals.found()
+  const member = await signInAs(annals, tenant, 'OWNER')
+  const other = await annals.createCompany()
   let searches: Promise<Answer>[] = []
   await asOwner(annals, (owner) =>
     owner.transaction().execute(async (trx) => {
@@ -418,10 +418,10 @@ test('searches that take long leave connections for calls with keys', async () =
 })
 
 test('a company that searches too much is told so, and a search that nobody waits for gives up its place', async () => {
-  const founded = await annals.found()
-  await sendEvents(annals, founded.workspaceKey, [{ category: 'c', action: 'a' }])
-  const member = await signInAs(annals, founded, 'OWNER')
-  const other = await annals.found()
+  const tenant = await annals.createCompany()
+  await sendEvents(annals, tenant.workspaceKey, [{ category: 'c', action: 'a' }])
+  const member = await signInAs(annals, tenant, 'OWNER')
+  const other = await annals.createCompany()
   await sendEvents(annals, other.workspaceKey, [{ category: 'c', action: 'a' }])
   const neighbour = await signInAs(annals, other, 'OWNER')
   const gone = new AbortController()
@@ -471,8 +471,8 @@ async function countWaiting(): Promise<unknown> {
 
 test('a list says which table the database does not have yet', async () => {
   await using older = await startTestApp({ role: 'api' })
-  const founded = await older.found()
-  const member = await signInAs(older, founded, 'OWNER')
+  const tenant = await older.createCompany()
+  const member = await signInAs(older, tenant, 'OWNER')
   await query(older.database.connection, 'drop table rollup_head, event_value, event_rollup')
   const options = await readOptions(member, { field: 'category' })
   assert.equal(options.status, 200, options.text)

@@ -6,7 +6,7 @@ import { assertDocumented, walk } from '../contract/driver.ts'
 import { handClock } from '../harness/clock.ts'
 import {
   enrol,
-  foundTwo,
+  createWithTwoWorkspaces,
   HOSTILE,
   openDashboardDownload,
   withoutTable,
@@ -54,7 +54,7 @@ const idsIn = ({ json }: Pick<Answer, 'json'>): string[] =>
   json.data.map(({ id }: { id: string }) => id)
 
 test('an export is made, downloaded and written down, with the SHA-256 of what arrived', async () => {
-  const { company } = await foundTwo(annals)
+  const { company } = await createWithTwoWorkspaces(annals)
   const analyst = await enrol(annals, company, 'ANALYST', ...company.workspaces)
   const job = await make(analyst, { format: 'CSV', filters: { category: 'auth' }, limit: 3 })
   assert.deepEqual(job.createdBy, { kind: 'MEMBER', email: analyst.email })
@@ -99,7 +99,7 @@ test('an export is made, downloaded and written down, with the SHA-256 of what a
 })
 
 test('a view’s query, free text included, becomes filters, and explicit fields win one by one', async () => {
-  const { company, production, staging } = await foundTwo(annals)
+  const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   advance(1)
   const query = { range: '24h', text: 'LOG', category: 'auth', columns: ['time'] }
@@ -140,7 +140,7 @@ test('a view’s query, free text included, becomes filters, and explicit fields
 })
 
 test('a key of the company sees an export of the dashboard with its free text, and downloads it', async () => {
-  const { company, production } = await foundTwo(annals)
+  const { company, production } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const filters = { workspaceId: production.id, text: 'Invoice', traceId: 'A'.repeat(32) }
   const { id } = await make(admin, { filters })
@@ -168,7 +168,7 @@ test('a key of the company sees an export of the dashboard with its free text, a
 })
 
 test('an analyst’s export never holds an event of a workspace that is not his', async () => {
-  const { company, production, staging } = await foundTwo(annals)
+  const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const analyst = await enrol(annals, company, 'ANALYST', staging)
   const viewId = await save(admin, { visibility: 'WORKSPACE', query: { category: 'auth' } })
@@ -202,12 +202,12 @@ test('an analyst’s export never holds an event of a workspace that is not his'
 })
 
 test('a view that is somebody else’s secret, of another company or unknown is not there', async () => {
-  const { company } = await foundTwo(annals)
+  const { company } = await createWithTwoWorkspaces(annals)
   const [admin, other] = [
     await enrol(annals, company, 'ADMIN'),
     await enrol(annals, company, 'ADMIN'),
   ]
-  const stranger = await enrol(annals, await annals.found(), 'OWNER')
+  const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
   const secret = await save(admin, {})
   const shared = await save(admin, { visibility: 'WORKSPACE' })
   for (const [member, viewId] of [
@@ -222,7 +222,7 @@ test('a view that is somebody else’s secret, of another company or unknown is 
 })
 
 test('a view that this version cannot read is not exported without its filters', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const viewId = await save(admin, { query: { category: 'auth' } })
   await sql`update explorer_view set query = '{"severity":"high"}' where id = ${viewId}`.execute(db)
@@ -233,7 +233,7 @@ test('a view that this version cannot read is not exported without its filters',
 })
 
 test('everybody sees the exports of his workspaces, and company-wide ones only who has the company', async () => {
-  const { company, production, staging } = await foundTwo(annals)
+  const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const analyst = await enrol(annals, company, 'ANALYST', production)
   const viewer = await enrol(annals, company, 'VIEWER', production)
@@ -258,7 +258,7 @@ test('everybody sees the exports of his workspaces, and company-wide ones only w
     }
   }
   assert.deepEqual(idsIn(await list(nobody)), [])
-  const stranger = await enrol(annals, await annals.found(), 'OWNER')
+  const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
   assert.deepEqual(idsIn(await list(stranger)), [])
   for (const [method, path] of [
     ['GET', ''],
@@ -280,7 +280,7 @@ test('everybody sees the exports of his workspaces, and company-wide ones only w
 })
 
 test('a viewer looks at exports and makes none', async () => {
-  const { company, production } = await foundTwo(annals)
+  const { company, production } = await createWithTwoWorkspaces(annals)
   const analyst = await enrol(annals, company, 'ANALYST', production)
   const viewer = await enrol(annals, company, 'VIEWER', production)
   const { id } = await make(analyst)
@@ -300,7 +300,7 @@ test('a viewer looks at exports and makes none', async () => {
 })
 
 test('exports of one workspace are those made for it, and those with rows of it among others', async () => {
-  const { company, production, staging } = await foundTwo(annals)
+  const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const analyst = await enrol(annals, company, 'ANALYST', staging)
   const ofProduction = await make(admin, { filters: { workspaceId: production.id } })
@@ -315,7 +315,7 @@ test('exports of one workspace are those made for it, and those with rows of it 
   assert.deepEqual(idsIn(await list(analyst, staging.id)), [ofStaging.id])
   assert.deepEqual(refusalOf(await list(analyst, production.id)), [404, 'not_found'])
   assert.deepEqual(refusalOf(await list(admin, UNKNOWN)), [404, 'not_found'])
-  const empty = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const empty = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const owner = await enrol(annals, empty, 'OWNER')
   const ofNothing = await make(owner)
   for (const { id } of empty.workspaces) {
@@ -333,7 +333,7 @@ test('exports of one workspace are those made for it, and those with rows of it 
 })
 
 test('pages of exports follow each other, and a cursor belongs to its member and status', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const other = await enrol(annals, company, 'ADMIN')
   const made: string[] = []
@@ -363,7 +363,7 @@ test('pages of exports follow each other, and a cursor belongs to its member and
 })
 
 test('what cannot be meant is refused, and says where', async () => {
-  const admin = await enrol(annals, await annals.found(), 'ADMIN')
+  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   const at = '2026-01-01T00:00:00Z'
   const cases: [change: object, path: string][] = [
     [{ source: 'ARCHIVED' }, '/filters/from'],
@@ -386,7 +386,7 @@ test('what cannot be meant is refused, and says where', async () => {
 })
 
 test('text that looks like a script or a formula comes out as the text it is', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   await storeEvents(annals, company.workspaceKey, [{ category: HOSTILE, action: HOSTILE }])
   const { id, filters } = await make(admin, { filters: { category: HOSTILE, text: '<SCRIPT>' } })
@@ -400,7 +400,7 @@ test('text that looks like a script or a formula comes out as the text it is', a
 })
 
 test('a look before an export tells rows, bytes and whether a browser gets it', async () => {
-  const { company } = await foundTwo(annals)
+  const { company } = await createWithTwoWorkspaces(annals)
   const analyst = await enrol(annals, company, 'ANALYST', company.workspace)
   const body = { source: 'HOT', format: 'JSONL', filters: { text: 'log' } }
   const { json } = await analyst.call('POST', `${EXPORTS}/preflight`, { body })
@@ -409,7 +409,7 @@ test('a look before an export tells rows, bytes and whether a browser gets it', 
 })
 
 test('a plan without exports is told so, and what works is tried', async () => {
-  const free = await enrol(annals, await annals.found({ plan: 'FREE' }), 'ADMIN')
+  const free = await enrol(annals, await annals.createCompany({ plan: 'FREE' }), 'ADMIN')
   const { json: none } = await free.call('GET', `${EXPORTS}/capabilities`)
   assert.deepEqual([none.filteredHot, none.rowLimit], [false, null])
   assert.match(none.reason, /FREE/)
@@ -417,7 +417,7 @@ test('a plan without exports is told so, and what works is tried', async () => {
     const body = { source: 'HOT', format: 'JSONL' }
     assert.deepEqual(refusalOf(await free.call('POST', path, { body })), [403, 'plan_required'])
   }
-  const admin = await enrol(annals, await annals.found({ plan: 'PRO' }), 'ADMIN')
+  const admin = await enrol(annals, await annals.createCompany({ plan: 'PRO' }), 'ADMIN')
   const works = {
     filteredHot: true,
     reason: null,
@@ -440,7 +440,7 @@ test('a plan without exports is told so, and what works is tried', async () => {
 })
 
 test('where the table of exports is missing the list is empty and says why', async () => {
-  const admin = await enrol(annals, await annals.found(), 'ADMIN')
+  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   await withoutTable(annals, 'export_job', async () => {
     const { status, json, headers } = await admin.call('GET', EXPORTS)
     assert.deepEqual([status, json], [200, { data: [], nextCursor: null }])

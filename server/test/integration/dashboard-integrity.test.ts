@@ -18,8 +18,8 @@ const owner = new Database({
 })
 after(() => owner[Symbol.asyncDispose]())
 
-async function foundWithEvents(count: number) {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+async function createWithEvents(count: number) {
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const events = Array.from({ length: count }, (_, nth) => ({ category: 'c', action: `a${nth}` }))
   const { json } = await annals.call('POST', '/v1/events/batch', {
     key: company.workspaceKey,
@@ -42,7 +42,7 @@ async function verdictOf(caller: Caller, workspaceId: string) {
 }
 
 test('a chain that holds gets a verdict that says so, and is shown with its head', async () => {
-  const { company, workspaceId, ids } = await foundWithEvents(7)
+  const { company, workspaceId, ids } = await createWithEvents(7)
   const analyst = await signInAs(annals, company, 'ANALYST', [workspaceId])
   const run = await verdictOf(analyst, workspaceId)
   assert.equal(run.status, 'HOLDS')
@@ -56,7 +56,7 @@ test('a chain that holds gets a verdict that says so, and is shown with its head
 })
 
 test('an event that somebody edited in the database is named by the verdict', async () => {
-  const { company, workspaceId, ids } = await foundWithEvents(5)
+  const { company, workspaceId, ids } = await createWithEvents(5)
   const admin = await signInAs(annals, company, 'ADMIN')
   await sql`update event set action = 'nothing' where id = ${ids[2]}`.execute(owner.db)
   const run = await verdictOf(admin, workspaceId)
@@ -67,7 +67,7 @@ test('an event that somebody edited in the database is named by the verdict', as
 })
 
 test('a run is written down in the audit, and a second one at the same time is refused', async () => {
-  const { company, workspaceId } = await foundWithEvents(1)
+  const { company, workspaceId } = await createWithEvents(1)
   const admin = await signInAs(annals, company, 'ADMIN')
   await sql`
     insert into verify_run (company_id, id, workspace_id, status, checked, total, created_at, beat_at)
@@ -87,7 +87,7 @@ test('a run is written down in the audit, and a second one at the same time is r
 })
 
 test('a run whose node died is begun again by another', async () => {
-  const { company, workspaceId } = await foundWithEvents(3)
+  const { company, workspaceId } = await createWithEvents(3)
   const admin = await signInAs(annals, company, 'ADMIN')
   const inserted = await sql<{ id: string }>`
     insert into verify_run (company_id, id, workspace_id, status, checked, total, created_at, beat_at)
@@ -101,14 +101,14 @@ test('a run whose node died is begun again by another', async () => {
 })
 
 test('a viewer looks but does not verify, and nobody sees another company’s runs', async () => {
-  const { company, workspaceId } = await foundWithEvents(1)
+  const { company, workspaceId } = await createWithEvents(1)
   const viewer = await signInAs(annals, company, 'VIEWER', [workspaceId])
   const admin = await signInAs(annals, company, 'ADMIN')
   const refused = await viewer.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
   assert.equal(refused.status, 403)
   assert.equal(refused.json.code, 'insufficient_role')
   const run = await verdictOf(admin, workspaceId)
-  const stranger = await signInAs(annals, await annals.found(), 'OWNER')
+  const stranger = await signInAs(annals, await annals.createCompany(), 'OWNER')
   const staging = company.workspaces[1]?.id
   const onlyStaging = await signInAs(annals, company, 'ANALYST', staging ? [staging] : [])
   const unknown = '00000000-0000-7000-8000-000000000000'
@@ -126,7 +126,7 @@ test('a viewer looks but does not verify, and nobody sees another company’s ru
 })
 
 test('where the table of runs is missing the list is empty and says why', async () => {
-  const { company } = await foundWithEvents(1)
+  const { company } = await createWithEvents(1)
   const admin = await signInAs(annals, company, 'ADMIN')
   await sql`alter table verify_run rename to verify_run_of_tomorrow`.execute(owner.db)
   try {

@@ -15,8 +15,8 @@ const unlimited = stack.use(await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off
 const kept = stack.move()
 after(() => kept.disposeAsync())
 
-async function founded(app: TestApp, plan: Plan, allowlist: string[] = ['127.0.0.1/32']) {
-  const company = await app.found({ plan, allowlist })
+async function createTenant(app: TestApp, plan: Plan, allowlist: string[] = ['127.0.0.1/32']) {
+  const company = await app.createCompany({ plan, allowlist })
   const admin = await documented(await signInAs(app, company, 'ADMIN'))
   const create = async (scope: string) => {
     const workspaceId = scope === 'WORKSPACE' ? company.workspace.id : undefined
@@ -68,7 +68,7 @@ async function compareAll(admin: Member, key: { id: string; text: string }): Pro
 for (const plan of ['FREE', 'STARTER', 'PRO'] as const) {
   test(`what the preflight says is what a call is answered, for every operation, on ${plan}`, async () => {
     for (const allowlist of [['127.0.0.1/32'], ['192.0.2.0/24']]) {
-      const { admin, create } = await founded(unlimited, plan, allowlist)
+      const { admin, create } = await createTenant(unlimited, plan, allowlist)
       for (const scope of ['WORKSPACE', 'COMPANY']) await compareAll(admin, await create(scope))
     }
   })
@@ -76,7 +76,7 @@ for (const plan of ['FREE', 'STARTER', 'PRO'] as const) {
 
 for (const [state, change] of Object.entries(ENDS)) {
   test(`and of a key that is ${state}`, async () => {
-    const { admin, create } = await founded(unlimited, 'PRO')
+    const { admin, create } = await createTenant(unlimited, 'PRO')
     const key = await create('COMPANY')
     await query(
       unlimited.database.connection,
@@ -87,7 +87,7 @@ for (const [state, change] of Object.entries(ENDS)) {
 }
 
 test('the gates are named in their order, and the first that says no is told', async () => {
-  const { admin, create, company } = await founded(annals, 'STARTER')
+  const { admin, create, company } = await createTenant(annals, 'STARTER')
   const { id } = await create('WORKSPACE')
   const { json } = await ask(admin, {
     keyId: id,
@@ -128,7 +128,7 @@ test('the gates are named in their order, and the first that says no is told', a
 })
 
 test('a preflight of an unknown operation or a bad address is refused', async () => {
-  const { admin, create } = await founded(annals, 'PRO')
+  const { admin, create } = await createTenant(annals, 'PRO')
   const { id: keyId } = await create('COMPANY')
   for (const body of [
     { keyId, operation: 'getSession' },

@@ -12,8 +12,8 @@ after(() => annals[Symbol.asyncDispose]())
 
 const DAY_MS = 86_400_000
 
-async function founded(wish: Parameters<typeof annals.found>[0] = {}) {
-  const company = await annals.found(wish)
+async function createTenant(wish: Parameters<typeof annals.createCompany>[0] = {}) {
+  const company = await annals.createCompany(wish)
   const admin = await documented(await signInAs(annals, company, 'ADMIN'))
   const workspaceId = company.workspace.id
   const create = async (body: object = {}) => {
@@ -41,7 +41,7 @@ const statusesOf = (answers: readonly Answer[]) =>
   answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
 test('a new key works at once, and its text is in that one answer only', async () => {
-  const { company, admin, workspaceId, create } = await founded()
+  const { company, admin, workspaceId, create } = await createTenant()
   const expiresAt = new Date(Date.now() + 60 * DAY_MS).toISOString()
   const made = await create({ expiresAt })
   assert.equal((await send(made.secret)).status, 201)
@@ -69,7 +69,7 @@ test('a new key works at once, and its text is in that one answer only', async (
 })
 
 test('a company key reads all workspaces; its health says what is wrong with it', async () => {
-  const { create } = await founded({ allowlist: [] })
+  const { create } = await createTenant({ allowlist: [] })
   const made = await create({ scope: 'COMPANY', workspaceId: undefined, expiresAt: null })
   assert.equal((await annals.call('GET', '/v1/events', { key: made.secret })).status, 200)
   assert.equal(made.key.workspaceId, null)
@@ -83,7 +83,7 @@ test('a company key reads all workspaces; its health says what is wrong with it'
 })
 
 test('keys are listed newest first, page by page, each once, and by workspace', async () => {
-  const { company, admin, create } = await founded({ workspaces: ['Production', 'Staging'] })
+  const { company, admin, create } = await createTenant({ workspaces: ['Production', 'Staging'] })
   const made = []
   for (let count = 0; count < 4; count += 1) made.push((await create()).key.id)
   const pages: string[][] = []
@@ -109,7 +109,7 @@ test('keys are listed newest first, page by page, each once, and by workspace', 
 })
 
 test('a cursor fits the member and the filter it was made for', async () => {
-  const { company, admin, workspaceId, create } = await founded()
+  const { company, admin, workspaceId, create } = await createTenant()
   await create()
   const { json } = await admin.call('GET', '/dashboard/keys?limit=1')
   const other = await documented(await signInAs(annals, company, 'OWNER'))
@@ -129,7 +129,7 @@ test('a cursor fits the member and the filter it was made for', async () => {
 })
 
 test('a revoked key is refused by the running API within two seconds', async () => {
-  const { company, admin, create } = await founded()
+  const { company, admin, create } = await createTenant()
   const made = await create()
   assert.equal((await send(made.secret)).status, 201)
   const startedAtMs = Date.now()
@@ -153,7 +153,7 @@ test('a revoked key is refused by the running API within two seconds', async () 
 })
 
 test('a rotated key works beside its successor until its grace time ends', async () => {
-  const { company, admin, create } = await founded()
+  const { company, admin, create } = await createTenant()
   const expiresAt = new Date(Date.now() + 10 * DAY_MS).toISOString()
   const old = await create({ expiresAt })
   const rotated = await admin.call('POST', `${keyPath(old)}/rotate`)
@@ -190,7 +190,7 @@ test('a rotated key works beside its successor until its grace time ends', async
 })
 
 test('a rotation without grace time ends the old key at once, and a new expiry is taken', async () => {
-  const { admin, create } = await founded()
+  const { admin, create } = await createTenant()
   const old = await create({ expiresAt: new Date(Date.now() + DAY_MS).toISOString() })
   const { json } = await admin.call('POST', `${keyPath(old)}/rotate`, {
     body: { graceHours: 0, expiresAt: null },
@@ -203,7 +203,7 @@ test('a rotation without grace time ends the old key at once, and a new expiry i
 })
 
 test('an expired key is shown as such and may be rotated; a replaced or revoked one may not', async () => {
-  const { company, admin, create } = await founded()
+  const { company, admin, create } = await createTenant()
   const old = await create({ expiresAt: new Date(Date.now() + DAY_MS).toISOString() })
   await query(
     annals.database.connection,
@@ -230,7 +230,7 @@ test('an expired key is shown as such and may be rotated; a replaced or revoked 
 })
 
 test('of two who rotate one key at the same moment one does', async () => {
-  const { admin, create } = await founded()
+  const { admin, create } = await createTenant()
   const old = await create()
   const answers = await Promise.all([
     admin.call('POST', `${keyPath(old)}/rotate`),
@@ -241,7 +241,7 @@ test('of two who rotate one key at the same moment one does', async () => {
 })
 
 test('a key is renamed, and works on', async () => {
-  const { company, admin, create } = await founded()
+  const { company, admin, create } = await createTenant()
   const made = await create()
   const { json } = await admin.call('PATCH', keyPath(made), { body: { name: ' Till 2 ' } })
   assert.equal(json.name, 'Till 2')
@@ -251,7 +251,7 @@ test('a key is renamed, and works on', async () => {
 })
 
 test('bad input is refused in words', async () => {
-  const { company, admin, workspaceId, create } = await founded()
+  const { company, admin, workspaceId, create } = await createTenant()
   const made = await create()
   const past = new Date(Date.now() - 1_000).toISOString()
   const good = { name: 'Till', scope: 'WORKSPACE', workspaceId }
@@ -291,7 +291,7 @@ test('bad input is refused in words', async () => {
 })
 
 test('only owners and admins see and manage keys', async () => {
-  const { company, create } = await founded()
+  const { company, create } = await createTenant()
   const made = await create()
   for (const role of ['ANALYST', 'VIEWER'] as const) {
     const member = await documented(await signInAs(annals, company, role, [company.workspace.id]))
@@ -313,8 +313,8 @@ test('only owners and admins see and manage keys', async () => {
 })
 
 test("another company's keys and workspaces are as unknown as any other", async () => {
-  const { admin } = await founded()
-  const other = await founded()
+  const { admin } = await createTenant()
+  const other = await createTenant()
   const made = await other.create()
   const asks: ((id: string) => Promise<Answer>)[] = [
     (id) => admin.call('PATCH', `/dashboard/keys/${id}`, { body: { name: 'x' } }),
@@ -344,7 +344,7 @@ test("another company's keys and workspaces are as unknown as any other", async 
 })
 
 test('the 101st key is refused, also when three ask for the last at once; a rotation is not', async () => {
-  const { company, admin, workspaceId, create } = await founded()
+  const { company, admin, workspaceId, create } = await createTenant()
   const made = await create()
   await query(
     annals.database.connection,
@@ -371,7 +371,7 @@ test('the 101st key is refused, also when three ask for the last at once; a rota
 })
 
 test('keys in their grace time are bounded too', async () => {
-  const { company, admin, workspaceId, create } = await founded()
+  const { company, admin, workspaceId, create } = await createTenant()
   const made = await create()
   await query(
     annals.database.connection,

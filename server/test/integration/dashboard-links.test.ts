@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
 import type { WorkspaceId } from '../../src/platform/id.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import {
   createInvitation,
   createReset,
@@ -37,7 +37,7 @@ let people = 0
 const newEmail = () => `person-${(people += 1)}@example.com`
 
 async function invite(
-  { company }: FoundedCompany,
+  { company }: CreatedCompany,
   email: string,
   role: Role = 'VIEWER',
   workspaceIds: readonly WorkspaceId[] = [],
@@ -49,7 +49,7 @@ async function invite(
   })
 }
 
-async function reset({ user }: FoundedCompany): Promise<LinkToken> {
+async function reset({ user }: CreatedCompany): Promise<LinkToken> {
   const { db } = annals.app.database
   const account = await findAccount(db, user.email)
   assert(account)
@@ -63,7 +63,7 @@ const use = (token: string, password = PASSWORD, headers: Record<string, string>
   annals.call('POST', '/dashboard/links/use', { body: { token, password }, headers })
 
 test('an invitation tells whom it is for, and looking does not use it up', async () => {
-  const company = await annals.found({ company: 'Acme & Söhne' })
+  const company = await annals.createCompany({ company: 'Acme & Söhne' })
   const email = newEmail()
   const token = await invite(company, email.toUpperCase(), 'ANALYST')
   assert.match(token, /^[\w-]{43}$/)
@@ -86,7 +86,7 @@ test('an invitation tells whom it is for, and looking does not use it up', async
 })
 
 test('whoever uses an invitation is a member, signed in, and sees the workspaces it names', async () => {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const email = newEmail()
   const answer = await use(await invite(company, email, 'ANALYST', [company.workspace.id]))
   assert.equal(answer.status, 200)
@@ -107,7 +107,7 @@ test('whoever uses an invitation is a member, signed in, and sees the workspaces
 })
 
 test('a workspace of another company in an invitation gives nothing', async () => {
-  const [company, foreign] = [await annals.found(), await annals.found()]
+  const [company, foreign] = [await annals.createCompany(), await annals.createCompany()]
   const answer = await use(await invite(company, newEmail(), 'VIEWER', [foreign.workspace.id]))
   assert.equal(answer.status, 200)
   assert.deepEqual(answer.json.workspaces, [])
@@ -120,7 +120,7 @@ test('a workspace of another company in an invitation gives nothing', async () =
 })
 
 test('a reset sets a new password, ends all sessions and all other links, and signs in', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const before = await enter(annals, company.user)
   const [token, other] = [await reset(company), await reset(company)]
   const answer = await use(token, PASSWORD, { cookie: before.cookie })
@@ -136,7 +136,7 @@ test('a reset sets a new password, ends all sessions and all other links, and si
 })
 
 test('a link works once, also for two who use it at the same moment', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   for (const token of [await invite(company, newEmail()), await reset(company)]) {
     const answers = await Promise.all(Array.from({ length: 5 }, () => use(token)))
     const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b)
@@ -146,7 +146,7 @@ test('a link works once, also for two who use it at the same moment', async () =
 })
 
 test('an unknown, a used, an expired and a malformed link are the same 404', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const used = await reset(company)
   await use(used)
   const expired = await reset(company)
@@ -162,7 +162,7 @@ test('an unknown, a used, an expired and a malformed link are the same 404', asy
 })
 
 test('an invitation is open for seven days', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const token = await invite(company, newEmail())
   advance(7 * DAY_MS - 1)
   assert.equal((await look(token)).status, 200)
@@ -171,7 +171,7 @@ test('an invitation is open for seven days', async () => {
 })
 
 test('a password that breaks the rules leaves the link as it was', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const email = newEmail()
   const token = await invite(company, email)
   for (const password of ['short', email, 'qwertyuiop', 'x'.repeat(201)]) {
@@ -183,7 +183,7 @@ test('a password that breaks the rules leaves the link as it was', async () => {
 })
 
 test('a second invitation of an address takes the place of the first', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const email = newEmail()
   const first = await invite(company, email, 'VIEWER')
   const second = await invite(company, email, 'ADMIN')
@@ -193,7 +193,7 @@ test('a second invitation of an address takes the place of the first', async () 
 })
 
 test('an address with an account elsewhere cannot join, and the link stays open', async () => {
-  const [company, other] = [await annals.found(), await annals.found()]
+  const [company, other] = [await annals.createCompany(), await annals.createCompany()]
   const token = await invite(company, other.user.email)
   const { status, json } = await use(token)
   assert.equal(status, 409)
@@ -203,7 +203,7 @@ test('an address with an account elsewhere cannot join, and the link stays open'
 })
 
 test('a company has a bound on its members, the invited ones included', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   for (let count = 1; count < COMPANY_BOUNDS.membersMax; count += 1) {
     await invite(company, newEmail())
   }
@@ -211,7 +211,7 @@ test('a company has a bound on its members, the invited ones included', async ()
 })
 
 test('a link ends the session whose cookie came along', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const planted = await enter(annals, company.user)
   const headers = { cookie: planted.cookie }
   assert.equal((await planted.call('GET', '/dashboard/session')).status, 200)
@@ -220,7 +220,7 @@ test('a link ends the session whose cookie came along', async () => {
 })
 
 test('a page of another site cannot use a link', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const token = await invite(company, newEmail())
   const { status, json } = await use(token, PASSWORD, { origin: 'https://evil.example' })
   assert.equal(status, 403)
@@ -229,7 +229,7 @@ test('a page of another site cannot use a link', async () => {
 })
 
 test('of links only the hash is stored', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const token = await invite(company, newEmail())
   const rows = await annals.app.database.db.selectFrom('one_time_link').selectAll().execute()
   const text = rows.map((row) => JSON.stringify({ ...row, token_hash: row.token_hash.toString() }))
@@ -250,7 +250,7 @@ const shown = ({ status, headers, json }: Answer) => ({
 })
 
 test('a forgotten password comes by mail as a link that works once, for an hour', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const unknown = await askFor(annals, newEmail())
   const known = await askFor(annals, company.user.email.toUpperCase())
   assert.equal(known.status, 202)
@@ -276,7 +276,7 @@ test('a forgotten password comes by mail as a link that works once, for an hour'
 test('the address in a mail is the operator’s word and not that of whoever asks', async () => {
   await using server = await startSmtpServer()
   await using app = await startTestApp({ env: { ANNALS_SMTP_URL: server.url } })
-  const company = await app.found()
+  const company = await app.createCompany()
   const body = JSON.stringify({ email: company.user.email })
   await using connection = new RawConnection(app.url)
   connection.send(
@@ -294,7 +294,7 @@ test('without a mail server, or with one that refuses, the answer is the same', 
   await using refusing = await startSmtpServer({ refuses: true })
   for (const env of [{}, { ANNALS_SMTP_URL: refusing.url }]) {
     await using app = await startTestApp({ env })
-    const company = await app.found()
+    const company = await app.createCompany()
     const known = await askFor(app, company.user.email)
     assert.deepEqual(shown(known), shown(await askFor(app, newEmail())))
     assert.deepEqual(known.json, (await askFor(annals, newEmail(), '192.0.2.200')).json)
@@ -311,7 +311,7 @@ test('a mail that the server refuses is logged without the person it was for', a
   const lines: string[] = []
   const logger = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
   await using app = await startTestApp({ logger, env: { ANNALS_SMTP_URL: refusing.url } })
-  const company = await app.found()
+  const company = await app.createCompany()
   await askFor(app, company.user.email)
   const line = await eventually(() => {
     const found = lines.find((text) => text.includes('mail.failed'))
@@ -324,7 +324,7 @@ test('a mail that the server refuses is logged without the person it was for', a
 })
 
 test('asking again and again is slowed down, whether or not there is an account', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   for (const [email, address] of [
     [user.email, '192.0.2.50'],
     [newEmail(), '192.0.2.51'],
@@ -352,7 +352,7 @@ test('looking for links is slowed down by address', async () => {
 })
 
 test('the operator prints a link for a member whom nobody else can let in', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const env = {
     ANNALS_DATABASE_URL: annals.database.url,
     ANNALS_SECRET_KEY: Buffer.alloc(32, 1).toString('base64'),

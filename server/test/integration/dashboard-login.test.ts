@@ -29,7 +29,7 @@ after(async () => {
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
 test('the right password opens a session and answers like the session itself', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const answer = await logIn(annals, company.user)
   assert.equal(answer.status, 200)
   assert.deepEqual(Object.keys(answer.json.user), ['id', 'email', 'role'])
@@ -40,13 +40,13 @@ test('the right password opens a session and answers like the session itself', a
 })
 
 test('an e-mail address is the same in any spelling', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const answer = await logIn(annals, { email: user.email.toUpperCase(), password: user.password })
   assert.equal(answer.status, 200)
 })
 
 test('over http the cookie is kept from scripts and from other sites', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const { headers } = await logIn(annals, user)
   assert.match(
     headers.get('set-cookie') ?? '',
@@ -56,7 +56,7 @@ test('over http the cookie is kept from scripts and from other sites', async () 
 
 test('where people come by https the cookie is bound to this host and to TLS', async () => {
   await using secure = await startTestApp({ env: { ANNALS_PUBLIC_URL: 'https://a.example.com/' } })
-  const { user } = await secure.found()
+  const { user } = await secure.createCompany()
   const answer = await logIn(secure, user)
   assert.match(
     answer.headers.get('set-cookie') ?? '',
@@ -69,7 +69,7 @@ test('where people come by https the cookie is bound to this host and to TLS', a
 })
 
 test('every login makes a new session and ends the one whose cookie came along', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const planted = await signInAs(annals, company, 'VIEWER')
   const answer = await logIn(annals, company.user, { cookie: planted.cookie })
   assert.equal(answer.status, 200)
@@ -81,7 +81,7 @@ test('every login makes a new session and ends the one whose cookie came along',
 })
 
 test('a failed login leaves the session whose cookie came along as it is', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'VIEWER')
   const wrong = { email: company.user.email, password: 'wrong horse' }
   assert.equal((await logIn(annals, wrong, { cookie: member.cookie })).status, 401)
@@ -89,7 +89,7 @@ test('a failed login leaves the session whose cookie came along as it is', async
 })
 
 test('a wrong password and an unknown account get the same answer', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const wrong = await logIn(annals, { email: user.email, password: 'wrong horse' })
   const unknown = await logIn(annals, { email: `x${user.email}`, password: 'wrong horse' })
   assert.equal(wrong.status, 401)
@@ -108,7 +108,7 @@ function comparable({ status, headers, json }: Answer) {
 }
 
 test('a wrong password and an unknown account take the same time', async () => {
-  const { user } = await unlimited.found()
+  const { user } = await unlimited.createCompany()
   const known: number[] = []
   const unknown: number[] = []
   for (let round = 0; round < 15; round += 1) {
@@ -154,7 +154,7 @@ test('odd characters in a login are an unknown account and nothing else', async 
 })
 
 test('a page of another site cannot sign anybody in', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const send = (headers: Record<string, string>) =>
     annals.call('POST', '/dashboard/session', { body: user, headers })
   for (const headers of [
@@ -175,7 +175,7 @@ test('a page of another site cannot sign anybody in', async () => {
 })
 
 test('ten wrong passwords from an address are checked, the next is told when to come back', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const guess = (email: string, address: string) =>
     logIn(annals, { email, password: 'wrong horse' }, from(address))
   for (const email of [user.email, `x${user.email}`]) {
@@ -196,7 +196,7 @@ test('ten wrong passwords from an address are checked, the next is told when to 
 })
 
 test('many addresses together get no further with an account than its own limit', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const statuses: number[] = []
   for (let host = 1; host <= 40; host += 1) {
     const wrong = { email: user.email, password: 'wrong horse' }
@@ -218,7 +218,7 @@ test('an address cannot try account after account, and an IPv6 network is one ad
 })
 
 test('a login that finds no place at the desk does not use up the attempts of its account', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   const guess = (email: string, address: string) =>
     logIn(annals, { email, password: 'wrong horse' }, from(address))
   const hosts = [...Array(60).keys()]
@@ -238,14 +238,14 @@ test('a login that finds no place at the desk does not use up the attempts of it
 })
 
 test('whoever signs in with the right password is never slowed down', async () => {
-  const { user } = await annals.found()
+  const { user } = await annals.createCompany()
   for (let times = 0; times < 60; times += 1) {
     assert.equal((await logIn(annals, user, from('203.0.113.60'))).status, 200)
   }
 })
 
 test('switched off, no limit stops a login', async () => {
-  const { user } = await unlimited.found()
+  const { user } = await unlimited.createCompany()
   for (let tries = 0; tries < 12; tries += 1) {
     const wrong = { email: user.email, password: 'wrong horse' }
     assert.equal((await logIn(unlimited, wrong)).status, 401)
@@ -254,7 +254,7 @@ test('switched off, no limit stops a login', async () => {
 })
 
 test('a login is written down in the audit of the company', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const { cookie } = await enter(annals, company.user)
   const { json } = await callAs(annals, cookie)('GET', '/dashboard/sessions')
   const [entry, ...others] = await readAudit(annals, company)
@@ -267,7 +267,7 @@ test('a login is written down in the audit of the company', async () => {
 })
 
 test('failed logins of an account are one entry a minute that counts them', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const wrong = { email: company.user.email, password: 'wrong horse' }
   const failures = async () =>
     (await readAudit(annals, company)).map(({ metadata }) => metadata.attempts)
@@ -292,7 +292,7 @@ test('failed logins of an account are one entry a minute that counts them', asyn
 test('what failed in the last minute before a stop is written down as it stops', async () => {
   const { clock: still } = handClock()
   const short = await startTestApp({ clock: still })
-  const company = await short.found()
+  const company = await short.createCompany()
   const wrong = { email: company.user.email, password: 'wrong horse' }
   for (let tries = 0; tries < 3; tries += 1) await logIn(short, wrong)
   await using reader = await startTestApp({ databaseUrl: short.database.url })
@@ -318,7 +318,7 @@ test('failed logins of no account are in the log, without the address that was t
 })
 
 test('another password ends all other sessions and keeps this one', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const mine = await enter(annals, company.user)
   const other = await enter(annals, company.user)
   const body = { currentPassword: PASSWORD, newPassword: 'staple battery' }
@@ -338,7 +338,7 @@ test('another password ends all other sessions and keeps this one', async () => 
 })
 
 test('a password that is too short, too common, the address or the old one is refused', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const { call } = await enter(annals, company.user)
   const change = async (newPassword: string, currentPassword = PASSWORD) =>
     await call('POST', '/dashboard/password', { body: { currentPassword, newPassword } })
@@ -364,7 +364,7 @@ test('a password that is too short, too common, the address or the old one is re
 })
 
 test('a stolen session cannot guess the password any faster than a stranger', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const { call } = await enter(annals, company.user)
   const body = { currentPassword: 'wrong horse', newPassword: 'staple battery' }
   const statuses: number[] = []

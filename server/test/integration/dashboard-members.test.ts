@@ -10,8 +10,8 @@ import { type Answer, startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
-async function founded() {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+async function createTenant() {
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const join = async (role: Parameters<typeof signInAs>[2]) => {
     const isWhole = role === 'OWNER' || role === 'ADMIN'
     const workspaces = isWhole ? [] : [company.workspace.id]
@@ -20,7 +20,7 @@ async function founded() {
   return { company, join, owner: await join('OWNER'), admin: await join('ADMIN') }
 }
 
-type Founded = Awaited<ReturnType<typeof founded>>
+type Founded = Awaited<ReturnType<typeof createTenant>>
 
 const memberPath = ({ userId }: Member) => `/dashboard/members/${userId}`
 
@@ -44,7 +44,7 @@ const statusesOf = (answers: readonly Answer[]) =>
   answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
 test('admins see every member with his workspaces and when he was last here', async () => {
-  const { company, join, admin } = await founded()
+  const { company, join, admin } = await createTenant()
   const viewer = await join('VIEWER')
   const { status, json } = await admin.call('GET', '/dashboard/members')
   assert.equal(status, 200)
@@ -66,7 +66,7 @@ test('admins see every member with his workspaces and when he was last here', as
 })
 
 test('another role and other workspaces hold from the next request on', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { company, join, admin } = world
   const [, staging] = company.workspaces
   const member = await join('VIEWER')
@@ -100,10 +100,10 @@ test('another role and other workspaces hold from the next request on', async ()
 })
 
 test('a grant that makes no sense is refused in words', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { company, join, admin } = world
   const systemId = await getSystemWorkspace(annals.app.database.db, company.company.id)
-  const other = await founded()
+  const other = await createTenant()
   const member = await join('ADMIN')
   const change = async (body: object) => await admin.call('PATCH', memberPath(member), { body })
   for (const body of [
@@ -132,7 +132,7 @@ test('a grant that makes no sense is refused in words', async () => {
 })
 
 test('a removed member is out at once: his sessions and private views go, what he shared stays', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { company, join, admin } = world
   const member = await join('ANALYST')
   const { connection } = annals.database
@@ -160,7 +160,7 @@ test('a removed member is out at once: his sessions and private views go, what h
 })
 
 test('only an owner makes, changes or removes an owner, and nobody removes himself', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { join, owner, admin } = world
   const second = await join('OWNER')
   const plain = await join('ADMIN')
@@ -190,7 +190,7 @@ test('only an owner makes, changes or removes an owner, and nobody removes himse
 })
 
 test('the last owner stays an owner', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { company, owner } = world
   const { json } = await owner.call('GET', '/dashboard/members')
   const founder = json.members.find(({ email }: { email: string }) => email === company.user.email)
@@ -203,7 +203,7 @@ test('the last owner stays an owner', async () => {
 
 test('whoever removes or demotes whom at the same moment, an owner is always left', async () => {
   for (let round = 0; round < 8; round += 1) {
-    const world = await founded()
+    const world = await createTenant()
     const { company, join, owner: first } = world
     const second = await join('OWNER')
     const { json } = await first.call('GET', '/dashboard/members')
@@ -227,7 +227,7 @@ test('whoever removes or demotes whom at the same moment, an owner is always lef
 })
 
 test('two admins who remove each other at the same moment: one stays', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { join, admin } = world
   const second = await join('ADMIN')
   const answers = await Promise.all([
@@ -239,7 +239,7 @@ test('two admins who remove each other at the same moment: one stays', async () 
 })
 
 test('an invitation gives its link once, to whoever invites, and the audit does not hold it', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { company, admin } = world
   const email = `Ana-${newId()}@Example.com`
   const body = { email, role: 'VIEWER', workspaceIds: [company.workspace.id] }
@@ -273,7 +273,7 @@ test('an invitation gives its link once, to whoever invites, and the audit does 
 })
 
 test('invitations are no way to flood strangers with mail', async () => {
-  const { admin } = await founded()
+  const { admin } = await createTenant()
   const email = `${newId()}@example.com`
   let answer = await admin.call('GET', '/dashboard/invitations')
   for (let count = 0; count <= 100; count += 1) {
@@ -285,9 +285,9 @@ test('invitations are no way to flood strangers with mail', async () => {
 })
 
 test('an invitation looks the same if the address has an account in another company', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { admin, company } = world
-  const other = await founded()
+  const other = await createTenant()
   const invite = async (email: string) =>
     await admin.call('POST', '/dashboard/invitations', { body: { email, role: 'ADMIN' } })
   const fresh = await invite(`${newId()}@example.com`)
@@ -317,7 +317,7 @@ test('an invitation looks the same if the address has an account in another comp
 })
 
 test('bad invitations are refused in words', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { company, admin } = world
   const email = `${newId()}@example.com`
   for (const body of [
@@ -336,7 +336,7 @@ test('bad invitations are refused in words', async () => {
 })
 
 test('a withdrawn invitation leads nowhere, and a second one takes the place of the first', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { admin } = world
   const invite = () =>
     admin.call('POST', '/dashboard/invitations', { body: { email, role: 'ADMIN' } })
@@ -360,7 +360,7 @@ test('a withdrawn invitation leads nowhere, and a second one takes the place of 
 })
 
 test('an admin gets somebody a new password by a link, but not himself', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { company, join, admin } = world
   const member = await join('VIEWER')
   const path = `${memberPath(member)}/reset-link`
@@ -384,7 +384,7 @@ const openLink = (link: string) =>
   })
 
 test('a link that an admin made for somebody does not open the account of the owner he becomes', async () => {
-  const { owner, admin, join } = await founded()
+  const { owner, admin, join } = await createTenant()
   const member = await join('ANALYST')
   const { json } = await admin.call('POST', `${memberPath(member)}/reset-link`)
   await owner.call('PATCH', memberPath(member), { body: { role: 'OWNER' } })
@@ -392,7 +392,7 @@ test('a link that an admin made for somebody does not open the account of the ow
 })
 
 test('the links that a member made for others end when he is removed or made less', async () => {
-  const { company, owner, join } = await founded()
+  const { company, owner, join } = await createTenant()
   const member = await join('VIEWER')
   const body = { role: 'VIEWER', workspaceIds: [company.workspace.id] }
   for (const end of ['DELETE', 'PATCH']) {
@@ -410,7 +410,7 @@ test('the links that a member made for others end when he is removed or made les
 })
 
 test('only an owner withdraws or replaces the invitation of an owner', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { owner, admin } = world
   const email = `${newId()}@example.com`
   const invite = (by: Member, role: string) =>
@@ -424,15 +424,15 @@ test('only an owner withdraws or replaces the invitation of an owner', async () 
 })
 
 test('whoever is invited by an address can sign in with it', async () => {
-  const { admin } = await founded()
+  const { admin } = await createTenant()
   const body = { email: `${'a'.repeat(60)}@${'b'.repeat(190)}.com`, role: 'ADMIN' }
   assert.equal((await admin.call('POST', '/dashboard/invitations', { body })).status, 400)
 })
 
 test("another company's members and invitations are as unknown as any other", async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { admin, company } = world
-  const other = await founded()
+  const other = await createTenant()
   const invited = await other.admin.call('POST', '/dashboard/invitations', {
     body: { email: `${newId()}@example.com`, role: 'ADMIN' },
   })
@@ -456,7 +456,7 @@ test("another company's members and invitations are as unknown as any other", as
 })
 
 test('nobody without a session, and no other site, changes members', async () => {
-  const world = await founded()
+  const world = await createTenant()
   const { admin, join } = world
   const member = await join('VIEWER')
   const path = memberPath(member)

@@ -7,11 +7,11 @@ import { startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
-const founded = await annals.found()
-const member = await signInAs(annals, founded, 'OWNER')
+const tenant = await annals.createCompany()
+const member = await signInAs(annals, tenant, 'OWNER')
 await sendEvents(
   annals,
-  founded.workspaceKey,
+  tenant.workspaceKey,
   Array.from({ length: 60 }, (_, nth) => ({ category: `c${nth}`, action: `long.enough.${nth}` })),
 )
 

@@ -81,7 +81,7 @@ test('without a session no route answers anything but that', async () => {
 
 for (const role of ROLES) {
   test(`${role}: each route is open or closed as the policy says`, async () => {
-    const company = await annals.found()
+    const company = await annals.createCompany()
     for (const route of routes) {
       const permission = route.operation['x-permission']
       // It never ends by itself; who may listen is tested where it is.

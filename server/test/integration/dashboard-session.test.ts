@@ -15,7 +15,7 @@ import { startTestApp } from '../harness/start-app.ts'
 
 test('a member sees his company, his workspaces and what his role may do', async () => {
   await using app = await startTestApp()
-  const company = await app.found({ workspaces: ['Production', 'Staging'] })
+  const company = await app.createCompany({ workspaces: ['Production', 'Staging'] })
   const viewer = await signInAs(app, company, 'VIEWER', [company.workspace.id])
   const { status, json } = await viewer.call('GET', '/dashboard/session')
   assert.equal(status, 200)
@@ -45,7 +45,7 @@ test('without a session, or with a made-up one, nobody is signed in', async () =
 
 test('a change and its entry in the audit are stored together or not at all', async () => {
   await using app = await startTestApp()
-  const company = await app.found()
+  const company = await app.createCompany()
   const { db } = app.app.database
   const deps = { db, clock: Date.now }
   const actor = {
@@ -83,7 +83,7 @@ const MINUTE_MS = 60_000
 test('a session ends after half an hour without a request, and lives on while it is used', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
-  const company = await app.found()
+  const company = await app.createCompany()
   const { call } = await enter(app, company.user)
   for (let times = 0; times < 3; times += 1) {
     advance(29 * MINUTE_MS)
@@ -96,7 +96,7 @@ test('a session ends after half an hour without a request, and lives on while it
 test('a session ends twelve hours after the login, however busy it is', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
-  const company = await app.found()
+  const company = await app.createCompany()
   const { call } = await enter(app, company.user)
   for (let passedMs = 0; passedMs < 12 * HOUR_MS - 20 * MINUTE_MS; passedMs += 20 * MINUTE_MS) {
     advance(20 * MINUTE_MS)
@@ -109,7 +109,7 @@ test('a session ends twelve hours after the login, however busy it is', async ()
 test('a member sees where he is signed in, and nobody else does', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
-  const company = await app.found()
+  const company = await app.createCompany()
   await signInAs(app, company, 'ADMIN')
   const first = await logIn(app, company.user, { 'user-agent': '<b>Firefox</b>' })
   advance(MINUTE_MS)
@@ -139,7 +139,7 @@ test('a member sees where he is signed in, and nobody else does', async () => {
 
 test('signing out ends this session and takes the cookie away', async () => {
   await using app = await startTestApp()
-  const company = await app.found()
+  const company = await app.createCompany()
   const mine = await enter(app, company.user)
   const other = await enter(app, company.user)
   const answer = await mine.call('DELETE', '/dashboard/session')
@@ -157,7 +157,7 @@ test('signing out ends this session and takes the cookie away', async () => {
 
 test('signing out everywhere ends all of a member’s sessions and nobody else’s', async () => {
   await using app = await startTestApp()
-  const company = await app.found()
+  const company = await app.createCompany()
   const admin = await signInAs(app, company, 'ADMIN')
   const [mine, other] = [await enter(app, company.user), await enter(app, company.user)]
   const { status, json, headers } = await mine.call('DELETE', '/dashboard/sessions')
@@ -174,7 +174,7 @@ test('signing out everywhere ends all of a member’s sessions and nobody else�
 
 test('a member ends one of his sessions; those of others are as unknown as a made-up id', async () => {
   await using app = await startTestApp()
-  const [company, foreign] = [await app.found(), await app.found()]
+  const [company, foreign] = [await app.createCompany(), await app.createCompany()]
   const mine = await enter(app, company.user)
   const other = await enter(app, company.user)
   const idOf = async ({ call }: { call: Member['call'] }) => {
@@ -206,7 +206,7 @@ test('a member ends one of his sessions; those of others are as unknown as a mad
 test('the fifty-first session of a member ends his oldest', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
-  const company = await app.found()
+  const company = await app.createCompany()
   const first = await enter(app, company.user)
   advance(1)
   const second = await enter(app, company.user)
@@ -222,7 +222,7 @@ test('the fifty-first session of a member ends his oldest', async () => {
 
 test('a change that another site’s page asks for is refused, whatever the cookie', async () => {
   await using app = await startTestApp()
-  const company = await app.found()
+  const company = await app.createCompany()
   const { cookie } = await enter(app, company.user)
   for (const headers of [
     { 'sec-fetch-site': 'cross-site' },
@@ -246,7 +246,7 @@ test('a change that another site’s page asks for is refused, whatever the cook
 test('behind a proxy a page of the public address is ours, and one of the inner host too', async () => {
   const env = { ANNALS_PUBLIC_URL: 'https://audit.example.com' }
   await using app = await startTestApp({ env })
-  const { user } = await app.found()
+  const { user } = await app.createCompany()
   const send = (origin: string) =>
     app.call('POST', '/dashboard/session', { body: user, headers: { origin } })
   assert.equal((await send('https://audit.example.com')).status, 200)
@@ -256,7 +256,7 @@ test('behind a proxy a page of the public address is ours, and one of the inner 
 
 test('the cookie of a member who was removed is worth nothing at once', async () => {
   await using app = await startTestApp()
-  const company = await app.found()
+  const company = await app.createCompany()
   const member = await signInAs(app, company, 'ANALYST', [company.workspace.id])
   await app.app.database.db.deleteFrom('app_user').where('id', '=', member.userId).execute()
   assert.equal((await member.call('GET', '/dashboard/session')).status, 401)
@@ -264,7 +264,7 @@ test('the cookie of a member who was removed is worth nothing at once', async ()
 
 test('with two cookies of the name nobody is signed in', async () => {
   await using app = await startTestApp()
-  const company = await app.found()
+  const company = await app.createCompany()
   const [one, two] = [await enter(app, company.user), await enter(app, company.user)]
   for (const cookie of [
     `${one.cookie}; ${two.cookie}`,
@@ -280,7 +280,7 @@ test('with two cookies of the name nobody is signed in', async () => {
 test('sessions and links that are over are removed, the others stay', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
-  const company = await app.found()
+  const company = await app.createCompany()
   const { db } = app.app.database
   await enter(app, company.user)
   const invitation = { companyId: company.company.id, role: 'VIEWER', createdBy: null } as const

@@ -5,7 +5,7 @@ import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { handClock } from '../harness/clock.ts'
 import {
   enrol,
-  foundTwo,
+  createWithTwoWorkspaces,
   HOSTILE,
   openDashboardDownload,
   withoutTable,
@@ -48,7 +48,7 @@ async function actionsOf(member: Member, id: string): Promise<string[]> {
 }
 
 test('a template makes the same kind of export again, with a range that moves along', async () => {
-  const { company, production } = await foundTwo(annals)
+  const { company, production } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const filters = { range: '7d', workspaceId: production.id, text: 'LOGIN' }
   const body = { source: 'HOT_AND_ARCHIVED', format: 'CSV', filters, limit: 5 }
@@ -79,7 +79,7 @@ test('a template makes the same kind of export again, with a range that moves al
 })
 
 test('whoever runs a template gets the events of his own workspaces', async () => {
-  const { company, production, staging } = await foundTwo(annals)
+  const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const analyst = await enrol(annals, company, 'ANALYST', staging)
   const query = { category: 'auth', text: 'log' }
@@ -110,7 +110,7 @@ test('whoever runs a template gets the events of his own workspaces', async () =
 })
 
 test('a template is changed by its owner, an OWNER or an ADMIN; a viewer reads it and runs none', async () => {
-  const { company, production } = await foundTwo(annals)
+  const { company, production } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const owner = await enrol(annals, company, 'ANALYST', production)
   const other = await enrol(annals, company, 'ANALYST', production)
@@ -151,9 +151,9 @@ test('a template is changed by its owner, an OWNER or an ADMIN; a viewer reads i
 })
 
 test('another company’s template, an unknown one and no id at all answer alike', async () => {
-  const admin = await enrol(annals, await annals.found(), 'ADMIN')
+  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   const { id } = await save(admin)
-  const stranger = await enrol(annals, await annals.found(), 'OWNER')
+  const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
   for (const named of [id, UNKNOWN, 'no-id']) {
     for (const { status, json } of [
       await run(stranger, named),
@@ -164,12 +164,12 @@ test('another company’s template, an unknown one and no id at all answer alike
     }
   }
   assert.deepEqual(await namesOf(stranger), [])
-  const free = await enrol(annals, await annals.found({ plan: 'FREE' }), 'ADMIN')
+  const free = await enrol(annals, await annals.createCompany({ plan: 'FREE' }), 'ADMIN')
   assert.deepEqual(refusalOf(await run(free, (await save(free)).id)), [403, 'plan_required'])
 })
 
 test('what cannot be meant is refused before it is saved, and says where', async () => {
-  const admin = await enrol(annals, await annals.found(), 'ADMIN')
+  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   const cases: [change: object, path: string][] = [
     [{ source: 'ARCHIVED' }, '/body/filters/from'],
     [{ format: 'XML' }, '/body/format'],
@@ -193,7 +193,7 @@ test('what cannot be meant is refused before it is saved, and says where', async
 })
 
 test('a template with fields that this version does not have is listed as such, and makes nothing', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const { id } = await save(admin)
   const stored = JSON.stringify({ ...HOT, filters: { category: 'c', severity: 'high' } })
@@ -211,7 +211,7 @@ test('a template with fields that this version does not have is listed as such, 
 })
 
 test('a company has 200 templates at most, and text that looks like a script stays text', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const name = HOSTILE.replaceAll('\u2028', ' ')
   const { id } = await save(admin, { filters: { category: HOSTILE } }, name)
@@ -234,7 +234,7 @@ test('a company has 200 templates at most, and text that looks like a script sta
 })
 
 test('where the table of templates is missing the list is empty and says why', async () => {
-  const admin = await enrol(annals, await annals.found(), 'ADMIN')
+  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   await withoutTable(annals, 'export_template', async () => {
     const { status, json, headers } = await admin.call('GET', TEMPLATES)
     assert.deepEqual([status, json], [200, { templates: [] }])

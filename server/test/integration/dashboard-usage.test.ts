@@ -9,7 +9,7 @@ const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
 test('usage has every event of a day, counted already or not, of the member’s workspaces', async () => {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
   assert(production && staging)
   const send = async (key: string, count: number) => {
@@ -39,7 +39,7 @@ test('usage has every event of a day, counted already or not, of the member’s 
 })
 
 test('a span of days that makes no sense is refused', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   for (const days of ['0', '401', '1.5', 'x']) {
     const { status, json } = await owner.call('GET', `/dashboard/usage?days=${days}`)
@@ -50,14 +50,14 @@ test('a span of days that makes no sense is refused', async () => {
 
 test('an installation that limits no rates names none', async () => {
   await using unlimited = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
-  const owner = await signInAs(unlimited, await unlimited.found(), 'OWNER')
+  const owner = await signInAs(unlimited, await unlimited.createCompany(), 'OWNER')
   assert.equal((await owner.call('GET', '/dashboard/usage')).json.eventsPerSecondMax, null)
-  const limited = await signInAs(annals, await annals.found({ plan: 'PRO' }), 'OWNER')
+  const limited = await signInAs(annals, await annals.createCompany({ plan: 'PRO' }), 'OWNER')
   assert.equal((await limited.call('GET', '/dashboard/usage')).json.eventsPerSecondMax, 2_000)
 })
 
 test('what is archived leaves the explorer’s counts and stays in the usage', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   const events = Array.from({ length: 5 }, (_, nth) => ({ category: 'c', action: `a${nth % 2}` }))
   const batch = { key: company.workspaceKey, body: { events } }

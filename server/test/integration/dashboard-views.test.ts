@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { handClock } from '../harness/clock.ts'
-import { enrol, foundTwo, HOSTILE, withoutTable } from '../harness/console.ts'
+import { enrol, createWithTwoWorkspaces, HOSTILE, withoutTable } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { storeEvents } from '../harness/exports.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
@@ -31,7 +31,7 @@ const namesOf = async (member: Member) =>
   (await member.call('GET', VIEWS)).json.views.map(({ name }: { name: string }) => name)
 
 test('a saved view finds what the explorer finds with its query', async () => {
-  const { company, production } = await foundTwo(annals)
+  const { company, production } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   advance(1)
   const query = {
@@ -58,7 +58,7 @@ test('a saved view finds what the explorer finds with its query', async () => {
 })
 
 test('a relative range moves with the time of the run, and stays where it was from page to page', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const { id } = await save(admin, { query: { range: '15m' } })
   const events = Array.from({ length: 25 }, (_, index) => ({ category: 'c', action: `a${index}` }))
@@ -76,7 +76,7 @@ test('a relative range moves with the time of the run, and stays where it was fr
 })
 
 test('a private view is its owner’s alone, and a shared one is of whoever sees its workspace', async () => {
-  const { company, production, staging } = await foundTwo(annals)
+  const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const owner = await enrol(annals, company, 'OWNER')
   const analyst = await enrol(annals, company, 'ANALYST', production)
   const viewer = await enrol(annals, company, 'VIEWER', staging)
@@ -106,7 +106,7 @@ test('a private view is its owner’s alone, and a shared one is of whoever sees
 })
 
 test('a shared view is changed by its owner, an OWNER or an ADMIN; others are told so', async () => {
-  const { company, production } = await foundTwo(annals)
+  const { company, production } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const owner = await enrol(annals, company, 'VIEWER', production)
   const other = await enrol(annals, company, 'ANALYST', production)
@@ -153,10 +153,10 @@ test('a shared view is changed by its owner, an OWNER or an ADMIN; others are to
 })
 
 test('another company’s view, an unknown one and no id at all answer alike', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const view = await save(admin, { visibility: 'WORKSPACE' })
-  const stranger = await enrol(annals, await annals.found(), 'OWNER')
+  const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
   for (const id of [view.id, UNKNOWN, 'no-id']) {
     const answers = [
       await run(stranger, id),
@@ -175,7 +175,7 @@ test('another company’s view, an unknown one and no id at all answer alike', a
 })
 
 test('what cannot be meant is refused before it is saved, and says where', async () => {
-  const admin = await enrol(annals, await annals.found(), 'ADMIN')
+  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   const at = '2026-01-01T00:00:00Z'
   const trace = 'a'.repeat(32)
   const cases: [change: object, path: string][] = [
@@ -229,7 +229,7 @@ test('what cannot be meant is refused before it is saved, and says where', async
 })
 
 test('a cursor of one member, or of another view, is of no use to anybody else', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   await storeEvents(
     annals,
     company.workspaceKey,
@@ -256,7 +256,7 @@ test('a cursor of one member, or of another view, is of no use to anybody else',
 })
 
 test('a view with fields that this version does not have is listed as such, and says so when it is run', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const { id } = await save(admin, { query: { category: 'auth' } })
   const stored = JSON.stringify({ category: 'auth', severity: 'high', tags: { a: 1 } })
@@ -274,7 +274,7 @@ test('a view with fields that this version does not have is listed as such, and 
 })
 
 test('text that looks like a script comes out as the text it is', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const name = HOSTILE.replaceAll('\u2028', ' ')
   const query = { category: HOSTILE, text: HOSTILE, columns: ['<b>'] }
@@ -292,7 +292,7 @@ test('text that looks like a script comes out as the text it is', async () => {
 })
 
 test('a company has 500 views at most, also when several are saved at once', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const { id } = await save(admin)
   await sql`
@@ -314,7 +314,7 @@ test('a company has 500 views at most, also when several are saved at once', asy
 })
 
 test('where the table of views is missing the list is empty and says why', async () => {
-  const admin = await enrol(annals, await annals.found(), 'ADMIN')
+  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   await withoutTable(annals, 'explorer_view', async () => {
     const { status, json, headers } = await admin.call('GET', VIEWS)
     assert.deepEqual([status, json], [200, { views: [] }])

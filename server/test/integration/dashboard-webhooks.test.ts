@@ -11,8 +11,8 @@ const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const annals = stack.use(await startTestApp({ env: ANY_DESTINATION }))
 
-async function founded() {
-  const company = await annals.found({ workspaces: ['Production', 'Staging'] })
+async function createTenant() {
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const admin = await signInAs(annals, company, 'ADMIN')
   const receiver = stack.use(await startReceiver())
   const { status, json, text } = await admin.call('POST', '/dashboard/webhooks', {
@@ -37,7 +37,7 @@ async function deliveriesOf(member: Member, path: string, count: number) {
 }
 
 test('a webhook made in the dashboard delivers, and what was sent is shown byte for byte', async () => {
-  const { company, admin, receiver, webhook, path } = await founded()
+  const { company, admin, receiver, webhook, path } = await createTenant()
   const eventId = await send(company.workspaceKey, 'user.login')
   const [delivery] = await deliveriesOf(admin, path, 1)
   assert.equal(delivery.eventId, eventId)
@@ -65,7 +65,7 @@ test('a webhook made in the dashboard delivers, and what was sent is shown byte 
 })
 
 test('every change of a webhook is in the audit, without a secret', async () => {
-  const { company, admin, webhook, path } = await founded()
+  const { company, admin, webhook, path } = await createTenant()
   const secrets: string[] = [webhook.secret]
   const url = webhook.url.replace(/\/?$/, '/changed')
   assert.equal((await admin.call('PATCH', path, { body: { url } })).json.url, url)
@@ -110,7 +110,7 @@ test('every change of a webhook is in the audit, without a secret', async () => 
 })
 
 test('a viewer looks at the webhooks of his workspaces and changes none', async () => {
-  const { company, admin, path } = await founded()
+  const { company, admin, path } = await createTenant()
   const viewer = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
   const { json } = await viewer.call('GET', '/dashboard/webhooks')
   assert.equal(json.webhooks.length, 1)
@@ -133,8 +133,8 @@ test('a viewer looks at the webhooks of his workspaces and changes none', async 
 })
 
 test('another company’s webhook, and one of a workspace that is not his, are not there', async () => {
-  const { company, path } = await founded()
-  const stranger = await signInAs(annals, await annals.found(), 'OWNER')
+  const { company, path } = await createTenant()
+  const stranger = await signInAs(annals, await annals.createCompany(), 'OWNER')
   const staging = company.workspaces[1]
   assert(staging)
   const other = await signInAs(annals, company, 'VIEWER', [staging.id])
@@ -155,7 +155,7 @@ test('another company’s webhook, and one of a workspace that is not his, are n
 })
 
 test('a company whose plan has no webhooks is told so', async () => {
-  const company = await annals.found({ plan: 'STARTER' })
+  const company = await annals.createCompany({ plan: 'STARTER' })
   const admin = await signInAs(annals, company, 'ADMIN')
   const body = { workspaceId: company.workspace.id, url: 'https://example.com/hook' }
   const { status, json } = await admin.call('POST', '/dashboard/webhooks', { body })
@@ -164,7 +164,7 @@ test('a company whose plan has no webhooks is told so', async () => {
 })
 
 test('a change that another site’s page asks for is refused', async () => {
-  const { admin, path } = await founded()
+  const { admin, path } = await createTenant()
   const foreign: Record<string, string>[] = [
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
@@ -179,7 +179,7 @@ test('a change that another site’s page asks for is refused', async () => {
 })
 
 test('a body that is nested without end is judged like any other', async () => {
-  const { admin, path } = await founded()
+  const { admin, path } = await createTenant()
   for (const depth of [65, 5_000, 90_000]) {
     const body = { body: '['.repeat(depth) + ']'.repeat(depth), signature: `v1=${'0'.repeat(64)}` }
     const { status, json } = await admin.call('POST', `${path}/check-signature`, { body })
@@ -188,7 +188,7 @@ test('a body that is nested without end is judged like any other', async () => {
 })
 
 test('to end a rotation that there is not changes nothing, and the audit says nothing', async () => {
-  const { company, admin, path } = await founded()
+  const { company, admin, path } = await createTenant()
   assert.equal((await admin.call('POST', `${path}/finish-rotation`)).status, 200)
   await admin.call('POST', `${path}/rotate-secret`)
   for (const _ of [1, 2]) await admin.call('POST', `${path}/finish-rotation`)
@@ -197,7 +197,7 @@ test('to end a rotation that there is not changes nothing, and the audit says no
 })
 
 test('a place in the deliveries is for the member it was given to', async () => {
-  const { company, admin, path } = await founded()
+  const { company, admin, path } = await createTenant()
   for (const _ of [1, 2, 3]) await admin.call('POST', `${path}/test`)
   const { json } = await admin.call('GET', `${path}/deliveries?limit=1`)
   const onward = `${path}/deliveries?limit=1&cursor=${json.nextCursor}`
@@ -207,7 +207,7 @@ test('a place in the deliveries is for the member it was given to', async () => 
 })
 
 test('where the database has no deliveries yet, the list is empty and says why', async () => {
-  const { admin, path } = await founded()
+  const { admin, path } = await createTenant()
   await withoutTable(annals, 'webhook_delivery', async () => {
     const { status, json, headers } = await admin.call('GET', `${path}/deliveries`)
     assert.deepEqual([status, json], [200, { data: [], nextCursor: null }])

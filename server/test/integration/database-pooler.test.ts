@@ -33,7 +33,7 @@ test('refuses to start, with a clear message, behind a pooler that drops connect
 
 test('stores nothing as the owner if the address later points to such a pooler, and recovers', async () => {
   await using annals = await startTestApp({ databaseUrl: url })
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const send = () =>
     annals.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a' } })
   assert.equal((await send()).status, 201)

@@ -35,7 +35,7 @@ for (const dateStyle of ['SQL, DMY', 'Postgres, MDY', 'German']) {
       ['revoked_at', 'invalid_api_key'],
       ['expires_at', 'expired_api_key'],
     ] as const) {
-      const { workspaceKey: key } = await annals.found()
+      const { workspaceKey: key } = await annals.createCompany()
       const kid = parseKeyText(key)?.kid ?? ''
       await db
         .updateTable('api_key')
@@ -46,7 +46,7 @@ for (const dateStyle of ['SQL, DMY', 'Postgres, MDY', 'German']) {
       assert.deepEqual([status, json.code], [401, code])
     }
 
-    const { workspaceKey: key } = await annals.found()
+    const { workspaceKey: key } = await annals.createCompany()
     const stored = await annals.call('POST', '/v1/events', { key, body })
     assert.equal(stored.status, 201, stored.text)
     const { status, text } = await download(annals, key, await makeExport(annals, key))
@@ -74,7 +74,7 @@ test('stores, reads and verifies events when the role has other defaults for eve
     timezone: "'Asia/Kathmandu'",
   })
   await using annals = await startTestApp({ databaseUrl: database.url })
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const body = { category: 'c\\', action: 'ä→', metadata: { ratio: 0.1234567890123 } }
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => annals.call('POST', '/v1/events', { key, body })),
@@ -100,7 +100,7 @@ test('uses the schema public when the login has a schema of its own', async () =
   await using own = await createEmptyDatabase()
   await query(own.connection, `create schema ${own.connection.user}`)
   await using annals = await startTestApp({ databaseUrl: own.url })
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const body = { category: 'c', action: 'a' }
   assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
   const schemas = await query(

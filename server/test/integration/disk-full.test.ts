@@ -10,7 +10,7 @@ import { ANY_DESTINATION, makeWebhook } from '../harness/webhooks.ts'
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const annals = stack.use(await startTestApp({ env: ANY_DESTINATION }))
-const company = await annals.found()
+const company = await annals.createCompany()
 const { workspaceKey: key, companyKey, workspace, user } = company
 const owner = await signInAs(annals, company, 'OWNER')
 const webhookId = await makeWebhook(annals, company, { url: 'http://127.0.0.1:9/' })

@@ -19,7 +19,7 @@ import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store.ts'
 import { StorageError } from '../../src/platform/storage-error.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -53,32 +53,32 @@ async function archiveEvents(key: string, { count, from = 0 }: { count: number; 
   assert.equal((await archiveAll(annals)).failed, 0)
 }
 
-async function segmentsOf({ workspace }: FoundedCompany): Promise<Segment[]> {
+async function segmentsOf({ workspace }: CreatedCompany): Promise<Segment[]> {
   const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: Number.MAX_SAFE_INTEGER }
   return await listSegments(database.db, { ...run, limit: 100 })
 }
 
 /** A workspace with one file of three row groups. */
 async function foundThreeGroups() {
-  const founded = await annals.found()
-  await archiveEvents(founded.workspaceKey, { count: ROWS })
-  const [segment] = await segmentsOf(founded)
+  const tenant = await annals.createCompany()
+  await archiveEvents(tenant.workspaceKey, { count: ROWS })
+  const [segment] = await segmentsOf(tenant)
   assert(segment && segment.footerSha256 !== null)
-  return { founded, segment, file: join(new URL(annals.archiveUrl).pathname, segment.objectKey) }
+  return { tenant, segment, file: join(new URL(annals.archiveUrl).pathname, segment.objectKey) }
 }
 
 /** A workspace with files of fifty events each. */
-async function foundFiles(files: number): Promise<FoundedCompany> {
-  const founded = await annals.found()
+async function createFiles(files: number): Promise<CreatedCompany> {
+  const tenant = await annals.createCompany()
   for (let nth = 0; nth < files; nth += 1) {
-    await archiveEvents(founded.workspaceKey, { count: 50, from: nth * 50 })
+    await archiveEvents(tenant.workspaceKey, { count: 50, from: nth * 50 })
   }
-  assert.equal((await segmentsOf(founded)).length, files)
-  return founded
+  assert.equal((await segmentsOf(tenant)).length, files)
+  return tenant
 }
 
 async function readSeqs(
-  { workspace }: FoundedCompany,
+  { workspace }: CreatedCompany,
   { store = archive, ...filter }: Partial<EventFilter> & { store?: ObjectStore } = {},
 ): Promise<number[]> {
   const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: ROWS }
@@ -109,12 +109,12 @@ function watched(other: Partial<ObjectStore> = {}): { store: ObjectStore; parts:
   return { store: { ...archive, ...other, readRange }, parts }
 }
 
-async function jobOf(founded: FoundedCompany, wish: object = {}): Promise<ExportJob> {
+async function jobOf(tenant: CreatedCompany, wish: object = {}): Promise<ExportJob> {
   const body = { source: 'HOT_AND_ARCHIVED', filters: TIMES, ...wish }
-  return await readAgain(founded, await makeExport(annals, founded.workspaceKey, body))
+  return await readAgain(tenant, await makeExport(annals, tenant.workspaceKey, body))
 }
 
-async function readAgain({ company }: FoundedCompany, id: string): Promise<ExportJob> {
+async function readAgain({ company }: CreatedCompany, id: string): Promise<ExportJob> {
   const owner = { companyId: company.id, workspaceId: null }
   const job = await findExportJob(database.db, owner, assertId(id))
   assert(job)
@@ -148,23 +148,23 @@ async function takeAll(download: Download): Promise<string> {
 }
 
 test('an export of a few hours reads their part of a file and no other', async () => {
-  const { founded } = await foundThreeGroups()
+  const { tenant } = await foundThreeGroups()
   const { store, parts } = watched({ read: () => Promise.reject(new Error('not the whole file')) })
   const hoursAt = (minute: number) => ({
     fromMs: START_MS + minute * MINUTE_MS,
     toMs: START_MS + (minute + 120) * MINUTE_MS,
   })
-  assert.deepEqual(await readSeqs(founded, { store, ...hoursAt(3_000) }), numbers(3_001, 3_120))
+  assert.deepEqual(await readSeqs(tenant, { store, ...hoursAt(3_000) }), numbers(3_001, 3_120))
   assert.equal(new Set(parts).size, 2, 'the footer, and one of three row groups')
-  assert.deepEqual(await readSeqs(founded, { store, ...hoursAt(2_440) }), numbers(2_441, 2_560))
+  assert.deepEqual(await readSeqs(tenant, { store, ...hoursAt(2_440) }), numbers(2_441, 2_560))
   assert.equal(new Set(parts).size, 3, 'the footer, and two of three row groups')
   const before = parts.length
-  assert.deepEqual(await readSeqs(founded, { store, ...hoursAt(9_000) }), [])
+  assert.deepEqual(await readSeqs(tenant, { store, ...hoursAt(9_000) }), [])
   assert.equal(parts.length, before, 'nothing: the catalog knows its times')
 })
 
 test('a flipped byte is found in each part that is read, and does no harm in one that is not', async () => {
-  const { founded, file, segment } = await foundThreeGroups()
+  const { tenant, file, segment } = await foundThreeGroups()
   const bytes = readFileSync(file)
   const first = { toMs: START_MS + ROWS_PER_GROUP * MINUTE_MS }
   const withFlipped = async (offset: number, check: () => Promise<void>) => {
@@ -176,7 +176,7 @@ test('a flipped byte is found in each part that is read, and does no harm in one
   const inFooter = [bytes.length - 1, bytes.length - 6, bytes.length - 200, bytes.length - 2_000]
   for (const offset of [...inFooter, 0, 4, Math.floor(bytes.length * 0.2)]) {
     await withFlipped(offset, async () => {
-      await assert.rejects(readSeqs(founded, first), (error) => {
+      await assert.rejects(readSeqs(tenant, first), (error) => {
         assert(error instanceof SegmentDamagedError, String(error))
         assert.match(
           error.message,
@@ -188,15 +188,15 @@ test('a flipped byte is found in each part that is read, and does no harm in one
   }
   const inLast = Math.floor(bytes.length * 0.8)
   await withFlipped(inLast, async () => {
-    assert.deepEqual(await readSeqs(founded, first), numbers(1, ROWS_PER_GROUP))
-    await assert.rejects(readSeqs(founded), /the bytes of the events 5001 to 7500 have changed/)
+    assert.deepEqual(await readSeqs(tenant, first), numbers(1, ROWS_PER_GROUP))
+    await assert.rejects(readSeqs(tenant), /the bytes of the events 5001 to 7500 have changed/)
   })
   writeFileSync(file, bytes)
-  assert.equal((await readSeqs(founded)).length, ROWS)
+  assert.equal((await readSeqs(tenant)).length, ROWS)
 })
 
 test('a file that was cut, has grown or is another workspace’s is not read', async () => {
-  const { founded, file } = await foundThreeGroups()
+  const { tenant, file } = await foundThreeGroups()
   const { file: otherFile, segment: other } = await foundThreeGroups()
   const bytes = readFileSync(file)
   const wrong: [Buffer, RegExp][] = [
@@ -207,23 +207,23 @@ test('a file that was cut, has grown or is another workspace’s is not read', a
   ]
   for (const [content, sentence] of wrong) {
     writeFileSync(file, content)
-    await assert.rejects(readSeqs(founded), sentence)
+    await assert.rejects(readSeqs(tenant), sentence)
   }
   writeFileSync(file, readFileSync(otherFile))
-  await assert.rejects(readSeqs(founded), SegmentDamagedError)
+  await assert.rejects(readSeqs(tenant), SegmentDamagedError)
   // Nor when somebody who can write to the catalog has it say so.
   const sum = (hex: string | null) => `decode('${hex}', 'hex')`
   await query(
     connection,
     `update segment set bytes = ${other.bytes}, sha256 = ${sum(other.sha256)},
             footer_sha256 = ${sum(other.footerSha256)}
-      where workspace_id = '${founded.workspace.id}'`,
+      where workspace_id = '${tenant.workspace.id}'`,
   )
-  await assert.rejects(readSeqs(founded), /another one: its workspaceId/)
+  await assert.rejects(readSeqs(tenant), /another one: its workspaceId/)
 })
 
 test('a part that is damaged on its way is asked for again, and the job does not fail', async () => {
-  const { founded } = await foundThreeGroups()
+  const { tenant } = await foundThreeGroups()
   let isFirst = true
   const { store } = watched({
     readRange: async (key, start, end) => {
@@ -235,43 +235,43 @@ test('a part that is damaged on its way is asked for again, and the job does not
       return part
     },
   })
-  assert.deepEqual(await readSeqs(founded, { store }), numbers(1, ROWS))
+  assert.deepEqual(await readSeqs(tenant, { store }), numbers(1, ROWS))
   assert(!isFirst)
 })
 
 test('a file of before, whose footer the catalog does not know, is read as a whole and checked', async () => {
-  const { founded, file } = await foundThreeGroups()
-  const forget = `update segment set footer_sha256 = null where workspace_id = '${founded.workspace.id}'`
+  const { tenant, file } = await foundThreeGroups()
+  const forget = `update segment set footer_sha256 = null where workspace_id = '${tenant.workspace.id}'`
   await query(connection, forget)
   const { store, parts } = watched()
-  assert.deepEqual(await readSeqs(founded, { store }), numbers(1, ROWS))
+  assert.deepEqual(await readSeqs(tenant, { store }), numbers(1, ROWS))
   assert.equal(parts.length, 0)
   const bytes = readFileSync(file)
   const last = Math.floor(bytes.length * 0.8)
   bytes.writeUInt8(bytes.readUInt8(last) ^ 1, last)
   writeFileSync(file, bytes)
-  await assert.rejects(readSeqs(founded, { toMs: START_MS + MINUTE_MS }), /its SHA-256 differs/)
+  await assert.rejects(readSeqs(tenant, { toMs: START_MS + MINUTE_MS }), /its SHA-256 differs/)
 })
 
 test('a client for whom everything has to be read again gets the same bytes', async () => {
-  const { founded } = await foundThreeGroups()
+  const { tenant } = await foundThreeGroups()
   // What a slow client finds when it is back: nothing was kept for it.
   const cache = Object.assign(new ColdCache(), {
     opened: new ShortLivedCache(0),
     groups: new ShortLivedCache(0),
   })
   for (const wish of [{}, { filters: { ...TIMES, category: 'odd' } }]) {
-    const whole = await downloadAll(await jobOf(founded, wish), archive)
+    const whole = await downloadAll(await jobOf(tenant, wish), archive)
     const slow = watched()
-    const again = await downloadAll(await jobOf(founded, wish), slow.store, { cache })
+    const again = await downloadAll(await jobOf(tenant, wish), slow.store, { cache })
     assert.equal(again, whole)
     assert(slow.parts.length > 2 * new Set(slow.parts).size, 'everything was read several times')
   }
 })
 
 test('a company whose export searches many files for nothing keeps another waiting for one of them', async () => {
-  const searching = await foundFiles(12)
-  const other = await foundFiles(1)
+  const searching = await createFiles(12)
+  const other = await createFiles(1)
   const [turns, cache] = [
     new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 1 }),
     new ColdCache(),
@@ -303,7 +303,7 @@ test('a company whose export searches many files for nothing keeps another waiti
 })
 
 test('a search that nobody waits for any more ends with the next file', async () => {
-  const founded = await foundFiles(6)
+  const tenant = await createFiles(6)
   const stop = new AbortController()
   const { store, parts } = watched({
     readRange: async (key, start, end) => {
@@ -311,7 +311,7 @@ test('a search that nobody waits for any more ends with the next file', async ()
       return await archive.readRange(key, start, end)
     },
   })
-  const job = await jobOf(founded, { filters: { ...TIMES, category: 'none' } })
+  const job = await jobOf(tenant, { filters: { ...TIMES, category: 'none' } })
   const turns = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 6 })
   const terms = {
     stop,
@@ -328,7 +328,7 @@ test('a search that nobody waits for any more ends with the next file', async ()
 })
 
 test('what lies beyond the limit of an export is not asked back from a cold class', async () => {
-  const founded = await foundFiles(6)
+  const tenant = await createFiles(6)
   const askedFor = async (wish: { limit?: number; category?: string }): Promise<number> => {
     const asked = new Set<string>()
     const store: ObjectStore = {
@@ -336,7 +336,7 @@ test('what lies beyond the limit of an export is not asked back from a cold clas
       stat: async () => ({ bytes: 1, readiness: 'cold' }),
       restore: async (key) => void asked.add(key),
     }
-    const job = await jobOf(founded)
+    const job = await jobOf(tenant)
     const { category = null, limit = null } = wish
     await createExport(
       { database, store, clock, logger, timeouts },
@@ -346,7 +346,7 @@ test('what lies beyond the limit of an export is not asked back from a cold clas
         createdBy: null,
         plan: 'PRO',
         filterWorkspaceId: null,
-        workspaceIds: [founded.workspace.id],
+        workspaceIds: [tenant.workspace.id],
         source: 'HOT_AND_ARCHIVED',
         format: 'JSONL',
         filter: { ...job.filter, category },
@@ -365,8 +365,8 @@ test('what lies beyond the limit of an export is not asked back from a cold clas
 })
 
 test('a file that turns out to be cold cuts the download, is asked for with those behind it, and the job stays open', async () => {
-  const founded = await foundFiles(4)
-  const [, second, third, fourth] = await segmentsOf(founded)
+  const tenant = await createFiles(4)
+  const [, second, third, fourth] = await segmentsOf(tenant)
   assert(second && third && fourth)
   const behind = [second, third, fourth].map(({ objectKey }) => objectKey)
   const asked: string[] = []
@@ -383,15 +383,15 @@ test('a file that turns out to be cold cuts the download, is asked for with thos
       throw new StorageError('It is cold.', { isCold: true })
     },
   })
-  const job = await jobOf(founded)
+  const job = await jobOf(tenant)
   {
     await using download = await open(job, store)
     await assert.rejects(takeAll(download), { name: 'SegmentColdError' })
     assert.deepEqual(asked, [], 'the client is not kept waiting for it')
   }
   assert.deepEqual(new Set(asked), new Set(behind))
-  assert.equal((await readAgain(founded, job.id)).status, 'RUNNING')
+  assert.equal((await readAgain(tenant, job.id)).status, 'RUNNING')
   isBack = true
-  await downloadAll(await readAgain(founded, job.id), store)
-  assert.equal((await readAgain(founded, job.id)).status, 'SUCCEEDED')
+  await downloadAll(await readAgain(tenant, job.id), store)
+  assert.equal((await readAgain(tenant, job.id)).status, 'SUCCEEDED')
 })

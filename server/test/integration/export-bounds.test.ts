@@ -25,8 +25,8 @@ const body = { source: 'HOT', format: 'JSONL' }
 const create = (key: string) => annals.call('POST', '/v1/exports', { key, body })
 
 test('a company has 1,000 open exports at most, also when many are made at once', async () => {
-  const { companyKey, workspaceKey } = await annals.found()
-  const others = await annals.found()
+  const { companyKey, workspaceKey } = await annals.createCompany()
+  const others = await annals.createCompany()
   const first = await makeExport(annals, workspaceKey)
   await copyJob(annals, first, { count: OPEN_MAX - 4 })
   const asked = [workspaceKey, companyKey, workspaceKey, companyKey, workspaceKey, companyKey]
@@ -47,7 +47,7 @@ test('a company has 1,000 open exports at most, also when many are made at once'
 })
 
 test('an export that ends makes room for another one', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const canceled = await makeExport(annals, key)
   const downloaded = await makeExport(annals, key)
   await copyJob(annals, downloaded, { count: OPEN_MAX - 2 })
@@ -66,7 +66,7 @@ test('an export that ends makes room for another one', async () => {
 })
 
 test('an export is kept until 90 days after its end, then it answers like one that never was', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const [done, canceled, expired] = [
     await makeExport(annals, key),
     await makeExport(annals, key),
@@ -102,7 +102,7 @@ test('an export is kept until 90 days after its end, then it answers like one th
 })
 
 test('old exports go in one turn, however many they are, and open ones never', async () => {
-  const { company, workspaceKey: key } = await annals.found()
+  const { company, workspaceKey: key } = await annals.createCompany()
   const open = await makeExport(annals, key)
   const ended = await makeExport(annals, key)
   await annals.call('POST', `/v1/exports/${ended}/cancel`, { key })
@@ -131,7 +131,7 @@ test('old exports are found by an index', async () => {
 })
 
 test('of 100,000 exports the few with a status are listed by an index, for a key and for a member', async () => {
-  const { company, workspaceKey: key, user } = await annals.found()
+  const { company, workspaceKey: key, user } = await annals.createCompany()
   const ended = await makeExport(annals, key)
   await annals.call('POST', `/v1/exports/${ended}/cancel`, { key })
   await copyJob(annals, ended, { count: 100_000 })

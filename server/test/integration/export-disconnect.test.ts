@@ -22,7 +22,7 @@ const DOWNLOADS_MAX = 50
 const THRESHOLDS = { timeoutMs: 30_000 }
 /** A client that left so early had not been sent all. */
 const LEFT_BYTES_MAX = 3_000_000
-const { workspaceKey: key } = await annals.found()
+const { workspaceKey: key } = await annals.createCompany()
 await storeBulk(annals, key, ROWS)
 const reference = await takeReference(annals, key, { rows: ROWS })
 

@@ -31,7 +31,7 @@ after(() => annals[Symbol.asyncDispose]())
 
 /** 30 MB: no pair of sockets holds them, so that a download waits for its client. */
 const BULK_ROWS = 600
-const bulk = await annals.found()
+const bulk = await annals.createCompany()
 const key = bulk.workspaceKey
 await storeBulk(annals, key, BULK_ROWS)
 
@@ -165,7 +165,7 @@ test('a database that fails in mid-stream cuts the connection without an end', a
 })
 
 test('a chain with a gap is never sent as if it were whole', async () => {
-  const { workspace, workspaceKey } = await annals.found()
+  const { workspace, workspaceKey } = await annals.createCompany()
   const events = Array.from({ length: 1_000 }, (_, index) => ({
     category: 'c',
     action: `${index}`,
@@ -187,7 +187,7 @@ test('a chain with a gap is never sent as if it were whole', async () => {
 })
 
 test('a client of HTTP/1.0 gets the same bytes up to the end of the connection', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   await storeEvents(annals, workspaceKey, [{ category: 'c', action: 'a' }])
   const jobId = await makeExport(annals, workspaceKey)
   await using connection = new RawConnection(annals.url)
@@ -218,7 +218,7 @@ test('a company has fifty downloads at once, and others are not shut out by it',
   const refused = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
   assert.deepEqual([refused.status, refused.json.code], [503, 'overloaded'])
   assert.equal(refused.headers.get('retry-after'), '10')
-  const other = await annals.found()
+  const other = await annals.createCompany()
   const otherJob = await makeExport(annals, other.workspaceKey)
   assert.equal((await download(annals, other.workspaceKey, otherJob)).status, 200)
   for (const { leave } of opened) leave()

@@ -45,9 +45,9 @@ function storeWith(parts: Partial<ObjectStore>): ObjectStore {
 }
 
 /** A workspace with an archived event, of which only the catalog knows, and a hot one. */
-async function foundArchived() {
-  const founded = await annals.found()
-  const { workspace, workspaceKey: key } = founded
+async function createArchived() {
+  const tenant = await annals.createCompany()
+  const { workspace, workspaceKey: key } = tenant
   await storeEvents(annals, key, [
     { category: 'c', action: 'cold' },
     { category: 'c', action: 'hot' },
@@ -63,7 +63,7 @@ async function foundArchived() {
   const wish = { source: 'HOT_AND_ARCHIVED', filters: TIMES }
   const jobId = await makeExport(annals, key, wish)
   const find = async (): Promise<ExportJob> => {
-    const owner = { companyId: founded.company.id, workspaceId: null }
+    const owner = { companyId: tenant.company.id, workspaceId: null }
     const job = await findExportJob(database.db, owner, assertId(jobId))
     assert(job)
     return job
@@ -88,7 +88,7 @@ function refusedWith(code: string) {
 }
 
 test('a part of the archive that is missing fails the job, which names it', async () => {
-  const { key, jobId } = await foundArchived()
+  const { key, jobId } = await createArchived()
   const answer = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
   assert.deepEqual([answer.status, answer.json.code], [409, 'export_not_downloadable'])
   const job = await readJob(annals, key, jobId)
@@ -98,7 +98,7 @@ test('a part of the archive that is missing fails the job, which names it', asyn
 })
 
 test('a part of the archive that is damaged fails the job', async () => {
-  const { find } = await foundArchived()
+  const { find } = await createArchived()
   const store = storeWith({ read: async () => Buffer.from('something else') })
   await assert.rejects(open(await find(), store), refusedWith('export_not_downloadable'))
   const { status, errorCode } = await find()
@@ -106,7 +106,7 @@ test('a part of the archive that is damaged fails the job', async () => {
 })
 
 test('what lies in a cold class is asked for, and the job waits as it is', async () => {
-  const { find } = await foundArchived()
+  const { find } = await createArchived()
   const asked: string[] = []
   const cold = storeWith({
     stat: async () => ({ bytes: 1, readiness: 'cold' }),
@@ -125,7 +125,7 @@ test('what lies in a cold class is asked for, and the job waits as it is', async
 })
 
 test('a storage that is out of reach before the first byte is an answer, and the job stays open and says no more than that', async () => {
-  const { find } = await foundArchived()
+  const { find } = await createArchived()
   const outage = () => Promise.reject(new StorageError('The bucket does not answer.'))
   for (const store of [storeWith({ stat: outage }), storeWith({ read: outage })]) {
     await assert.rejects(open(await find(), store), refusedWith('unavailable'))
@@ -139,7 +139,7 @@ test('a storage that is out of reach before the first byte is an answer, and the
 })
 
 test('preflight counts what is archived by the catalog, and says so when filters may pick', async () => {
-  const { key } = await foundArchived()
+  const { key } = await createArchived()
   const ask = async (filters: object) => {
     const body = { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters: { ...TIMES, ...filters } }
     const { json } = await annals.call('POST', '/v1/exports/preflight', { key, body })
@@ -155,7 +155,7 @@ test('preflight counts what is archived by the catalog, and says so when filters
 })
 
 test('a storage that is out of reach does not refuse a new job, but a look at what it would be', async () => {
-  const { companyId, filter, filterWorkspaceId, ranges } = await (await foundArchived()).find()
+  const { companyId, filter, filterWorkspaceId, ranges } = await (await createArchived()).find()
   const store = storeWith({ stat: () => Promise.reject(new StorageError('No answer.')) })
   const deps = { database, store, clock, logger, timeouts }
   const wish: ExportWish = {

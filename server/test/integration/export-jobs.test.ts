@@ -34,7 +34,7 @@ const post = (key: string, body: object, path = '/v1/exports') =>
   annals.call('POST', path, { key, body })
 
 test('a new job shows what was asked for and nothing of what is to come', async () => {
-  const { companyKey: key, workspace, project } = await annals.found()
+  const { companyKey: key, workspace, project } = await annals.createCompany()
   const filters = {
     from: '2026-01-01T00:00:00.000Z',
     to: '2026-02-01T00:00:00.000Z',
@@ -70,7 +70,7 @@ test('a new job shows what was asked for and nothing of what is to come', async 
 })
 
 test('a wish that cannot be meant is refused, and says where', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const good = { source: 'HOT', format: 'JSONL' }
   const at = '2026-01-01T00:00:00Z'
   const later = '2026-01-02T00:00:00Z'
@@ -103,8 +103,8 @@ test('a wish that cannot be meant is refused, and says where', async () => {
 })
 
 test('a workspace key exports its own workspace, a company key any of its company’s', async () => {
-  const a = await annals.found({ workspaces: ['One', 'Two'] })
-  const b = await annals.found()
+  const a = await annals.createCompany({ workspaces: ['One', 'Two'] })
+  const b = await annals.createCompany()
   const [one, two] = a.workspaces
   assert(one && two)
   const naming = (workspaceId: string) => ({
@@ -132,7 +132,7 @@ test('a workspace key exports its own workspace, a company key any of its compan
 })
 
 test('a workspace key sees the jobs of its workspace only, in every route', async () => {
-  const { companyKey, workspaces } = await annals.found({ workspaces: ['One', 'Two'] })
+  const { companyKey, workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const [one, two] = workspaces
   assert(one && two)
   const own = await makeExport(annals, one.workspaceKey)
@@ -171,7 +171,7 @@ test('a workspace key sees the jobs of its workspace only, in every route', asyn
 })
 
 test('exports are listed newest first, page by page, each once', async () => {
-  const { companyKey: key, workspaceKey } = await annals.found()
+  const { companyKey: key, workspaceKey } = await annals.createCompany()
   const made: string[] = []
   for (let count = 0; count < 7; count++) {
     // Some within one millisecond.
@@ -200,7 +200,7 @@ test('exports are listed newest first, page by page, each once', async () => {
 })
 
 test('exports are listed by their state, page by page, and a cursor belongs to its state', async () => {
-  const { companyKey: key, workspaceKey } = await annals.found()
+  const { companyKey: key, workspaceKey } = await annals.createCompany()
   const made: Record<string, string[]> = {}
   for (const status of [...EXPORT_STATUSES, ...EXPORT_STATUSES, ...EXPORT_STATUSES]) {
     advance(1)
@@ -235,7 +235,7 @@ test('exports are listed by their state, page by page, and a cursor belongs to i
 })
 
 test('a job that nobody downloads fails after seven days, and says what to do', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const untouched = await makeExport(annals, key)
   const begun = await makeExport(annals, key)
   const done = await makeExport(annals, key)
@@ -269,7 +269,7 @@ test('a job that nobody downloads fails after seven days, and says what to do', 
 })
 
 test('canceling is for open jobs, twice is once, and only a succeeded or failed one refuses', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const pending = await makeExport(annals, key)
   for (const _time of ['first', 'second']) {
     const { status, json } = await annals.call('POST', `/v1/exports/${pending}/cancel`, { key })
@@ -308,7 +308,7 @@ const MOVES: ((job: { companyId: CompanyId; id: ExportJobId }) => Promise<unknow
 ]
 
 test('a job moves only as its table of states allows, from every state', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const isStatus = (text: unknown): ExportStatus => {
     const status = EXPORT_STATUSES.find((known) => known === text)
     assert(status)
@@ -329,7 +329,7 @@ test('a job moves only as its table of states allows, from every state', async (
 })
 
 test('of many who end a job at once, one does', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   for (let round = 0; round < 10; round++) {
     const job = await keyOf(await makeExport(annals, key))
     await startExportJob(db, job, new Date(clock()))
@@ -345,7 +345,7 @@ test('of many who end a job at once, one does', async () => {
 })
 
 test('a job that is canceled before its last byte is not taken for a whole one', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await storeEvents(annals, key, [{ category: 'c', action: 'a' }])
   const jobId = await makeExport(annals, key)
   // Between the opening and the end, by a rule of the database.
@@ -362,7 +362,7 @@ test('a job that is canceled before its last byte is not taken for a whole one',
 })
 
 test('a page of jobs is read off an index, for a company and for a workspace', async () => {
-  const { company, workspace, workspaceKey } = await annals.found()
+  const { company, workspace, workspaceKey } = await annals.createCompany()
   await makeExport(annals, workspaceKey)
   await query(
     annals.database.connection,

@@ -49,7 +49,7 @@ async function assertExportsAre(key: string, events: readonly SealedEvent[]): Pr
 }
 
 test('whatever is stored, a hot export has the bytes that its events are written with', async () => {
-  const { workspaceKey: key, workspace, project } = await annals.found()
+  const { workspaceKey: key, workspace, project } = await annals.createCompany()
   const text = anyText.filter((value) => value !== '')
   const sample = fc.sample(fc.tuple(text, text, anyText, fc.nat()), EVENTS)
   const events = sample.map(([category, action, value, nth], index) => ({
@@ -77,7 +77,7 @@ test('whatever is stored, a hot export has the bytes that its events are written
 })
 
 test('a page is good until the next one is asked for, whatever is fetched meanwhile', async () => {
-  const { workspaceKey: key, workspace } = await annals.found()
+  const { workspaceKey: key, workspace } = await annals.createCompany()
   const count = 5_000
   const events = Array.from({ length: count }, (_, nth) => ({ category: 'c', action: `a ${nth}` }))
   await storeEvents(annals, key, events)
@@ -100,7 +100,7 @@ test('a page is good until the next one is asked for, whatever is fetched meanwh
 })
 
 test('rows far larger than most are exported whole', async () => {
-  const { workspaceKey: key, workspace } = await annals.found()
+  const { workspaceKey: key, workspace } = await annals.createCompany()
   const count = 400
   await storeBulk(annals, key, count)
   const stored = await storedEvents(workspace.id)

@@ -51,7 +51,7 @@ async function pagesOf(workspaceId: WorkspaceId, count: number) {
 }
 
 test('pages of large rows stay small from the first one on, hot and archived', async () => {
-  const { workspaceKey: key, workspace } = await annals.found()
+  const { workspaceKey: key, workspace } = await annals.createCompany()
   const blob = 'x'.repeat(BLOB_BYTES)
   const large = Array.from({ length: LARGE_ROWS }, (_, nth) => ({
     category: 'c',

@@ -34,7 +34,7 @@ const SHAPES: Record<string, (place: number) => number> = {
 
 for (const [shape, bytesAt] of Object.entries(SHAPES)) {
   test(`the estimated size is within 15 percent with ${shape}`, async () => {
-    const { workspaceKey: key } = await annals.found()
+    const { workspaceKey: key } = await annals.createCompany()
     const events = Array.from({ length: COUNT }, (_, index) => event(index, bytesAt(index / COUNT)))
     await storeEvents(annals, key, events)
     for (const format of ['JSONL', 'CSV']) {
@@ -47,7 +47,7 @@ for (const [shape, bytesAt] of Object.entries(SHAPES)) {
 }
 
 test('the estimated size counts every workspace, not the first alone', async () => {
-  const { companyKey: key, workspaces } = await annals.found({ workspaces: ['One', 'Two'] })
+  const { companyKey: key, workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   for (const [index, { workspaceKey }] of workspaces.entries()) {
     const events = Array.from({ length: 300 }, (_, number) => event(number, index * 3_000))
     await storeEvents(annals, workspaceKey, events)
@@ -56,7 +56,7 @@ test('the estimated size counts every workspace, not the first alone', async () 
 })
 
 test('a small export is estimated to the byte, and an empty table has its header', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await storeEvents(
     annals,
     key,

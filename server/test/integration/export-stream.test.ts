@@ -78,17 +78,17 @@ const HARD_TEXTS = [
 ]
 
 async function foundHard() {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   const events = HARD_TEXTS.map((text, index) => ({
     category: text,
     action: `${text} `,
-    ...(index % 2 === 0 && { projectId: founded.project.id }),
+    ...(index % 2 === 0 && { projectId: tenant.project.id }),
     ...(index % 3 !== 0 && { actor: { id: text, email: 'a@example.com', role: text } }),
     ...(index % 4 !== 0 && { resource: { type: text, id: text } }),
     ...(index % 5 !== 0 && { metadata: { [text]: text, list: [1, 1.5, null, { deep: text }] } }),
   }))
-  await storeEvents(annals, founded.workspaceKey, events)
-  return { ...founded, events }
+  await storeEvents(annals, tenant.workspaceKey, events)
+  return { ...tenant, events }
 }
 
 test('rows are the query’s records with what recomputes their hashes, and link up', async () => {
@@ -169,7 +169,7 @@ test('a download is described by its headers, its trailers and its job', async (
 })
 
 test('gzip holds the same bytes, and its trailers speak of them', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const events = Array.from({ length: 1_500 }, (_, index) => ({
     category: 'c',
     action: `${index}`,
@@ -186,7 +186,7 @@ test('gzip holds the same bytes, and its trailers speak of them', async () => {
 })
 
 test('an export without rows is an empty list, or a header', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   for (const [format, text] of [
     ['JSONL', /^$/],
     ['CSV', /^id,[^\n]*prevHash\r\n$/],
@@ -205,7 +205,7 @@ test('an export without rows is an empty list, or a header', async () => {
 })
 
 test('what comes after the job was made is not in it, and a rerun has the same bytes', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await storeEvents(annals, key, [{ category: 'c', action: 'before' }])
   const jobId = await makeExport(annals, key)
   await storeEvents(annals, key, [{ category: 'c', action: 'after' }])
@@ -224,7 +224,7 @@ test('what comes after the job was made is not in it, and a rerun has the same b
 })
 
 test('each filter shows what it shows in the query, and all of them together', async () => {
-  const { company, workspace, workspaceKey: key, project } = await annals.found()
+  const { company, workspace, workspaceKey: key, project } = await annals.createCompany()
   const other = newId<'project'>()
   const names = { companyId: company.id, workspaceId: workspace.id, name: 'Other' }
   await annals.app.database.db
@@ -293,7 +293,7 @@ test('each filter shows what it shows in the query, and all of them together', a
 })
 
 test('a limit cuts the export, and the job says whether it did', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const events = Array.from({ length: 250 }, (_, index) => ({
     category: index % 2 === 0 ? 'even' : 'odd',
     action: `${index}`,
@@ -327,7 +327,7 @@ const ROWS_MAX = { STARTER: 50_000, PRO: 1_000_000, ENTERPRISE: 10_000_000 } as 
 
 for (const plan of ['STARTER', 'PRO', 'ENTERPRISE'] as const) {
   test(`a ${plan} company exports ${ROWS_MAX[plan]} rows at most, however many it asks for`, async () => {
-    const { workspaceKey: key } = await annals.found({ plan })
+    const { workspaceKey: key } = await annals.createCompany({ plan })
     for (const [limit, rowLimit] of [
       [{}, ROWS_MAX[plan]],
       [{ limit: ROWS_MAX[plan] + 1 }, ROWS_MAX[plan]],
@@ -340,7 +340,7 @@ for (const plan of ['STARTER', 'PRO', 'ENTERPRISE'] as const) {
 }
 
 test('a rerun has no more rows than the plan now allows, and a plan without exports none', async () => {
-  const { company, workspaceKey: key } = await annals.found({ plan: 'PRO' })
+  const { company, workspaceKey: key } = await annals.createCompany({ plan: 'PRO' })
   const jobId = await makeExport(annals, key)
   const setPlan = async (plan: string) => {
     await query(
@@ -361,14 +361,14 @@ test('a rerun has no more rows than the plan now allows, and a plan without expo
 })
 
 test('a company’s export goes workspace by workspace, each in the order of its chain', async () => {
-  const founded = await annals.found({ workspaces: ['One', 'Two', 'Three'] })
+  const tenant = await annals.createCompany({ workspaces: ['One', 'Two', 'Three'] })
   for (const round of ['first', 'second']) {
-    for (const { workspaceKey } of founded.workspaces.toReversed()) {
+    for (const { workspaceKey } of tenant.workspaces.toReversed()) {
       await storeEvents(annals, workspaceKey, [{ category: 'c', action: round }])
     }
   }
-  const rows = await exportRows(annals, founded.companyKey)
-  const ids = founded.workspaces.map(({ id }) => String(id)).toSorted()
+  const rows = await exportRows(annals, tenant.companyKey)
+  const ids = tenant.workspaces.map(({ id }) => String(id)).toSorted()
   assert.deepEqual(
     rows.map(({ workspaceId, seq }) => [workspaceId, seq]),
     ids.flatMap((id) => [
@@ -376,13 +376,13 @@ test('a company’s export goes workspace by workspace, each in the order of its
       [id, 2],
     ]),
   )
-  const [first] = founded.workspaces
+  const [first] = tenant.workspaces
   const one = { filters: { workspaceId: first?.id ?? '' } }
-  assert.equal((await exportRows(annals, founded.companyKey, one)).length, 2)
+  assert.equal((await exportRows(annals, tenant.companyKey, one)).length, 2)
 })
 
 test('the system workspace is exported when it is named, and not else', async () => {
-  const { company, companyKey: key } = await annals.found()
+  const { company, companyKey: key } = await annals.createCompany()
   const [system] = await query(
     annals.database.connection,
     `select id from workspace where company_id = '${company.id}' and kind = 'SYSTEM'`,
@@ -396,7 +396,7 @@ test('the system workspace is exported when it is named, and not else', async ()
 })
 
 test('hot is what the plan’s hot time covers', async () => {
-  const { workspaceKey: key } = await annals.found({ plan: 'STARTER' })
+  const { workspaceKey: key } = await annals.createCompany({ plan: 'STARTER' })
   await storeEvents(annals, key, [{ category: 'c', action: 'old' }])
   advance(31 * DAY_MS)
   await storeEvents(annals, key, [{ category: 'c', action: 'new' }])

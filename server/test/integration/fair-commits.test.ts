@@ -13,7 +13,7 @@ const LARGE_EVENTS = 20
 const PER_COMMIT_MAX = 2
 
 test('an event waits for few large events of another company, and those keep their order', async () => {
-  const [greedy, other] = [await annals.found(), await annals.found()]
+  const [greedy, other] = [await annals.createCompany(), await annals.createCompany()]
   await using writer = new Writer({
     connection: annals.database.connection,
     clock: Date.now,

@@ -22,7 +22,7 @@ const databaseUrl = urlThrough(proxy)
 const annals = stack.use(
   await startTestApp({ databaseUrl, env: { ANNALS_METRICS_PORT: '0', ANNALS_RATE_LIMITS: 'off' } }),
 )
-const { workspaceKey: key } = await annals.found()
+const { workspaceKey: key } = await annals.createCompany()
 
 function urlThrough({ port }: PgProxy): string {
   const { user, password, database: name } = database.connection

@@ -12,7 +12,7 @@ const annals = await startTestApp({
   timeouts: { headersMs: 300, requestMs: 1_000, checkEveryMs: 50 },
 })
 after(() => annals[Symbol.asyncDispose]())
-const { workspaceKey } = await annals.found()
+const { workspaceKey } = await annals.createCompany()
 const bearer = `authorization: Bearer ${workspaceKey}\r\n`
 
 const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nhost: x\r\n${headers}\r\n`

@@ -16,7 +16,7 @@ test('a replay is not answered before the standby that commits wait for has the 
     settings: SMALL_ENGINE,
   })
   await using annals = await startTestApp({ databaseUrl: urlOf(engine.connection) })
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const body = { category: 'c', action: 'a', idempotencyKey: 'k' }
   const send = () => annals.call('POST', '/v1/events', { key, body })
   const first = await send()

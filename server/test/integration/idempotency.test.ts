@@ -54,7 +54,7 @@ async function assertOneEvent(key: string, answers: readonly Answer[]): Promise<
 }
 
 test('a replayed idempotency key answers 200 with the first id', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const body = eventOf('k', { actor: { id: 'a' }, metadata: { b: 1, a: [2] } })
   const first = await send(key, body)
   const second = await send(key, body)
@@ -67,7 +67,7 @@ test('a replayed idempotency key answers 200 with the first id', async () => {
 })
 
 test('another body under a stored key changes nothing, and the caller is told', async () => {
-  const { workspaceKey: key, project } = await annals.found()
+  const { workspaceKey: key, project } = await annals.createCompany()
   const first = await send(key, eventOf('k', { metadata: { a: 1 } }))
   const before = await walkEvents(annals, key)
   const others: Input[] = [
@@ -91,7 +91,7 @@ test('another body under a stored key changes nothing, and the caller is told', 
 })
 
 test('the same event in another spelling is no other body', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const text = (members: string) => `{"category":"c","action":"a","idempotencyKey":"k",${members}}`
   const spellings = [
     '"metadata":{"a":1,"b":[true]},"timestamp":"2026-03-01T12:00:00Z"',
@@ -108,7 +108,7 @@ test('the same event in another spelling is no other body', async () => {
 const PLAIN = { category: 'c', action: 'a' }
 
 test('a key in the header and the same key in the body are one key, in both directions', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const more = { actor: { id: 'a' }, metadata: { b: 1, a: [2] } }
   const long = '🎈'.repeat(255)
   for (const name of ['k', 'K', 'a, b', '"quoted"', 'é', 'e\u0301', long]) {
@@ -135,7 +135,7 @@ test('a key in the header and the same key in the body are one key, in both dire
 })
 
 test('a key in the header replays an event of a batch, and the other way around', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const batch = await sendBatch(key, [eventOf('k')])
   const single = await sendWithHeader(key, 'k', PLAIN)
   assert.deepEqual([single.status, ...flags(single)], [200, 'true', null])
@@ -146,7 +146,7 @@ test('a key in the header replays an event of a batch, and the other way around'
 })
 
 test('different keys in the header and in the body are refused', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   for (const [header, body] of [
     ['k', 'other'],
     ['k', 'K'],
@@ -162,7 +162,7 @@ test('different keys in the header and in the body are refused', async () => {
 })
 
 test('an idempotency key header that is empty, too long or not UTF-8 is refused', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const bad: [header: string | Buffer, message: RegExp][] = [
     ['', /must not be empty/],
     ['  ', /must not be empty/],
@@ -184,7 +184,7 @@ test('an idempotency key header that is empty, too long or not UTF-8 is refused'
 })
 
 test('a repeated idempotency key header is refused, even with the same value', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const body = JSON.stringify(eventOf('k'))
   for (const repeated of [
     ['Idempotency-Key: k', 'Idempotency-Key: k'],
@@ -209,7 +209,7 @@ test('a repeated idempotency key header is refused, even with the same value', a
 })
 
 test('a batch with an idempotency key header is refused, because every event has its own key', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   for (const header of ['k', '']) {
     const answer = await annals.call('POST', '/v1/events/batch', {
       key,
@@ -223,7 +223,7 @@ test('a batch with an idempotency key header is refused, because every event has
 })
 
 test('a batch says which of its events has another body than the stored one', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const { json: stored } = await send(key, eventOf('k'))
   const { json } = await sendBatch(key, [
     eventOf('k', { action: 'other' }),
@@ -244,7 +244,7 @@ test('a batch says which of its events has another body than the stored one', as
 })
 
 test('keys are compared as they are, and the same key in two workspaces is two events', async () => {
-  const { workspaces } = await annals.found({ workspaces: ['One', 'Two'] })
+  const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const keys = ['k', 'K', ' k', 'k ', 'é', 'e\u0301', '🎈', '0']
   for (const { workspaceKey } of workspaces) {
     for (const idempotencyKey of keys) {
@@ -255,7 +255,7 @@ test('keys are compared as they are, and the same key in two workspaces is two e
 })
 
 test('duplicates that arrive at once are one event', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await assertOneEvent(
     key,
     await Promise.all(Array.from({ length: 30 }, () => send(key, eventOf('k')))),
@@ -263,7 +263,7 @@ test('duplicates that arrive at once are one event', async () => {
 })
 
 test('of different bodies that arrive at once under one key, one is stored and the others are told', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const answers = await Promise.all(
     Array.from({ length: 12 }, (_, index) => send(key, eventOf('k', { action: `a${index % 3}` }))),
   )
@@ -276,7 +276,7 @@ test('of different bodies that arrive at once under one key, one is stored and t
 })
 
 test('a replay beside another body under its key is still judged by the stored event', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await send(key, eventOf('k', { action: 'stored' }))
   const actions = ['other', 'stored', 'third', 'stored', 'other']
   const answers = await Promise.all(actions.map((action) => send(key, eventOf('k', { action }))))
@@ -287,7 +287,7 @@ test('a replay beside another body under its key is still judged by the stored e
 })
 
 test('a replay does not hold up new events of its workspace, in one batch or beside others', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const old = await sendBatch(key, [eventOf('k0'), eventOf('k1')])
   const events = Array.from({ length: 40 }, (_, index) => eventOf(`k${index}`))
   const answers = await Promise.all(events.map((event) => send(key, event)))
@@ -304,7 +304,7 @@ test('a replay does not hold up new events of its workspace, in one batch or bes
 })
 
 test('duplicates in a call of many are one event, also when they fall into two commits', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   // A commit takes 256 events, so the second half of this call is another one.
   const events = Array.from({ length: 500 }, (_, index) => eventOf(`k${index % 100}`))
   const [first, second] = await Promise.all([sendBatch(key, events), sendBatch(key, events)])
@@ -317,7 +317,7 @@ test('duplicates in a call of many are one event, also when they fall into two c
 })
 
 test('batches sealed ahead of one that ends otherwise than expected are stored once, in one chain', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   assert.equal((await send(key, eventOf('old'))).status, 201)
   const fresh = (call: number) =>
     Array.from({ length: 500 }, (_, nth) => eventOf(`call ${call}, event ${nth}`))
@@ -341,7 +341,7 @@ test('batches sealed ahead of one that ends otherwise than expected are stored o
 
 test('duplicates on two nodes at once are one event', async () => {
   await using other = await startTestApp({ databaseUrl: annals.database.url })
-  const { workspaces } = await annals.found({ workspaces: ['One', 'Two', 'Three'] })
+  const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two', 'Three'] })
   for (let round = 0; round < 5; round += 1) {
     const answers = await Promise.all(
       Array.from({ length: 48 }, (_, index) => {
@@ -366,7 +366,7 @@ test('after a cut between commit and answer the retry finds its event, stored on
   const { user, password, database } = annals.database.connection
   const url = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
   await using node = await startTestApp({ databaseUrl: url })
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   assert.equal((await send(key, eventOf('before'), node)).status, 201)
   proxy.cutOnceAt('append-events', 'after')
   const cut = await send(key, eventOf('k'), node)
@@ -387,7 +387,7 @@ test('after a cut before the commit the retry stores the event', async () => {
   const { user, password, database } = annals.database.connection
   const url = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
   await using node = await startTestApp({ databaseUrl: url })
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   assert.equal((await send(key, eventOf('before'), node)).status, 201)
   proxy.cutOnceAt('append-events', 'before')
   assert.equal((await send(key, eventOf('k'), node)).status, 503)

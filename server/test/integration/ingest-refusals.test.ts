@@ -9,8 +9,8 @@ import { startTestApp } from '../harness/start-app.ts'
 const { clock } = handClock(Date.parse('2026-03-01T12:00:00.000Z'))
 const annals = await startTestApp({ clock })
 after(() => annals[Symbol.asyncDispose]())
-const { workspaceKey: key, project } = await annals.found()
-const stranger = await annals.found({ workspaces: ['One', 'Two'] })
+const { workspaceKey: key, project } = await annals.createCompany()
+const stranger = await annals.createCompany({ workspaces: ['One', 'Two'] })
 
 const pathOf = ({ path }: { path: string }) => path
 const GOOD = { category: 'c', action: 'a' }
@@ -179,7 +179,7 @@ test('several faults are all named, a bounded number of them', async () => {
 })
 
 test('the deepest value that is allowed is stored', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const text = withMetadata(`{"k":${nested(30)}}`)
   const answer = await annals.call('POST', '/v1/events', { key: workspaceKey, text })
   assert.equal(answer.status, 201, answer.text)
@@ -206,14 +206,14 @@ test('a body over 256 KiB is 413, another media type 415, and no body 400', asyn
 })
 
 test('a company key may not send events', async () => {
-  const { companyKey } = await annals.found()
+  const { companyKey } = await annals.createCompany()
   const { status, json } = await annals.call('POST', '/v1/events', { key: companyKey, body: GOOD })
   assert.deepEqual([status, json.code], [403, 'insufficient_scope'])
 })
 
 test('a row that only the database refuses fails its own caller and no other', async () => {
   const { connection } = annals.database
-  const { workspaces } = await annals.found({ workspaces: ['One', 'Two'] })
+  const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const planted = `alter table event add constraint planted check (category <> 'planted') not valid`
   await query(connection, planted)
   const answers = await Promise.all(
@@ -241,7 +241,7 @@ test('a row that only the database refuses fails its own caller and no other', a
 
 test('a refused row does not take along another event that came under the same key', async () => {
   const { connection } = annals.database
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   await query(
     connection,
     `alter table event add constraint planted check (category <> 'planted') not valid`,

@@ -16,22 +16,22 @@ const send = (key: string, body: unknown, headers: Record<string, string> = {}) 
   annals.call('POST', '/v1/events', { key, body, headers })
 
 test('a stored event is shown with everything that was sent', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   const event = {
     category: 'billing',
     action: 'invoice.paid',
     timestamp: '2026-02-28T23:30:00.125+02:00',
-    projectId: founded.project.id,
+    projectId: tenant.project.id,
     actor: { id: 'u-1', email: 'ada@example.com', role: 'admin' },
     resource: { type: 'invoice', id: 'inv-9' },
     metadata: { amount: 12.5, tags: ['a', 'ü', '🎈'], nested: { no: null, yes: true } },
     idempotencyKey: 'only-once',
   }
-  const answer = await send(founded.workspaceKey, event)
+  const answer = await send(tenant.workspaceKey, event)
   assert.equal(answer.status, 201, answer.text)
   assert.deepEqual(Object.keys(answer.json), ['id'])
   assert.equal(answer.headers.get('x-idempotent-replay'), null)
-  const [stored, ...others] = await walkEvents(annals, founded.workspaceKey)
+  const [stored, ...others] = await walkEvents(annals, tenant.workspaceKey)
   assert.equal(others.length, 0)
   const { hash, ...rest } = stored
   assert.match(hash, /^[0-9a-f]{64}$/)
@@ -40,8 +40,8 @@ test('a stored event is shown with everything that was sent', async () => {
     seq: 1,
     timestamp: '2026-02-28T21:30:00.125Z',
     receivedAt: NOW,
-    companyId: founded.company.id,
-    workspaceId: founded.workspace.id,
+    companyId: tenant.company.id,
+    workspaceId: tenant.workspace.id,
     projectId: event.projectId,
     category: event.category,
     action: event.action,
@@ -54,7 +54,7 @@ test('a stored event is shown with everything that was sent', async () => {
 })
 
 test('what was not sent is null, and the time is that of receipt', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   await send(workspaceKey, { category: 'c', action: 'a' })
   const [stored] = await walkEvents(annals, workspaceKey)
   const { timestamp, receivedAt, projectId, actor, resource, metadata } = stored
@@ -63,7 +63,7 @@ test('what was not sent is null, and the time is that of receipt', async () => {
 })
 
 test('an empty object stays one, and every part may be partial', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const parts = { actor: {}, resource: { id: '' }, metadata: {} }
   await send(workspaceKey, { category: 'c', action: 'a', ...parts })
   const [{ actor, resource, metadata }] = await walkEvents(annals, workspaceKey)
@@ -71,7 +71,7 @@ test('an empty object stays one, and every part may be partial', async () => {
 })
 
 test('parts are stored as canonical text, and answered as they are stored', async () => {
-  const { workspaceKey, workspace } = await annals.found()
+  const { workspaceKey, workspace } = await annals.createCompany()
   const text = `{"category":"c","action":"a","metadata":{"z":1.0,"a":{"y":1e2,"b":-0},
     "\\u00e9":"\\u0041\\/"},"actor":{"role":"r","id":"i"}}`
   const answer = await annals.call('POST', '/v1/events', { key: workspaceKey, text })
@@ -89,7 +89,7 @@ test('parts are stored as canonical text, and answered as they are stored', asyn
 })
 
 test('a key __proto__ is data like any other', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   for (const metadata of ['{"__proto__":1}', '{"a":{"__proto__":{"b":1}},"constructor":2}']) {
     const text = `{"category":"c","action":"a","metadata":${metadata}}`
     assert.equal((await annals.call('POST', '/v1/events', { key: workspaceKey, text })).status, 201)
@@ -113,7 +113,7 @@ const TIMESTAMPS = [
 ] as const
 
 test('a timestamp of any age and spelling is kept to the millisecond, cut and not rounded', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   for (const [timestamp] of TIMESTAMPS) {
     const answer = await send(workspaceKey, { category: 'c', action: timestamp, timestamp })
     assert.equal(answer.status, 201, answer.text)
@@ -125,7 +125,7 @@ test('a timestamp of any age and spelling is kept to the millisecond, cut and no
 })
 
 test('texts of the greatest length are stored, counted in characters', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const event = {
     category: '🎈'.repeat(256),
     action: 'a'.repeat(256),
@@ -145,7 +145,7 @@ test('texts of the greatest length are stored, counted in characters', async () 
 })
 
 test('a body of exactly 256 KiB is stored', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const frame = JSON.stringify({ category: 'c', action: 'a', metadata: { text: '' } }).length
   const text = 'x'.repeat(256 * 1_024 - frame)
   const answer = await send(workspaceKey, { category: 'c', action: 'a', metadata: { text } })
@@ -155,7 +155,7 @@ test('a body of exactly 256 KiB is stored', async () => {
 })
 
 test('the trace id is the caller’s when it sends one, else a fresh one, and is stored', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
   const traceparent = `00-${traceId}-00f067aa0ba902b7-01`
   const first = await send(workspaceKey, { category: 'c', action: 'a' }, { traceparent })
@@ -170,7 +170,7 @@ test('the trace id is the caller’s when it sends one, else a fresh one, and is
 })
 
 test('each workspace has its own chain: seq from 1 without gaps, each event on the one before', async () => {
-  const { workspaces } = await annals.found({ workspaces: ['One', 'Two'] })
+  const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   for (let round = 0; round < 10; round += 1) {
     await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
@@ -201,7 +201,7 @@ test('each workspace has its own chain: seq from 1 without gaps, each event on t
 
 test('two nodes that write the same workspaces at once leave no gap and fail no caller', async () => {
   await using other = await startTestApp({ clock, databaseUrl: annals.database.url })
-  const { workspaces } = await annals.found({ workspaces: ['One', 'Two', 'Three'] })
+  const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two', 'Three'] })
   const nodes = [annals, other]
   const callers = Array.from({ length: 24 }, async (_, caller) => {
     const ids: string[] = []
@@ -232,7 +232,7 @@ test('two nodes that write the same workspaces at once leave no gap and fail no 
 
 test('a workspace that was made a moment ago takes events on every node at once', async () => {
   await using other = await startTestApp({ clock, databaseUrl: annals.database.url })
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const body = { category: 'c', action: 'a' }
   const answers = await Promise.all(
     [annals, other, annals, other].map((node) => node.call('POST', '/v1/events', { key, body })),

@@ -22,7 +22,7 @@ function subjectOf(data: string): string {
 test('where mail is set up, an invited person gets the link by mail too', async () => {
   await using smtp = await startSmtpServer()
   await using app = await startTestApp({ env: { ANNALS_SMTP_URL: smtp.url } })
-  const company = await app.found({ company: 'Acme & Sons\r\nwww.evil.example' })
+  const company = await app.createCompany({ company: 'Acme & Sons\r\nwww.evil.example' })
   const owner = await documented(await signInAs(app, company, 'OWNER'))
   const email = `${newId()}@example.com`
   const { json } = await owner.call('POST', '/dashboard/invitations', {
@@ -45,7 +45,7 @@ test('where mail is set up, an invited person gets the link by mail too', async 
 test('a mail server that hangs delays the shutdown by less than five seconds', async () => {
   await using smtp = await startSmtpServer({ hangs: true })
   await using app = await startTestApp({ env: { ANNALS_SMTP_URL: smtp.url } })
-  const owner = await signInAs(app, await app.found(), 'OWNER')
+  const owner = await signInAs(app, await app.createCompany(), 'OWNER')
   const body = { email: `${newId()}@example.com`, role: 'ADMIN' }
   assert.equal((await owner.call('POST', '/dashboard/invitations', { body })).status, 201)
   await eventually(() => assert.equal(smtp.connections, 1))
@@ -57,7 +57,7 @@ test('a mail server that hangs delays the shutdown by less than five seconds', a
 
 test('an invitation goes to the address that was given, and to no part of it', async () => {
   await using app = await startTestApp()
-  const admin = await documented(await signInAs(app, await app.found(), 'ADMIN'))
+  const admin = await documented(await signInAs(app, await app.createCompany(), 'ADMIN'))
   for (const email of ['a@ex.com>', '<a@ex.com', 'a@ex.com,b@ex.com', '"a"@ex.com']) {
     const { status, json } = await admin.call('POST', '/dashboard/invitations', {
       body: { email, role: 'ADMIN' },

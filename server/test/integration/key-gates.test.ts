@@ -9,7 +9,7 @@ import { ClientAddresses } from '../../src/edge/auth/client-address.ts'
 import { createErrorHandler } from '../../src/edge/error-handler.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { compileRanges } from '../../src/tenancy/allowlist.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { findKeyByKid } from '../../src/tenancy/key-store.ts'
 import { parseKeyText } from '../../src/tenancy/key-text.ts'
 import { PLANS, type Plan } from '../../src/tenancy/plans.ts'
@@ -98,14 +98,14 @@ function expectedCode(key: Condition, gate: Gate): string | null {
   return null
 }
 
-type Tenant = Omit<Condition, 'scope' | 'state'> & { founded: FoundedCompany }
+type Tenant = Omit<Condition, 'scope' | 'state'> & { founded: CreatedCompany }
 const tenants: Tenant[] = []
 
 before(async () => {
   for (const plan of PLANS) {
     for (const list of ['holding', 'foreign', 'empty'] as const) {
       for (const isForAllCalls of [false, true]) {
-        const founded = await annals.found({ plan, allowlist: LISTS[list] })
+        const founded = await annals.createCompany({ plan, allowlist: LISTS[list] })
         await setForAllCalls(founded, isForAllCalls)
         tenants.push({ plan, list, isForAllCalls, founded })
       }
@@ -113,7 +113,7 @@ before(async () => {
   }
 })
 
-async function setForAllCalls({ company }: FoundedCompany, isForAllCalls: boolean) {
+async function setForAllCalls({ company }: CreatedCompany, isForAllCalls: boolean) {
   await db
     .updateTable('company')
     .set({ allowlist_for_all_calls: isForAllCalls })
@@ -162,7 +162,7 @@ for (const state of STATES) {
 }
 
 test('the rate limit is judged after the key and before everything else', async () => {
-  const founded = await annals.found({ plan: 'FREE', allowlist: [] })
+  const founded = await annals.createCompany({ plan: 'FREE', allowlist: [] })
   await using server = gateServer({ hasRateLimits: true })
   const closed: Gate = { scope: 'WORKSPACE', allowlist: true, plan: 'PRO' }
   const key = founded.companyKey
@@ -181,7 +181,9 @@ test('the rate limit is judged after the key and before everything else', async 
 })
 
 test('an address is judged through trusted proxies only', async () => {
-  const { companyKey: key } = await annals.found({ allowlist: ['203.0.113.0/24', '2001:db8::/32'] })
+  const { companyKey: key } = await annals.createCompany({
+    allowlist: ['203.0.113.0/24', '2001:db8::/32'],
+  })
   const gate: Gate = { allowlist: true }
   await using direct = gateServer()
   await using proxied = gateServer({ trustedProxies: ['10.0.0.0/8'] })
@@ -221,7 +223,7 @@ test('a key never acts for another company, however many call at once', async ()
 })
 
 test('a change of plan, allowlist or its reach is seen within two seconds', async () => {
-  const founded = await annals.found({ plan: 'FREE', allowlist: ['127.0.0.1'] })
+  const founded = await annals.createCompany({ plan: 'FREE', allowlist: ['127.0.0.1'] })
   const key = founded.companyKey
   await using server = gateServer()
   assert.equal((await ask(server, { plan: 'PRO' }, { key })).json.code, 'plan_required')

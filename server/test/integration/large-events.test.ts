@@ -24,8 +24,8 @@ import { startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
-const founded = await annals.found()
-const workspaceId = founded.workspace.id
+const tenant = await annals.createCompany()
+const workspaceId = tenant.workspace.id
 
 const MB = 1_024 * 1_024
 /** Earlier versions accepted events of 4 MB. They lie among small ones. */
@@ -36,7 +36,7 @@ const RUN_BYTES_MAX = 2 * MB + 4 * MB + 1_000
 
 function itemOf(bytes: number): PendingItem {
   const metadata = JSON.stringify({ text: randomBytes(bytes / 2).toString('hex') })
-  return pendingItem({ companyId: founded.company.id, workspaceId }, { metadata })
+  return pendingItem({ companyId: tenant.company.id, workspaceId }, { metadata })
 }
 
 before(async () => {
@@ -74,7 +74,7 @@ test('verifies every event of a chain with large events', async () => {
     const verdict = await verifyChain(db, annals.app.archive, workspaceId, { eventsPerRead })
     assert.deepEqual(verdict, { ok: true, workspaceId, events: EVENTS })
   }
-  const admin = await signInAs(annals, founded, 'ADMIN')
+  const admin = await signInAs(annals, tenant, 'ADMIN')
   const started = await admin.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
   await eventually(async () => {
     const { json } = await admin.call('GET', `/dashboard/integrity/runs/${started.json.id}`)
@@ -101,7 +101,7 @@ test('tells a follower of every event when large events cut the reads short', as
   let gaps = 0
   await using tail = new LiveTail({ db, logger: createLogger('silent') })
   const stop = tail.follow({
-    companyId: founded.company.id,
+    companyId: tenant.company.id,
     userId: newId<'user'>(),
     filter: NO_FILTER,
     positions: new Map([[workspaceId, 0]]),
@@ -118,7 +118,7 @@ const TURN_MS_MAX = 30
 const TRIES = 5
 
 test('a verify run does not block the main thread', async () => {
-  const other = await annals.found()
+  const other = await annals.createCompany()
   const events = Array.from({ length: 500 }, () => ({ category: 'c', action: 'a', metadata: {} }))
   for (let calls = 0; calls < 4; calls += 1) {
     const answer = await annals.call('POST', '/v1/events/batch', {

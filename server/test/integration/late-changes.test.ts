@@ -15,7 +15,7 @@ import { type Answer, startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
-const company = await annals.found()
+const company = await annals.createCompany()
 const owner = await signInAs(annals, company, 'OWNER')
 const workspaceId = company.workspace.id
 const EXPORT = { source: 'HOT', format: 'CSV' }

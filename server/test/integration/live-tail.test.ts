@@ -33,8 +33,8 @@ function record(
   }
 }
 
-async function foundWithEvents({ count, textLength = 0 }: { count: number; textLength?: number }) {
-  const { company, workspace, workspaceKey } = await annals.found()
+async function createWithEvents({ count, textLength = 0 }: { count: number; textLength?: number }) {
+  const { company, workspace, workspaceKey } = await annals.createCompany()
   const metadata = { text: 'x'.repeat(textLength) }
   const events = Array.from({ length: 250 }, () => ({ category: 'c', action: 'a', metadata }))
   for (let sent = 0; sent < count; sent += events.length) {
@@ -46,7 +46,7 @@ async function foundWithEvents({ count, textLength = 0 }: { count: number; textL
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
 test('a follower that joins while a chain is read misses none of its events', async () => {
-  const chain = await foundWithEvents({ count: 500 })
+  const chain = await createWithEvents({ count: 500 })
   await using tail = startTail()
   const late = record(chain)
   let stopLate: (() => void) | null = null
@@ -67,8 +67,8 @@ test('a follower that joins while a chain is read misses none of its events', as
 })
 
 test('followers that cannot keep up get a gap, and do not hold up another company', async () => {
-  const fast = await foundWithEvents({ count: 2_000, textLength: 8_000 })
-  const calm = await foundWithEvents({ count: 250 })
+  const fast = await createWithEvents({ count: 2_000, textLength: 8_000 })
+  const calm = await createWithEvents({ count: 250 })
   await using tail = startTail()
   using stops = new DisposableStack()
   const crowd = Array.from({ length: 50 }, () => record(fast))
@@ -86,7 +86,7 @@ test('followers that cannot keep up get a gap, and do not hold up another compan
 })
 
 test('a stalled follower gets a gap in place of events, and the others get the events', async () => {
-  const chain = await foundWithEvents({ count: 250 })
+  const chain = await createWithEvents({ count: 250 })
   await using tail = startTail()
   using stops = new DisposableStack()
   const stalled = record(chain, { isStalled: () => true })

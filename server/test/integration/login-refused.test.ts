@@ -31,7 +31,7 @@ stack.defer(async () => {
 })
 const connection = { ...database.connection, user: login, password: 'secret' }
 const annals = stack.use(await startTestApp({ databaseUrl: urlOf(connection) }))
-const { workspaceKey: key } = await annals.found()
+const { workspaceKey: key } = await annals.createCompany()
 
 const send = () =>
   annals.call('POST', '/v1/events', { key, body: { category: 'c', action: 'login.refused' } })
@@ -79,7 +79,7 @@ for (const [what, refuse, allow] of [
   ],
 ] as const) {
   test(`returns 503 with Retry-After and recovers when ${what}`, async () => {
-    const { workspaceKey: newKey } = await annals.found()
+    const { workspaceKey: newKey } = await annals.createCompany()
     const calls = callsWith(newKey)
     await query(admin, refuse)
     try {

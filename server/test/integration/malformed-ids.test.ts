@@ -12,7 +12,7 @@ const NO_UTF8 = ['%zz', '%', '%ED%A0%80', '%ff', '%C0%AF']
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
-const company = await annals.found()
+const company = await annals.createCompany()
 const owner = await signInAs(annals, company, 'OWNER')
 
 const CALLERS = {

@@ -28,7 +28,7 @@ async function prepare() {
   for (const statement of documentedStatements()) await query(master, statement)
   const own = { ...engine.connection, user: 'app', password: 'secret', database: 'app' }
   await using annals = await startTestApp({ databaseUrl: urlOf(own) })
-  const { workspaces } = await annals.found({ workspaces: ['A', 'B', 'C', 'D', 'E'] })
+  const { workspaces } = await annals.createCompany({ workspaces: ['A', 'B', 'C', 'D', 'E'] })
   const keys = workspaces.map(({ workspaceKey }) => workspaceKey)
   return { master, own, keys }
 }
@@ -55,7 +55,7 @@ test('the documented statements work for a master user that is not a superuser',
   await using engine = await start(folder)
   const { host } = engine.connection
   await using annals = await startTestApp({ databaseUrl: urlOf({ ...own, host }) })
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   assert.equal(await send(annals, workspaceKey, 'served'), 201)
   const login = { ...own, host }
   const [role] = await query(login, 'select rolsuper from pg_roles where rolname = current_user')
@@ -73,7 +73,7 @@ test('the documented statements work for a master user that is not a superuser',
   await query({ ...master, host }, 'create database other')
   const other = { ...master, host, database: 'other' }
   await using second = await startTestApp({ databaseUrl: urlOf(other) })
-  const { workspaceKey: otherKey } = await second.found()
+  const { workspaceKey: otherKey } = await second.createCompany()
   assert.equal(await send(second, otherKey, 'served'), 201)
 })
 
@@ -100,8 +100,8 @@ test('a list of servers leads to the one that can be written, also after a failo
   await query(b.connection, 'select pg_promote()')
   await query(a.connection, 'alter system set default_transaction_read_only = on')
   await query(a.connection, 'select pg_reload_conf()')
-  const founded = await eventually(() => annals.found({ company: 'After' }))
-  const [company] = await query(onB, `select name from company where id = '${founded.company.id}'`)
+  const tenant = await eventually(() => annals.createCompany({ company: 'After' }))
+  const [company] = await query(onB, `select name from company where id = '${tenant.company.id}'`)
   assert.equal(company?.['name'], 'After')
 
   // The old primary is down: the writer moves on too.

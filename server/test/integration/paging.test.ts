@@ -55,7 +55,7 @@ async function walkSlowly(
 }
 
 test('events come newest first by their own time, then by id', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await seed(key, [5, 1, 3, 3, 3, -7_000_000_000, 2, 4, 3])
   const events = await walkEvents(annals, key)
   assert(isNewestFirst(events))
@@ -66,7 +66,7 @@ test('events come newest first by their own time, then by id', async () => {
 })
 
 test('a walk with pages of any size shows each event once', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
     Array.from({ length: 37 }, (_, index) => index % 7),
@@ -80,7 +80,7 @@ test('a walk with pages of any size shows each event once', async () => {
 })
 
 test('events that all have one timestamp are each shown once', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
     Array.from({ length: 25 }, () => 0),
@@ -92,7 +92,7 @@ test('events that all have one timestamp are each shown once', async () => {
 })
 
 test('new events during a walk neither repeat nor hide one that was there before', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
     Array.from({ length: 60 }, (_, index) => index * 10),
@@ -113,7 +113,7 @@ test('new events during a walk neither repeat nor hide one that was there before
 
 test('a company key walks all its workspaces as one list', async () => {
   const names = ['One', 'Two', 'Three', 'Four', 'Five'] as const
-  const { companyKey, workspaces } = await annals.found({ workspaces: names })
+  const { companyKey, workspaces } = await annals.createCompany({ workspaces: names })
   const expected: string[] = []
   for (const [index, { workspaceKey }] of workspaces.entries()) {
     // The fifth stays empty; the others overlap and share timestamps.
@@ -134,7 +134,7 @@ test('a company key walks all its workspaces as one list', async () => {
 })
 
 test('a company’s walk goes on when a workspace is added to it', async () => {
-  const { company, companyKey, workspaceKey } = await annals.found()
+  const { company, companyKey, workspaceKey } = await annals.createCompany()
   await seed(workspaceKey, [1, 2, 3])
   const walked = await walkSlowly(companyKey, { limit: '1' }, async (page) => {
     const id = newId<'workspace'>()
@@ -148,7 +148,7 @@ test('a company’s walk goes on when a workspace is added to it', async () => {
 })
 
 test('nextCursor is null exactly on the last page', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const empty = await listPage(annals, key)
   assert.deepEqual(empty.json, { data: [], nextCursor: null })
   await seed(key, [1, 2, 3, 4])
@@ -163,7 +163,7 @@ test('nextCursor is null exactly on the last page', async () => {
 })
 
 test('a page holds 50 events unless asked, and 1 to 200 when asked', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
     Array.from({ length: 201 }, (_, index) => index),
@@ -196,7 +196,7 @@ test('a page holds 50 events unless asked, and 1 to 200 when asked', async () =>
 })
 
 test('the page size may change on the way', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
     Array.from({ length: 10 }, (_, index) => index),
@@ -207,10 +207,10 @@ test('the page size may change on the way', async () => {
 })
 
 test('a cursor fits only the query it came from', async () => {
-  const founded = await annals.found({ workspaces: ['One', 'Two'] })
-  const { workspaceKey: key, companyKey, workspace } = founded
-  const stranger = await annals.found()
-  const sibling = founded.workspaces[1]?.workspaceKey ?? ''
+  const tenant = await annals.createCompany({ workspaces: ['One', 'Two'] })
+  const { workspaceKey: key, companyKey, workspace } = tenant
+  const stranger = await annals.createCompany()
+  const sibling = tenant.workspaces[1]?.workspaceKey ?? ''
   for (const owner of [key, stranger.workspaceKey, sibling]) await seed(owner, [1, 2, 3, 4])
   const page = await listPage(annals, key, { limit: '2' })
   const cursor = String(page.json.nextCursor)
@@ -228,7 +228,7 @@ test('a cursor fits only the query it came from', async () => {
     [key, { cursor, action: 'c' }],
     [key, { cursor, from: at(0) }],
     [key, { cursor, to: at(1_000) }],
-    [key, { cursor, projectId: founded.project.id }],
+    [key, { cursor, projectId: tenant.project.id }],
     [key, { cursor, actorId: '' }],
     [key, { cursor: filtered.json.nextCursor }],
     [key, { cursor: filtered.json.nextCursor, action: 'c', from: at(0) }],
@@ -252,7 +252,7 @@ test('a cursor fits only the query it came from', async () => {
 })
 
 test('unknown and repeated parameters are refused, and named', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const searches: [search: string, path: string][] = [
     ['unknown=1', 'unknown'],
     ['Limit=5', 'Limit'],
@@ -276,7 +276,7 @@ test('unknown and repeated parameters are refused, and named', async () => {
 })
 
 test('a query that is no percent-encoded UTF-8 is refused', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   for (const text of ['%ff', '%C3', '%ED%A0%80', '%', '%zz']) {
     const { status, json } = await annals.call('GET', `/v1/events?category=${text}`, { key })
     assert.deepEqual([status, json.code], [400, 'invalid_request'], text)
@@ -286,7 +286,7 @@ test('a query that is no percent-encoded UTF-8 is refused', async () => {
 })
 
 test('a project that was made a moment ago is known at once', async () => {
-  const { workspaceKey: key, workspace, company } = await annals.found()
+  const { workspaceKey: key, workspace, company } = await annals.createCompany()
   const id = newId<'project'>()
   const body = { category: 'c', action: 'a', projectId: id }
   assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 400)
@@ -296,7 +296,7 @@ test('a project that was made a moment ago is known at once', async () => {
 })
 
 test('a page of large events ends before its limit, and its cursor leads to the rest', async () => {
-  const { workspaces, companyKey } = await annals.found({ workspaces: ['A', 'B', 'C'] })
+  const { workspaces, companyKey } = await annals.createCompany({ workspaces: ['A', 'B', 'C'] })
   const metadata = { blob: 'x'.repeat(250_000) }
   for (let nth = 0; nth < 12; nth += 1) {
     for (const { workspaceKey: key } of workspaces) {

@@ -61,7 +61,7 @@ async function runWorker(): Promise<void> {
 }
 
 test('an event lands in the partition of the month in which it was received', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const body = { category: 'c', action: 'a', timestamp: '1999-01-01T00:00:00Z' }
   assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
   assert.equal(await countIn(partitionOf(clock())), 1)
@@ -80,7 +80,7 @@ test('this month and the next three have their partitions from the start', async
 })
 
 test('a service that runs past its partitions goes on, and the worker brings order', async () => {
-  const { workspaceKey: key, workspaces } = await annals.found()
+  const { workspaceKey: key, workspaces } = await annals.createCompany()
   await sendMany(key, 5)
   const before = await walkEvents(annals, key)
   // Two months without a partition, both a year ahead at most: all stays hot for ENTERPRISE.
@@ -135,7 +135,7 @@ test('every partition has every index of the table', async () => {
 
 test('twenty workers at once make each partition once, while events keep coming', async () => {
   advance(150 * DAY_MS)
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await sendMany(key, 100)
   assert.equal(await countIn('event_default'), 100)
   const workers = Array.from({ length: 20 }, () => runWorker())
@@ -158,7 +158,7 @@ test('twenty workers at once make each partition once, while events keep coming'
 
 test('an event that is on its way into the default partition when its month is made is stored', async () => {
   advance(150 * DAY_MS)
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   const body = { category: 'c', action: 'a' }
   const sent = await owner.db.transaction().execute(async (trx) => {
@@ -306,7 +306,7 @@ test('a query with from reads only the partitions that can hold its events', asy
 })
 
 test('an event that is a day ahead of its receipt is found, also across the end of a month', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const now = new Date(clock())
   const nextMonthMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)
   advance(nextMonthMs - clock() - 1)
@@ -318,7 +318,7 @@ test('an event that is a day ahead of its receipt is found, also across the end 
 })
 
 async function seeded() {
-  const founded = await annals.found()
-  await sendMany(founded.workspaceKey, 1)
-  return founded
+  const tenant = await annals.createCompany()
+  await sendMany(tenant.workspaceKey, 1)
+  return tenant
 }

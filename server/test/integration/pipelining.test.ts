@@ -12,7 +12,7 @@ const annals = await startTestApp({
   timeouts: { headersMs: 300, requestMs: 1_000, checkEveryMs: 50 },
 })
 after(() => annals[Symbol.asyncDispose]())
-const { workspaceKey } = await annals.found()
+const { workspaceKey } = await annals.createCompany()
 const metricsUrl = annals.app.metricsUrl ?? ''
 
 const EVENT = JSON.stringify({ category: 'auth', action: 'user.login' })

@@ -114,8 +114,8 @@ function inputOf(facts: Facts) {
 
 /** A company whose first workspace holds these events; what a filter must show of them. */
 async function store(facts: readonly Facts[]) {
-  const founded = await annals.found()
-  const { company, workspace, workspaceKey: key } = founded
+  const tenant = await annals.createCompany()
+  const { company, workspace, workspaceKey: key } = tenant
   await annals.app.database.db.transaction().execute(async (trx) => {
     for (const id of PROJECTS) {
       const names = { companyId: company.id, workspaceId: workspace.id, name: id }
@@ -139,7 +139,7 @@ async function store(facts: readonly Facts[]) {
             : -1,
       )
       .map(({ id }) => id)
-  return { ...founded, expected }
+  return { ...tenant, expected }
 }
 
 test('any filters show exactly the events that match them all, in order', async () => {
@@ -215,7 +215,7 @@ const HOT_DAYS = { FREE: 7, STARTER: 30, PRO: 90, ENTERPRISE: 365 } as const
 
 for (const plan of ['FREE', 'STARTER', 'PRO', 'ENTERPRISE'] as const) {
   test(`a ${plan} company sees the events received in the last ${HOT_DAYS[plan]} days`, async () => {
-    const { workspaceKey: key } = await annals.found({ plan })
+    const { workspaceKey: key } = await annals.createCompany({ plan })
     const hotMs = HOT_DAYS[plan] * DAY_MS
     const receivedAtMs = clock()
     // By receipt, not by the client's own time.

@@ -25,8 +25,8 @@ const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 const { connection } = annals.database
 const { pool } = annals.app.database
-const founded = await annals.found()
-const workspaceId = founded.workspace.id
+const tenant = await annals.createCompany()
+const workspaceId = tenant.workspace.id
 const PROJECT = newId<'project'>()
 const DAY_MS = 86_400_000
 const nowMs = Date.now()
@@ -40,7 +40,7 @@ await query(
           overlay(event_id_floor(now())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid,
           case when n % 4 < 3 then '${workspaceId}'
                else ('00000000-0000-7000-8000-00000000000' || n % 5)::uuid end,
-          '${founded.company.id}', case when n % 3 = 0 then '${PROJECT}'::uuid end,
+          '${tenant.company.id}', case when n % 3 = 0 then '${PROJECT}'::uuid end,
           sha256(n::text::bytea), sha256((n - 1)::text::bytea),
           'category ' || n % 20, 'action ' || n % 50, 'actor ' || n % 500,
           case when n % 2 = 0 then 'user' || n % 200 || '@example.com' end,

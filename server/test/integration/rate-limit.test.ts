@@ -41,7 +41,7 @@ for (const [plan, perSecond] of [
   ['PRO', 2_000],
 ] as const) {
   test(`a ${plan} key may call ${perSecond} times a second, and as often in the next`, async () => {
-    const { workspaceKey, companyKey } = await annals.found({ plan })
+    const { workspaceKey, companyKey } = await annals.createCompany({ plan })
     assert.equal(await countAllowed(annals, workspaceKey, perSecond + 20), perSecond)
     assert.equal((await status(companyKey)).status, 200, 'each key has a bucket of its own')
     advance(1_000)
@@ -51,7 +51,7 @@ for (const [plan, perSecond] of [
 }
 
 test('all keys of a company together may call ten times as often as one of them', async () => {
-  const company = await annals.found({ plan: 'FREE' })
+  const company = await annals.createCompany({ plan: 'FREE' })
   const owner = await signInAs(annals, company, 'OWNER')
   const body = { name: 'One of many', scope: 'COMPANY' }
   for (let nth = 0; nth < 10; nth += 1) {
@@ -61,14 +61,14 @@ test('all keys of a company together may call ten times as often as one of them'
   const refused = await status(company.workspaceKey)
   assert.deepEqual([refused.status, refused.json.code], [429, 'rate_limited'])
   assert.deepEqual(limitsOf(refused.headers), ['500', '0', '1'])
-  const other = await annals.found({ plan: 'FREE' })
+  const other = await annals.createCompany({ plan: 'FREE' })
   assert.equal((await status(other.workspaceKey)).status, 200, 'another company is not affected')
   advance(1_000)
   assert.equal((await status(company.workspaceKey)).status, 200)
 })
 
 test('a batch that the company has no tokens for costs its key one token', async () => {
-  const company = await annals.found({ plan: 'FREE' })
+  const company = await annals.createCompany({ plan: 'FREE' })
   const owner = await signInAs(annals, company, 'OWNER')
   const body = { name: 'Second', scope: 'WORKSPACE', workspaceId: company.workspace.id }
   const { json } = await owner.call('POST', '/dashboard/keys', { body })
@@ -80,14 +80,14 @@ test('a batch that the company has no tokens for costs its key one token', async
 })
 
 test('an ENTERPRISE key has no limit and no headers about one', async () => {
-  const { workspaceKey } = await annals.found({ plan: 'ENTERPRISE' })
+  const { workspaceKey } = await annals.createCompany({ plan: 'ENTERPRISE' })
   assert.equal(await countAllowed(annals, workspaceKey, 500), 500)
   const { headers } = await status(workspaceKey)
   assert.equal(headers.get('ratelimit-limit'), null)
 })
 
 test('every answer says what is left; a refusal says when to come back', async () => {
-  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   const first = await status(key)
   assert.deepEqual(limitsOf(first.headers), ['50', '49', '1'])
   const refused = await annals.call('POST', '/v1/keys/any/rotate', { key })
@@ -115,7 +115,7 @@ for (const [plan, perSecond, counts] of [
 ] as const) {
   for (const count of counts) {
     test(`a ${plan} key with a full bucket can send ${count} events, and again after Retry-After`, async () => {
-      const { workspaceKey: key } = await annals.found({ plan })
+      const { workspaceKey: key } = await annals.createCompany({ plan })
       const first = await sendBatch(key, count)
       assert.equal(first.status, 200, first.text)
       const debtPaidSeconds = Math.ceil(count / perSecond)
@@ -133,7 +133,7 @@ for (const [plan, perSecond, counts] of [
 }
 
 test('a batch above the limit waits for a full bucket and costs one token when refused', async () => {
-  const { workspaceKey: key } = await annals.found({ plan: 'FREE' })
+  const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   assert.equal((await status(key)).status, 200)
   const refused = await sendBatch(key, 60)
   assert.deepEqual([refused.status, ...limitsOf(refused.headers)], [429, '50', '48', '1'])
@@ -144,7 +144,7 @@ test('a batch above the limit waits for a full bucket and costs one token when r
 })
 
 test('the switch turns every limit off', async () => {
-  const { workspaceKey } = await unlimited.found({ plan: 'FREE' })
+  const { workspaceKey } = await unlimited.createCompany({ plan: 'FREE' })
   assert.equal(await countAllowed(unlimited, workspaceKey, 300), 300)
   for (let call = 0; call < 300; call++) {
     const { status: code } = await unlimited.call('GET', '/v1/keys/status', { key: 'wrong' })
@@ -153,7 +153,7 @@ test('the switch turns every limit off', async () => {
 })
 
 test('failed authentications are limited by address, and a known key still works from there', async () => {
-  const { workspaceKey } = await annals.found()
+  const { workspaceKey } = await annals.createCompany()
   assert.equal((await status(workspaceKey)).status, 200)
   const scanner = { 'x-forwarded-for': '198.51.100.7' }
   const codes = new Map<string, number>()

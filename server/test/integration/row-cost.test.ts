@@ -7,12 +7,12 @@ import { type Answer, startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())
 
-async function foundWithEvents(count: number) {
-  const founded = await annals.found()
+async function createWithEvents(count: number) {
+  const tenant = await annals.createCompany()
   const body = { events: Array.from({ length: count }, () => ({ category: 'c', action: 'a' })) }
-  const { workspaceKey: key } = founded
+  const { workspaceKey: key } = tenant
   assert.equal((await annals.call('POST', '/v1/events/batch', { key, body })).status, 200)
-  return founded
+  return tenant
 }
 
 /** How much more of its share the company has used after ten reads. */
@@ -24,8 +24,8 @@ async function costOf(companyId: string, read: () => Promise<Answer>): Promise<n
 }
 
 test('a page of events in the API counts as used by its company, by its size', async () => {
-  const few = await foundWithEvents(1)
-  const many = await foundWithEvents(200)
+  const few = await createWithEvents(1)
+  const many = await createWithEvents(200)
   const read = (key: string) => () => annals.call('GET', '/v1/events?limit=200', { key })
   const costOfFew = await costOf(few.company.id, read(few.workspaceKey))
   const costOfMany = await costOf(many.company.id, read(many.workspaceKey))
@@ -34,8 +34,8 @@ test('a page of events in the API counts as used by its company, by its size', a
 })
 
 test('a page of events in the dashboard counts as used by its company', async () => {
-  const founded = await foundWithEvents(200)
-  const { call } = await signInAs(annals, founded, 'OWNER')
-  const cost = await costOf(founded.company.id, () => call('GET', '/dashboard/events?limit=200'))
+  const tenant = await createWithEvents(200)
+  const { call } = await signInAs(annals, tenant, 'OWNER')
+  const cost = await costOf(tenant.company.id, () => call('GET', '/dashboard/events?limit=200'))
   assert(cost > 0, `${cost} ms`)
 })

@@ -11,9 +11,9 @@ const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' }, role: 'a
 after(() => annals[Symbol.asyncDispose]())
 const { connection } = annals.database
 const { db } = annals.app.database
-const founded = await annals.found()
-const workspaceId = founded.workspace.id
-const webhookId = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' })
+const tenant = await annals.createCompany()
+const workspaceId = tenant.workspace.id
+const webhookId = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' })
 const DELIVERIES = 22_000
 const ENDED = [3, 7_000, 7_001, 21_990]
 
@@ -54,7 +54,7 @@ test('following nextCursor finds every delivery of a status, in order', async ()
     do {
       const search = new URLSearchParams({ ...parameters, ...(cursor !== null && { cursor }) })
       const path = `/v1/webhooks/${webhookId}/deliveries?${search.toString()}`
-      const { status, json, text } = await annals.call('GET', path, { key: founded.companyKey })
+      const { status, json, text } = await annals.call('GET', path, { key: tenant.companyKey })
       assert.equal(status, 200, text)
       sequences.push(...json.data.map(({ sequence }: { sequence: number }) => sequence))
       cursor = json.nextCursor

@@ -56,10 +56,10 @@ async function seed(workspaceId: WorkspaceId, firstSeq: number, count: number): 
   )
 }
 
-const founded = await annals.found({ workspaces: ['One', 'Two'] })
-const { company, companyKey, workspaceKey } = founded
-const workspaceId = founded.workspace.id
-const second = founded.workspaces[1]
+const tenant = await annals.createCompany({ workspaces: ['One', 'Two'] })
+const { company, companyKey, workspaceKey } = tenant
+const workspaceId = tenant.workspace.id
+const second = tenant.workspaces[1]
 assert(second)
 
 // The statistics know the oldest events only.
@@ -150,7 +150,7 @@ test('following nextCursor to the end finds every matching event, past an empty 
 })
 
 test('the explorer scans in parts, with a text as well', async () => {
-  const member = await enrol(annals, founded, 'OWNER')
+  const member = await enrol(annals, tenant, 'OWNER')
   await advanceRollup(db, workspaceId, { runMax: EVENTS })
   const filter = { workspaceId, category: 'A', action: 'B' }
   for (const parameters of [filter, { ...filter, text: 'ada' }, { ...filter, text: 'A' }]) {
@@ -161,7 +161,7 @@ test('the explorer scans in parts, with a text as well', async () => {
 })
 
 test('scans of any size find exactly the events that match any filters, in order', async () => {
-  const own = await annals.found()
+  const own = await annals.createCompany()
   const pick = fc.constantFrom('a', 'b', 'c')
   const anyEvent = fc.record(
     { category: pick, action: pick, actor: fc.record({ id: pick }), timestampMs: fc.nat(20) },

@@ -68,7 +68,7 @@ test('of two nodes with different keys that start at once on an empty database, 
 
 test('a delivery that a node without the right key gets is sent later by one with it', async () => {
   await using annals = await startOwn()
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const webhookId = await makeWebhook(annals, company, { url: receiver.url })
   await forget(annals)
   const lines: string[] = []
@@ -99,7 +99,7 @@ const REFUSAL_ERROR = { name: 'OperatorError', message: REFUSAL }
 
 test('after "annals secret-key accept", nodes start with the new key, and rotated webhooks are sent', async () => {
   await using annals = await startOwn()
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const webhookId = await makeWebhook(annals, company, { url: receiver.url })
   const databaseUrl = annals.database.url
   const { code, stdout, stderr } = await runAnnals(['secret-key', 'accept'], {

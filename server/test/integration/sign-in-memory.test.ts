@@ -5,7 +5,7 @@ import { call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())
-const { user } = await annals.found()
+const { user } = await annals.createCompany()
 
 const MB = 1_024 * 1_024
 const SIGN_INS = 32

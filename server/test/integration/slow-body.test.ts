@@ -30,7 +30,7 @@ async function untilRefused(call: () => Promise<{ status: number }>): Promise<vo
 }
 
 test('a member who is removed while a body arrives does not get the request through', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const [owner, admin] = [
     await signInAs(annals, company, 'OWNER'),
     await signInAs(annals, company, 'ADMIN'),
@@ -46,7 +46,7 @@ test('a member who is removed while a body arrives does not get the request thro
 })
 
 test('a member who is demoted while a body arrives does not get the request through', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const [owner, admin] = [
     await signInAs(annals, company, 'OWNER'),
     await signInAs(annals, company, 'ADMIN'),
@@ -62,7 +62,7 @@ test('a member who is demoted while a body arrives does not get the request thro
 })
 
 test('a key that is revoked while a body arrives does not get the event through', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   const { workspaceKey: key, workspace } = company
   const headers = `authorization: Bearer ${key}\r\n`
@@ -75,7 +75,7 @@ test('a key that is revoked while a body arrives does not get the event through'
 })
 
 test('a slow body of a caller who keeps access is served', async () => {
-  const { workspaceKey: key } = await annals.found()
+  const { workspaceKey: key } = await annals.createCompany()
   const headers = `authorization: Bearer ${key}\r\n`
   await using request = await openRequest('POST /v1/events', headers, {
     category: 'slow',

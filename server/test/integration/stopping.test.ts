@@ -29,7 +29,7 @@ after(() => stack.disposeAsync())
 const env = { ANNALS_SECRET_KEY: randomBytes(32).toString('base64'), ...ANY_DESTINATION }
 // Only prepares the data for the processes below and inspects the result.
 const annals = stack.use(await startTestApp({ env, role: 'api' }))
-const company = await annals.found()
+const company = await annals.createCompany()
 const { workspaceKey: key } = company
 
 type Node = { process: AnnalsProcess; url: string }

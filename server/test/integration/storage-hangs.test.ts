@@ -37,11 +37,11 @@ const FOLDER_COMPANIES = 3
 type Archived = { key: string; workspaceId: string }
 
 /** Companies with one archived event and one hot one each. */
-async function foundArchived(
+async function createArchived(
   annals: TestApp,
   { count, options = {} }: { count: number; options?: Record<string, string> },
 ): Promise<Archived[]> {
-  const companies = await Promise.all(Array.from({ length: count }, () => annals.found()))
+  const companies = await Promise.all(Array.from({ length: count }, () => annals.createCompany()))
   const store = async (action: string) => {
     for (const { workspaceKey } of companies) {
       await storeEvents(annals, workspaceKey, [{ category: 'c', action }])
@@ -56,11 +56,11 @@ async function foundArchived(
 
 const inFolder = await startTestApp()
 after(() => inFolder[Symbol.asyncDispose]())
-const [broken, linked, honest] = await foundArchived(inFolder, { count: FOLDER_COMPANIES })
+const [broken, linked, honest] = await createArchived(inFolder, { count: FOLDER_COMPANIES })
 assert(broken && linked && honest)
 const inBucket = await startTestApp({ env })
 after(() => inBucket[Symbol.asyncDispose]())
-const [remote] = await foundArchived(inBucket, { count: 1, options: commands })
+const [remote] = await createArchived(inBucket, { count: 1, options: commands })
 assert(remote)
 
 function fileOf({ workspaceId }: Archived): string {

@@ -25,7 +25,7 @@ beforeEach(() => {
   s3.next.stalled = 0
 })
 
-const company = await annals.found()
+const company = await annals.createCompany()
 const { workspaceKey: key } = company
 await storeEvents(annals, key, [{ category: 'c', action: 'cold' }])
 const archived = await archiveNow(annals, s3Environment(s3))

@@ -33,7 +33,7 @@ const { db } = annals.app.database
 const CUT_MS_MAX = 2_000
 /** 15 MB, more than all buffers on the way, so that a client that doesn't read causes back-pressure. */
 const ROWS = 300
-const company = await annals.found({ workspaces: ['First', 'Second'] })
+const company = await annals.createCompany({ workspaces: ['First', 'Second'] })
 const [first, second] = company.workspaces
 assert(first && second)
 const companyId = company.company.id

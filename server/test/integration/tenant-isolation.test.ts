@@ -8,8 +8,8 @@ import { type Answer, startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
-const a = await annals.found({ company: 'A', workspaces: ['One', 'Two'] })
-const b = await annals.found({ company: 'B', workspaces: ['One', 'Two'] })
+const a = await annals.createCompany({ company: 'A', workspaces: ['One', 'Two'] })
+const b = await annals.createCompany({ company: 'B', workspaces: ['One', 'Two'] })
 const [first, second] = a.workspaces
 
 const EVENT = {

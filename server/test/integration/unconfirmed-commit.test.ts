@@ -21,7 +21,7 @@ const engine = stack.use(
 const databaseUrl = urlOf(engine.connection)
 // Without loops, because their writes would wait for the standby too.
 const annals = stack.use(await startTestApp({ databaseUrl, role: 'api' }))
-const company = await annals.found()
+const company = await annals.createCompany()
 const { workspaceKey: key } = company
 
 const send = (idempotencyKey: string, app: TestApp = annals) =>

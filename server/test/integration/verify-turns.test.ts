@@ -11,7 +11,7 @@ import { startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -71,7 +71,7 @@ class Gate {
   }
 }
 
-async function send({ workspaceKey }: FoundedCompany): Promise<void> {
+async function send({ workspaceKey }: CreatedCompany): Promise<void> {
   const body = { events: [{ category: 'c', action: 'a' }] }
   const { status, text } = await annals.call('POST', '/v1/events/batch', {
     key: workspaceKey,
@@ -82,7 +82,7 @@ async function send({ workspaceKey }: FoundedCompany): Promise<void> {
 
 /** One run for each workspace of the company, in this order. */
 async function startRuns(
-  { company, workspaces }: FoundedCompany,
+  { company, workspaces }: CreatedCompany,
   count = workspaces.length,
 ): Promise<VerifyRun[]> {
   const runs: VerifyRun[] = []
@@ -106,9 +106,9 @@ async function assertNotStarted({ id }: VerifyRun): Promise<void> {
 
 const HOLDS = { status: 'HOLDS', checked: 0, verdict: '', badSeq: null, badEventId: null } as const
 
-const found = () => annals.found({ workspaces: ['W0', 'W1', 'W2'] })
-const [small, busy] = await Promise.all([found(), found()])
-const long = [busy, ...(await Promise.all([found(), found(), found()]))]
+const createCompany = () => annals.createCompany({ workspaces: ['W0', 'W1', 'W2'] })
+const [small, busy] = await Promise.all([createCompany(), createCompany()])
+const long = [busy, ...(await Promise.all([createCompany(), createCompany(), createCompany()]))]
 // The first workspace of each has two archived files, which are two steps.
 for (let file = 0; file < 2; file += 1) {
   await Promise.all(long.map(send))
@@ -126,7 +126,7 @@ test('companies take turns, and each has one run at a time', async () => {
   await end(second[0])
   assert.equal(await takeOne(), second[1]?.id)
   await Promise.all([end(first[0]), end(second[1])])
-  const third = await startRuns(await annals.found())
+  const third = await startRuns(await annals.createCompany())
   assert.equal(await takeOne(), third[0]?.id, 'a company that has had no run yet comes first')
   const atOnce = await Promise.all(Array.from({ length: 5 }, takeOne))
   assert.deepEqual(

@@ -15,8 +15,8 @@ const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
 const { connection } = annals.database
-const founded = await annals.found({ workspaces: ['Production', 'Empty'] })
-const workspaceId = founded.workspace.id
+const tenant = await annals.createCompany({ workspaces: ['Production', 'Empty'] })
+const workspaceId = tenant.workspace.id
 /** The third of seven is the one that the tests tamper with. */
 const BAD_SEQ = 3
 const EVENTS = 7
@@ -27,13 +27,13 @@ before(async () => {
   const events = Array.from({ length: EVENTS }, (_, index) => ({
     category: 'c',
     action: `a${index}`,
-    projectId: founded.project.id,
+    projectId: tenant.project.id,
     actor: { id: 'ada', email: 'ada@example.com', role: 'admin' },
     resource: { type: 'invoice', id: `inv-${index}` },
     metadata: { index },
   }))
   const answer = await annals.call('POST', '/v1/events/batch', {
-    key: founded.workspaceKey,
+    key: tenant.workspaceKey,
     body: { events },
   })
   for (const { id } of answer.json.results) ids.push(id)
@@ -224,7 +224,7 @@ test('a head that was moved is found', async () => {
   await tamper(`delete from chain_head where workspace_id = '${workspaceId}'`, async (db) => {
     await assertFound(db, { seq: 0, id: null })
   })
-  const empty = founded.workspaces[1]?.id
+  const empty = tenant.workspaces[1]?.id
   assert(empty)
   await tamper(head(`hash = repeat('ab', 32)`, empty), async (db) => {
     assert.equal((await verifyChain(db, annals.app.archive, empty)).ok, false)

@@ -17,14 +17,14 @@ const change = (id: string, key: string, body: object) =>
 
 test('another project counts for later events only: those that wait go by the one they came under', async () => {
   await using receiver = await startReceiver()
-  const founded = await annals.found()
-  const { companyKey, workspaceKey, workspace, project } = founded
+  const tenant = await annals.createCompany()
+  const { companyKey, workspaceKey, workspace, project } = tenant
   const other = newId<'project'>()
   await query(
     connection,
     `insert into project (workspace_id, id, name) values ('${workspace.id}', '${other}', 'Other')`,
   )
-  const id = await makeWebhook(annals, founded, { url: receiver.url, projectId: project.id })
+  const id = await makeWebhook(annals, tenant, { url: receiver.url, projectId: project.id })
   await query(
     connection,
     `update webhook set resting_until = now() + interval '1 hour' where id = '${id}'`,
@@ -54,25 +54,25 @@ test('a late 410 of an address that was left does not disable the new one', asyn
     return { status: 410 }
   })
   await using fresh = await startReceiver()
-  const founded = await annals.found()
-  const id = await makeWebhook(annals, founded, { url: old.url })
-  await sendEvents(annals, founded.workspaceKey, 1)
+  const tenant = await annals.createCompany()
+  const id = await makeWebhook(annals, tenant, { url: old.url })
+  await sendEvents(annals, tenant.workspaceKey, 1)
   await old.waitFor(1)
-  assert.equal((await change(id, founded.companyKey, { url: fresh.url })).status, 200)
+  assert.equal((await change(id, tenant.companyKey, { url: fresh.url })).status, 200)
   answerLate()
   await eventually(async () =>
     assert.equal((await readDeliveries(annals, id))[0]?.status, 'FAILED'),
   )
-  await sendEvents(annals, founded.workspaceKey, 3)
+  await sendEvents(annals, tenant.workspaceKey, 3)
   await fresh.waitFor(3)
   assert.equal((await readWebhookState(annals, id)).status, 'ENABLED')
 })
 
 test('a project’s event is not kept waiting by the many of others', async () => {
   await using receiver = await startReceiver()
-  const founded = await annals.found()
-  const { workspaceKey, project } = founded
-  await makeWebhook(annals, founded, { url: receiver.url, projectId: project.id })
+  const tenant = await annals.createCompany()
+  const { workspaceKey, project } = tenant
+  await makeWebhook(annals, tenant, { url: receiver.url, projectId: project.id })
   await sendEvents(annals, workspaceKey, 10_000)
   await sendEvents(annals, workspaceKey, 1, { projectId: project.id })
   await receiver.waitFor(1, { timeoutMs: 3_000 })

@@ -6,7 +6,7 @@ import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { endWaitingAndEnable } from '../../src/outlet/webhook/enable-webhook.ts'
 import { deleteWebhook, disableWebhook } from '../../src/outlet/webhook/webhook-store.ts'
 import { newId } from '../../src/platform/id.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { createProject } from '../../src/tenancy/workspace-store.ts'
 import {
   deliveryIdOf,
@@ -37,7 +37,7 @@ function assertExactly(receiver: Receiver, ids: readonly string[]): void {
   assert.deepEqual(sequences, upTo(ids.length))
 }
 
-async function addProject({ company, workspace }: FoundedCompany) {
+async function addProject({ company, workspace }: CreatedCompany) {
   const id = newId<'project'>()
   const project = { id, companyId: company.id, workspaceId: workspace.id, name: 'Payroll' }
   await annals.app.database.db.transaction().execute((db) => createProject(db, project))
@@ -45,8 +45,8 @@ async function addProject({ company, workspace }: FoundedCompany) {
 }
 
 test('every event goes once to every webhook of its workspace and of its project, and to no other', async () => {
-  const ours = await annals.found({ workspaces: ['Production', 'Staging'] })
-  const theirs = await annals.found()
+  const ours = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
+  const theirs = await annals.createCompany()
   const [, staging] = ours.workspaces
   assert(staging)
   const otherProject = await addProject(ours)
@@ -116,16 +116,16 @@ function assertSigned({ body, headers }: ReceivedRequest, secret: string): void 
 }
 
 test('a delivery has the headers of the contract and both signatures, whatever the secret', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   const custom = 'correct horse battery staple ä'
   await using generatedReceiver = await startReceiver()
   await using customReceiver = await startReceiver()
-  const webhookId = await makeWebhook(annals, founded, { url: generatedReceiver.url })
-  await makeWebhook(annals, founded, { url: customReceiver.url, secret: custom })
+  const webhookId = await makeWebhook(annals, tenant, { url: generatedReceiver.url })
+  await makeWebhook(annals, tenant, { url: customReceiver.url, secret: custom })
   const traceId = 'ab'.repeat(16)
   const startedAtSeconds = Math.floor(Date.now() / 1_000)
   const { status } = await annals.call('POST', '/v1/events', {
-    key: founded.workspaceKey,
+    key: tenant.workspaceKey,
     body: { category: 'auth', action: 'user.login', metadata: { name: 'Zoë 🎉 \u0007' } },
     headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` },
   })
@@ -153,24 +153,24 @@ test('a delivery has the headers of the contract and both signatures, whatever t
 })
 
 test('the body is the event as a query shows it, with the fields of the contract alone', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   await using receiver = await startReceiver()
-  await makeWebhook(annals, founded, { url: receiver.url })
+  await makeWebhook(annals, tenant, { url: receiver.url })
   const full = {
     category: 'billing',
     action: 'invoice.paid',
-    projectId: founded.project.id,
+    projectId: tenant.project.id,
     timestamp: '2026-01-02T03:04:05.678Z',
     actor: { id: 'u1', email: 'u1@example.com', role: 'admin' },
     resource: { type: 'invoice', id: 'i1' },
     metadata: { amount: 12.5, nested: { list: [1, null, 'ä'] } },
   }
   for (const body of [full, { category: 'auth', action: 'user.login' }]) {
-    const { status } = await annals.call('POST', '/v1/events', { key: founded.workspaceKey, body })
+    const { status } = await annals.call('POST', '/v1/events', { key: tenant.workspaceKey, body })
     assert.equal(status, 201)
   }
   await receiver.waitFor(2)
-  const stored = await walkEvents(annals, founded.workspaceKey)
+  const stored = await walkEvents(annals, tenant.workspaceKey)
   for (const { id, ...record } of stored) {
     const request = receiver.requests.find((one) => eventIdOf(one) === id)
     assert(request)
@@ -180,25 +180,25 @@ test('the body is the event as a query shows it, with the fields of the contract
   }
 })
 
-const webhookOf = ({ workspace }: FoundedCompany, id: WebhookId) => ({
+const webhookOf = ({ workspace }: CreatedCompany, id: WebhookId) => ({
   workspaceId: workspace.id,
   id,
 })
 
 test('a disabled webhook gets nothing: what waits fails with the reason, and once enabled only new events come', async () => {
   const { db } = annals.app.database
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   const gate = Promise.withResolvers<void>()
   await using receiver = await startReceiver(async () => {
     await gate.promise
     return { status: 500 }
   })
-  const id = await makeWebhook(annals, founded, { url: receiver.url })
-  await sendEvents(annals, founded.workspaceKey, 60)
+  const id = await makeWebhook(annals, tenant, { url: receiver.url })
+  await sendEvents(annals, tenant.workspaceKey, 60)
   await receiver.waitFor(8)
   const reason = 'Somebody switched it off.'
-  await disableWebhook(db, webhookOf(founded, id), { reason, now: new Date() })
-  const unseen = await sendEvents(annals, founded.workspaceKey, 10)
+  await disableWebhook(db, webhookOf(tenant, id), { reason, now: new Date() })
+  const unseen = await sendEvents(annals, tenant.workspaceKey, 10)
   // Those on their way may end; all others have ended without a word to the receiver.
   await eventually(async () => {
     const rows = await readDeliveries(annals, id)
@@ -216,8 +216,8 @@ test('a disabled webhook gets nothing: what waits fails with the reason, and onc
   assert.equal((await readWebhookState(annals, id)).openCount, 0)
 
   receiver.answer({})
-  assert(await endWaitingAndEnable(db, webhookOf(founded, id), Date.now))
-  const fresh = await sendEvents(annals, founded.workspaceKey, 5)
+  assert(await endWaitingAndEnable(db, webhookOf(tenant, id), Date.now))
+  const fresh = await sendEvents(annals, tenant.workspaceKey, 5)
   await receiver.waitFor(13)
   const came = receiver.requests.slice(8).map(eventIdOf)
   assert.deepEqual(sorted(came), sorted(fresh))
@@ -227,11 +227,11 @@ test('a disabled webhook gets nothing: what waits fails with the reason, and onc
 })
 
 test('a webhook says when it last succeeded and failed, and how often it failed since', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   await using receiver = await startReceiver({ status: 500 })
-  const id = await makeWebhook(annals, founded, { url: receiver.url })
+  const id = await makeWebhook(annals, tenant, { url: receiver.url })
   const startedAtMs = Date.now()
-  await sendEvents(annals, founded.workspaceKey, 3)
+  await sendEvents(annals, tenant.workspaceKey, 3)
   await waitForDeliveries(annals, id, 3, 'RETRY_SCHEDULED')
   const failing = await readWebhookState(annals, id)
   assert.equal(failing.failureCount, 3)
@@ -241,7 +241,7 @@ test('a webhook says when it last succeeded and failed, and how often it failed 
   assert(failing.failingSinceMs >= startedAtMs && failing.lastFailureAtMs >= failing.failingSinceMs)
 
   receiver.answer({})
-  await sendEvents(annals, founded.workspaceKey, 1)
+  await sendEvents(annals, tenant.workspaceKey, 1)
   const healthy = await eventually(async () => {
     const state = await readWebhookState(annals, id)
     assert(state.lastSuccessAtMs !== null)
@@ -256,19 +256,19 @@ test('a webhook says when it last succeeded and failed, and how often it failed 
 
 test('a deleted webhook gets nothing more and cannot be enabled again', async () => {
   const { db } = annals.app.database
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   await using receiver = await startReceiver()
   await using other = await startReceiver()
-  const id = await makeWebhook(annals, founded, { url: receiver.url })
-  await makeWebhook(annals, founded, { url: other.url })
-  await sendEvents(annals, founded.workspaceKey, 3)
+  const id = await makeWebhook(annals, tenant, { url: receiver.url })
+  await makeWebhook(annals, tenant, { url: other.url })
+  await sendEvents(annals, tenant.workspaceKey, 3)
   await waitForDeliveries(annals, id, 3, 'SUCCEEDED')
-  assert(await deleteWebhook(db, webhookOf(founded, id), new Date()))
-  await sendEvents(annals, founded.workspaceKey, 5)
+  assert(await deleteWebhook(db, webhookOf(tenant, id), new Date()))
+  await sendEvents(annals, tenant.workspaceKey, 5)
   await other.waitFor(8)
   assert.equal(receiver.requestCount, 3)
   assert.equal((await readDeliveries(annals, id)).length, 3)
-  assert(!(await endWaitingAndEnable(db, webhookOf(founded, id), Date.now)))
+  assert(!(await endWaitingAndEnable(db, webhookOf(tenant, id), Date.now)))
 })
 
 async function countAccepted({ app }: TestApp): Promise<number> {
@@ -285,18 +285,18 @@ test('two nodes share 1,000 events for 3 webhooks: each pair is delivered exactl
     own.use(await startTestApp({ databaseUrl, env: nodeEnv })),
     own.use(await startTestApp({ databaseUrl, env: nodeEnv })),
   ]
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   const receivers: Receiver[] = []
   const webhookIds: WebhookId[] = []
   for (let nth = 0; nth < 3; nth += 1) {
     const receiver = own.use(await startReceiver())
     receivers.push(receiver)
-    webhookIds.push(await makeWebhook(annals, founded, { url: receiver.url }))
+    webhookIds.push(await makeWebhook(annals, tenant, { url: receiver.url }))
   }
   const sends = Array.from({ length: 20 }, (_, nth) => {
     const node = nodes[nth % 2]
     assert(node)
-    return sendEvents(node, founded.workspaceKey, 50)
+    return sendEvents(node, tenant.workspaceKey, 50)
   })
   const ids = (await Promise.all(sends)).flat()
   assert.equal(ids.length, 1_000)

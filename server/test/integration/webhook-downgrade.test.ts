@@ -24,10 +24,10 @@ async function waitForLocks(count: number): Promise<void> {
 }
 
 test('no webhook is created or enabled in the dashboard after a downgrade', async () => {
-  const founded = await annals.found()
-  const { company, workspace, companyKey } = founded
-  const admin = await signInAs(annals, founded, 'ADMIN')
-  const id = await makeWebhook(annals, founded, { url: URL })
+  const tenant = await annals.createCompany()
+  const { company, workspace, companyKey } = tenant
+  const admin = await signInAs(annals, tenant, 'ADMIN')
+  const id = await makeWebhook(annals, tenant, { url: URL })
   const disabled = await admin.call('POST', `/dashboard/webhooks/${id}/disable`)
   assert.equal(disabled.status, 200, disabled.text)
   const { db } = annals.app.database
@@ -56,7 +56,7 @@ test('no webhook is created or enabled in the dashboard after a downgrade', asyn
 })
 
 test('a key whose cached plan is from before a downgrade creates no webhook', async () => {
-  const { company, workspace, companyKey: key } = await annals.found()
+  const { company, workspace, companyKey: key } = await annals.createCompany()
   const path = `/v1/workspaces/${workspace.id}/webhooks`
   assert.equal((await annals.call('GET', path, { key })).status, 200)
   await updatePlan(annals.app.database.db, { companyId: company.id, plan: 'STARTER' })

@@ -26,17 +26,17 @@ const LARGE = { text: 'x'.repeat(16 * 1_024) }
 test('of twenty receivers five misbehave, and the others get everything without waiting for them', async () => {
   await using own = new AsyncDisposableStack()
   const silent = own.use(await startSilentApp())
-  const founded = await silent.found()
+  const tenant = await silent.createCompany()
   const bad = [hang, reset, drip(), endless(), { status: 500 }]
   const receivers: { receiver: Receiver; id: WebhookId }[] = []
   for (let nth = 0; nth < 20; nth += 1) {
     // The bad ones come before and between the good ones.
     const script = nth % 4 === 0 ? (bad[nth / 4] ?? {}) : {}
     const receiver = own.use(await startReceiver(script))
-    receivers.push({ receiver, id: await makeWebhook(silent, founded, { url: receiver.url }) })
+    receivers.push({ receiver, id: await makeWebhook(silent, tenant, { url: receiver.url }) })
   }
   const healthy = receivers.filter((_, nth) => nth % 4 !== 0)
-  const ids = await sendEvents(silent, founded.workspaceKey, 30)
+  const ids = await sendEvents(silent, tenant.workspaceKey, 30)
   // An attempt at a receiver that hangs or drips outlasts the test: waiting for one would fail it.
   startDispatcher(own, silent, { sender: { timeoutMs: 120_000, bodyGraceMs: 120_000 } })
   for (const { receiver, id } of healthy) {
@@ -70,11 +70,11 @@ test('a node holds no more deliveries than it may, of one company and in all', a
   const receiver = own.use(await startReceiver(hang))
   const webhookIds: WebhookId[] = []
   for (let companies = 0; companies < 3; companies += 1) {
-    const founded = await silent.found()
+    const tenant = await silent.createCompany()
     for (let webhooks = 0; webhooks < 6; webhooks += 1) {
-      webhookIds.push(await makeWebhook(silent, founded, { url: receiver.url }))
+      webhookIds.push(await makeWebhook(silent, tenant, { url: receiver.url }))
     }
-    await sendEvents(silent, founded.workspaceKey, 20)
+    await sendEvents(silent, tenant.workspaceKey, 20)
   }
   const limits = { heldMax: 15, heldPerCompanyMax: 6, firstHeldMax: 0, idleFanOutMs: 50 }
   const dispatcher = startDispatcher(own, silent, { limits })
@@ -99,7 +99,7 @@ async function startGreedy(
 ) {
   const silent = own.use(await startSilentApp())
   const hanging = own.use(await startReceiver(hang))
-  const greedy = await silent.found()
+  const greedy = await silent.createCompany()
   for (let made = 0; made < webhooks; made += 1) {
     await makeWebhook(silent, greedy, { url: hanging.url })
   }
@@ -113,14 +113,14 @@ test('a company does not delay another one whose receiver is on the same host', 
   const receiver = own.use(
     await startReceiver(({ path }) => (path === '/slow' ? hang : { status: 200 })),
   )
-  const greedy = await silent.found()
+  const greedy = await silent.createCompany()
   const urls = Array.from({ length: 70 }, () => new URL('/slow', receiver.url).href)
   await insertManyWebhooks(silent, greedy, urls)
   await sendEvents(silent, greedy.workspaceKey, 8)
   startDispatcher(own, silent)
   // All that the node sends for one company at once.
   await receiver.waitFor(DISPATCH_LIMITS.heldPerCompanyMax)
-  const modest = await silent.found()
+  const modest = await silent.createCompany()
   await makeWebhook(silent, modest, { url: receiver.url })
   await sendEvents(silent, modest.workspaceKey, 1)
   await eventually(() => assert(receiver.requests.some(({ path }) => path !== '/slow')), {
@@ -134,7 +134,7 @@ test('a company gets its first deliveries also on a node that others have filled
   const receiver = own.use(await startReceiver())
   startDispatcher(own, silent, { limits: { heldMax: 6, heldPerCompanyMax: 6 } })
   await hanging.waitFor(6)
-  const modest = await silent.found()
+  const modest = await silent.createCompany()
   await makeWebhook(silent, modest, { url: receiver.url })
   await sendEvents(silent, modest.workspaceKey, 1)
   await receiver.waitFor(1)
@@ -150,12 +150,12 @@ test('a company holds no more bytes than its share, and all its events are sent'
       return {}
     }),
   )
-  const founded = await silent.found()
+  const tenant = await silent.createCompany()
   const webhookIds: WebhookId[] = []
   for (let webhooks = 0; webhooks < 8; webhooks += 1) {
-    webhookIds.push(await makeWebhook(silent, founded, { url: receiver.url }))
+    webhookIds.push(await makeWebhook(silent, tenant, { url: receiver.url }))
   }
-  await sendEvents(silent, founded.workspaceKey, 20, { metadata: LARGE })
+  await sendEvents(silent, tenant.workspaceKey, 20, { metadata: LARGE })
   const heldBytesPerCompanyMax = 4 * 17 * 1_024
   const limits = { heldBytesPerCompanyMax, idleFanOutMs: 50 }
   const dispatcher = startDispatcher(own, silent, { limits })
@@ -181,7 +181,7 @@ test('large events for a slow receiver do not delay the webhooks of other compan
   const limits = { heldBytesMax, heldBytesPerCompanyMax: heldBytesMax / 4 }
   const dispatcher = startDispatcher(own, silent, { limits })
   await hanging.waitFor(4)
-  const modest = await silent.found()
+  const modest = await silent.createCompany()
   const id = await makeWebhook(silent, modest, { url: receiver.url })
   await sendEvents(silent, modest.workspaceKey, 40)
   await waitForDeliveries(silent, id, 40, 'SUCCEEDED')
@@ -196,7 +196,7 @@ test('a company gets its first deliveries when large events of others use all by
   const limits = { heldBytesMax: 4 * 17 * 1_024, firstHeldBytesMax: 17 * 1_024 }
   startDispatcher(own, silent, { limits })
   await hanging.waitFor(4)
-  const modest = await silent.found()
+  const modest = await silent.createCompany()
   const id = await makeWebhook(silent, modest, { url: receiver.url })
   await sendEvents(silent, modest.workspaceKey, 20)
   await waitForDeliveries(silent, id, 20, 'SUCCEEDED')
@@ -207,12 +207,12 @@ test('webhooks that always have work do not keep a busy node from the others', a
   const silent = own.use(await startSilentApp())
   const deaf = own.use(await startReceiver(hang))
   const healthy = own.use(await startReceiver())
-  const founded = await silent.found()
+  const tenant = await silent.createCompany()
   for (let webhooks = 0; webhooks < 5; webhooks += 1) {
-    await makeWebhook(silent, founded, { url: deaf.url })
+    await makeWebhook(silent, tenant, { url: deaf.url })
   }
-  const id = await makeWebhook(silent, founded, { url: healthy.url })
-  await sendEvents(silent, founded.workspaceKey, 40)
+  const id = await makeWebhook(silent, tenant, { url: healthy.url })
+  await sendEvents(silent, tenant.workspaceKey, 40)
   startDispatcher(own, silent, { limits: { webhooksPerTurnMax: 1, pollMs: 10 } })
   await waitForDeliveries(silent, id, 40, 'SUCCEEDED')
   assert.equal(healthy.requestCount, 40)
@@ -222,15 +222,15 @@ test('ten thousand waiting deliveries of one webhook do not slow down another', 
   await using own = new AsyncDisposableStack()
   const slow = own.use(await startReceiver({ afterMs: 50 }))
   const quick = own.use(await startReceiver())
-  const founded = await annals.found()
-  const slowId = await makeWebhook(annals, founded, { url: slow.url })
-  await makeWebhook(annals, founded, { url: quick.url })
+  const tenant = await annals.createCompany()
+  const slowId = await makeWebhook(annals, tenant, { url: slow.url })
+  await makeWebhook(annals, tenant, { url: quick.url })
   await query(
     annals.database.connection,
     `with made as (
        insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_id, status, attempt,
                                      due_at, created_at, updated_at)
-       select '${founded.workspace.id}', '${slowId}', gen_random_uuid(), n, gen_random_uuid(),
+       select '${tenant.workspace.id}', '${slowId}', gen_random_uuid(), n, gen_random_uuid(),
               'PENDING', 0, now(), now(), now()
          from generate_series(1, 10000) as n)
      update webhook set open_count = 10000, last_sequence = 10000 where id = '${slowId}'`,
@@ -238,7 +238,7 @@ test('ten thousand waiting deliveries of one webhook do not slow down another', 
   await slow.waitFor(8)
   const startedAtMs = performance.now()
   for (let times = 1; times <= 10; times += 1) {
-    await sendEvents(annals, founded.workspaceKey, 2)
+    await sendEvents(annals, tenant.workspaceKey, 2)
     await quick.waitFor(2 * times)
   }
   const tookMs = performance.now() - startedAtMs
@@ -254,7 +254,7 @@ test('fifty webhooks whose name server hangs delay no other company, and not the
   )
   const receiver = own.use(await startReceiver())
   const port = Number(new URL(receiver.url).port)
-  const hanging = await silent.found()
+  const hanging = await silent.createCompany()
   const slowIds: WebhookId[] = []
   for (let nth = 0; nth < 50; nth += 1) {
     const url = `http://n${nth}.slow.test:${port}/`
@@ -269,7 +269,7 @@ test('fifty webhooks whose name server hangs delay no other company, and not the
   const slowNames = () => new Set(nameServer.questions.map((asked) => asked.split(' ')[0]))
   await eventually(() => assert.equal(slowNames().size, 50))
 
-  const healthy = await silent.found()
+  const healthy = await silent.createCompany()
   await makeWebhook(silent, healthy, { url: `http://receiver.test:${port}/` })
   const startedAtMs = performance.now()
   await sendEvents(silent, healthy.workspaceKey, 3)

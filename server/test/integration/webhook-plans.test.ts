@@ -39,11 +39,11 @@ after(() => stack.disposeAsync())
 const annals = stack.use(await startTestApp({ role: 'api' }))
 const { connection } = annals.database
 const { pool } = annals.app.database
-const founded = await annals.found()
-const workspaceId = founded.workspace.id
+const tenant = await annals.createCompany()
+const workspaceId = tenant.workspace.id
 const webhookIds: WebhookId[] = []
 for (let nth = 0; nth < WEBHOOKS; nth += 1) {
-  webhookIds.push(await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' }))
+  webhookIds.push(await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' }))
 }
 
 /** A workspace with 20,000 events, and webhooks that have had the first 4,000 of them. */
@@ -53,8 +53,8 @@ await query(
                       category, action, sealed, salts)
    select n, now(), now() - interval '1 day' + n * interval '1 second',
           overlay(event_id_floor(now())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid,
-          '${workspaceId}', '${founded.company.id}',
-          case when n % 3 = 0 then '${founded.project.id}'::uuid end,
+          '${workspaceId}', '${tenant.company.id}',
+          case when n % 3 = 0 then '${tenant.project.id}'::uuid end,
           sha256(n::text::bytea), sha256((n - 1)::text::bytea), 'category', 'action', '{}', '{}'
      from generate_series(1, ${EVENTS}) as n`,
 )
@@ -160,7 +160,7 @@ for (const count of [1, 16, 128]) {
 
 for (const count of [0, 16, 128]) {
   test(`fan-out with room for ${count} reads the run of the chain that it asks for`, async () => {
-    for (const projectId of [null, founded.project.id]) {
+    for (const projectId of [null, tenant.project.id]) {
       await assertStatementScales(
         'fanOut',
         async (db) => {
@@ -220,7 +220,7 @@ test('redelivery of one, of what failed in a window and of what is missing reads
   await assertStatementScales('redeliverFailed', (db) =>
     redeliverFailed(db, { ...place, seqs, limit: 500, now }),
   )
-  for (const projectId of [null, founded.project.id]) {
+  for (const projectId of [null, tenant.project.id]) {
     await assertStatementScales('insertMissing', (db) =>
       insertMissing(db, { ...place, projectId, seqs, now }),
     )

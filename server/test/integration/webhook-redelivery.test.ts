@@ -4,7 +4,7 @@ import { redeliverWindow, type WindowResult } from '../../src/outlet/webhook/red
 import { findWebhook, lockWebhook } from '../../src/outlet/webhook/webhook-store.ts'
 import { monotonicClock } from '../../src/platform/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { hang, startReceiver } from '../harness/receiver.ts'
@@ -27,7 +27,7 @@ type Record = Answer['json']
 
 /** A webhook of a company of its own, and ways to ask about it. */
 async function openWebhook(fields: object = {}) {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const key = company.companyKey
   const body = { url: URL_HERE, ...fields }
   const path = `/v1/workspaces/${company.workspace.id}/webhooks`
@@ -41,7 +41,7 @@ async function openWebhook(fields: object = {}) {
 
 type Opened = Awaited<ReturnType<typeof openWebhook>>
 
-async function sendEvents({ workspaceKey: key }: FoundedCompany, count: number): Promise<string[]> {
+async function sendEvents({ workspaceKey: key }: CreatedCompany, count: number): Promise<string[]> {
   const events = Array.from({ length: count }, () => ({ category: 'c', action: 'a' }))
   const { json } = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
   return json.results.map(({ id }: Record) => id)
@@ -251,7 +251,7 @@ test('a window beside a running webhook doubles and loses nothing', async () => 
 })
 
 test('a window is by the time of receipt, of the webhook’s own project, and no older than the webhook', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const key = company.companyKey
   await sendEvents(company, 2)
   const sentAtMs = Date.now()

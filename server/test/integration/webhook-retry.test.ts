@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { findDelivery, redeliver } from '../../src/outlet/webhook/delivery-store.ts'
 import { assertId } from '../../src/platform/id.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { handClock } from '../harness/clock.ts'
 import {
   deliveryIdOf,
@@ -32,7 +32,7 @@ async function startFrozen() {
   const { clock, advance } = handClock()
   const annals = own.use(await startTestApp({ env, clock }))
   const bell = own.use(await startReceiver())
-  const ringer = await annals.found()
+  const ringer = await annals.createCompany()
   await makeWebhook(annals, ringer, { url: bell.url })
   /** Returns after the dispatcher has looked at everything that is due now, and acted on it. */
   const looked = async (): Promise<void> => {
@@ -48,11 +48,11 @@ async function startFrozen() {
 const frozen = await startFrozen()
 const { annals, clock, advance, looked } = frozen
 
-async function readDelivery(node: TestApp, founded: FoundedCompany, webhookId: WebhookId) {
+async function readDelivery(node: TestApp, tenant: CreatedCompany, webhookId: WebhookId) {
   const [row] = await readDeliveries(node, webhookId)
   assert(row)
   const delivery = await findDelivery(node.app.database.db, {
-    workspaceId: founded.workspace.id,
+    workspaceId: tenant.workspace.id,
     webhookId,
     deliveryId: assertId(row.id),
   })
@@ -61,9 +61,9 @@ async function readDelivery(node: TestApp, founded: FoundedCompany, webhookId: W
 }
 
 /** The one delivery of a webhook, once this attempt of it has ended. */
-async function attemptEnded(founded: FoundedCompany, webhookId: WebhookId, attempt: number) {
+async function attemptEnded(tenant: CreatedCompany, webhookId: WebhookId, attempt: number) {
   return await eventually(async () => {
-    const delivery = await readDelivery(annals, founded, webhookId)
+    const delivery = await readDelivery(annals, tenant, webhookId)
     assert.equal(delivery.attempt, attempt)
     assert.notEqual(delivery.status, 'SENDING')
     return delivery
@@ -77,12 +77,12 @@ function assertWaits(nextAttemptAt: Date | null, waitSeconds: number): void {
 }
 
 test('a delivery is tried eight times on the promised schedule, with the same bytes, and then has failed', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   await using receiver = await startReceiver({ status: 500, body: 'out of order' })
-  const id = await makeWebhook(annals, founded, { url: receiver.url })
-  await sendEvents(annals, founded.workspaceKey, 1, { metadata: { name: 'Zoë' } })
+  const id = await makeWebhook(annals, tenant, { url: receiver.url })
+  await sendEvents(annals, tenant.workspaceKey, 1, { metadata: { name: 'Zoë' } })
   for (const [index, waitSeconds] of WAITS_SECONDS.entries()) {
-    const { status, nextAttemptAt } = await attemptEnded(founded, id, index + 1)
+    const { status, nextAttemptAt } = await attemptEnded(tenant, id, index + 1)
     assert.equal(status, 'RETRY_SCHEDULED')
     assertWaits(nextAttemptAt, waitSeconds)
     const leftMs = (nextAttemptAt?.getTime() ?? 0) - clock()
@@ -91,7 +91,7 @@ test('a delivery is tried eight times on the promised schedule, with the same by
     assert.equal(receiver.requestCount, index + 1)
     advance(1)
   }
-  const failed = await attemptEnded(founded, id, 8)
+  const failed = await attemptEnded(tenant, id, 8)
   assert.equal(failed.status, 'FAILED')
   assert.equal(failed.failureReason, 'The receiver answered 500.')
   assert.equal(failed.nextAttemptAt, null)
@@ -111,13 +111,13 @@ test('a delivery is tried eight times on the promised schedule, with the same by
     assert.equal(headers['x-service-attempt'], String(index + 1))
   }
 
-  await redeliverOnce(founded, id)
-  const again = await attemptEnded(founded, id, 9)
+  await redeliverOnce(tenant, id)
+  const again = await attemptEnded(tenant, id, 9)
   assert.equal(again.status, 'RETRY_SCHEDULED')
   assertWaits(again.nextAttemptAt, 5)
   receiver.answer({})
   advance(6_000)
-  const delivered = await attemptEnded(founded, id, 10)
+  const delivered = await attemptEnded(tenant, id, 10)
   assert.equal(delivered.status, 'SUCCEEDED')
   assert.equal(delivered.failureReason, null)
   const last = receiver.requests.at(-1)
@@ -126,9 +126,9 @@ test('a delivery is tried eight times on the promised schedule, with the same by
   assert.equal((await readWebhookState(annals, id)).openCount, 0)
 })
 
-async function redeliverOnce(founded: FoundedCompany, webhookId: WebhookId): Promise<void> {
-  const { id: deliveryId } = await readDelivery(annals, founded, webhookId)
-  const where = { workspaceId: founded.workspace.id, webhookId, deliveryId, now: new Date(clock()) }
+async function redeliverOnce(tenant: CreatedCompany, webhookId: WebhookId): Promise<void> {
+  const { id: deliveryId } = await readDelivery(annals, tenant, webhookId)
+  const where = { workspaceId: tenant.workspace.id, webhookId, deliveryId, now: new Date(clock()) }
   const { db } = annals.app.database
   assert.deepEqual(await Promise.all([redeliver(db, where), redeliver(db, where)]).then(sorted), [
     false,
@@ -139,25 +139,25 @@ async function redeliverOnce(founded: FoundedCompany, webhookId: WebhookId): Pro
 const sorted = (flags: boolean[]) => flags.toSorted((a, b) => Number(a) - Number(b))
 
 test('a receiver that asks for a pause gets it, up to twice the planned one and never a shorter one', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   for (const [asked, waitSeconds] of [
     ['1', 5],
     ['8', 8],
     ['86400', 10],
   ] as const) {
     await using receiver = await startReceiver({ status: 503, headers: { 'retry-after': asked } })
-    const id = await makeWebhook(annals, founded, { url: receiver.url })
-    await sendEvents(annals, founded.workspaceKey, 1)
-    const { nextAttemptAt } = await attemptEnded(founded, id, 1)
+    const id = await makeWebhook(annals, tenant, { url: receiver.url })
+    await sendEvents(annals, tenant.workspaceKey, 1)
+    const { nextAttemptAt } = await attemptEnded(tenant, id, 1)
     assertWaits(nextAttemptAt, waitSeconds)
   }
 })
 
 test('a receiver that answers 410 is left alone: its webhook is disabled, and what waits has failed', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   await using receiver = await startReceiver({ status: 410 })
-  const id = await makeWebhook(annals, founded, { url: receiver.url })
-  await sendEvents(annals, founded.workspaceKey, 100)
+  const id = await makeWebhook(annals, tenant, { url: receiver.url })
+  await sendEvents(annals, tenant.workspaceKey, 100)
   const state = await eventually(async () => {
     const now = await readWebhookState(annals, id)
     assert.equal(now.status, 'DISABLED')
@@ -170,33 +170,33 @@ test('a receiver that answers 410 is left alone: its webhook is disabled, and wh
   const before = receiver.requestCount
   // What was fetched before the first answer, at most.
   assert(before <= 16, `${before} requests`)
-  await sendEvents(annals, founded.workspaceKey, 5)
+  await sendEvents(annals, tenant.workspaceKey, 5)
   advance(DAY_MS)
   await looked()
   assert.equal(receiver.requestCount, before)
 })
 
 test('five days of failures without a success disable a webhook, and a success in between does not', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   await using deaf = await startReceiver({ status: 500 })
   await using moody = await startReceiver({ status: 500 })
-  const deafId = await makeWebhook(annals, founded, { url: deaf.url })
-  const moodyId = await makeWebhook(annals, founded, { url: moody.url })
+  const deafId = await makeWebhook(annals, tenant, { url: deaf.url })
+  const moodyId = await makeWebhook(annals, tenant, { url: moody.url })
   const failures = (count: number) =>
     eventually(async () => {
       for (const id of [deafId, moodyId]) {
         assert((await readWebhookState(annals, id)).failureCount >= count)
       }
     })
-  await sendEvents(annals, founded.workspaceKey, 1)
+  await sendEvents(annals, tenant.workspaceKey, 1)
   await failures(1)
   moody.answer({})
   advance(3 * DAY_MS)
   await waitForDeliveries(annals, moodyId, 1, 'SUCCEEDED')
-  await attemptEnded(founded, deafId, 2)
+  await attemptEnded(tenant, deafId, 2)
   moody.answer({ status: 500 })
   advance(2 * DAY_MS - 60_000)
-  await sendEvents(annals, founded.workspaceKey, 1)
+  await sendEvents(annals, tenant.workspaceKey, 1)
   await failures(1)
   await looked()
   assert.equal((await readWebhookState(annals, deafId)).status, 'ENABLED')
@@ -212,11 +212,11 @@ test('five days of failures without a success disable a webhook, and a success i
 })
 
 test('after ten straight failures a receiver gets single probes with growing pauses, and everything after the first success', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   await using receiver = await startReceiver()
-  const id = await makeWebhook(annals, founded, { url: receiver.url })
+  const id = await makeWebhook(annals, tenant, { url: receiver.url })
   // While it answers well its lane grows, so that many fail at once.
-  await sendEvents(annals, founded.workspaceKey, 200)
+  await sendEvents(annals, tenant.workspaceKey, 200)
   await waitForDeliveries(annals, id, 200, 'SUCCEEDED')
   const [early, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   let asked = 0
@@ -225,7 +225,7 @@ test('after ten straight failures a receiver gets single probes with growing pau
     await (asked <= 20 ? early : late).promise
     return { status: 500 }
   })
-  await sendEvents(annals, founded.workspaceKey, 300)
+  await sendEvents(annals, tenant.workspaceKey, 300)
   await receiver.waitFor(200 + 32)
   early.resolve()
   await eventually(async () => {
@@ -271,16 +271,16 @@ test('after ten straight failures a receiver gets single probes with growing pau
 
 test('a clock that is set back and forth loses and doubles nothing', async () => {
   const own = await startFrozen()
-  const founded = await own.annals.found()
+  const tenant = await own.annals.createCompany()
   const gates = [Promise.withResolvers<void>()]
   await using receiver = await startReceiver(async (): Promise<Reply> => {
     await gates.at(-1)?.promise
     return {}
   })
-  const id = await makeWebhook(own.annals, founded, { url: receiver.url })
+  const id = await makeWebhook(own.annals, tenant, { url: receiver.url })
   let count = 0
   for (const stepMs of [-3_600_000, 7_200_000, -1_800_000, 50, -DAY_MS, DAY_MS]) {
-    await sendEvents(own.annals, founded.workspaceKey, 20)
+    await sendEvents(own.annals, tenant.workspaceKey, 20)
     count += 20
     await receiver.waitFor(count - 20 + 8)
     // Back while some are on their way; forward, past every lease, when they have ended.
@@ -301,15 +301,15 @@ test('a lease that ran out is another sender’s, and what the first one reports
   const own = await startFrozen()
   const databaseUrl = own.annals.database.url
   await using _other = await startTestApp({ env, clock: own.clock, databaseUrl })
-  const founded = await own.annals.found()
+  const tenant = await own.annals.createCompany()
   const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   await using receiver = await startReceiver(async ({ headers }): Promise<Reply> => {
     const isFirst = headers['x-service-attempt'] === '1'
     await (isFirst ? first : second).promise
     return { status: isFirst ? 500 : 200 }
   })
-  const id = await makeWebhook(own.annals, founded, { url: receiver.url })
-  await sendEvents(own.annals, founded.workspaceKey, 1)
+  const id = await makeWebhook(own.annals, tenant, { url: receiver.url })
+  await sendEvents(own.annals, tenant.workspaceKey, 1)
   await receiver.waitFor(1)
   own.advance(59_999)
   await own.looked()
@@ -321,12 +321,12 @@ test('a lease that ran out is another sender’s, and what the first one reports
   await eventually(async () => {
     assert.equal((await readWebhookState(own.annals, id)).failureCount, 1)
   })
-  const leased = await readDelivery(own.annals, founded, id)
+  const leased = await readDelivery(own.annals, tenant, id)
   assert.equal(leased.status, 'SENDING')
   assert.deepEqual(leased.attempts, [])
   second.resolve()
   await waitForDeliveries(own.annals, id, 1, 'SUCCEEDED')
-  const kept = await readDelivery(own.annals, founded, id)
+  const kept = await readDelivery(own.annals, tenant, id)
   assert.equal(kept.attempt, 2)
   assert.deepEqual(
     kept.attempts.map(({ attempt, responseStatus }) => [attempt, responseStatus]),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { OPEN_PER_WEBHOOK_MAX } from '../../src/outlet/webhook/delivery-store.ts'
 import { newId } from '../../src/platform/id.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -19,25 +19,25 @@ after(async () => {
 /** Nobody listens there, and nothing leaves this machine. */
 const URL_HERE = 'http://127.0.0.1:9/hook'
 
-const pathOf = ({ workspace }: Pick<FoundedCompany, 'workspace'>) =>
+const pathOf = ({ workspace }: Pick<CreatedCompany, 'workspace'>) =>
   `/v1/workspaces/${workspace.id}/webhooks`
 
-const create = (company: FoundedCompany, fields: object = {}) =>
+const create = (company: CreatedCompany, fields: object = {}) =>
   annals.call('POST', pathOf(company), {
     key: company.companyKey,
     body: { url: URL_HERE, ...fields },
   })
 
-async function made(company: FoundedCompany, fields: object = {}): Promise<string> {
+async function made(company: CreatedCompany, fields: object = {}): Promise<string> {
   const { status, json, text } = await create(company, fields)
   assert.equal(status, 201, text)
   return json.id
 }
 
-const list = async (company: FoundedCompany): Promise<Answer['json'][]> =>
+const list = async (company: CreatedCompany): Promise<Answer['json'][]> =>
   (await annals.call('GET', pathOf(company), { key: company.companyKey })).json.webhooks
 
-const post = (company: FoundedCompany, path: string, body?: unknown) =>
+const post = (company: CreatedCompany, path: string, body?: unknown) =>
   annals.call('POST', path, { key: company.companyKey, body })
 
 /** Everything but the trace id and the time. */
@@ -69,7 +69,7 @@ const OPERATIONS: readonly [method: string, suffix: string, isGuarded: boolean, 
   ]
 
 test('a webhook is created with the contract’s fields, and listed with its state', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const { status, json } = await create(company, { secretLabel: 'first' })
   assert.equal(status, 201)
   const { id, secret, createdAt, ...rest } = json
@@ -99,8 +99,8 @@ test('a webhook is created with the contract’s fields, and listed with its sta
 })
 
 test('a project of the workspace is taken in any case; any other is unknown', async () => {
-  const company = await annals.found()
-  const other = await annals.found()
+  const company = await annals.createCompany()
+  const other = await annals.createCompany()
   const taken = await create(company, { projectId: company.project.id.toUpperCase() })
   assert.deepEqual([taken.status, taken.json.projectId], [201, company.project.id])
   for (const projectId of [other.project.id, newId()]) {
@@ -113,7 +113,7 @@ test('a project of the workspace is taken in any case; any other is unknown', as
 })
 
 test('what does not fit the schema is refused, and nothing is made', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const faults: [fields: object, path: string][] = [
     [{ url: undefined }, '/url'],
     [{ url: 'nowhere' }, '/url'],
@@ -149,7 +149,7 @@ test('what does not fit the schema is refused, and nothing is made', async () =>
 })
 
 test('what is just inside the bounds is taken', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   for (const fields of [
     { secretLabel: '' },
     { secretLabel: '🔑'.repeat(64) },
@@ -165,9 +165,9 @@ test('what is just inside the bounds is taken', async () => {
 })
 
 test('checks come in the order of the contract: scope, address, plan, body, resource', async () => {
-  const company = await annals.found()
-  const free = await annals.found({ plan: 'FREE' })
-  const stranger = await annals.found({ plan: 'FREE', allowlist: ['192.0.2.0/24'] })
+  const company = await annals.createCompany()
+  const free = await annals.createCompany({ plan: 'FREE' })
+  const stranger = await annals.createCompany({ plan: 'FREE', allowlist: ['192.0.2.0/24'] })
   const bad = { url: 'gopher://x' }
   const unknown = { url: URL_HERE, projectId: newId() }
   const cases: [key: string, path: string, body: unknown, code: string][] = [
@@ -185,10 +185,10 @@ test('checks come in the order of the contract: scope, address, plan, body, reso
 })
 
 test('what changes something asks for the address, what reads does not; both ask for a company', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const id = await made(company)
   const { json } = await post(company, `/v1/webhooks/${id}/test`)
-  const away = await annals.found({ allowlist: [] })
+  const away = await annals.createCompany({ allowlist: [] })
   for (const [method, suffix, isGuarded, body] of OPERATIONS) {
     const path = `/v1/webhooks/${id}${suffix.replace('DELIVERY', json.deliveryId)}`
     const about = `${method} ${suffix}`
@@ -202,7 +202,7 @@ test('what changes something asks for the address, what reads does not; both ask
 })
 
 test('a foreign, an unknown and a malformed id answer alike, whatever is asked', async () => {
-  const [owner, stranger] = [await annals.found(), await annals.found()]
+  const [owner, stranger] = [await annals.createCompany(), await annals.createCompany()]
   const id = await made(owner)
   const own = await made(stranger)
   const { deliveryId } = (await post(owner, `/v1/webhooks/${id}/test`)).json
@@ -242,7 +242,7 @@ test('a foreign, an unknown and a malformed id answer alike, whatever is asked',
 })
 
 test('the 51st webhook of a workspace is refused, and a deletion makes room', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const wishes = Array.from({ length: COMPANY_BOUNDS.webhooksPerWorkspaceMax + 5 }, () =>
     create(company),
   )
@@ -261,7 +261,7 @@ test('the 51st webhook of a workspace is refused, and a deletion makes room', as
 
 test('in public mode every private destination is refused, and none is dialled', async () => {
   await using receiver = await startReceiver()
-  const company = await strict.found()
+  const company = await strict.createCompany()
   const key = company.companyKey
   const { port } = new URL(receiver.url)
   const refusals: [url: string, fault: RegExp][] = [
@@ -294,7 +294,7 @@ test('in public mode every private destination is refused, and none is dialled',
 })
 
 test('a test of a webhook whose queue is full says so, and not that it is disabled', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const id = await made(company)
   await query(
     annals.database.connection,
@@ -309,7 +309,7 @@ test('a test of a webhook whose queue is full says so, and not that it is disabl
 })
 
 test('enabling and disabling are idempotent, and a disabled one says why', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const id = await made(company)
   const bodies: unknown[] = [undefined, {}]
   for (const body of bodies) {
@@ -337,7 +337,7 @@ test('enabling and disabling are idempotent, and a disabled one says why', async
 
 test('enabling ends what waited, and sends no event that came meanwhile', async () => {
   await using receiver = await startReceiver({ status: 500 })
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const id = await made(company, { url: receiver.url })
   const send = (action: string) =>
     annals.call('POST', '/v1/events', {
@@ -368,8 +368,8 @@ test('enabling ends what waited, and sends no event that came meanwhile', async 
 })
 
 test('a change touches what it names and nothing else', async () => {
-  const company = await annals.found()
-  const stranger = await annals.found()
+  const company = await annals.createCompany()
+  const stranger = await annals.createCompany()
   const id = await made(company, { projectId: company.project.id, secretLabel: 'kept' })
   const change = (body: unknown) =>
     annals.call('PATCH', `/v1/webhooks/${id}`, { key: company.companyKey, body })
@@ -398,7 +398,7 @@ test('a change touches what it names and nothing else', async () => {
 })
 
 test('a deleted webhook is gone everywhere, with its deliveries and its secret', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const id = await made(company)
   const { deliveryId } = (await post(company, `/v1/webhooks/${id}/test`)).json
   const key = company.companyKey

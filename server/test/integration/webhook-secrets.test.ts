@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { Webhook } from 'standardwebhooks'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { handClock } from '../harness/clock.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type ReceivedRequest, startReceiver } from '../harness/receiver.ts'
@@ -22,7 +22,7 @@ const { db } = annals.app.database
 
 const HOUR_MS = 3_600_000
 
-async function made(company: FoundedCompany, fields: object = {}) {
+async function made(company: CreatedCompany, fields: object = {}) {
   const path = `/v1/workspaces/${company.workspace.id}/webhooks`
   const body = { url: receiver.url, ...fields }
   const { json } = await annals.call('POST', path, { key: company.companyKey, body })
@@ -72,7 +72,7 @@ function isStandardSigned({ body, headers }: ReceivedRequest, secret: string): b
 }
 
 test('a rotation is signed with both secrets until the overlap ends, then with the new one', async () => {
-  const webhook = await made(await annals.found())
+  const webhook = await made(await annals.createCompany())
   const { status, json } = await webhook.ask('rotate-secret')
   const secrets = [webhook.secret, json.secret]
   assert.equal(status, 200)
@@ -96,7 +96,7 @@ test('a rotation is signed with both secrets until the overlap ends, then with t
 })
 
 test('a second rotation has to wait, and says until when and how to end the first', async () => {
-  const webhook = await made(await annals.found())
+  const webhook = await made(await annals.createCompany())
   const wishes = Array.from({ length: 4 }, () =>
     webhook.ask('rotate-secret', { overlapSeconds: 604_800 }),
   )
@@ -118,7 +118,7 @@ test('a second rotation has to wait, and says until when and how to end the firs
 })
 
 test('without an overlap the new secret replaces every other at once', async () => {
-  const webhook = await made(await annals.found(), { customSecret: 'the first secret' })
+  const webhook = await made(await annals.createCompany(), { customSecret: 'the first secret' })
   const { json: second } = await webhook.ask('rotate-secret')
   const { status, json: third } = await webhook.ask('rotate-secret', { overlapSeconds: 0 })
   assert.deepEqual([status, third.nextSecretAt], [200, null])
@@ -128,7 +128,7 @@ test('without an overlap the new secret replaces every other at once', async () 
 })
 
 test('an overlap beyond its bounds, or a secret of a wrong length, is refused', async () => {
-  const webhook = await made(await annals.found())
+  const webhook = await made(await annals.createCompany())
   for (const wish of [
     { overlapSeconds: -1 },
     { overlapSeconds: 604_801 },
@@ -145,7 +145,7 @@ test('an overlap beyond its bounds, or a secret of a wrong length, is refused', 
 })
 
 test('a secret is shown once, is nowhere in the database and in no line of the log', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const webhook = await made(company, { customSecret: 'hunter2-hunter2-ключ' })
   const generated = await made(company)
   const { json: rotated } = await webhook.ask('rotate-secret')
@@ -186,7 +186,7 @@ function spellings(text: string): string[] {
 }
 
 test('secrets are bound to their webhook: copied into another row they stay shut', async () => {
-  const company = await annals.found()
+  const company = await annals.createCompany()
   const [one, other] = [await made(company), await made(company)]
   const { secret } = await db
     .selectFrom('webhook')

@@ -15,7 +15,7 @@ const UNPACED_MAX = 100
 test('deliveries of a busy company pause while another company is active, and go on when it is not', async () => {
   await using own = new AsyncDisposableStack()
   const silent = own.use(await startSilentApp())
-  const busy = await silent.found()
+  const busy = await silent.createCompany()
   const receiver = own.use(await startReceiver())
   const webhookIds: WebhookId[] = []
   for (let nth = 0; nth < WEBHOOKS; nth += 1) {

@@ -49,10 +49,10 @@ type Place = { workspaceId: WorkspaceId; webhookId: WebhookId }
 
 /** A workspace with two webhooks; the place is that of the first one. */
 async function makePlace(): Promise<Place & { companyId: string }> {
-  const founded = await annals.found()
-  const webhookId = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' })
-  await makeWebhook(annals, founded, { url: 'http://127.0.0.1:2/' })
-  return { workspaceId: founded.workspace.id, webhookId, companyId: founded.company.id }
+  const tenant = await annals.createCompany()
+  const webhookId = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' })
+  await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:2/' })
+  return { workspaceId: tenant.workspace.id, webhookId, companyId: tenant.company.id }
 }
 
 async function turnOffAnalyze(): Promise<void> {

@@ -4,7 +4,7 @@ import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { startSweepWorker } from '../../src/outlet/webhook/sweep-worker.ts'
 import { deleteWebhook } from '../../src/outlet/webhook/webhook-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import type { FoundedCompany } from '../../src/tenancy/found-company.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { handClock } from '../harness/clock.ts'
 import { sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
 import { query } from '../harness/engine.ts'
@@ -28,7 +28,7 @@ async function sweepAt(atMs: number): Promise<void> {
 
 /** Deliveries that are not due for a year and were last changed so many days ago. */
 async function insertOld(
-  { workspace }: FoundedCompany,
+  { workspace }: CreatedCompany,
   webhookId: WebhookId,
   { from, to, status, days }: { from: number; to: number; status: string; days: number },
 ): Promise<void> {
@@ -43,27 +43,27 @@ async function insertOld(
 }
 
 test('a delivery is kept for 30 days after its end, and then is gone', async () => {
-  const founded = await annals.found()
+  const tenant = await annals.createCompany()
   await using receiver = await startReceiver()
-  const id = await makeWebhook(annals, founded, { url: receiver.url })
-  await sendEvents(annals, founded.workspaceKey, 10)
+  const id = await makeWebhook(annals, tenant, { url: receiver.url })
+  await sendEvents(annals, tenant.workspaceKey, 10)
   await waitForDeliveries(annals, id, 10, 'SUCCEEDED')
   await sweepAt(Date.now() + 30 * DAY_MS - 60_000)
   assert.equal((await readDeliveries(annals, id)).length, 10)
   await sweepAt(Date.now() + 30 * DAY_MS + 60_000)
   assert.equal((await readDeliveries(annals, id)).length, 0)
-  await sendEvents(annals, founded.workspaceKey, 1)
+  await sendEvents(annals, tenant.workspaceKey, 1)
   const [next] = await waitForDeliveries(annals, id, 1, 'SUCCEEDED')
   assert.equal(next?.sequence, 11)
 })
 
 test('what is still to be sent stays however old, and does not keep what is behind it', async () => {
-  const founded = await annals.found()
-  const id = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' })
-  await insertOld(founded, id, { from: 1, to: 2, status: 'RETRY_SCHEDULED', days: 60 })
-  await insertOld(founded, id, { from: 3, to: 1_500, status: 'SUCCEEDED', days: 31 })
-  await insertOld(founded, id, { from: 1_501, to: 3_000, status: 'FAILED', days: 31 })
-  await insertOld(founded, id, { from: 3_001, to: 3_010, status: 'FAILED', days: 29 })
+  const tenant = await annals.createCompany()
+  const id = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' })
+  await insertOld(tenant, id, { from: 1, to: 2, status: 'RETRY_SCHEDULED', days: 60 })
+  await insertOld(tenant, id, { from: 3, to: 1_500, status: 'SUCCEEDED', days: 31 })
+  await insertOld(tenant, id, { from: 1_501, to: 3_000, status: 'FAILED', days: 31 })
+  await insertOld(tenant, id, { from: 3_001, to: 3_010, status: 'FAILED', days: 29 })
   await sweepAt(Date.now())
   const left = await readDeliveries(annals, id)
   assert.deepEqual(
@@ -73,20 +73,20 @@ test('what is still to be sent stays however old, and does not keep what is behi
 })
 
 test('a deleted webhook goes with all its deliveries, and others stay', async () => {
-  const founded = await annals.found()
-  const id = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' })
-  const otherId = await makeWebhook(annals, founded, { url: 'http://127.0.0.1:1/' })
+  const tenant = await annals.createCompany()
+  const id = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' })
+  const otherId = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' })
   for (const webhookId of [id, otherId]) {
-    await insertOld(founded, webhookId, { from: 1, to: 1_200, status: 'SUCCEEDED', days: 1 })
+    await insertOld(tenant, webhookId, { from: 1, to: 1_200, status: 'SUCCEEDED', days: 1 })
   }
-  await insertOld(founded, id, { from: 1_201, to: 1_300, status: 'RETRY_SCHEDULED', days: 1 })
-  await deleteWebhook(db, { workspaceId: founded.workspace.id, id }, new Date())
+  await insertOld(tenant, id, { from: 1_201, to: 1_300, status: 'RETRY_SCHEDULED', days: 1 })
+  await deleteWebhook(db, { workspaceId: tenant.workspace.id, id }, new Date())
   await sweepAt(Date.now())
   assert.deepEqual(await readDeliveries(annals, id), [])
   assert.equal((await readDeliveries(annals, otherId)).length, 1_200)
   const rows = await query(
     annals.database.connection,
-    `select id from webhook where workspace_id = '${founded.workspace.id}'`,
+    `select id from webhook where workspace_id = '${tenant.workspace.id}'`,
   )
   assert.deepEqual(rows, [{ id: otherId }])
 })

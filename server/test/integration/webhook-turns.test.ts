@@ -26,10 +26,10 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 test('webhooks of a company that has no room left are served in turn, once by two nodes', async () => {
   await using own = new AsyncDisposableStack()
   const receiver = own.use(await startReceiver({ afterMs: 5 }))
-  const founded = await silent.found()
+  const tenant = await silent.createCompany()
   const urls = Array.from({ length: 20 }, (_, nth) => `${receiver.url}/${nth}`)
-  await insertManyWebhooks(silent, founded, urls)
-  await sendEvents(silent, founded.workspaceKey, 4)
+  await insertManyWebhooks(silent, tenant, urls)
+  await sendEvents(silent, tenant.workspaceKey, 4)
   const limits = { heldPerCompanyMax: 1 }
   for (let nodes = 0; nodes < 2; nodes += 1) startDispatcher(own, silent, { limits })
   const requests = await receiver.waitFor(80, { timeoutMs: 30_000 })
@@ -42,10 +42,10 @@ test('webhooks of a company that has no room left are served in turn, once by tw
 test('a turn that takes too long ends, and the next one serves the webhooks that are left', async () => {
   await using own = new AsyncDisposableStack()
   const receiver = own.use(await startReceiver())
-  const founded = await silent.found()
+  const tenant = await silent.createCompany()
   const urls = Array.from({ length: 20 }, (_, nth) => `${receiver.url}/${nth}`)
-  await insertManyWebhooks(silent, founded, urls)
-  await sendEvents(silent, founded.workspaceKey, 1)
+  await insertManyWebhooks(silent, tenant, urls)
+  await sendEvents(silent, tenant.workspaceKey, 1)
   let turns = 0
   const db = observeRows(silent.app.database.db, ([row]) => {
     if (row && 'companyWorkCount' in row) turns += 1
@@ -64,10 +64,10 @@ for (const waits of ['in the ledger', 'as deliveries']) {
   test(`large events that wait ${waits} are fetched a company’s share at a time`, async () => {
     await using own = new AsyncDisposableStack()
     const receiver = own.use(await startReceiver())
-    const founded = await silent.found()
-    const id = await makeWebhook(silent, founded, { url: receiver.url })
+    const tenant = await silent.createCompany()
+    const id = await makeWebhook(silent, tenant, { url: receiver.url })
     const metadata = { text: 'x'.repeat(EVENT_BYTES) }
-    await sendEvents(silent, founded.workspaceKey, EVENTS, { metadata })
+    await sendEvents(silent, tenant.workspaceKey, EVENTS, { metadata })
     if (waits === 'as deliveries') {
       await using creating = new AsyncDisposableStack()
       const limits = { heldPerCompanyMax: 0, idleFanOutMs: 1 }
@@ -94,13 +94,13 @@ test('1,500 webhooks with a hanging receiver do not delay the webhooks of anothe
   await using own = new AsyncDisposableStack()
   const hanging = own.use(await startReceiver(hang))
   const receiver = own.use(await startReceiver())
-  const large = await silent.found()
+  const large = await silent.createCompany()
   await insertManyWebhooks(
     silent,
     large,
     Array.from({ length: MANY }, () => hanging.url),
   )
-  const small = await silent.found()
+  const small = await silent.createCompany()
   await makeWebhook(silent, small, { url: receiver.url })
   await sendEvents(silent, large.workspaceKey, 20)
 

@@ -8,7 +8,7 @@ import { startTestApp, type TestApp } from '../harness/start-app.ts'
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const annals = stack.use(await startTestApp())
-const { workspaceKey: key } = await annals.found()
+const { workspaceKey: key } = await annals.createCompany()
 const admin = new Client(annals.database.connection)
 await admin.connect()
 stack.defer(() => admin.end())
@@ -66,7 +66,7 @@ test('later appends succeed after the first one was canceled', async () => {
 })
 
 test('a locked chain head refuses events of its workspace, and delays no other for long', async () => {
-  const locked = await annals.found()
+  const locked = await annals.createCompany()
   const sendLocked = () => annals.call('POST', '/v1/events', { key: locked.workspaceKey, body })
   assert.equal((await send()).status, 201)
   assert.equal((await sendLocked()).status, 201)

@@ -20,7 +20,7 @@ export type CompanyPlan = {
 }
 
 /** What `annals bootstrap --json` prints; scripts outside the project read it. */
-export type FoundedCompany = {
+export type CreatedCompany = {
   company: { id: CompanyId; name: string; plan: Plan }
   workspace: { id: WorkspaceId; name: string }
   project: { id: ProjectId; name: string }
@@ -34,7 +34,7 @@ export type FoundedCompany = {
  * A new company with all it needs to work, in one transaction. This and the dashboard are the only
  * places where the text of a key exists; the database keeps hashes.
  */
-export async function foundCompany(db: Queryable, wish: CompanyPlan): Promise<FoundedCompany> {
+export async function createCompany(db: Queryable, wish: CompanyPlan): Promise<CreatedCompany> {
   const company = { id: newId<'company'>(), name: wish.company, plan: wish.plan }
   const user = {
     // Reserved by RFC 2606, so it reaches nobody.
