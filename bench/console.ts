@@ -23,7 +23,7 @@ const CATCH_UP_MS_MAX = 20 * 60_000
 const DAY_MS = 86_400_000
 
 type Tenant = { id: string; workspaceKey: string }
-type Founded = { workspaces: Tenant[]; user: { email: string } }
+type CreatedTenant = { workspaces: Tenant[]; user: { email: string } }
 type Row = { name: string; p50Ms: number; p95Ms: number; aimMs: number }
 type IngestRow = {
   name: string
@@ -43,7 +43,7 @@ export async function benchConsole(): Promise<void> {
     const postmaster = postmasterPid(dataDir)
     const ingest = await measureIngest({ env, connection, postmaster })
     const flood = await measureLoginFlood({ env, seconds: INGEST_SECONDS })
-    const tenant: Founded = JSON.parse(
+    const tenant: CreatedTenant = JSON.parse(
       annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...named(['A', 'B', 'C', 'D'])),
     )
     await using service = await startAnnals(env)
@@ -83,7 +83,7 @@ async function measureIngest({
   connection: EngineConnection
   postmaster: number
 }): Promise<IngestRow[]> {
-  const { workspaces }: Founded = JSON.parse(
+  const { workspaces }: CreatedTenant = JSON.parse(
     annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...named(['X', 'Y', 'Z'])),
   )
   await warmUpEngine(connection)
@@ -154,7 +154,7 @@ async function signIn(connection: EngineConnection, email: string): Promise<stri
   return `annals_session=${token}`
 }
 
-function cases({ workspaces }: Founded): [name: string, path: string, aimMs: number][] {
+function cases({ workspaces }: CreatedTenant): [name: string, path: string, aimMs: number][] {
   const nowMs = Date.now()
   const month = `from=${new Date(nowMs - 30 * DAY_MS).toISOString()}&to=${new Date(nowMs).toISOString()}`
   const one = `workspaceId=${workspaces[0]?.id}`
@@ -199,7 +199,7 @@ function cases({ workspaces }: Founded): [name: string, path: string, aimMs: num
   ]
 }
 
-async function measureAll(service: Service, cookie: string, tenant: Founded): Promise<Row[]> {
+async function measureAll(service: Service, cookie: string, tenant: CreatedTenant): Promise<Row[]> {
   const rows: Row[] = []
   for (const [name, path, aimMs] of cases(tenant)) {
     const times: number[] = []

@@ -54,8 +54,8 @@ export async function benchIngest(only: string | undefined): Promise<void> {
       '--workspace',
       `Workspace ${n}`,
     ]).flat()
-    const founded = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...names))
-    const tenants: Tenant[] = founded.workspaces.map(
+    const created = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...names))
+    const tenants: Tenant[] = created.workspaces.map(
       ({ id, workspaceKey }: { id: string; workspaceKey: string }) => ({
         key: workspaceKey,
         workspaceId: id,

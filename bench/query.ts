@@ -45,8 +45,8 @@ export async function benchQuery(): Promise<void> {
 }
 
 function found(env: Record<string, string>): Tenant {
-  const founded = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE'))
-  return { key: founded.workspaceKey, project: founded.project.id }
+  const created = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE'))
+  return { key: created.workspaceKey, project: created.project.id }
 }
 
 /** What autovacuum does by itself a minute later. */

@@ -4,7 +4,7 @@ import type { Service } from '../lib/service.ts'
 import { type Latency, measurePaced } from './latency.ts'
 import {
   createWebhook,
-  foundTenants,
+  createTenants,
   ingestBatches,
   type Part,
   SECONDS,
@@ -20,7 +20,7 @@ const RSS_EVERY_MS = 200
 
 /** Deliveries that wait in great number must slow neither other webhooks nor their own. */
 export async function measureBacklog(stand: Stand): Promise<Part> {
-  const [quiet, laden] = foundTenants(stand, 2)
+  const [quiet, laden] = createTenants(stand, 2)
   if (!quiet || !laden) throw new Error('there is a workspace for each')
   await using service = await startNode(stand, 'all')
   await createWebhook(service, quiet, stand.receiver.urlOf('beside'))

@@ -5,7 +5,7 @@ import type { Behaviour } from './receiver.ts'
 import {
   acknowledge,
   createWebhook,
-  foundTenants,
+  createTenants,
   type Part,
   SECONDS,
   type Stand,
@@ -24,7 +24,7 @@ type Hooked = { name: string; behaviour: Behaviour; tenant: Tenant }
 
 /** A hundred receivers, of which ten misbehave: the others must not notice. */
 export async function measureBadReceivers(stand: Stand): Promise<Part> {
-  const tenants = foundTenants(stand, WORKSPACES)
+  const tenants = createTenants(stand, WORKSPACES)
   await using service = await startNode(stand, 'all')
   const hooked = await createWebhooks(stand, service, tenants)
   const posted = await postPaced({

@@ -5,7 +5,7 @@ import type { Service } from '../lib/service.ts'
 import {
   acknowledge,
   createWebhook,
-  foundTenants,
+  createTenants,
   idsOf,
   type Part,
   SECONDS,
@@ -37,7 +37,7 @@ type Row = { name: string; perSecond: number; requestUs: number; everythingUs: n
  * delivery has arrived.
  */
 export async function measureCpu(stand: Stand): Promise<Part> {
-  const [first, second, third, fourth] = foundTenants(stand, 4)
+  const [first, second, third, fourth] = createTenants(stand, 4)
   const rows: Row[] = []
   {
     await using api = await startNode(stand, 'api')

@@ -4,7 +4,7 @@ import type { Service } from '../lib/service.ts'
 import {
   acknowledge,
   createWebhook,
-  foundTenants,
+  createTenants,
   type Part,
   SECONDS,
   type Stand,
@@ -19,7 +19,7 @@ export type Latency = { events: number; p50Ms: number; p99Ms: number; maxMs: num
 
 /** From the answer that an event is stored to the first byte at the receiver. */
 export async function measureLatency(stand: Stand): Promise<Part> {
-  const [tenant] = foundTenants(stand, 1)
+  const [tenant] = createTenants(stand, 1)
   if (!tenant) throw new Error('a company has a workspace')
   await using service = await startNode(stand, 'all')
   await createWebhook(service, tenant, stand.receiver.urlOf('latency'))

@@ -34,14 +34,14 @@ export type Stand = {
   owed: Map<string, string[]>
 }
 
-export function foundTenants({ env }: Stand, count: number): Tenant[] {
+export function createTenants({ env }: Stand, count: number): Tenant[] {
   const names = Array.from({ length: count }, (_, n) => ['--workspace', `Workspace ${n}`]).flat()
-  const founded: { companyKey: string; workspaces: { id: string; workspaceKey: string }[] } =
+  const created: { companyKey: string; workspaces: { id: string; workspaceKey: string }[] } =
     JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...names))
-  return founded.workspaces.map(({ id, workspaceKey }) => ({
+  return created.workspaces.map(({ id, workspaceKey }) => ({
     key: workspaceKey,
     workspaceId: id,
-    companyKey: founded.companyKey,
+    companyKey: created.companyKey,
   }))
 }
 

@@ -6,7 +6,7 @@ import { cpuUsOf, postgresCpuUs } from '../lib/processes.ts'
 import { ROOT } from '../lib/service.ts'
 import {
   createWebhook,
-  foundTenants,
+  createTenants,
   ingestBatches,
   type Part,
   SECONDS,
@@ -23,7 +23,7 @@ type Throughput = { perSecond: number; fromStartPerSecond: number; cpuUs: number
 
 /** Deliveries a second from events that come as fast as batches go, beside a bare loop of undici. */
 export async function measureThroughput(stand: Stand): Promise<Part> {
-  const [warmUp, measured] = foundTenants(stand, 2)
+  const [warmUp, measured] = createTenants(stand, 2)
   const ours = await measureEndToEnd(stand, warmUp, measured)
   const bare = await measureBareLoop(stand)
   return {

@@ -29,7 +29,7 @@ type DemoWish = {
 }
 
 /** A company that has a little of everything a page can show. */
-export async function foundDemo(
+export async function createDemo(
   annals: TestApp,
   receiver: Receiver,
   { count, endMs, deliveredCount = 5, email = null }: DemoWish,

@@ -13,7 +13,7 @@ import { type Receiver, type Script, startReceiver } from '../../../server/test/
 import { startTestApp, type TestApp } from '../../../server/test/harness/start-app.ts'
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { startBrowser } from './browser.ts'
-import { type DemoCompany, foundDemo } from './demo-company.ts'
+import { type DemoCompany, createDemo } from './demo-company.ts'
 import { openVisit } from './visit.ts'
 
 /**
@@ -52,7 +52,7 @@ function sometimesBusy(): Script {
 }
 
 async function prepare(app: TestApp, sink: Receiver): Promise<DemoCompany> {
-  const demo = await foundDemo(app, sink, {
+  const demo = await createDemo(app, sink, {
     count: 4_000,
     deliveredCount: 160,
     endMs: Date.now(),

@@ -5,7 +5,7 @@ import type { Page } from '@playwright/test'
 import { startReceiver } from '../../../server/test/harness/receiver.ts'
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { type Dashboard, expect, startDashboard } from './dashboard.ts'
-import { type DemoCompany, foundDemo } from './demo-company.ts'
+import { type DemoCompany, createDemo } from './demo-company.ts'
 import { DESK } from './visit.ts'
 
 /** Enough for every kind of row. The check takes as long as the page has elements. */
@@ -30,7 +30,7 @@ export async function promiseSights(
   const dashboard = await startDashboard({ env: ANY_DESTINATION })
   const receiver = await startReceiver()
   after(() => receiver[Symbol.asyncDispose]())
-  const demo = await foundDemo(dashboard.annals, receiver, { count: EVENTS, endMs: Date.now() })
+  const demo = await createDemo(dashboard.annals, receiver, { count: EVENTS, endMs: Date.now() })
   for (const sight of sightsOf(demo, receiver.url)) promiseSight(dashboard, sight, demo)
 }
 

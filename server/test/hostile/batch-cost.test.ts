@@ -54,7 +54,7 @@ test('a batch of 4 MB without events costs as much as events of that size', asyn
 })
 
 /** A FREE key whose bucket is not full, so that a batch of many events is refused. */
-async function foundWithoutFullBucket(): Promise<string> {
+async function createWithoutFullBucket(): Promise<string> {
   const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   assert.equal((await send(key, `{"events":[${EVENT}]}`)).status, 200)
   return key
@@ -65,7 +65,7 @@ function headOf(key: string, framing: string): string {
 }
 
 test('a batch that is refused after it was read has paid for its bytes, and the next ones are not read', async () => {
-  const key = await foundWithoutFullBucket()
+  const key = await createWithoutFullBucket()
   const body = `{"events":[${eventsOf(100).join(',')}]${' '.repeat(4_000_000)}}`
   for (const remaining of [34, 19, 4]) {
     const { json, headers } = await send(key, body)

@@ -37,7 +37,7 @@ async function storeAt(offMs: number, tenant: CreatedCompany, count: number, cat
 }
 
 /** Two old events, then forty while the clock was set back, between forty and forty others. */
-async function foundWithStep(): Promise<CreatedCompany> {
+async function createWithStep(): Promise<CreatedCompany> {
   const tenant = await annals.createCompany({ plan: 'STARTER' })
   await storeAt(-STEP_MS, tenant, 2, 'old')
   await storeAt(0, tenant, 40, 'before')
@@ -71,7 +71,7 @@ async function countStored({ workspace }: CreatedCompany): Promise<number> {
 }
 
 test('exports contain every hot event after the clock was set back and set right again', async () => {
-  const tenant = await foundWithStep()
+  const tenant = await createWithStep()
   const read = async (source: string, filters: Record<string, string>) =>
     countByCategory(await exportRows(annals, tenant.workspaceKey, { source, filters }))
   const recent = { before: 40, after: 40 }
@@ -95,14 +95,14 @@ test('exports contain every recent event after the clock ran ahead and was set r
 })
 
 test('the explorer shows every hot event after the clock was set back and set right again', async () => {
-  const tenant = await foundWithStep()
+  const tenant = await createWithStep()
   const member = await signInAs(annals, tenant, 'OWNER')
   const shown = countByCategory(await walkExplorer(member))
   assert.deepEqual([shown['before'], shown['after'], shown['old']], [40, 40, undefined])
 })
 
 test('the archiver leaves recent events alone, whatever the clock did before them', async () => {
-  const tenant = await foundWithStep()
+  const tenant = await createWithStep()
   await archiveDue()
   assert.equal(await countStored(tenant), 120)
   const path = '/v1/events?limit=200'

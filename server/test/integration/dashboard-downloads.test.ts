@@ -33,14 +33,14 @@ const actionsOf = async (company: CreatedCompany) =>
   (await readAudit(annals, company)).map(({ action }) => action)
 
 /** More than the dashboard sends. */
-async function foundLarge() {
+async function createLarge() {
   const company = await annals.createCompany()
   await storeBulk(annals, company.workspaceKey, 15)
   return { company, admin: await enrol(annals, company, 'ADMIN') }
 }
 
 test('what is known to be too large is refused with the way to have it', async () => {
-  const { company, admin } = await foundLarge()
+  const { company, admin } = await createLarge()
   const id = await make(admin)
   const refused = await admin.call('GET', `${EXPORTS}/${id}/download`)
   assert.deepEqual(refusalOf(refused), [413, 'download_too_large'])
@@ -60,7 +60,7 @@ test('what is known to be too large is refused with the way to have it', async (
 })
 
 test('what turns out to be too large is cut, and the job says so and stays open for a key', async () => {
-  const { company, admin } = await foundLarge()
+  const { company, admin } = await createLarge()
   const id = await make(admin)
   // As if the rows were smaller when they were measured: a rerun is as large as its first run.
   await sql`
@@ -90,7 +90,7 @@ test('what turns out to be too large is cut, and the job says so and stays open 
 })
 
 test('a compressed download is bounded by what it becomes, and a filtered one by what it holds', async () => {
-  const { company, admin } = await foundLarge()
+  const { company, admin } = await createLarge()
   const gzip = await openDashboardDownload(annals, admin, await make(admin), {
     'accept-encoding': 'gzip',
   })

@@ -132,7 +132,7 @@ test('what is left out is left out of pages, counts and the archive’s reading 
 })
 
 /** A company with events of three categories, half of them without an actor. */
-async function foundKinds(count = 30) {
+async function createKinds(count = 30) {
   const tenant = await annals.createCompany()
   const events = Array.from({ length: count }, (_, nth) => ({
     category: ['auth', 'billing', 'a:b'][nth % 3],
@@ -147,7 +147,7 @@ const actionsIn = (events: readonly Answer['json'][]): string[] =>
   events.map(({ action }) => String(action)).toSorted()
 
 test('the order and the repetition of exclusions do not matter, and a cursor of other ones is refused', async () => {
-  const { member } = await foundKinds()
+  const { member } = await createKinds()
   const first = await explore(member, { limit: '10', not: ['category:auth', 'actorId:actor 2'] })
   const cursor: string = first.json.nextCursor
   const same = ['actorId:actor 2', 'category:auth', 'actorId:actor 2']
@@ -162,7 +162,7 @@ test('the order and the repetition of exclusions do not matter, and a cursor of 
 })
 
 test('what leaves nothing out is refused with 400 that says which and why', async () => {
-  const { tenant, member } = await foundKinds(3)
+  const { tenant, member } = await createKinds(3)
   const many = Array.from({ length: 21 }, (_, nth) => `category:c${nth}`)
   const bad: [not: string | string[], path: RegExp, message: RegExp][] = [
     [many, /^not$/, /20/],
@@ -212,7 +212,7 @@ test('what leaves nothing out is refused with 400 that says which and why', asyn
 })
 
 test('a value with colons is left out as a whole, and somebody else’s project is no project here', async () => {
-  const { tenant, member } = await foundKinds(9)
+  const { tenant, member } = await createKinds(9)
   const found = await walkExplorer(member, { not: ['category:a:b', 'category:auth'] })
   assert.deepEqual(actionsIn(found), ['action 1', 'action 4', 'action 7'])
   const foreign = await annals.createCompany()
@@ -236,7 +236,7 @@ test('a value with colons is left out as a whole, and somebody else’s project 
 })
 
 test('suggestions count what is not left out, by the roll-up and event by event', async () => {
-  const { tenant, member } = await foundKinds()
+  const { tenant, member } = await createKinds()
   await advanceRollup(db, tenant.workspace.id, { runMax: 20 })
   const ask = async (not: string[]) =>
     (await readOptions(member, { field: 'category', ...TIMES, not })).json.values
@@ -251,7 +251,7 @@ test('suggestions count what is not left out, by the roll-up and event by event'
 })
 
 test('a follower is not told of what he leaves out, and goes on with the same exclusions only', async () => {
-  const { tenant, member } = await foundKinds(3)
+  const { tenant, member } = await createKinds(3)
   const not = ['category:noise', 'actorId:robot']
   await using source = await openSource(annals, member, { query: search({ not }) })
   await sendEvents(annals, tenant.workspaceKey, [
@@ -288,7 +288,7 @@ async function take(member: Member, jobId: string): Promise<Answer['json'][]> {
 }
 
 test('an export holds exactly the events of the page: hot, archived and both, with the rows that were announced', async () => {
-  const { tenant, member } = await foundKinds(60)
+  const { tenant, member } = await createKinds(60)
   const not = ['category:billing', 'actorId:actor 2', `projectId:${newId()}`]
   const shown = actionsIn(await walkExplorer(member, { not }))
   assert(shown.length > 0 && shown.length < 40)
@@ -310,7 +310,7 @@ test('an export holds exactly the events of the page: hot, archived and both, wi
 })
 
 test('a job shows what it leaves out, also to a key and in the audit, and a rerun leaves out the same', async () => {
-  const { tenant, member } = await foundKinds()
+  const { tenant, member } = await createKinds()
   const given = ['actorId:actor 2', 'category:billing', 'category:a:b', 'category:billing']
   const ordered = ['category:a:b', 'category:billing', 'actorId:actor 2']
   const job = await make(member, { filters: { not: given } })
@@ -336,7 +336,7 @@ test('a job shows what it leaves out, also to a key and in the audit, and a reru
 })
 
 test('a view and a template keep what they leave out, and an export of the view takes it along', async () => {
-  const { member } = await foundKinds()
+  const { member } = await createKinds()
   const query = { range: '24h', not: ['category:billing', 'actorId:actor 2'] }
   const body = { name: 'Quiet', workspaceId: null, visibility: 'PRIVATE', query }
   const saved = await member.call('POST', '/dashboard/explorer/views', { body })
@@ -364,7 +364,7 @@ test('a view and a template keep what they leave out, and an export of the view 
 })
 
 test('a view that leaves out by a field of another version says so and is not run without it', async () => {
-  const { member } = await foundKinds(3)
+  const { member } = await createKinds(3)
   const body = { name: 'v', workspaceId: null, visibility: 'PRIVATE', query: { category: 'auth' } }
   const { json } = await member.call('POST', '/dashboard/explorer/views', { body })
   const stored = JSON.stringify({ category: 'auth', not: ['category:x', 'severity:high'] })

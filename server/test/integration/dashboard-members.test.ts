@@ -20,11 +20,11 @@ async function createTenant() {
   return { company, join, owner: await join('OWNER'), admin: await join('ADMIN') }
 }
 
-type Founded = Awaited<ReturnType<typeof createTenant>>
+type CreatedTenant = Awaited<ReturnType<typeof createTenant>>
 
 const memberPath = ({ userId }: Member) => `/dashboard/members/${userId}`
 
-const rolesOf = async ({ company }: Founded) => {
+const rolesOf = async ({ company }: CreatedTenant) => {
   const rows = await query(
     annals.database.connection,
     `select email, role from app_user where company_id = '${company.company.id}'`,
@@ -32,7 +32,7 @@ const rolesOf = async ({ company }: Founded) => {
   return new Map(rows.map(({ email, role }) => [String(email), String(role)]))
 }
 
-const actionsOf = async ({ company }: Founded) =>
+const actionsOf = async ({ company }: CreatedTenant) =>
   (await readAudit(annals, company)).map(({ action }) => action)
 
 const sight = ({ status, text }: Answer) => [

@@ -59,7 +59,7 @@ async function segmentsOf({ workspace }: CreatedCompany): Promise<Segment[]> {
 }
 
 /** A workspace with one file of three row groups. */
-async function foundThreeGroups() {
+async function createThreeGroups() {
   const tenant = await annals.createCompany()
   await archiveEvents(tenant.workspaceKey, { count: ROWS })
   const [segment] = await segmentsOf(tenant)
@@ -148,7 +148,7 @@ async function takeAll(download: Download): Promise<string> {
 }
 
 test('an export of a few hours reads their part of a file and no other', async () => {
-  const { tenant } = await foundThreeGroups()
+  const { tenant } = await createThreeGroups()
   const { store, parts } = watched({ read: () => Promise.reject(new Error('not the whole file')) })
   const hoursAt = (minute: number) => ({
     fromMs: START_MS + minute * MINUTE_MS,
@@ -164,7 +164,7 @@ test('an export of a few hours reads their part of a file and no other', async (
 })
 
 test('a flipped byte is found in each part that is read, and does no harm in one that is not', async () => {
-  const { tenant, file, segment } = await foundThreeGroups()
+  const { tenant, file, segment } = await createThreeGroups()
   const bytes = readFileSync(file)
   const first = { toMs: START_MS + ROWS_PER_GROUP * MINUTE_MS }
   const withFlipped = async (offset: number, check: () => Promise<void>) => {
@@ -196,8 +196,8 @@ test('a flipped byte is found in each part that is read, and does no harm in one
 })
 
 test('a file that was cut, has grown or is another workspace’s is not read', async () => {
-  const { tenant, file } = await foundThreeGroups()
-  const { file: otherFile, segment: other } = await foundThreeGroups()
+  const { tenant, file } = await createThreeGroups()
+  const { file: otherFile, segment: other } = await createThreeGroups()
   const bytes = readFileSync(file)
   const wrong: [Buffer, RegExp][] = [
     [bytes.subarray(0, -1), /fewer than its \d+ bytes/],
@@ -223,7 +223,7 @@ test('a file that was cut, has grown or is another workspace’s is not read', a
 })
 
 test('a part that is damaged on its way is asked for again, and the job does not fail', async () => {
-  const { tenant } = await foundThreeGroups()
+  const { tenant } = await createThreeGroups()
   let isFirst = true
   const { store } = watched({
     readRange: async (key, start, end) => {
@@ -240,7 +240,7 @@ test('a part that is damaged on its way is asked for again, and the job does not
 })
 
 test('a file of before, whose footer the catalog does not know, is read as a whole and checked', async () => {
-  const { tenant, file } = await foundThreeGroups()
+  const { tenant, file } = await createThreeGroups()
   const forget = `update segment set footer_sha256 = null where workspace_id = '${tenant.workspace.id}'`
   await query(connection, forget)
   const { store, parts } = watched()
@@ -254,7 +254,7 @@ test('a file of before, whose footer the catalog does not know, is read as a who
 })
 
 test('a client for whom everything has to be read again gets the same bytes', async () => {
-  const { tenant } = await foundThreeGroups()
+  const { tenant } = await createThreeGroups()
   // What a slow client finds when it is back: nothing was kept for it.
   const cache = Object.assign(new ColdCache(), {
     opened: new ShortLivedCache(0),

@@ -77,7 +77,7 @@ const HARD_TEXTS = [
   '＝1',
 ]
 
-async function foundHard() {
+async function createHard() {
   const tenant = await annals.createCompany()
   const events = HARD_TEXTS.map((text, index) => ({
     category: text,
@@ -92,7 +92,7 @@ async function foundHard() {
 }
 
 test('rows are the query’s records with what recomputes their hashes, and link up', async () => {
-  const { workspaceKey: key } = await foundHard()
+  const { workspaceKey: key } = await createHard()
   const rows = await exportRows(annals, key)
   assert.equal(rows.length, HARD_TEXTS.length)
   let head = EMPTY_HEAD
@@ -111,7 +111,7 @@ test('rows are the query’s records with what recomputes their hashes, and link
 })
 
 test('a table has the same events, with nothing that a spreadsheet takes for a formula', async () => {
-  const { workspaceKey: key } = await foundHard()
+  const { workspaceKey: key } = await createHard()
   const rows = await exportRows(annals, key)
   const jobId = await makeExport(annals, key, { format: 'CSV' })
   const { text, headers } = await download(annals, key, jobId)
@@ -147,7 +147,7 @@ test('a table has the same events, with nothing that a spreadsheet takes for a f
 })
 
 test('a download is described by its headers, its trailers and its job', async () => {
-  const { workspaceKey: key } = await foundHard()
+  const { workspaceKey: key } = await createHard()
   const jobId = await makeExport(annals, key)
   const { body, headers, trailers, sha256 } = await download(annals, key, jobId)
   assert.equal(headers['content-type'], 'application/x-ndjson')

@@ -98,16 +98,16 @@ function expectedCode(key: Condition, gate: Gate): string | null {
   return null
 }
 
-type Tenant = Omit<Condition, 'scope' | 'state'> & { founded: CreatedCompany }
+type Tenant = Omit<Condition, 'scope' | 'state'> & { created: CreatedCompany }
 const tenants: Tenant[] = []
 
 before(async () => {
   for (const plan of PLANS) {
     for (const list of ['holding', 'foreign', 'empty'] as const) {
       for (const isForAllCalls of [false, true]) {
-        const founded = await annals.createCompany({ plan, allowlist: LISTS[list] })
-        await setForAllCalls(founded, isForAllCalls)
-        tenants.push({ plan, list, isForAllCalls, founded })
+        const created = await annals.createCompany({ plan, allowlist: LISTS[list] })
+        await setForAllCalls(created, isForAllCalls)
+        tenants.push({ plan, list, isForAllCalls, created })
       }
     }
   }
@@ -140,9 +140,9 @@ for (const state of STATES) {
     await bringAllKeysTo(state)
     await using server = gateServer()
     const seen = new Set<string>()
-    for (const { founded, ...tenant } of tenants) {
+    for (const { created, ...tenant } of tenants) {
       for (const scope of KEY_SCOPES) {
-        const key = scope === 'COMPANY' ? founded.companyKey : founded.workspaceKey
+        const key = scope === 'COMPANY' ? created.companyKey : created.workspaceKey
         for (const gate of GATES) {
           const expected = expectedCode({ ...tenant, scope, state }, gate)
           const { json } = await ask(server, gate, { key })
@@ -150,8 +150,8 @@ for (const state of STATES) {
           assert.equal(json.code ?? null, expected, about)
           seen.add(expected ?? 'let in')
           if (expected !== null) continue
-          assert.equal(json.companyId, founded.company.id, about)
-          assert.equal(json.workspaceId, scope === 'COMPANY' ? null : founded.workspace.id, about)
+          assert.equal(json.companyId, created.company.id, about)
+          assert.equal(json.workspaceId, scope === 'COMPANY' ? null : created.workspace.id, about)
         }
       }
     }
@@ -162,10 +162,10 @@ for (const state of STATES) {
 }
 
 test('the rate limit is judged after the key and before everything else', async () => {
-  const founded = await annals.createCompany({ plan: 'FREE', allowlist: [] })
+  const created = await annals.createCompany({ plan: 'FREE', allowlist: [] })
   await using server = gateServer({ hasRateLimits: true })
   const closed: Gate = { scope: 'WORKSPACE', allowlist: true, plan: 'PRO' }
-  const key = founded.companyKey
+  const key = created.companyKey
   await db
     .updateTable('api_key')
     .set({ expires_at: new Date(clock() + 5) })
@@ -214,24 +214,24 @@ test('a key never acts for another company, however many call at once', async ()
     tenants.filter(({ isForAllCalls }) => !isForAllCalls),
   )
   await Promise.all(
-    calls.flat().map(async ({ founded }) => {
-      const { json } = await ask(server, {}, { key: founded.workspaceKey })
-      assert.equal(json.companyId, founded.company.id)
-      assert.equal(json.workspaceId, founded.workspace.id)
+    calls.flat().map(async ({ created }) => {
+      const { json } = await ask(server, {}, { key: created.workspaceKey })
+      assert.equal(json.companyId, created.company.id)
+      assert.equal(json.workspaceId, created.workspace.id)
     }),
   )
 })
 
 test('a change of plan, allowlist or its reach is seen within two seconds', async () => {
-  const founded = await annals.createCompany({ plan: 'FREE', allowlist: ['127.0.0.1'] })
-  const key = founded.companyKey
+  const created = await annals.createCompany({ plan: 'FREE', allowlist: ['127.0.0.1'] })
+  const key = created.companyKey
   await using server = gateServer()
   assert.equal((await ask(server, { plan: 'PRO' }, { key })).json.code, 'plan_required')
   assert.equal((await ask(server, { allowlist: true }, { key })).status, 200)
   await db
     .updateTable('company')
     .set({ plan: 'PRO', allowlist: ['192.0.2.0/24'], allowlist_for_all_calls: true })
-    .where('id', '=', founded.company.id)
+    .where('id', '=', created.company.id)
     .execute()
   advance(2_000)
   const answer = await ask(server, { plan: 'PRO' }, { key })
