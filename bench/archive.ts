@@ -64,14 +64,14 @@ function sizeOf(folder: string): number {
 
 async function measureOneDay({ service, workspaceKey, rows, ratios }: SeededService) {
   const fromMs = Date.now() - (DAYS / 2) * DAY_MS
-  const day = await exportAll(service, workspaceKey, wishFor(fromMs, fromMs + DAY_MS))
+  const day = await exportAll(service, workspaceKey, optionsFor(fromMs, fromMs + DAY_MS))
   rows.push(rowOf('one archived day', day))
   ratios['one archived day, seconds (≤ 2)'] = round(day.seconds)
 }
 
 async function measureAll(seeded: SeededService): Promise<number> {
   const { service, workspaceKey, events, rows, ratios } = seeded
-  const all = await exportAll(service, workspaceKey, wishForAll())
+  const all = await exportAll(service, workspaceKey, optionsForAll())
   if (all.rows !== events) throw new Error(`${all.rows} of ${events} rows came back`)
   rows.push(rowOf('all archived', all))
   ratios['all archived, RSS growth, MB (≤ 64)'] = round(all.rssGrowthMb)
@@ -79,15 +79,15 @@ async function measureAll(seeded: SeededService): Promise<number> {
 }
 
 async function measureSlowClients({ service, workspaceKey, ratios }: SeededService) {
-  const growthMb = await growthBySlowClients(service, workspaceKey, wishForAll())
+  const growthMb = await growthBySlowClients(service, workspaceKey, optionsForAll())
   ratios['RSS growth by slow clients of the archive, MB (≤ 64)'] = round(growthMb)
 }
 
-function wishForAll() {
-  return wishFor(Date.now() - (DAYS + 2) * DAY_MS, Date.now() + DAY_MS)
+function optionsForAll() {
+  return optionsFor(Date.now() - (DAYS + 2) * DAY_MS, Date.now() + DAY_MS)
 }
 
-function wishFor(fromMs: number, toMs: number) {
+function optionsFor(fromMs: number, toMs: number) {
   const filters = { from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() }
   return { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters }
 }

@@ -9,7 +9,7 @@ const SLOW_CLIENTS = 50
 const SLOW_BYTES_PER_SECOND = 4_096
 const STALL_MS = 10_000
 
-export type Wish = { source: string; format: string; filters?: object; limit?: number }
+export type ExportOptions = { source: string; format: string; filters?: object; limit?: number }
 
 export type Download = {
   rows: number
@@ -20,8 +20,12 @@ export type Download = {
 }
 
 /** A download by a client that takes what it gets, held against the digest in the trailer. */
-export async function exportAll(service: Service, key: string, wish: Wish): Promise<Download> {
-  const jobId = await createJob(service, key, wish)
+export async function exportAll(
+  service: Service,
+  key: string,
+  options: ExportOptions,
+): Promise<Download> {
+  const jobId = await createJob(service, key, options)
   const before = rssBytesOf(service.pid)
   let peak = before
   const sampling = setInterval(() => (peak = Math.max(peak, rssBytesOf(service.pid))), 50)
@@ -41,7 +45,7 @@ export async function exportAll(service: Service, key: string, wish: Wish): Prom
   const hash = createHash('sha256')
   let firstByteMs = 0
   let bytes = 0
-  let rows = wish.format === 'CSV' ? -1 : 0
+  let rows = options.format === 'CSV' ? -1 : 0
   for await (const chunk of response) {
     if (firstByteMs === 0) firstByteMs = performance.now() - startedAt
     hash.update(chunk)
@@ -60,12 +64,12 @@ export async function exportAll(service: Service, key: string, wish: Wish): Prom
 export async function growthBySlowClients(
   service: Service,
   key: string,
-  wish: Wish,
+  options: ExportOptions,
   beside: () => Promise<void> = async () => {},
 ): Promise<number> {
   const before = rssBytesOf(service.pid)
   const clients: Socket[] = []
-  while (clients.length < SLOW_CLIENTS) clients.push(await readSlowly(service, key, wish))
+  while (clients.length < SLOW_CLIENTS) clients.push(await readSlowly(service, key, options))
   // The system's buffers take the first megabytes of each; from then on the clients are slow.
   await new Promise((resolve) => setTimeout(resolve, STALL_MS))
   await beside()
@@ -74,8 +78,8 @@ export async function growthBySlowClients(
   return growthMb
 }
 
-async function readSlowly(service: Service, key: string, wish: Wish): Promise<Socket> {
-  const jobId = await createJob(service, key, wish)
+async function readSlowly(service: Service, key: string, options: ExportOptions): Promise<Socket> {
+  const jobId = await createJob(service, key, options)
   const socket = connect(service.port, '127.0.0.1')
   socket.write(requestBytes('GET', `/v1/exports/${jobId}/download`, { key }))
   const timer = setInterval(() => void socket.read(SLOW_BYTES_PER_SECOND), 1_000)
@@ -84,7 +88,7 @@ async function readSlowly(service: Service, key: string, wish: Wish): Promise<So
   return socket
 }
 
-async function createJob(service: Service, key: string, wish: Wish): Promise<string> {
+async function createJob(service: Service, key: string, options: ExportOptions): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${service.port}/v1/exports`, {
     method: 'POST',
     headers: {
@@ -93,7 +97,7 @@ async function createJob(service: Service, key: string, wish: Wish): Promise<str
       // One that was kept may just be closed by the service, after a long download.
       connection: 'close',
     },
-    body: JSON.stringify(wish),
+    body: JSON.stringify(options),
   })
   const text = await response.text()
   if (response.status !== 201) throw new Error(text)

@@ -20,7 +20,7 @@ export type DemoCompany = CreatedCompany & {
   invitationPath: string
 }
 
-type DemoWish = {
+type DemoOptions = {
   count: number
   endMs: number
   /** So many, the last ones, are sent to the webhook. */
@@ -32,7 +32,7 @@ type DemoWish = {
 export async function createDemo(
   annals: TestApp,
   receiver: Receiver,
-  { count, endMs, deliveredCount = 5, email = null }: DemoWish,
+  { count, endMs, deliveredCount = 5, email = null }: DemoOptions,
 ): Promise<DemoCompany> {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'], email })
   const owner = { email: company.user.email, ...(await enter(annals, company.user)) }

@@ -78,8 +78,8 @@ async function makeKeys({ owner, workspace }: DemoCompany): Promise<void> {
 async function makeExports(app: TestApp, { owner, workspace }: DemoCompany): Promise<void> {
   const make = async (body: object): Promise<string> => {
     const filters = { workspaceId: workspace.id, action: 'invoice.deleted', range: '30d' }
-    const wish = { source: 'HOT', format: 'JSONL', filters, ...body }
-    return (await owner.call('POST', '/dashboard/exports', { body: wish })).json.id
+    const options = { source: 'HOT', format: 'JSONL', filters, ...body }
+    return (await owner.call('POST', '/dashboard/exports', { body: options })).json.id
   }
   const canceled = await make({ filters: { workspaceId: workspace.id } })
   await owner.call('POST', `/dashboard/exports/${canceled}/cancel`)

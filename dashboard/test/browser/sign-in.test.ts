@@ -125,7 +125,7 @@ promise(
 promise('an analyst sees the workspaces that he was given and nothing of the others', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
-  if (!production || !staging) throw new Error('two were wished for')
+  if (!production || !staging) throw new Error('two were given for')
   await storeEvents(annals, production.workspaceKey, [{ category: 'c', action: 'hidden.one' }])
   await storeEvents(annals, staging.workspaceKey, [{ category: 'c', action: 'shown.one' }])
   const member = await signInAs(annals, company, 'ANALYST', [staging.id])

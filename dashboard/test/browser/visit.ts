@@ -29,7 +29,7 @@ export type Visit = {
 export async function openVisit(
   browser: Browser,
   url: string,
-  { member, context: wishes }: Visitor,
+  { member, context: requests }: Visitor,
 ): Promise<Visit> {
   const context = await browser.newContext({
     baseURL: url,
@@ -39,7 +39,7 @@ export async function openVisit(
     timezoneId: 'Europe/Berlin',
     // What slides in is there at once.
     reducedMotion: 'reduce',
-    ...wishes,
+    ...requests,
   })
   context.setDefaultTimeout(PATIENCE_MS)
   if (member) await context.addCookies([cookieOf(member, url)])

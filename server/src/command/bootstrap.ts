@@ -31,10 +31,10 @@ export async function bootstrap(config: Config, options: BootstrapOptions): Prom
     variable: config.bootstrapPassword,
     stdin: options.passwordStdin ? process.stdin : null,
   })
-  const wish = readWish(options, password)
+  const plan = readCompanyPlan(options, password)
   await using database = await openDatabase(config, { mayCreate: true })
   try {
-    const tenant = await createCompany(database.db, wish)
+    const tenant = await createCompany(database.db, plan)
     process.stdout.write(options.json ? `${JSON.stringify(tenant)}\n` : describe(tenant))
   } catch (error) {
     if (error instanceof ApiError) throw new OperatorError(error.message, { cause: error })
@@ -42,7 +42,7 @@ export async function bootstrap(config: Config, options: BootstrapOptions): Prom
   }
 }
 
-function readWish(options: BootstrapOptions, password: GivenPassword | null): CompanyPlan {
+function readCompanyPlan(options: BootstrapOptions, password: GivenPassword | null): CompanyPlan {
   const problems: string[] = []
   const plan = isPlan(options.plan) ? options.plan : null
   if (!plan) problems.push(`--plan must be one of ${PLANS.join(', ')}, got "${options.plan}"`)

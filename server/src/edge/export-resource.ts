@@ -2,7 +2,7 @@ import type { Static } from 'typebox'
 import { ApiError, type ErrorDetail } from '../errors.ts'
 import type { ExportJob } from '../outlet/export/export-job.ts'
 import { findExportJob, type JobOwner } from '../outlet/export/export-job-store.ts'
-import type { ExportDeps, ExportWish } from '../outlet/export/exporter.ts'
+import type { ExportDeps, ExportRequest } from '../outlet/export/exporter.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { CursorCodec } from '../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../platform/id.ts'
@@ -46,11 +46,11 @@ const NO_SUCH_EXPORT =
   'This key sees no export with this id. GET /v1/exports lists those that it sees; they are deleted 90 days after their end.'
 
 /** What a body asks for, on behalf of whoever sends it. */
-export async function readWish(
+export async function readExportRequest(
   { db }: Pick<ExportRouteDeps, 'db'>,
   principal: Principal,
   { source, format, filters = {}, limit }: Static<typeof ExportInput>,
-): Promise<ExportWish> {
+): Promise<ExportRequest> {
   const filter = readFilter(filters, { fromPath: '/filters/from' })
   if (source !== 'HOT') refuseMissingTimes(filters)
   return {
@@ -78,7 +78,7 @@ export function refuseMissingTimes(filters: { from?: string; to?: string }): voi
   })
 }
 
-type Workspaces = Pick<ExportWish, 'filterWorkspaceId' | 'workspaceIds'>
+type Workspaces = Pick<ExportRequest, 'filterWorkspaceId' | 'workspaceIds'>
 
 async function readWorkspaces(
   db: Queryable,

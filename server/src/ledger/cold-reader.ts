@@ -38,7 +38,12 @@ export class SegmentColdError extends StorageError {
   }
 }
 
-type ColdWish = { fromSeq: number; toSeq: number; filter: EventFilter; limit: () => PageLimit }
+type ColdReadOptions = {
+  fromSeq: number
+  toSeq: number
+  filter: EventFilter
+  limit: () => PageLimit
+}
 
 /**
  * The events of a segment that match, no more at once than `limit` says. Between two pages nothing
@@ -47,13 +52,13 @@ type ColdWish = { fromSeq: number; toSeq: number; filter: EventFilter; limit: ()
 export async function* readCold(
   deps: ColdDeps,
   segment: Segment,
-  wish: ColdWish,
+  options: ColdReadOptions,
 ): AsyncGenerator<readonly SealedEvent[], void, void> {
   const reading = { ...deps, segment }
-  const toSeq = Math.min(wish.toSeq, segment.lastSeq)
-  let nextSeq = wish.fromSeq
+  const toSeq = Math.min(options.toSeq, segment.lastSeq)
+  let nextSeq = options.fromSeq
   while (nextSeq <= toSeq) {
-    const page = await readPage(reading, { ...wish, fromSeq: nextSeq, toSeq })
+    const page = await readPage(reading, { ...options, fromSeq: nextSeq, toSeq })
     nextSeq = page.nextSeq
     if (page.events.length > 0) yield page.events
   }
@@ -65,9 +70,9 @@ type Reading = ColdDeps & { segment: Segment }
 type ColdPage = { events: readonly SealedEvent[]; nextSeq: number }
 
 /** Of the next group that can hold a match, whatever it holds. */
-async function readPage(reading: Reading, wish: ColdWish): Promise<ColdPage> {
-  const { fromSeq, toSeq, filter, limit } = wish
-  const group = await findGroup(reading, wish)
+async function readPage(reading: Reading, options: ColdReadOptions): Promise<ColdPage> {
+  const { fromSeq, toSeq, filter, limit } = options
+  const group = await findGroup(reading, options)
   const last = group?.at(-1)
   if (!group || !last) return { events: [], nextSeq: toSeq + 1 }
   const { rows, bytes } = limit()
@@ -86,33 +91,39 @@ async function readPage(reading: Reading, wish: ColdWish): Promise<ColdPage> {
 }
 
 /** A turn is taken when something has to be read. */
-async function findGroup(reading: Reading, wish: ColdWish): Promise<readonly SealedEvent[] | null> {
+async function findGroup(
+  reading: Reading,
+  options: ColdReadOptions,
+): Promise<readonly SealedEvent[] | null> {
   const { turn, cache, segment } = reading
   const opened = cache.opened.get(segment.sha256, reading)
-  const group = opened && nextGroup(opened, wish)
+  const group = opened && nextGroup(opened, options)
   if (opened && !group) return null
   const events = group && cache.groups.get(groupKey(segment, lastSeqOf(group)), reading)
   if (events) return events
   using _turn = await turn()
   try {
-    return await readNext(reading, wish)
+    return await readNext(reading, options)
   } catch (error) {
     if (error instanceof StorageError && error.isCold) throw new SegmentColdError(segment, error)
     if (!(error instanceof SegmentDamagedError)) throw error
   }
   // A part has no checksum on its way here, and one that was damaged there must not fail a job.
   cache.opened.drop(segment.sha256)
-  return await readNext(reading, wish)
+  return await readNext(reading, options)
 }
 
-async function readNext(reading: Reading, wish: ColdWish): Promise<readonly SealedEvent[] | null> {
+async function readNext(
+  reading: Reading,
+  options: ColdReadOptions,
+): Promise<readonly SealedEvent[] | null> {
   const { store, cache, segment, signal } = reading
   const open = async (stop: AbortSignal) => ({
     value: await openCataloged(store, segment, stop),
     bytes: segment.footerSha256 === null ? segment.bytes : FOOTER_BYTES,
   })
   const opened = await cache.opened.find(segment.sha256, reading, open, signal)
-  const group = nextGroup(opened, wish)
+  const group = nextGroup(opened, options)
   if (group === null) return null
   const read = async (stop: AbortSignal) => {
     // Don't reuse the source that opened the segment: it is bound to the signal of that read.
@@ -123,8 +134,8 @@ async function readNext(reading: Reading, wish: ColdWish): Promise<readonly Seal
   return await cache.groups.find(groupKey(segment, lastSeqOf(group)), reading, read, signal)
 }
 
-function nextGroup({ groups }: OpenSegment, wish: ColdWish): SegmentGroup | null {
-  const { fromSeq, toSeq, filter } = wish
+function nextGroup({ groups }: OpenSegment, options: ColdReadOptions): SegmentGroup | null {
+  const { fromSeq, toSeq, filter } = options
   const range = {
     fromSeq,
     toSeq,

@@ -51,8 +51,8 @@ export async function* readEvents(
     for (const segment of segments) {
       refuseHole(before, segment)
       before = segment
-      const wish = { fromSeq: nextSeq, toSeq, filter, limit }
-      if (mayHold(segment, filter)) yield* readCold(cold, segment, wish)
+      const options = { fromSeq: nextSeq, toSeq, filter, limit }
+      if (mayHold(segment, filter)) yield* readCold(cold, segment, options)
       nextSeq = segment.lastSeq + 1
     }
     if (segments.length > 0) continue

@@ -34,17 +34,17 @@ export type CreatedCompany = {
  * A new company with all it needs to work, in one transaction. This and the dashboard are the only
  * places where the text of a key exists; the database keeps hashes.
  */
-export async function createCompany(db: Queryable, wish: CompanyPlan): Promise<CreatedCompany> {
-  const company = { id: newId<'company'>(), name: wish.company, plan: wish.plan }
+export async function createCompany(db: Queryable, options: CompanyPlan): Promise<CreatedCompany> {
+  const company = { id: newId<'company'>(), name: options.company, plan: options.plan }
   const user = {
     // Reserved by RFC 2606, so it reaches nobody.
-    email: (wish.email ?? `owner-${randomBytes(4).toString('hex')}@example.com`).toLowerCase(),
-    password: wish.password ?? randomBytes(12).toString('base64url'),
+    email: (options.email ?? `owner-${randomBytes(4).toString('hex')}@example.com`).toLowerCase(),
+    password: options.password ?? randomBytes(12).toString('base64url'),
   }
   const passwordHash = await hashPassword(user.password)
 
   return await db.transaction().execute(async (trx) => {
-    await insertCompany(trx, { ...company, allowlist: [...wish.allowlist] })
+    await insertCompany(trx, { ...company, allowlist: [...options.allowlist] })
     await insertUser(trx, {
       id: newId(),
       companyId: company.id,
@@ -59,11 +59,11 @@ export async function createCompany(db: Queryable, wish: CompanyPlan): Promise<C
       kind: 'SYSTEM',
     })
     const companyKey = await makeKey(trx, company.id, null, 'Company key')
-    const [firstName, ...otherNames] = wish.workspaces
+    const [firstName, ...otherNames] = options.workspaces
     const first = await makeWorkspace(trx, company.id, firstName)
     const others = []
     for (const name of otherNames) others.push(await makeWorkspace(trx, company.id, name))
-    const project = { id: newId<'project'>(), name: wish.project }
+    const project = { id: newId<'project'>(), name: options.project }
     await createProject(trx, { ...project, companyId: company.id, workspaceId: first.id })
     return {
       company,
@@ -89,7 +89,7 @@ async function makeKey(
   workspaceId: WorkspaceId | null,
   name: string,
 ): Promise<string> {
-  const wish = { companyId, workspaceId, name, expiresAt: null }
-  const { text } = await issueKey(db, wish, systemClock())
+  const options = { companyId, workspaceId, name, expiresAt: null }
+  const { text } = await issueKey(db, options, systemClock())
   return text
 }

@@ -9,7 +9,7 @@ import { makeKeyText } from './key-text.ts'
  */
 export async function issueKey(
   db: Queryable,
-  wish: {
+  options: {
     companyId: CompanyId
     /** Null: a company key. */
     workspaceId: WorkspaceId | null
@@ -20,6 +20,6 @@ export async function issueKey(
 ): Promise<{ id: KeyId; text: string }> {
   const { kid, secretHash, text } = makeKeyText()
   const id = newId<'key'>(nowMs)
-  await createKey(db, { ...wish, id, kid, secretHash }, nowMs)
+  await createKey(db, { ...options, id, kid, secretHash }, nowMs)
   return { id, text }
 }

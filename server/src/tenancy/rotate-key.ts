@@ -19,7 +19,7 @@ export async function rotateKey(
   db: Queryable,
   { companyId, keyId }: { companyId: CompanyId; keyId: KeyId },
   /** No `expiresAt`: the new key lives as long as the old one was meant to. */
-  wish: { graceMs: number; expiresAt?: Date | null },
+  options: { graceMs: number; expiresAt?: Date | null },
   nowMs: number,
 ): Promise<{ id: KeyId; text: string; replaced: CompanyKey }> {
   await lockCompany(db, companyId)
@@ -27,14 +27,14 @@ export async function rotateKey(
   refuseReplaced(replaced)
   const now = new Date(nowMs)
   const { name, workspaceId } = replaced
-  if (wish.graceMs > 0) await refuseTooManyRotating(db, { companyId, workspaceId }, now)
+  if (options.graceMs > 0) await refuseTooManyRotating(db, { companyId, workspaceId }, now)
   // Retired before its successor is counted, so that a workspace with all its keys can rotate them.
   const isRetired =
-    wish.graceMs === 0
+    options.graceMs === 0
       ? await revokeKey(db, { companyId, keyId }, now)
-      : await retireKey(db, { companyId, keyId }, new Date(nowMs + wish.graceMs))
+      : await retireKey(db, { companyId, keyId }, new Date(nowMs + options.graceMs))
   if (!isRetired) throw new ApiError('conflict', { message: REVOKED })
-  const expiresAt = wish.expiresAt === undefined ? sameLife(replaced, nowMs) : wish.expiresAt
+  const expiresAt = options.expiresAt === undefined ? sameLife(replaced, nowMs) : options.expiresAt
   const issued = await issueKey(db, { companyId, workspaceId, name, expiresAt }, nowMs)
   return { ...issued, replaced }
 }

@@ -126,7 +126,7 @@ test('while events move into the archive and everything is killed, a download th
 })
 
 const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
-const WISH = { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters: TIMES }
+const EXPORT = { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters: TIMES }
 const ROWS_PER_STEP = 40
 const DOWNLOADS_BESIDE = 2
 
@@ -153,8 +153,8 @@ class MovingArchive {
       this.#rows += ROWS_PER_STEP
       this.#steps.push(new Date(Date.now() + 1).toISOString())
     }
-    this.reference = await takeReference(annals, this.#key, { ...WISH, rows: this.#rows })
-    this.jobId = await makeExport(annals, this.#key, WISH)
+    this.reference = await takeReference(annals, this.#key, { ...EXPORT, rows: this.#rows })
+    this.jobId = await makeExport(annals, this.#key, EXPORT)
   }
 
   /** The next step; a run that is killed with its database is no failure of ours. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
-import { download, type ExportWish, makeExport, openDownload, readJob } from './exports.ts'
+import { download, type ExportRequest, makeExport, openDownload, readJob } from './exports.ts'
 import type { TestApp } from './start-app.ts'
 
 type Service = Pick<TestApp, 'call' | 'url'>
@@ -11,9 +11,9 @@ export type Reference = { body: Buffer; sha256: string; rows: number }
 export async function takeReference(
   annals: Service,
   key: string,
-  { rows, ...wish }: ExportWish & { rows: number },
+  { rows, ...options }: ExportRequest & { rows: number },
 ): Promise<Reference> {
-  const jobId = await makeExport(annals, key, wish)
+  const jobId = await makeExport(annals, key, options)
   const { body, sha256, trailers } = await download(annals, key, jobId)
   assert.equal(trailers['x-row-count'], String(rows))
   assert.equal(trailers['x-content-sha256'], sha256)

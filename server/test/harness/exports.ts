@@ -7,7 +7,7 @@ import type { Answer, TestApp } from './start-app.ts'
 
 type Caller = Pick<TestApp, 'call'>
 
-export type ExportWish = {
+export type ExportRequest = {
   source?: string
   format?: string
   filters?: Record<string, string>
@@ -18,9 +18,9 @@ export type ExportWish = {
 export async function makeExport(
   annals: Caller,
   key: string,
-  wish: ExportWish = {},
+  options: ExportRequest = {},
 ): Promise<string> {
-  const body = { source: 'HOT', format: 'JSONL', ...wish }
+  const body = { source: 'HOT', format: 'JSONL', ...options }
   const { status, json, text } = await annals.call('POST', '/v1/exports', { key, body })
   assert.equal(status, 201, text)
   assert.equal(json.status, 'PENDING')
@@ -126,9 +126,9 @@ export async function download(
 export async function exportRows(
   annals: TestApp,
   key: string,
-  wish: ExportWish = {},
+  options: ExportRequest = {},
 ): Promise<Answer['json'][]> {
-  const { text } = await download(annals, key, await makeExport(annals, key, wish))
+  const { text } = await download(annals, key, await makeExport(annals, key, options))
   return parseJsonl(text)
 }
 

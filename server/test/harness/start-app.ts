@@ -24,7 +24,7 @@ export type TestApp = AsyncDisposable & {
   /** The archive's URL; empty for none. */
   archiveUrl: string
   /** A company of the test's own. */
-  createCompany: (wish?: Partial<CompanyPlan>) => Promise<CreatedCompany>
+  createCompany: (options?: Partial<CompanyPlan>) => Promise<CreatedCompany>
   /** A call with a key; the body is parsed when it is JSON. */
   call: (method: string, path: string, options?: CallOptions) => Promise<Answer>
 }
@@ -104,13 +104,13 @@ export async function startTestApp(
     app,
     database,
     archiveUrl: config.archiveUrl ?? '',
-    createCompany: (wish) => createCompany(app.database.db, { ...DEFAULT_WISH, ...wish }),
+    createCompany: (options) => createCompany(app.database.db, { ...DEFAULT_COMPANY, ...options }),
     call: (method, path, callOptions) => call(`${url}${path}`, method, callOptions),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }
 
-const DEFAULT_WISH: CompanyPlan = {
+const DEFAULT_COMPANY: CompanyPlan = {
   company: 'Acme',
   plan: 'ENTERPRISE',
   workspaces: ['Production'],

@@ -119,7 +119,7 @@ test('a command that makes nothing says so where there is no data, and begins no
   assert(!existsSync(elsewhere.ANNALS_DATA_DIR))
 })
 
-test('bootstrap without wishes makes a PRO company with fresh login and default names', async () => {
+test('bootstrap without options creates a PRO company with a new login and default names', async () => {
   const [first, second] = await Promise.all([
     runAnnals(['bootstrap', '--json'], env),
     runAnnals(['bootstrap', '--json'], env),
@@ -131,7 +131,7 @@ test('bootstrap without wishes makes a PRO company with fresh login and default 
   assert(one.user.password.length >= 12)
 })
 
-test('wishes that cannot be granted are told all at once, and nothing is made', async () => {
+test('bootstrap reports all invalid options at once and creates nothing', async () => {
   const many = await runAnnals(
     ['bootstrap', '--json', '--plan', 'GOLD', '--allow-ip', '10.1/8', '--email', 'nobody']
       .concat(['--password', 'short', '--company', 'x'.repeat(201)])

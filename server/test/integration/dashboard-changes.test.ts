@@ -10,7 +10,7 @@ after(() => annals[Symbol.asyncDispose]())
 type World = { company: CreatedCompany; owner: Member }
 type Change = { path: string; body: object; before: object; after: object; others?: object }
 
-/** For each route that changes: a wish of which one half is so already, and what the audit tells of it. */
+/** For each route that changes: a request of which one half is already so, and what the audit says about it. */
 const CHANGES: readonly [
   method: string,
   action: string,

@@ -12,8 +12,8 @@ import { type Answer, startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
-async function createTenant(wish: Parameters<typeof annals.createCompany>[0] = {}) {
-  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'], ...wish })
+async function createTenant(options: Parameters<typeof annals.createCompany>[0] = {}) {
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'], ...options })
   const admin = await documented(await signInAs(annals, company, 'ADMIN'))
   return { company, admin, systemId: await systemOf(company) }
 }

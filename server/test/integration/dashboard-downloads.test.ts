@@ -22,8 +22,8 @@ const EXPORTS = '/dashboard/exports'
 const TAKEN_AT_ONCE = 16_384
 const refusalOf = ({ status, json }: Answer) => [status, json.code]
 
-async function make(member: Member, wish: object = {}): Promise<string> {
-  const body = { source: 'HOT', format: 'JSONL', ...wish }
+async function make(member: Member, options: object = {}): Promise<string> {
+  const body = { source: 'HOT', format: 'JSONL', ...options }
   const answer = await member.call('POST', EXPORTS, { body })
   assert.equal(answer.status, 201, answer.text)
   return answer.json.id

@@ -275,8 +275,8 @@ test('a follower is not told of what he leaves out, and goes on with the same ex
   assert.equal(await named(['category:noise']), 'gap')
 })
 
-async function make(member: Member, wish: object): Promise<Answer['json']> {
-  const body = { source: 'HOT', format: 'JSONL', ...wish }
+async function make(member: Member, options: object): Promise<Answer['json']> {
+  const body = { source: 'HOT', format: 'JSONL', ...options }
   const answer = await member.call('POST', '/dashboard/exports', { body })
   assert.equal(answer.status, 201, answer.text)
   return answer.json

@@ -277,10 +277,10 @@ test('an event that holds a text in several places is counted once, whoever coun
       const filter = { ...NO_FILTER, ...range, text: 'bill', excluded }
       const { matches, seenSeq } = await planTextSearch(db, { workspaceId, filter, eventsMax: 100 })
       assert(matches)
-      const wish = { workspaceId, hot, range, filter, by: 'action' as const, ...limits }
-      const gathered = await countByMatches(db, wish, { matches, seenSeq })
+      const options = { workspaceId, hot, range, filter, by: 'action' as const, ...limits }
+      const gathered = await countByMatches(db, options, { matches, seenSeq })
       assert(gathered.length > (excluded ? 3 : 10))
-      assert.deepEqual(inOrder(await countByRollup(db, wish, matches)), inOrder(gathered))
+      assert.deepEqual(inOrder(await countByRollup(db, options, matches)), inOrder(gathered))
     }
   }
 })

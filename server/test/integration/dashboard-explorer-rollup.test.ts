@@ -253,13 +253,13 @@ test('counts are made again when events were removed by a program that does not 
     annals.database.connection,
     `delete from event where workspace_id = '${id}' and seq <= 6`,
   )
-  const wish = { hotSinceMs: clock() - 365 * DAY_MS, runMax: 1_000 }
-  assert.equal(await moveRollupFloor(db, id, wish), 'remade')
+  const options = { hotSinceMs: clock() - 365 * DAY_MS, runMax: 1_000 }
+  assert.equal(await moveRollupFloor(db, id, options), 'remade')
   await advanceRollup(db, id, { runMax: 1_000 })
   await assertExact(id)
   const { rows } = await sql`select events from event_day where workspace_id = ${id}`.execute(db)
   assert.deepEqual(rows, [{ events: 20 }])
-  assert.equal(await moveRollupFloor(db, id, wish), 'done')
+  assert.equal(await moveRollupFloor(db, id, options), 'done')
 })
 
 test('counting begins with the events that are in the table', async () => {

@@ -25,8 +25,8 @@ const EXPORTS = '/dashboard/exports'
 const UNKNOWN = '00000000-0000-7000-8000-000000000000'
 const refusalOf = ({ status, json }: Answer) => [status, json.code]
 
-async function make(member: Member, wish: object = {}): Promise<Answer['json']> {
-  const body = { source: 'HOT', format: 'JSONL', ...wish }
+async function make(member: Member, options: object = {}): Promise<Answer['json']> {
+  const body = { source: 'HOT', format: 'JSONL', ...options }
   const answer = await member.call('POST', EXPORTS, { body })
   assert.equal(answer.status, 201, answer.text)
   return answer.json
@@ -45,8 +45,8 @@ async function take(member: Member, jobId: string) {
 }
 
 /** What it holds, told by the actions. */
-async function actionsOf(member: Member, wish: object = {}): Promise<string[]> {
-  const { id } = await make(member, wish)
+async function actionsOf(member: Member, options: object = {}): Promise<string[]> {
+  const { id } = await make(member, options)
   return parseJsonl((await take(member, id)).text).map(({ action }) => action)
 }
 
@@ -189,11 +189,11 @@ test('an analyst’s export never holds an event of a workspace that is not his'
     { savedExplorerViewId: hidden },
     { savedExplorerViewId: viewId, filters: { workspaceId: production.id } },
   ]
-  for (const wish of refused) {
+  for (const options of refused) {
     for (const path of [EXPORTS, `${EXPORTS}/preflight`]) {
-      const body = { source: 'HOT', format: 'JSONL', ...wish }
+      const body = { source: 'HOT', format: 'JSONL', ...options }
       const { status, json } = await analyst.call('POST', path, { body })
-      assert.deepEqual([status, json.error], [404, 'No such resource.'], JSON.stringify(wish))
+      assert.deepEqual([status, json.error], [404, 'No such resource.'], JSON.stringify(options))
     }
   }
   const own = { filters: { workspaceId: system.rows[0]?.id, category: 'dashboard' } }

@@ -12,13 +12,13 @@ after(() => annals[Symbol.asyncDispose]())
 
 const DAY_MS = 86_400_000
 
-async function createTenant(wish: Parameters<typeof annals.createCompany>[0] = {}) {
-  const company = await annals.createCompany(wish)
+async function createTenant(options: Parameters<typeof annals.createCompany>[0] = {}) {
+  const company = await annals.createCompany(options)
   const admin = await documented(await signInAs(annals, company, 'ADMIN'))
   const workspaceId = company.workspace.id
   const create = async (body: object = {}) => {
-    const wished = { name: 'Till', scope: 'WORKSPACE', workspaceId, ...body }
-    const answer = await admin.call('POST', '/dashboard/keys', { body: wished })
+    const given = { name: 'Till', scope: 'WORKSPACE', workspaceId, ...body }
+    const answer = await admin.call('POST', '/dashboard/keys', { body: given })
     assert.equal(answer.status, 201, answer.text)
     return answer.json
   }

@@ -42,9 +42,9 @@ async function invite(
   role: Role = 'VIEWER',
   workspaceIds: readonly WorkspaceId[] = [],
 ): Promise<LinkToken> {
-  const wish = { companyId: company.id, email, role, workspaceIds, createdBy: null }
+  const options = { companyId: company.id, email, role, workspaceIds, createdBy: null }
   return await annals.app.database.db.transaction().execute(async (trx) => {
-    const { token } = await createInvitation(trx, { ...wish, nowMs: clock() })
+    const { token } = await createInvitation(trx, { ...options, nowMs: clock() })
     return token
   })
 }

@@ -109,8 +109,8 @@ function watched(other: Partial<ObjectStore> = {}): { store: ObjectStore; parts:
   return { store: { ...archive, ...other, readRange }, parts }
 }
 
-async function jobOf(tenant: CreatedCompany, wish: object = {}): Promise<ExportJob> {
-  const body = { source: 'HOT_AND_ARCHIVED', filters: TIMES, ...wish }
+async function jobOf(tenant: CreatedCompany, options: object = {}): Promise<ExportJob> {
+  const body = { source: 'HOT_AND_ARCHIVED', filters: TIMES, ...options }
   return await readAgain(tenant, await makeExport(annals, tenant.workspaceKey, body))
 }
 
@@ -260,10 +260,10 @@ test('a client for whom everything has to be read again gets the same bytes', as
     opened: new ShortLivedCache(0),
     groups: new ShortLivedCache(0),
   })
-  for (const wish of [{}, { filters: { ...TIMES, category: 'odd' } }]) {
-    const whole = await downloadAll(await jobOf(tenant, wish), archive)
+  for (const options of [{}, { filters: { ...TIMES, category: 'odd' } }]) {
+    const whole = await downloadAll(await jobOf(tenant, options), archive)
     const slow = watched()
-    const again = await downloadAll(await jobOf(tenant, wish), slow.store, { cache })
+    const again = await downloadAll(await jobOf(tenant, options), slow.store, { cache })
     assert.equal(again, whole)
     assert(slow.parts.length > 2 * new Set(slow.parts).size, 'everything was read several times')
   }
@@ -329,7 +329,7 @@ test('a search that nobody waits for any more ends with the next file', async ()
 
 test('what lies beyond the limit of an export is not asked back from a cold class', async () => {
   const tenant = await createFiles(6)
-  const askedFor = async (wish: { limit?: number; category?: string }): Promise<number> => {
+  const askedFor = async (options: { limit?: number; category?: string }): Promise<number> => {
     const asked = new Set<string>()
     const store: ObjectStore = {
       ...archive,
@@ -337,7 +337,7 @@ test('what lies beyond the limit of an export is not asked back from a cold clas
       restore: async (key) => void asked.add(key),
     }
     const job = await jobOf(tenant)
-    const { category = null, limit = null } = wish
+    const { category = null, limit = null } = options
     await createExport(
       { database, store, clock, logger, timeouts },
       {

@@ -6,7 +6,7 @@ import { type Download, openDownload } from '../../src/outlet/export/download.ts
 import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
 import { EXPORT_TIMEOUTS as timeouts } from '../../src/outlet/export/export-timeouts.ts'
-import { createExport, type ExportWish } from '../../src/outlet/export/exporter.ts'
+import { createExport, type ExportRequest } from '../../src/outlet/export/exporter.ts'
 import { preflightExport } from '../../src/outlet/export/preflight.ts'
 import { FairSemaphore } from '../../src/platform/fair-semaphore.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
@@ -60,8 +60,8 @@ async function createArchived() {
             now()
        from event where workspace_id = '${workspace.id}' and seq = 1`,
   )
-  const wish = { source: 'HOT_AND_ARCHIVED', filters: TIMES }
-  const jobId = await makeExport(annals, key, wish)
+  const options = { source: 'HOT_AND_ARCHIVED', filters: TIMES }
+  const jobId = await makeExport(annals, key, options)
   const find = async (): Promise<ExportJob> => {
     const owner = { companyId: tenant.company.id, workspaceId: null }
     const job = await findExportJob(database.db, owner, assertId(jobId))
@@ -158,7 +158,7 @@ test('a storage that is out of reach does not refuse a new job, but a look at wh
   const { companyId, filter, filterWorkspaceId, ranges } = await (await createArchived()).find()
   const store = storeWith({ stat: () => Promise.reject(new StorageError('No answer.')) })
   const deps = { database, store, clock, logger, timeouts }
-  const wish: ExportWish = {
+  const options: ExportRequest = {
     companyId,
     workspaceId: null,
     createdBy: null,
@@ -170,10 +170,10 @@ test('a storage that is out of reach does not refuse a new job, but a look at wh
     filter,
     limit: null,
   }
-  const { id } = await createExport(deps, wish, (insert) =>
+  const { id } = await createExport(deps, options, (insert) =>
     database.db.transaction().execute(insert),
   )
   const job = await findExportJob(database.db, { companyId, workspaceId: null }, id)
   assert.deepEqual([job?.status, job?.errorCode], ['PENDING', 'storage_unavailable'])
-  await assert.rejects(preflightExport(deps, wish), refusedWith('unavailable'))
+  await assert.rejects(preflightExport(deps, options), refusedWith('unavailable'))
 })

@@ -43,8 +43,8 @@ test('a new job shows what was asked for and nothing of what is to come', async 
     category: 'c',
     actorEmail: 'a@example.com',
   }
-  const wish = { source: 'HOT_AND_ARCHIVED', format: 'CSV', filters, limit: 3 }
-  const id = await makeExport(annals, key, wish)
+  const options = { source: 'HOT_AND_ARCHIVED', format: 'CSV', filters, limit: 3 }
+  const id = await makeExport(annals, key, options)
   const createdAt = new Date(clock()).toISOString()
   assert.deepEqual(await readJob(annals, key, id), {
     id,
@@ -69,7 +69,7 @@ test('a new job shows what was asked for and nothing of what is to come', async 
   })
 })
 
-test('a wish that cannot be meant is refused, and says where', async () => {
+test('refuses an impossible export request and names the field', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const good = { source: 'HOT', format: 'JSONL' }
   const at = '2026-01-01T00:00:00Z'

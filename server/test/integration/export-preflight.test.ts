@@ -7,8 +7,8 @@ const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
 /** How far the estimate is off the file that is then made, in parts of one. */
-async function errorOf(key: string, wish: { format: string; filters?: object; limit?: number }) {
-  const body = { source: 'HOT', ...wish }
+async function errorOf(key: string, options: { format: string; filters?: object; limit?: number }) {
+  const body = { source: 'HOT', ...options }
   const { status, json, text } = await annals.call('POST', '/v1/exports/preflight', { key, body })
   assert.equal(status, 200, text)
   const made = await annals.call('POST', '/v1/exports', { key, body })

@@ -88,8 +88,10 @@ async function setAllowlist(assignments: string): Promise<void> {
 
 for (const [how, lose] of Object.entries(KEY_LOSSES)) {
   test(`cuts a slow download within two seconds when its key ${how}`, async () => {
-    const wish = { companyId, workspaceId: first.id, name: how, expiresAt: null }
-    const { text: key } = await db.transaction().execute((trx) => issueKey(trx, wish, Date.now()))
+    const options = { companyId, workspaceId: first.id, name: how, expiresAt: null }
+    const { text: key } = await db
+      .transaction()
+      .execute((trx) => issueKey(trx, options, Date.now()))
     const jobId = await makeExport(annals, key)
     const { response } = await openDownload(annals, key, jobId)
     await assertCut(await startSlow(response), jobId, () => lose(key))
@@ -159,8 +161,8 @@ test('cuts a dashboard download within two seconds when the plan loses exports',
 })
 
 test('cuts slow downloads within two seconds of a revocation while the pool is exhausted', async () => {
-  const wish = { companyId, workspaceId: first.id, name: 'exhausted', expiresAt: null }
-  const { text: key } = await db.transaction().execute((trx) => issueKey(trx, wish, Date.now()))
+  const options = { companyId, workspaceId: first.id, name: 'exhausted', expiresAt: null }
+  const { text: key } = await db.transaction().execute((trx) => issueKey(trx, options, Date.now()))
   const keyJobId = await makeExport(annals, key)
   const byKey = await startSlow((await openDownload(annals, key, keyJobId)).response)
   const member = await enrol(annals, company, 'ANALYST', first)

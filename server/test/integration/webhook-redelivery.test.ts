@@ -34,8 +34,8 @@ async function openWebhook(fields: object = {}) {
   const { json } = await annals.call('POST', path, { key, body })
   const webhook = `/v1/webhooks/${json.id}`
   const get = (suffix: string) => annals.call('GET', `${webhook}${suffix}`, { key })
-  const post = (suffix: string, wish?: unknown) =>
-    annals.call('POST', `${webhook}${suffix}`, { key, body: wish })
+  const post = (suffix: string, options?: unknown) =>
+    annals.call('POST', `${webhook}${suffix}`, { key, body: options })
   return { company, id: String(json.id), get, post }
 }
 

@@ -243,10 +243,10 @@ test('a foreign, an unknown and a malformed id answer alike, whatever is asked',
 
 test('the 51st webhook of a workspace is refused, and a deletion makes room', async () => {
   const company = await annals.createCompany()
-  const wishes = Array.from({ length: COMPANY_BOUNDS.webhooksPerWorkspaceMax + 5 }, () =>
+  const requests = Array.from({ length: COMPANY_BOUNDS.webhooksPerWorkspaceMax + 5 }, () =>
     create(company),
   )
-  const answers = await Promise.all(wishes)
+  const answers = await Promise.all(requests)
   const refused = answers.filter(({ status }) => status !== 201)
   assert.deepEqual(
     refused.map(({ status, json }) => [status, json.code]),

@@ -26,10 +26,10 @@ async function made(company: CreatedCompany, fields: object = {}) {
   const path = `/v1/workspaces/${company.workspace.id}/webhooks`
   const body = { url: receiver.url, ...fields }
   const { json } = await annals.call('POST', path, { key: company.companyKey, body })
-  const ask = (suffix: string, wish?: unknown) =>
+  const ask = (suffix: string, options?: unknown) =>
     annals.call('POST', `/v1/webhooks/${json.id}/${suffix}`, {
       key: company.companyKey,
-      body: wish,
+      body: options,
     })
   const nextSecretAt = async () => {
     const list = await annals.call('GET', path, { key: company.companyKey })
@@ -97,10 +97,10 @@ test('a rotation is signed with both secrets until the overlap ends, then with t
 
 test('a second rotation has to wait, and says until when and how to end the first', async () => {
   const webhook = await made(await annals.createCompany())
-  const wishes = Array.from({ length: 4 }, () =>
+  const requests = Array.from({ length: 4 }, () =>
     webhook.ask('rotate-secret', { overlapSeconds: 604_800 }),
   )
-  const answers = await Promise.all(wishes)
+  const answers = await Promise.all(requests)
   const [winner, ...others] = answers.filter(({ status }) => status === 200)
   assert(winner && others.length === 0, 'one of four that come together')
   for (const { status, json } of answers.filter((answer) => answer !== winner)) {
@@ -129,7 +129,7 @@ test('without an overlap the new secret replaces every other at once', async () 
 
 test('an overlap beyond its bounds, or a secret of a wrong length, is refused', async () => {
   const webhook = await made(await annals.createCompany())
-  for (const wish of [
+  for (const options of [
     { overlapSeconds: -1 },
     { overlapSeconds: 604_801 },
     { overlapSeconds: 1.5 },
@@ -138,8 +138,8 @@ test('an overlap beyond its bounds, or a secret of a wrong length, is refused', 
     { customSecret: null },
     { secretLabel: 'x' },
   ]) {
-    const { status, json } = await webhook.ask('rotate-secret', wish)
-    assert.deepEqual([status, json.code], [400, 'invalid_request'], JSON.stringify(wish))
+    const { status, json } = await webhook.ask('rotate-secret', options)
+    assert.deepEqual([status, json.code], [400, 'invalid_request'], JSON.stringify(options))
   }
   assert.equal(await webhook.nextSecretAt(), null)
 })

@@ -9,7 +9,7 @@ import { refreshViews, type View, VIEWS_KEY } from './views.ts'
 import { ViewVisibility } from './ViewVisibility.tsx'
 
 /** What is changed about a view; what it asks for is replaced by saving another question. */
-type Wish = Pick<View, 'name' | 'visibility'>
+type ViewChanges = Pick<View, 'name' | 'visibility'>
 
 type EditProps = {
   /** Null: none is changed. */
@@ -22,15 +22,15 @@ type EditProps = {
 /** Another name for a view, and who sees it. */
 export function EditView({ view, onClose, onRefused }: EditProps) {
   const edit = useOptimistic({
-    send: ({ view: { id }, wish }: { view: View; wish: Wish }) =>
+    send: ({ view: { id }, changes }: { view: View; changes: ViewChanges }) =>
       unwrap(
         client.PATCH('/dashboard/explorer/views/{viewId}', {
           params: { path: { viewId: id } },
-          body: wish,
+          body: changes,
         }),
       ),
-    sketch: ({ view: { id }, wish }) => [
-      sketchOf<View[]>(VIEWS_KEY, (views) => withChanged(views, id, wish)),
+    sketch: ({ view: { id }, changes }) => [
+      sketchOf<View[]>(VIEWS_KEY, (views) => withChanged(views, id, changes)),
     ],
     refresh: refreshViews,
     onRefused: (refused) => onRefused(refused.view),
@@ -44,11 +44,11 @@ export function EditView({ view, onClose, onRefused }: EditProps) {
       {view && (
         <EditForm
           view={view}
-          wish={edit.error ? edit.variables.wish : view}
+          changes={edit.error ? edit.variables.changes : view}
           error={edit.error}
           onClose={close}
-          onSave={(wish) => {
-            edit.mutate({ view, wish })
+          onSave={(changes) => {
+            edit.mutate({ view, changes })
             onClose()
           }}
         />
@@ -60,16 +60,16 @@ export function EditView({ view, onClose, onRefused }: EditProps) {
 type FormProps = {
   view: View
   /** What the form begins with. */
-  wish: Wish
+  changes: ViewChanges
   error: Error | null
   onClose: () => void
-  onSave: (wish: Wish) => void
+  onSave: (changes: ViewChanges) => void
 }
 
-function EditForm({ view, wish, error, onClose, onSave }: FormProps) {
+function EditForm({ view, changes, error, onClose, onSave }: FormProps) {
   const { session } = useSigned()
-  const [name, setName] = useState(wish.name)
-  const [visibility, setVisibility] = useState(wish.visibility)
+  const [name, setName] = useState(changes.name)
+  const [visibility, setVisibility] = useState(changes.visibility)
   const isChange =
     name.trim() !== '' && (name.trim() !== view.name || visibility !== view.visibility)
   const workspace = session.workspaces.find(({ id }) => id === view.workspaceId)

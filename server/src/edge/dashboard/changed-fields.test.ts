@@ -15,7 +15,7 @@ test('a change names the fields that will be others, and no more', () => {
   })
 })
 
-test('a wish for what there is already is no change, in whatever order it is written', () => {
+test('returns null if all values are the same, in any key order', () => {
   assert.equal(changedFields(PRESENT, { query: { range: '24h', text: 'a' }, name: 'Old' }), null)
   assert.equal(changedFields(PRESENT, {}), null)
 })

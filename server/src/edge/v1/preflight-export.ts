@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as preflight from '../../outlet/export/preflight.ts'
 import { preflightAnswer } from '../export-record.ts'
-import { type ExportRouteDeps, readWish } from '../export-resource.ts'
+import { type ExportRouteDeps, readExportRequest } from '../export-resource.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { EXPORT_ERRORS, ExportInput, PreflightAnswer } from '../schema/export.ts'
 
@@ -32,8 +32,8 @@ export const preflightExport =
         },
       },
       async ({ principal, body }) => {
-        const wish = await readWish(deps, principal, body)
-        return preflightAnswer(await preflight.preflightExport(deps.exports, wish))
+        const exportRequest = await readExportRequest(deps, principal, body)
+        return preflightAnswer(await preflight.preflightExport(deps.exports, exportRequest))
       },
     )
   }

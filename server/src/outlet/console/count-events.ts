@@ -11,7 +11,7 @@ import { planTextSearch } from './search-text.ts'
 import type { Scope, Searches } from './searches.ts'
 import { countListed, type TextMatch } from './value-store.ts'
 
-export type CountWish = Omit<CountQuery, 'workspaceId' | 'hot'>
+export type CountOptions = Omit<CountQuery, 'workspaceId' | 'hot'>
 
 /** Below this it pays to gather the events of the values; above, to look at each of the range. */
 const EVENTS_BY_VALUE_MAX = 50_000
@@ -22,10 +22,10 @@ const GATHERED_SHARE = 0.25
 export async function countEvents(
   searches: Searches,
   scope: Scope,
-  wish: CountWish,
+  options: CountOptions,
 ): Promise<EventCount[][]> {
   return await searches.readEach(scope, (db, workspaceId, hot) =>
-    countWorkspace(db, { workspaceId, hot, ...wish }),
+    countWorkspace(db, { workspaceId, hot, ...options }),
   )
 }
 

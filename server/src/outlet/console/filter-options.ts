@@ -7,7 +7,7 @@ import type { TimeRange } from './rollup-ranges.ts'
 import type { Scope, Searches } from './searches.ts'
 import { hasEveryValue } from './value-store.ts'
 
-export type OptionsWish = {
+export type FilterOptionsQuery = {
   field: ValueField
   contains: string | null
   /** For category and action; the other fields are counted over all that is hot. */
@@ -30,41 +30,41 @@ const VALUES_READ_MAX = 1_000
 export async function readFilterOptions(
   searches: Searches,
   scope: Scope,
-  wish: OptionsWish,
+  options: FilterOptionsQuery,
 ): Promise<FilterOptions> {
-  if (isCounted(wish))
-    return { values: await countOptions(searches, scope, wish), isComplete: true }
-  const { field, contains } = wish
-  const limit = limitOf(scope, wish)
+  if (isCounted(options))
+    return { values: await countOptions(searches, scope, options), isComplete: true }
+  const { field, contains } = options
+  const limit = limitOf(scope, options)
   const lists = await searches.readEach(scope, async (db, workspaceId, hot) => ({
     counts: await listValues(db, { workspaceId, hot, field, contains, limit }),
     isComplete: await hasEveryValue(db, { workspaceId, field }),
   }))
   const isComplete = lists.every((list) => list.isComplete)
   const counts = lists.map((list) => list.counts)
-  const first = firstOf(counts.flat(), wish.limit)
+  const first = firstOf(counts.flat(), options.limit)
   if (!isCut(scope, { counts, limit })) return { values: first, isComplete }
   const values = first.map(({ value }) => value)
   const exact = await searches.readEach(scope, (db, workspaceId, hot) =>
     countValues(db, { workspaceId, hot, field, values }),
   )
-  return { values: firstOf(exact.flat(), wish.limit), isComplete }
+  return { values: firstOf(exact.flat(), options.limit), isComplete }
 }
 
-type CountedWish = OptionsWish & { range: TimeRange; field: 'category' | 'action' }
+type CountedQuery = FilterOptionsQuery & { range: TimeRange; field: 'category' | 'action' }
 
 /** The others are read off the list of values, whatever the range. */
-function isCounted(wish: OptionsWish): wish is CountedWish {
-  return wish.range !== null && (wish.field === 'category' || wish.field === 'action')
+function isCounted(options: FilterOptionsQuery): options is CountedQuery {
+  return options.range !== null && (options.field === 'category' || options.field === 'action')
 }
 
 async function countOptions(
   searches: Searches,
   scope: Scope,
-  wish: CountedWish,
+  options: CountedQuery,
 ): Promise<ValueCount[]> {
-  const { field, contains, range, excluded } = wish
-  const limit = limitOf(scope, wish)
+  const { field, contains, range, excluded } = options
+  const limit = limitOf(scope, options)
   const count = async (values: readonly string[] | null) => {
     const lists = await countEvents(searches, scope, {
       range,
@@ -80,12 +80,12 @@ async function countOptions(
     )
   }
   const counts = await count(null)
-  const first = firstOf(counts.flat(), wish.limit)
+  const first = firstOf(counts.flat(), options.limit)
   if (!isCut(scope, { counts, limit })) return first
-  return firstOf((await count(first.map(({ value }) => value))).flat(), wish.limit)
+  return firstOf((await count(first.map(({ value }) => value))).flat(), options.limit)
 }
 
-function limitOf({ workspaceIds }: Scope, { limit }: OptionsWish): number {
+function limitOf({ workspaceIds }: Scope, { limit }: FilterOptionsQuery): number {
   return workspaceIds.length === 1 ? limit : VALUES_READ_MAX
 }
 

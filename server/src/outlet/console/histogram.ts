@@ -29,8 +29,8 @@ export async function readHistogram(
   { range, filter, by }: { range: TimeRange; filter: EventFilter; by: CountBy },
 ): Promise<Histogram> {
   const stepS = chooseStepS(range)
-  const wish = { range, filter, by }
-  const { values, counts } = await readBars(searches, scope, { ...wish, stepS })
+  const options = { range, filter, by }
+  const { values, counts } = await readBars(searches, scope, { ...options, stepS })
   const bars = listBars(range, stepS)
   const indexOf = new Map(bars.map((barMs, index) => [barMs, index]))
   const series = [...values, null].map((value) => {
@@ -56,26 +56,26 @@ export function emptyHistogram(range: TimeRange): Histogram {
   return { range, stepS, total: 0, bars: listBars(range, stepS), series: [] }
 }
 
-type BarsWish = { range: TimeRange; filter: EventFilter; by: CountBy; stepS: number }
+type HistogramOptions = { range: TimeRange; filter: EventFilter; by: CountBy; stepS: number }
 
 /** The counts of every bar, and the values that are told apart in them. */
 async function readBars(
   searches: Searches,
   scope: Scope,
-  wish: BarsWish,
+  options: HistogramOptions,
 ): Promise<{ values: string[]; counts: EventCount[] }> {
-  if (!isRolledUp(wish.filter)) {
+  if (!isRolledUp(options.filter)) {
     // Counting event by event is what takes long, so all values are counted at once.
     const all = await countEvents(searches, scope, {
-      ...wish,
+      ...options,
       values: null,
       limit: COUNTS_READ_MAX,
     })
     const isWhole = all.every((counts) => counts.length < COUNTS_READ_MAX)
-    if (isWhole) return foldOthers(addCounts(all.flat()), wish.by)
+    if (isWhole) return foldOthers(addCounts(all.flat()), options.by)
   }
-  const values = wish.by === 'none' ? [] : await listTopValues(searches, scope, wish)
-  const counts = await countEvents(searches, scope, { ...wish, values, limit: COUNTS_READ_MAX })
+  const values = options.by === 'none' ? [] : await listTopValues(searches, scope, options)
+  const counts = await countEvents(searches, scope, { ...options, values, limit: COUNTS_READ_MAX })
   return { values, counts: addCounts(counts.flat()) }
 }
 
@@ -93,9 +93,13 @@ function foldOthers(
   return { values, counts: addCounts(folded) }
 }
 
-async function listTopValues(searches: Searches, scope: Scope, wish: BarsWish): Promise<string[]> {
+async function listTopValues(
+  searches: Searches,
+  scope: Scope,
+  options: HistogramOptions,
+): Promise<string[]> {
   const counts = await countEvents(searches, scope, {
-    ...wish,
+    ...options,
     stepS: null,
     values: null,
     limit: VALUES_READ_MAX,

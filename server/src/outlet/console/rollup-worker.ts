@@ -94,8 +94,8 @@ async function moveFloors(
       for (let runs = 0; runs < FLOOR_RUNS_MAX; runs += 1) {
         if (signal.aborted) return
         const startedAtMs = performance.now()
-        const wish = { hotSinceMs, runMax: EVENTS_PER_RUN_MAX }
-        const outcome = await moveRollupFloor(db, workspaceId, wish)
+        const options = { hotSinceMs, runMax: EVENTS_PER_RUN_MAX }
+        const outcome = await moveRollupFloor(db, workspaceId, options)
         if (outcome === 'remade') logger.warn({ event: 'rollup.remade', workspaceId })
         await rest(performance.now() - startedAtMs, signal)
         if (outcome !== 'more') break

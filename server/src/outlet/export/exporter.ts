@@ -27,7 +27,7 @@ export type ExportDeps = {
   timeouts: ExportTimeouts
 }
 
-export type ExportWish = JobOwner & {
+export type ExportRequest = JobOwner & {
   /** The member who asks for it; null: a key does. */
   createdBy: UserId | null
   plan: Plan
@@ -51,19 +51,19 @@ export type AddJob = (insert: (tx: Queryable) => Promise<ExportJob>) => Promise<
 /** A new job on the state of this moment. What it needs from a cold class is asked for at once. */
 export async function createExport(
   deps: ExportDeps,
-  wish: ExportWish,
+  request: ExportRequest,
   add: AddJob,
 ): Promise<ExportJob> {
-  const { ranges, rowLimit, nowMs } = await planExport(deps, wish)
+  const { ranges, rowLimit, nowMs } = await planExport(deps, request)
   const job: NewExportJob = {
     id: newId<'export-job'>(nowMs),
-    companyId: wish.companyId,
-    workspaceId: wish.workspaceId,
-    createdBy: wish.createdBy,
-    source: wish.source,
-    format: wish.format,
-    filter: wish.filter,
-    filterWorkspaceId: wish.filterWorkspaceId,
+    companyId: request.companyId,
+    workspaceId: request.workspaceId,
+    createdBy: request.createdBy,
+    source: request.source,
+    format: request.format,
+    filter: request.filter,
+    filterWorkspaceId: request.filterWorkspaceId,
     ranges,
     rowLimit,
     rerunOf: null,
@@ -75,10 +75,10 @@ export async function createExport(
   return added
 }
 
-/** What a wish comes to at this moment: the runs to read, and how many rows of them at most. */
+/** What a request comes to at this moment: the runs to read, and how many rows of them at most. */
 export async function planExport(
   { database, clock }: ExportDeps,
-  { plan, workspaceIds, source, filter, limit }: ExportWish,
+  { plan, workspaceIds, source, filter, limit }: ExportRequest,
 ): Promise<{ ranges: ExportRange[]; rowLimit: number; nowMs: number }> {
   const rowsMax = rowsMaxOf(plan)
   const nowMs = clock()
@@ -91,7 +91,7 @@ export async function planExport(
 export async function rerunExport(
   deps: ExportDeps,
   job: ExportJob,
-  by: Pick<ExportWish, 'plan' | 'workspaceId' | 'createdBy'>,
+  by: Pick<ExportRequest, 'plan' | 'workspaceId' | 'createdBy'>,
   add: AddJob,
 ): Promise<ExportJob> {
   const nowMs = deps.clock()

@@ -4,7 +4,7 @@ import { StorageError } from '../../platform/object-store.ts'
 import { countHotEvents } from './count-store.ts'
 import { storageUnavailable } from './export-failure.ts'
 import type { ExportFormat, ExportRange } from './export-job.ts'
-import { type ExportDeps, type ExportWish, planExport } from './exporter.ts'
+import { type ExportDeps, type ExportRequest, planExport } from './exporter.ts'
 import { CSV_HEADER } from './format-csv.ts'
 import {
   type ExportReach,
@@ -43,10 +43,13 @@ const ROW_BYTES: Record<ExportFormat, number> = { JSONL: 1_200, CSV: 600 }
 const ROW_BYTES_MIN: Record<ExportFormat, number> = { JSONL: 450, CSV: 300 }
 
 /** Looks before an export is made, and changes nothing. */
-export async function preflightExport(deps: ExportDeps, wish: ExportWish): Promise<Preflight> {
-  const { ranges, rowLimit } = await planExport(deps, wish)
-  const reach = { ranges, filter: wish.filter, rowLimit }
-  const estimate = await estimateFile(deps, { ...reach, format: wish.format })
+export async function preflightExport(
+  deps: ExportDeps,
+  request: ExportRequest,
+): Promise<Preflight> {
+  const { ranges, rowLimit } = await planExport(deps, request)
+  const reach = { ranges, filter: request.filter, rowLimit }
+  const estimate = await estimateFile(deps, { ...reach, format: request.format })
   return { ...estimate, rowLimit, needsRestore: await needsRestore(deps, reach) }
 }
 

@@ -1,7 +1,7 @@
 import { NO_FILTER } from '../../ledger/event-filter.ts'
 import { readHotPage } from '../../ledger/hot-page-store.ts'
 import { withDeadline } from '../../platform/deadline.ts'
-import { type ExportDeps, type ExportWish, planExport } from './exporter.ts'
+import { type ExportDeps, type ExportRequest, planExport } from './exporter.ts'
 
 const PROBE_MS_MAX = 2_000
 const PROBED_MS = 3_600_000
@@ -12,7 +12,7 @@ const PROBED_MS = 3_600_000
  */
 export async function probeFilteredHot(
   deps: ExportDeps,
-  by: Pick<ExportWish, 'companyId' | 'plan' | 'workspaceIds'>,
+  by: Pick<ExportRequest, 'companyId' | 'plan' | 'workspaceIds'>,
 ): Promise<void> {
   const late = () => new Error('the probe of a filtered export took too long')
   await withDeadline(probe(deps, by), { timeoutMs: PROBE_MS_MAX, late })
@@ -20,7 +20,7 @@ export async function probeFilteredHot(
 
 async function probe(
   deps: ExportDeps,
-  by: Pick<ExportWish, 'companyId' | 'plan' | 'workspaceIds'>,
+  by: Pick<ExportRequest, 'companyId' | 'plan' | 'workspaceIds'>,
 ): Promise<void> {
   const filter = { ...NO_FILTER, fromMs: deps.clock() - PROBED_MS, category: 'x', text: 'x' }
   const { ranges } = await planExport(deps, {

@@ -13,7 +13,7 @@ const AHEAD_MS_MAX = DAY_MS + 3_600_000
 /** Workspaces are looked at side by side, but one export must not take the whole pool. */
 const WORKSPACES_AT_ONCE_MAX = 4
 
-type Wish = { source: ExportSource; filter: EventFilter; hotSinceMs: number }
+type SnapshotOptions = { source: ExportSource; filter: EventFilter; hotSinceMs: number }
 
 /**
  * The runs of chains that an export reads, fixed at this moment: events that come later are not in
@@ -24,12 +24,12 @@ type Wish = { source: ExportSource; filter: EventFilter; hotSinceMs: number }
 export async function takeSnapshot(
   db: Queryable,
   workspaceIds: readonly WorkspaceId[],
-  wish: Wish,
+  options: SnapshotOptions,
 ): Promise<ExportRange[]> {
   const ranges: ExportRange[] = []
   for (let start = 0; start < workspaceIds.length; start += WORKSPACES_AT_ONCE_MAX) {
     const some = workspaceIds.slice(start, start + WORKSPACES_AT_ONCE_MAX)
-    ranges.push(...(await Promise.all(some.map((id) => rangeOf(db, id, wish)))))
+    ranges.push(...(await Promise.all(some.map((id) => rangeOf(db, id, options)))))
   }
   return ranges.filter(({ fromSeq, toSeq }) => fromSeq <= toSeq)
 }
@@ -37,7 +37,7 @@ export async function takeSnapshot(
 async function rangeOf(
   db: Queryable,
   workspaceId: WorkspaceId,
-  { source, filter, hotSinceMs }: Wish,
+  { source, filter, hotSinceMs }: SnapshotOptions,
 ): Promise<ExportRange> {
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const seqAt = (atMs: number) => findSeqAt(db, workspaceId, { atMs, headSeq })

@@ -65,13 +65,13 @@ test('Retry-After lengthens a wait up to twice the planned one', () => {
 
 test('no wait is shorter than planned or than asked for within bounds, nor over a fifth longer', () => {
   const anyAttempt = fc.integer({ min: 1, max: 7 })
-  const anyWish = fc.option(fc.nat({ max: 30 * HOUR }))
+  const anyRetryAfter = fc.option(fc.nat({ max: 30 * HOUR }))
   const anyJitter = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
   fc.assert(
-    fc.property(anyAttempt, anyWish, anyJitter, (attempt, wish, jitter) => {
+    fc.property(anyAttempt, anyRetryAfter, anyJitter, (attempt, retryAfterMs, jitter) => {
       const plannedMs = PLANNED_MS[attempt - 1] ?? 0
-      const leastMs = Math.max(plannedMs, Math.min(wish ?? 0, 2 * plannedMs))
-      const actualMs = waitMs(attempt, wish, () => jitter)
+      const leastMs = Math.max(plannedMs, Math.min(retryAfterMs ?? 0, 2 * plannedMs))
+      const actualMs = waitMs(attempt, retryAfterMs, () => jitter)
       assert(actualMs >= leastMs)
       assert(actualMs <= Math.ceil(leastMs * 1.2))
     }),

@@ -8,17 +8,17 @@ export const ATTEMPTS_MAX = WAIT_SECONDS.length + 1
 /** The deliveries of one bad minute must not all come back in one later second. */
 const JITTER_MAX = 0.2
 
-/** A receiver may ask for a longer pause, but not put a delivery off for ever. */
+/** A receiver can ask for a longer pause, but not postpone a delivery forever. */
 const RETRY_AFTER_WAITS_MAX = 2
 
-/** No schedule honours more, so a longer wish is read as this one. */
+/** No schedule allows more, so a longer pause is reduced to this. */
 const RETRY_AFTER_MS_MAX = RETRY_AFTER_WAITS_MAX * Math.max(...WAIT_SECONDS) * 1_000
 
 /**
- * When to try again after `attempt` failed, or null when attempts are spent.
+ * When to retry after `attempt` failed, or null if it was the last attempt.
  *
- * Jitter only ever adds time, to the receiver's own wish as well: a pause is never shorter than
- * planned nor than asked for (within bounds), and those who got the same wish do not come together.
+ * Jitter only adds time, also to the receiver's `Retry-After`: a pause is never shorter than planned or
+ * requested (within bounds), and deliveries with the same `Retry-After` don't return at the same time.
  */
 export function nextAttemptAtMs({
   attempt,
@@ -29,7 +29,7 @@ export function nextAttemptAtMs({
   /** The attempt that failed, from 1 since the schedule began: a redelivery begins it anew. */
   attempt: number
   failedAtMs: number
-  /** What the receiver asked for; null when it did not. */
+  /** The receiver's `Retry-After`; null if there was none. */
   retryAfterMs: number | null
   /** From 0 up to 1. */
   jitter: () => number

@@ -69,8 +69,8 @@ function pathOf({ workspace }: { workspace: { id: string } }): string {
 }
 
 async function create({ ask, tenants: { owner }, receiverUrl }: World, fields: object) {
-  const wish = { url: receiverUrl, ...fields }
-  return await ask('POST', pathOf(owner), { key: owner.companyKey, body: wish })
+  const options = { url: receiverUrl, ...fields }
+  return await ask('POST', pathOf(owner), { key: owner.companyKey, body: options })
 }
 
 async function createAndDelete(world: World, fields: object): Promise<Answer> {

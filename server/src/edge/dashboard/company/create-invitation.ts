@@ -52,8 +52,8 @@ export const createInvitation =
           actorOf(request),
           async (trx, note, self) => {
             if (body.role === 'OWNER') refuseRole(self, 'owners.manage')
-            const wish = { role: body.role, workspaceIds: body.workspaceIds ?? [] }
-            const grant = await readGrant(trx, self.companyId, wish)
+            const options = { role: body.role, workspaceIds: body.workspaceIds ?? [] }
+            const grant = await readGrant(trx, self.companyId, options)
             const created = await linkStore.createInvitation(trx, {
               companyId: self.companyId,
               email,

@@ -77,9 +77,9 @@ export const getEventHistogram =
         const { filter } = explored
         const scope = { ...explored, signal: goneSignal(reply) }
         const range = rangeOf(filter, deps.clock())
-        const wish = { range, filter: { ...filter, ...range }, by }
+        const options = { range, filter: { ...filter, ...range }, by }
         const [histogram] = await listOrDrift(reply, 'event_rollup', async () => [
-          await readHistogram(deps.searches, scope, wish),
+          await readHistogram(deps.searches, scope, options),
         ])
         return toRecord(histogram ?? emptyHistogram(range))
       },

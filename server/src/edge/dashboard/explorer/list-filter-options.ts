@@ -89,7 +89,7 @@ export const listFilterOptions =
             details: [{ path: 'not', message: NOT_RULE }],
           })
         }
-        const wish = {
+        const query = {
           field,
           contains: contains ?? null,
           range: fromMs === null || toMs === null ? null : { fromMs, toMs },
@@ -97,7 +97,7 @@ export const listFilterOptions =
           limit: limit ?? LIMIT_DEFAULT,
         }
         const [options] = await listOrDrift(reply, 'event_value', async () => [
-          await readFilterOptions(deps.searches, scope, wish),
+          await readFilterOptions(deps.searches, scope, query),
         ])
         const { values = [], isComplete = true } = options ?? {}
         const names =

@@ -4,7 +4,7 @@ import { preflightAnswer } from '../../export-record.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExportInput, DashboardPreflight } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readDashboardWish } from './export-wish.ts'
+import { readDashboardExportRequest } from './export-request.ts'
 
 /** POST /dashboard/exports/preflight: what an export with this body would come to. */
 export const preflightDashboardExport =
@@ -29,8 +29,8 @@ export const preflightDashboardExport =
         },
       },
       async ({ viewer, body }) => {
-        const wish = await readDashboardWish(deps, viewer, body)
-        const preflight = await preflightExport(deps.exports, wish)
+        const exportRequest = await readDashboardExportRequest(deps, viewer, body)
+        const preflight = await preflightExport(deps.exports, exportRequest)
         return {
           ...preflightAnswer(preflight),
           fitsDownload: preflight.leastBytes <= deps.downloadBytesMax,

@@ -12,7 +12,7 @@ import { exportRecord } from '../../export-record.ts'
 import type { DashboardExport, DashboardExportInput } from '../../schema/dashboard/exports.ts'
 import { actorOf, type AuditAction, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readDashboardWish } from './export-wish.ts'
+import { readDashboardExportRequest } from './export-request.ts'
 
 /** What a path names, for whoever may see it. */
 export async function getVisibleExport(
@@ -82,9 +82,13 @@ export async function requestExport(
   metadata: Record<string, unknown> = {},
 ): Promise<Static<typeof DashboardExport>> {
   const { viewer } = request
-  const wish = await readDashboardWish(deps, viewer, body)
+  const exportRequest = await readDashboardExportRequest(deps, viewer, body)
   const { savedExplorerViewId: viewId } = body
   const origin = { ...(viewId !== undefined && { viewId }), ...metadata }
   const add = addAudited(deps, request, 'EXPORT_REQUESTED', origin)
-  return await dashboardExport(deps.db, viewer, await createExport(deps.exports, wish, add))
+  return await dashboardExport(
+    deps.db,
+    viewer,
+    await createExport(deps.exports, exportRequest, add),
+  )
 }

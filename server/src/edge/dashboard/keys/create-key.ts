@@ -44,8 +44,8 @@ export const createKey =
         const expiresAt = readExpiry(body.expiresAt, nowMs) ?? null
         const answer = await audited(deps, actorOf(request), async (trx, note) => {
           const workspaceId = await workspaceFor(trx, companyId, body, nowMs)
-          const wish = { companyId, workspaceId, name, expiresAt }
-          const { id, text } = await issueKey(trx, wish, nowMs)
+          const options = { companyId, workspaceId, name, expiresAt }
+          const { id, text } = await issueKey(trx, options, nowMs)
           const key = await readKeyRecord(trx, deps, { companyId, keyId: id }, nowMs)
           note({
             action: 'KEY_CREATED',

@@ -40,12 +40,12 @@ export const rotateDashboardKey =
         const nowMs = deps.clock()
         const graceHours = request.body.graceHours ?? GRACE_HOURS_MAX
         const expiresAt = readExpiry(request.body.expiresAt, nowMs)
-        const wish = {
+        const options = {
           graceMs: graceHours * HOUR_MS,
           ...(expiresAt !== undefined && { expiresAt }),
         }
         const answer = await audited(deps, actorOf(request), async (trx, note) => {
-          const issued = await rotateKey(trx, { companyId, keyId }, wish, nowMs)
+          const issued = await rotateKey(trx, { companyId, keyId }, options, nowMs)
           const key = await readKeyRecord(trx, deps, { companyId, keyId: issued.id }, nowMs)
           note({
             action: 'KEY_ROTATED',

@@ -8,7 +8,7 @@ import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { DashboardExportInput } from '../../schema/dashboard/exports.ts'
 import type { TemplateRecord } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readDashboardWish } from '../exports/export-wish.ts'
+import { readDashboardExportRequest } from '../exports/export-request.ts'
 import { createStoredReader } from '../stored-input.ts'
 
 type Body = Static<typeof DashboardExportInput>
@@ -57,7 +57,7 @@ export async function tryBody(
   body: Body,
 ): Promise<WorkspaceId | null> {
   try {
-    await readDashboardWish(deps, viewer, body)
+    await readDashboardExportRequest(deps, viewer, body)
   } catch (error) {
     if (!(error instanceof ApiError) || error.details === undefined) throw error
     const details = error.details.map(({ path, message }) => ({ path: `/body${path}`, message }))

@@ -41,16 +41,16 @@ export const updateExportTemplate =
         const name = named === undefined ? undefined : readName(named)
         const changed = await audited(deps, actorOf(request), async (trx, note) => {
           const template = await getChangeableTemplate(trx, viewer, params.templateId)
-          const wish = {
+          const changes = {
             ...(name !== undefined && { name }),
             ...(body !== undefined && {
               body,
               workspaceId: await tryBody({ ...deps, db: trx }, viewer, body),
             }),
           }
-          const changed = changedFields(template, wish)
+          const changed = changedFields(template, changes)
           if (!changed) return template
-          await updateTemplate(trx, template, wish, new Date(deps.clock()))
+          await updateTemplate(trx, template, changes, new Date(deps.clock()))
           note({
             action: 'EXPORT_TEMPLATE_CHANGED',
             resource: resourceOf(template),

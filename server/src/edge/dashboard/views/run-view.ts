@@ -55,8 +55,8 @@ export const runExplorerView =
         const place = body.cursor === undefined ? null : deps.cursors.decode(body.cursor, binding)
         const { ranAtMs, cursor } =
           body.cursor === undefined ? { ranAtMs: deps.clock(), cursor: null } : placeOf(place)
-        const wish = { workspaceId: view.workspaceId, query: query.value }
-        const explored = await exploreView(deps, viewer, wish, ranAtMs)
+        const options = { workspaceId: view.workspaceId, query: query.value }
+        const explored = await exploreView(deps, viewer, options, ranAtMs)
         const page = await exploreEvents(deps.searches, deps.cursors, {
           userId: viewer.userId,
           ...explored,

@@ -43,15 +43,15 @@ export const updateExplorerView =
             const place = workspaceId === undefined ? view.workspaceId : workspaceId
             await tryView({ ...deps, db: trx }, viewer, { workspaceId: place, query })
           }
-          const wish = {
+          const changes = {
             ...(name !== undefined && { name }),
             ...(workspaceId !== undefined && { workspaceId }),
             ...(visibility !== undefined && { visibility }),
             ...(query !== undefined && { query }),
           }
-          const changed = changedFields(view, wish)
+          const changed = changedFields(view, changes)
           if (!changed) return view
-          await updateView(trx, view, wish, new Date(deps.clock()))
+          await updateView(trx, view, changes, new Date(deps.clock()))
           note({ action: 'VIEW_CHANGED', resource: resourceOf(view), metadata: changed })
           return await getVisibleView(trx, viewer, view.id)
         })

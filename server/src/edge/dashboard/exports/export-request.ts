@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import type { ExplorerView } from '../../../outlet/console/view.ts'
-import type { ExportWish } from '../../../outlet/export/exporter.ts'
+import type { ExportRequest } from '../../../outlet/export/exporter.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { readFilter } from '../../event-filter-input.ts'
@@ -15,11 +15,11 @@ import { getVisibleView, readStoredQuery } from '../views/view-resource.ts'
 type ExportBody = Static<typeof DashboardExportInput>
 
 /** What a body asks for at this moment, on behalf of whoever sends it: of his workspaces alone. */
-export async function readDashboardWish(
+export async function readDashboardExportRequest(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   viewer: Viewer,
   body: ExportBody,
-): Promise<ExportWish> {
+): Promise<ExportRequest> {
   const { source, format, limit, savedExplorerViewId: viewId } = body
   const nowMs = deps.clock()
   const explicit = explicitFilters(body, nowMs)
