@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { barTimes, cursorWords, moveBar } from '../src/pages/explorer/bar-cursor.ts'
+import { barTimes, cursorText, moveBar } from '../src/pages/explorer/bar-cursor.ts'
 
 const HOUR_MS = 3_600_000
 const START = Date.parse('2026-03-04T00:00:00.000Z')
@@ -47,7 +47,7 @@ test('a zoom stays within what is shown, though the first and the last bar reach
 })
 
 test('a bar says its time, its count and of what; several say how many they are', () => {
-  assert.match(cursorWords(HISTOGRAM, { anchor: 2, at: 2 }), /: 2 events, auth 1, all others 1$/)
-  assert.match(cursorWords(HISTOGRAM, { anchor: 3, at: 3 }), /: 1 event, auth 1$/)
-  assert.match(cursorWords(HISTOGRAM, { anchor: 4, at: 2 }), /^3 bars, .+ – .+: 5 events$/)
+  assert.match(cursorText(HISTOGRAM, { anchor: 2, at: 2 }), /: 2 events, auth 1, all others 1$/)
+  assert.match(cursorText(HISTOGRAM, { anchor: 3, at: 3 }), /: 1 event, auth 1$/)
+  assert.match(cursorText(HISTOGRAM, { anchor: 4, at: 2 }), /^3 bars, .+ – .+: 5 events$/)
 })

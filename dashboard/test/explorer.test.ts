@@ -15,7 +15,7 @@ import {
   exactPatch,
   shiftPatch,
   windowOf,
-  windowWords,
+  windowText,
   zoomOutPatch,
 } from '../src/pages/explorer/time-window.ts'
 
@@ -44,7 +44,7 @@ test('an address with times that are none still shows a day', () => {
     const { fromMs, toMs } = windowOf(search, NOW)
     assert.equal(toMs - fromMs, DAY_MS)
   }
-  assert.equal(windowWords(windowOf({}, NOW)), 'Last 24 hours')
+  assert.equal(windowText(windowOf({}, NOW)), 'Last 24 hours')
 })
 
 test('zooming out leads back to the range that was zoomed into', () => {

@@ -7,7 +7,7 @@ import { Gate } from '../../parts/Gate.tsx'
 import rows from '../../parts/Rows.module.css'
 import { Rows } from '../../parts/Rows.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { sketchOf, useOptimistic } from '../../parts/use-optimistic.ts'
+import { patchQuery, useOptimisticMutation } from '../../parts/use-optimistic-mutation.ts'
 import {
   type Invitation,
   type Invitations,
@@ -92,15 +92,15 @@ function WithdrawDialog({
   /** It is open still: asks again, with the reason. */
   onRefused: (invitation: Invitation) => void
 }) {
-  const withdraw = useOptimistic({
+  const withdraw = useOptimisticMutation({
     send: ({ id }: Invitation) =>
       unwrap(
         client.DELETE('/dashboard/invitations/{invitationId}', {
           params: { path: { invitationId: id } },
         }),
       ),
-    sketch: ({ id }) => [
-      sketchOf<Invitations>(INVITATIONS_KEY, (data) => ({
+    patches: ({ id }) => [
+      patchQuery<Invitations>(INVITATIONS_KEY, (data) => ({
         ...data,
         invitations: data.invitations.filter((one) => one.id !== id),
       })),

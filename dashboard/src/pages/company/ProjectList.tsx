@@ -11,7 +11,11 @@ import { NameDialog } from '../../parts/NameDialog.tsx'
 import rows from '../../parts/Rows.module.css'
 import { Rows } from '../../parts/Rows.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { sketchOf, useOptimistic, withChanged } from '../../parts/use-optimistic.ts'
+import {
+  patchQuery,
+  useOptimisticMutation,
+  withChanged,
+} from '../../parts/use-optimistic-mutation.ts'
 import { type Project, type Projects, refreshCompany, type WorkspaceSummary } from './company.ts'
 
 export function ProjectList({ workspace: { id, name } }: { workspace: WorkspaceSummary }) {
@@ -123,7 +127,7 @@ function RenameProject({
   project: Project | null
   onClose: () => void
 }) {
-  const rename = useOptimistic({
+  const rename = useOptimisticMutation({
     send: ({ id, name }: Pick<Project, 'id' | 'name'>) =>
       unwrap(
         client.PATCH('/dashboard/workspaces/{workspaceId}/projects/{projectId}', {
@@ -131,8 +135,8 @@ function RenameProject({
           body: { name },
         }),
       ),
-    sketch: ({ id, name }) => [
-      sketchOf<Projects>(['projects', workspaceId], (data) => ({
+    patches: ({ id, name }) => [
+      patchQuery<Projects>(['projects', workspaceId], (data) => ({
         ...data,
         projects: withChanged(data.projects, id, { name }),
       })),

@@ -7,7 +7,7 @@ import type { paths } from '../../api/schema.d.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { browserWords } from './browser-words.ts'
+import { browserText } from './browser-text.ts'
 import classes from './SessionList.module.css'
 
 type OwnSession =
@@ -69,7 +69,7 @@ function SessionLine({ session }: { session: OwnSession }) {
     onSuccess: () =>
       isCurrent ? forgetSession() : queryClient.invalidateQueries({ queryKey: ['sessions'] }),
   })
-  const browser = browserWords(userAgent)
+  const browser = browserText(userAgent)
   return (
     <li className={classes.line}>
       <Group justify="space-between" wrap="nowrap" align="flex-start">

@@ -8,7 +8,12 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
-import { type Sketch, sketchOf, useOptimistic, withChanged } from '../../parts/use-optimistic.ts'
+import {
+  type Patch,
+  patchQuery,
+  useOptimisticMutation,
+  withChanged,
+} from '../../parts/use-optimistic-mutation.ts'
 import { counted } from './counted.ts'
 import {
   refreshCompany,
@@ -22,13 +27,13 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
   const { id, name, kind, events, projects, keys, webhooks } = workspace
   const [isOpen, open] = useDisclosure(false)
   const [isRenaming, renaming] = useDisclosure(false)
-  const rename = useOptimistic({
+  const rename = useOptimisticMutation({
     send: (typed: string) => {
       const params = { path: { workspaceId: id } }
       const body = { name: typed }
       return unwrap(client.PATCH('/dashboard/workspaces/{workspaceId}', { params, body }))
     },
-    sketch: (typed) => renameSketches(id, typed),
+    patches: (typed) => renameSketches(id, typed),
     refresh: refreshCompany,
   })
   if (kind === 'SYSTEM') return <SystemCard workspace={workspace} />
@@ -87,12 +92,15 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
 }
 
 /** The card has the name from one answer, the rest of the pages from the session. */
-function renameSketches(id: string, name: string): Sketch[] {
+function renameSketches(id: string, name: string): Patch[] {
   const renamed = <T extends { workspaces: { id: string; name: string }[] }>(data: T): T => ({
     ...data,
     workspaces: withChanged(data.workspaces, id, { name }),
   })
-  return [sketchOf<Workspaces>(WORKSPACES_KEY, renamed), sketchOf<Session>(SESSION_KEY, renamed)]
+  return [
+    patchQuery<Workspaces>(WORKSPACES_KEY, renamed),
+    patchQuery<Session>(SESSION_KEY, renamed),
+  ]
 }
 
 /** It takes no projects, keys or members, and keeps its name. */

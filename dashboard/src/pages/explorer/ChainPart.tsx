@@ -77,7 +77,7 @@ function Proof({ event, detail }: Pick<ChainProps, 'event' | 'detail'>) {
         <>
           <StatusText tone="good">recomputed</StatusText>
           <span className="soft">
-            {proofWords(detail)}
+            {proofText(detail)}
             {check.erased.length > 0 && ` Erased: ${check.erased.join(', ')}.`}
           </span>
         </>
@@ -105,7 +105,7 @@ function breaks({ prevHash, hash }: ExplorerEvent, detail: EventDetail | undefin
   return found
 }
 
-function proofWords(detail: EventDetail | undefined): string {
+function proofText(detail: EventDetail | undefined): string {
   const isBeside = detail?.previous || detail?.next
   const own = 'Your browser made the hash from this event itself'
   return isBeside ? `${own}, and it fits those beside it.` : `${own}.`

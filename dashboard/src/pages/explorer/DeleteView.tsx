@@ -1,6 +1,6 @@
 import { client, unwrap } from '../../api/client.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
-import { sketchOf, useOptimistic } from '../../parts/use-optimistic.ts'
+import { patchQuery, useOptimisticMutation } from '../../parts/use-optimistic-mutation.ts'
 import { refreshViews, type View, VIEWS_KEY } from './views.ts'
 
 /** Asks before a view goes; null: none is to go. */
@@ -16,13 +16,13 @@ export function DeleteView({
   /** It is there still: asks again, with the reason. */
   onRefused: (view: View) => void
 }) {
-  const remove = useOptimistic({
+  const remove = useOptimisticMutation({
     send: ({ id }: View) =>
       unwrap(
         client.DELETE('/dashboard/explorer/views/{viewId}', { params: { path: { viewId: id } } }),
       ),
-    sketch: ({ id }) => [
-      sketchOf<View[]>(VIEWS_KEY, (views) => views.filter((one) => one.id !== id)),
+    patches: ({ id }) => [
+      patchQuery<View[]>(VIEWS_KEY, (views) => views.filter((one) => one.id !== id)),
     ],
     refresh: refreshViews,
     onDone: ({ id }) => onDeleted(id),

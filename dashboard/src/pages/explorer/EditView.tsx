@@ -3,7 +3,11 @@ import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { sketchOf, useOptimistic, withChanged } from '../../parts/use-optimistic.ts'
+import {
+  patchQuery,
+  useOptimisticMutation,
+  withChanged,
+} from '../../parts/use-optimistic-mutation.ts'
 import { useSigned } from '../../shell/session-context.tsx'
 import { refreshViews, type View, VIEWS_KEY } from './views.ts'
 import { ViewVisibility } from './ViewVisibility.tsx'
@@ -21,7 +25,7 @@ type EditProps = {
 
 /** Another name for a view, and who sees it. */
 export function EditView({ view, onClose, onRefused }: EditProps) {
-  const edit = useOptimistic({
+  const edit = useOptimisticMutation({
     send: ({ view: { id }, changes }: { view: View; changes: ViewChanges }) =>
       unwrap(
         client.PATCH('/dashboard/explorer/views/{viewId}', {
@@ -29,8 +33,8 @@ export function EditView({ view, onClose, onRefused }: EditProps) {
           body: changes,
         }),
       ),
-    sketch: ({ view: { id }, changes }) => [
-      sketchOf<View[]>(VIEWS_KEY, (views) => withChanged(views, id, changes)),
+    patches: ({ view: { id }, changes }) => [
+      patchQuery<View[]>(VIEWS_KEY, (views) => withChanged(views, id, changes)),
     ],
     refresh: refreshViews,
     onRefused: (refused) => onRefused(refused.view),

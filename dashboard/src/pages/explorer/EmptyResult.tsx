@@ -4,7 +4,7 @@ import { EmptyState } from '../../parts/EmptyState.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { countEvents, timesOf } from './event-queries.ts'
 import { type Chip, clearPatch, type Filters, removePatch, withoutChip } from './filters.ts'
-import { rangePatch, type TimeWindow, windowWords } from './time-window.ts'
+import { rangePatch, type TimeWindow, windowText } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 
 type EmptyProps = {
@@ -32,7 +32,7 @@ export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) 
   })
   const isLong = timeWindow.range === '90d'
   return (
-    <EmptyState icon="search" title={`No events: ${windowWords(timeWindow).toLowerCase()}`}>
+    <EmptyState icon="search" title={`No events: ${windowText(timeWindow).toLowerCase()}`}>
       <Text size="sm" className="soft">
         {all.length === 0
           ? 'Nothing happened in this time.'

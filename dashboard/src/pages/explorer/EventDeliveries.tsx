@@ -4,7 +4,7 @@ import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
-import { DELIVERY_WORDS } from '../webhooks/delivery-words.ts'
+import { DELIVERY_WORDS } from '../webhooks/delivery-text.ts'
 import classes from './EventPanel.module.css'
 import type { ExplorerEvent } from './explorer-event.ts'
 

@@ -13,7 +13,7 @@ import { DownloadLink } from '../exports/DownloadLink.tsx'
 import type { Export } from '../exports/exports.ts'
 import { timesOf } from './event-queries.ts'
 import { type Chip, type Filters, labelOf } from './filters.ts'
-import { type TimeWindow, windowWords } from './time-window.ts'
+import { type TimeWindow, windowText } from './time-window.ts'
 
 type Body = paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
 type Answer =
@@ -66,7 +66,7 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
     >
       <Stack>
         <Text size="sm">
-          {what.length === 0 ? 'All events' : what.join(', ')} · {windowWords(timeWindow)}
+          {what.length === 0 ? 'All events' : what.join(', ')} · {windowText(timeWindow)}
         </Text>
         <Choice label="Format" choices={FORMATS} value={format} onChange={setFormat} />
         <Choice label="From where" choices={SOURCES} value={source} onChange={setSource} />

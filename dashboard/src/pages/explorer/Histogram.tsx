@@ -10,17 +10,17 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import type { CountBy, Histogram as Counts } from './event-queries.ts'
 import { colorOf } from './histogram-chart.ts'
-import { barWords, countsAt, OTHERS, stepWords } from './histogram-words.ts'
+import { barText, countsAt, OTHERS, stepText } from './histogram-text.ts'
 import classes from './Histogram.module.css'
 import { HistogramChart } from './HistogramChart.tsx'
-import { exactPatch, type TimeWindow, windowWords } from './time-window.ts'
+import { exactPatch, type TimeWindow, windowText } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 
 type HistogramProps = {
   counts: Counts | undefined
   error: Error | null
   /** Another part of the page has failed and says why; once is enough. */
-  isTold: boolean
+  isErrorShownElsewhere: boolean
   /** The counts are those of the question before. */
   isBusy: boolean
   timeWindow: TimeWindow
@@ -31,7 +31,7 @@ type HistogramProps = {
 
 /** How many events there were over time, and by what. */
 export const Histogram = memo(function Histogram(props: HistogramProps) {
-  const { counts, error, isTold, isBusy, timeWindow, by, change, zoomOut } = props
+  const { counts, error, isErrorShownElsewhere, isBusy, timeWindow, by, change, zoomOut } = props
   return (
     <section className={classes.part} aria-label="Events over time">
       <div className={classes.line}>
@@ -41,11 +41,13 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
               {formatCount(counts.total)} {counts.total === 1 ? 'event' : 'events'}
             </strong>
           ) : (
-            <span className="soft">{error || isTold ? 'Not counted' : 'Counting…'}</span>
+            <span className="soft">
+              {error || isErrorShownElsewhere ? 'Not counted' : 'Counting…'}
+            </span>
           )}
         </span>
         <span className={`${classes.hint} soft`}>
-          {counts && `a bar is ${stepWords(counts.stepSeconds)} · drag to zoom`}
+          {counts && `a bar is ${stepText(counts.stepSeconds)} · drag to zoom`}
         </span>
         <span className={classes.controls}>
           {timeWindow.range === null && (
@@ -64,7 +66,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
           />
         </span>
       </div>
-      <ErrorBox error={isTold ? null : error} />
+      <ErrorBox error={isErrorShownElsewhere ? null : error} />
       {counts ? (
         <>
           <HistogramChart
@@ -77,7 +79,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
           <CountTable counts={counts} timeWindow={timeWindow} />
         </>
       ) : (
-        !error && !isTold && <Skeleton height={144} radius="sm" />
+        !error && !isErrorShownElsewhere && <Skeleton height={144} radius="sm" />
       )}
     </section>
   )
@@ -135,7 +137,7 @@ const CountTable = memo(function CountTable({
     <VisuallyHidden>
       <table>
         <caption>
-          Events by time, {windowWords(timeWindow)}. Times without events are left out.
+          Events by time, {windowText(timeWindow)}. Times without events are left out.
         </caption>
         <thead>
           <tr>
@@ -149,7 +151,7 @@ const CountTable = memo(function CountTable({
             if (parts.length === 0) return null
             return (
               <tr key={bar}>
-                <th scope="row">{barWords(counts, index)}</th>
+                <th scope="row">{barText(counts, index)}</th>
                 <td>{parts.map(({ name, count }) => `${name} ${count}`).join(', ')}</td>
               </tr>
             )

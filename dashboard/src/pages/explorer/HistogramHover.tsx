@@ -2,7 +2,7 @@ import { formatCount } from '../../parts/format.ts'
 import type { Histogram } from './event-queries.ts'
 import classes from './Histogram.module.css'
 import { colorOf, type Scheme } from './histogram-chart.ts'
-import { countsAt, spanWords } from './histogram-words.ts'
+import { countsAt, spanText } from './histogram-text.ts'
 
 /** What a bar stands for. A screen reader has the table instead. */
 export function HistogramHover({
@@ -29,7 +29,7 @@ export function HistogramHover({
       style={{ left: leftPx }}
       aria-hidden="true"
     >
-      <div className="numeric">{spanWords(histogram, first, last)}</div>
+      <div className="numeric">{spanText(histogram, first, last)}</div>
       <strong className="numeric">
         {formatCount(total)} {total === 1 ? 'event' : 'events'}
       </strong>

@@ -32,7 +32,7 @@ export const HistogramPart = memo(function HistogramPart({
     <Histogram
       counts={data}
       error={error}
-      isTold={isFailed}
+      isErrorShownElsewhere={isFailed}
       isBusy={isPlaceholderData && !isLive}
       timeWindow={shown}
       by={by}

@@ -10,7 +10,7 @@ import {
   RANGES,
   type TimeWindow,
   TRACE_SPAN_MS_MAX,
-  windowWords,
+  windowText,
 } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 
@@ -35,9 +35,9 @@ export function TimeMenu({ timeWindow, isTraced, change }: TimeProps) {
             variant="default"
             leftSection={<Icon name="clock" size={13} />}
             rightSection={<Icon name="down" size={12} />}
-            aria-label={`Time: ${windowWords(timeWindow)}`}
+            aria-label={`Time: ${windowText(timeWindow)}`}
           >
-            <span className="numeric">{windowWords(timeWindow)}</span>
+            <span className="numeric">{windowText(timeWindow)}</span>
           </Button>
         </Menu.Target>
         <Menu.Dropdown>

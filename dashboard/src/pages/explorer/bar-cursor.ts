@@ -1,6 +1,6 @@
 import { formatCount } from '../../parts/format.ts'
 import type { Histogram } from './event-queries.ts'
-import { countsAt, spanWords } from './histogram-words.ts'
+import { countsAt, spanText } from './histogram-text.ts'
 import type { TimeWindow } from './time-window.ts'
 
 /** The bars that the keyboard has chosen: from `anchor` to `at`, both included, whichever comes first. */
@@ -42,15 +42,15 @@ export function barTimes(
 }
 
 /** "Nov 15, 09:45:00 – 09:50:00: 12 events, auth 10, billing 2" */
-export function cursorWords(histogram: Histogram, cursor: BarCursor): string {
+export function cursorText(histogram: Histogram, cursor: BarCursor): string {
   const [first, last] = endsOf(cursor)
   const parts = countsAt(histogram, first, last).filter(({ count }) => count > 0)
   const total = parts.reduce((sum, { count }) => sum + count, 0)
   const events = `${formatCount(total)} ${total === 1 ? 'event' : 'events'}`
   const bars = last - first + 1
-  if (bars > 1) return `${bars} bars, ${spanWords(histogram, first, last)}: ${events}`
+  if (bars > 1) return `${bars} bars, ${spanText(histogram, first, last)}: ${events}`
   const named = parts.map(({ name, count }) => `${name} ${formatCount(count)}`)
-  return [`${spanWords(histogram, first, last)}: ${events}`, ...named].join(', ')
+  return [`${spanText(histogram, first, last)}: ${events}`, ...named].join(', ')
 }
 
 export function endsOf({ anchor, at }: BarCursor): [first: number, last: number] {

@@ -68,7 +68,7 @@ export function labelOf({ excluded, label }: Chip): string {
   return excluded === null ? label : `not ${label}`
 }
 
-export function notWords(field: FilterField): string {
+export function notText(field: FilterField): string {
   return `not ${FIELD_WORDS[field]}`
 }
 

@@ -58,7 +58,7 @@ function readTime(text: string | undefined): number | null {
   return ms >= YEARS_MS.min && ms <= YEARS_MS.max ? ms : null
 }
 
-export function windowWords({ fromMs, toMs, range }: TimeWindow): string {
+export function windowText({ fromMs, toMs, range }: TimeWindow): string {
   if (range !== null) return RANGES[range].words
   const [first, last] = [formatLocal(fromMs, 'clock'), formatLocal(toMs, 'clock')]
   const [day, time] = splitLast(last)

@@ -1,5 +1,5 @@
 import { type FocusEvent, type KeyboardEvent, useState } from 'react'
-import { type BarCursor, barTimes, cursorWords, moveBar } from './bar-cursor.ts'
+import { type BarCursor, barTimes, cursorText, moveBar } from './bar-cursor.ts'
 import type { Histogram } from './event-queries.ts'
 import type { TimeWindow } from './time-window.ts'
 
@@ -48,7 +48,7 @@ export function useBarCursor({
       'aria-valuemin': 1,
       'aria-valuemax': Math.max(1, count),
       'aria-valuenow': (cursor?.at ?? startOf(count).at) + 1,
-      'aria-valuetext': count === 0 ? 'none' : cursorWords(histogram, cursor ?? startOf(count)),
+      'aria-valuetext': count === 0 ? 'none' : cursorText(histogram, cursor ?? startOf(count)),
       onKeyDown: press,
       // A pointer that has pressed here has its own line over the bars.
       onFocus: ({ currentTarget }: FocusEvent<HTMLElement>) =>

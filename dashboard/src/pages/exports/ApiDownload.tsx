@@ -1,6 +1,6 @@
 import { Alert, Modal, Stack, Text } from '@mantine/core'
 import { CodeBox } from '../../parts/CodeBox.tsx'
-import { limitWords } from './export-words.ts'
+import { limitText } from './export-text.ts'
 import { type Export, isOpen, useCapabilities } from './exports.ts'
 
 type ApiDownloadProps = {
@@ -26,7 +26,7 @@ function Explanation({
   isRestoring = false,
 }: Pick<ApiDownloadProps, 'job' | 'isTooLarge' | 'isRestoring'>) {
   const { data: capabilities } = useCapabilities()
-  const most = capabilities ? limitWords(capabilities.downloadBytesMax) : 'the limit'
+  const most = capabilities ? limitText(capabilities.downloadBytesMax) : 'the limit'
   return (
     <Stack>
       {isTooLarge && (

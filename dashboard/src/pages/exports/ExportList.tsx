@@ -8,7 +8,7 @@ import { Rows } from '../../parts/Rows.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import { ExportRow } from './ExportRow.tsx'
-import { namesProject, STATUS_WORDS } from './export-words.ts'
+import { namesProject, STATUS_WORDS } from './export-text.ts'
 import { type Export, type ExportBody, useExports } from './exports.ts'
 import { EXPORT_STATUSES } from './exports-search.ts'
 import { POLL_MS, useProgress } from './progress.ts'
@@ -24,12 +24,12 @@ const STATES = [
 
 export function ExportList({
   onNew,
-  isHurried,
+  pollFast,
   onDownload,
 }: {
   onNew: (start?: ExportBody) => void
   /** A download was begun a moment ago. */
-  isHurried: boolean
+  pollFast: boolean
   onDownload: () => void
 }) {
   const { status } = route.useSearch()
@@ -40,8 +40,8 @@ export function ExportList({
   const { pages, items: jobs } = useExports({
     status,
     workspaceId: workspace?.id ?? null,
-    isHurried,
-    hurriedMs: POLL_MS,
+    pollFast,
+    fastPollMs: POLL_MS,
   })
   if (pages.isPending) return <ListSkeleton />
   if (pages.error && jobs.length === 0)

@@ -4,7 +4,7 @@ import { useSigned } from '../../shell/session-context.tsx'
 import { ExportActions } from './ExportActions.tsx'
 import classes from './ExportRow.module.css'
 import { ExportState } from './ExportState.tsx'
-import { filterWords, SOURCE_EVENTS, timeWords } from './export-words.ts'
+import { filterText, SOURCE_EVENTS, timeText } from './export-text.ts'
 import type { Export, ExportBody } from './exports.ts'
 import type { Progress } from './pace.ts'
 
@@ -28,15 +28,15 @@ export function ExportRow({
 }) {
   const job = progress?.job ?? listed
   const { format, source, filters, createdBy, createdAt } = job
-  const filtered = filterWords(filters, projectName)
+  const filtered = filterText(filters, projectName)
   return (
     <tr className={`${classes.row} ${isMarked ? classes.marked : ''}`} data-job={job.id}>
       <td>
         <span className={rows.name}>
-          {format}, {SOURCE_EVENTS[source]} of <WorkspaceWords job={job} />
+          {format}, {SOURCE_EVENTS[source]} of <WorkspaceText job={job} />
         </span>
         <span className={`${rows.second} ${classes.filters}`}>
-          {[filtered, timeWords(filters)].filter(Boolean).join(' · ')}
+          {[filtered, timeText(filters)].filter(Boolean).join(' · ')}
         </span>
       </td>
       <td className={classes.state}>
@@ -57,7 +57,7 @@ export function ExportRow({
   )
 }
 
-function WorkspaceWords({ job: { workspaceIds, filters } }: { job: Export }) {
+function WorkspaceText({ job: { workspaceIds, filters } }: { job: Export }) {
   const { session } = useSigned()
   const onlyId = filters.workspaceId ?? (workspaceIds.length === 1 ? workspaceIds[0] : undefined)
   const only = session.workspaces.find(({ id }) => id === onlyId)

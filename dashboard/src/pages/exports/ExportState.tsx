@@ -4,7 +4,7 @@ import { formatBytes, formatCount, formatDuration } from '../../parts/format.ts'
 import { Icon } from '../../parts/Icon.tsx'
 import rows from '../../parts/Rows.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { STATUS_WORDS } from './export-words.ts'
+import { STATUS_WORDS } from './export-text.ts'
 import { type Export, isOpen } from './exports.ts'
 import type { Progress } from './pace.ts'
 
@@ -44,7 +44,7 @@ function HowFar({ job, progress }: { job: Export; progress: Progress | undefined
         </>
       )
     case 'RUNNING':
-      return `${count} so far${paceWords(progress)}`
+      return `${count} so far${paceText(progress)}`
     case 'SUCCEEDED':
       return [
         count,
@@ -61,7 +61,7 @@ function HowFar({ job, progress }: { job: Export; progress: Progress | undefined
   }
 }
 
-function paceWords(progress: Progress | undefined): string {
+function paceText(progress: Progress | undefined): string {
   if (!progress) return ''
   const { seenAtMs, movedAtMs, rowsPerSecond } = progress
   const stillMs = seenAtMs - movedAtMs

@@ -8,7 +8,7 @@ import { ExportList } from './ExportList.tsx'
 import { type ExportBody, useCapabilities } from './exports.ts'
 import { NewExport } from './NewExport.tsx'
 import { TemplateList } from './TemplateList.tsx'
-import { useHurry } from './use-hurry.ts'
+import { usePollFast } from './use-poll-fast.ts'
 import { useShowExport } from './use-show-export.ts'
 
 const route = getRouteApi('/shell/app/exports')
@@ -19,7 +19,7 @@ export function ExportsPage() {
   const navigate = route.useNavigate()
   const [form, setForm] = useState<{ start: ExportBody | null } | null>(null)
   const show = useShowExport()
-  const [isHurried, hurry] = useHurry()
+  const [pollFast, startPollingFast] = usePollFast()
   const { data: capabilities } = useCapabilities()
   const openForm = (start: ExportBody | null = null) => setForm({ start })
   return (
@@ -52,7 +52,7 @@ export function ExportsPage() {
           <Tabs.Tab value="templates">Templates</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="exports">
-          <ExportList onNew={openForm} isHurried={isHurried} onDownload={hurry} />
+          <ExportList onNew={openForm} pollFast={pollFast} onDownload={startPollingFast} />
         </Tabs.Panel>
         <Tabs.Panel value="templates">
           <TemplateList onNew={() => openForm()} />
@@ -62,7 +62,7 @@ export function ExportsPage() {
         isOpen={form !== null}
         start={form?.start ?? null}
         onClose={() => setForm(null)}
-        onDownload={hurry}
+        onDownload={startPollingFast}
         onMade={show}
       />
     </>

@@ -1,7 +1,7 @@
 import { ActionIcon, Autocomplete, Button, Group, Input, Select, Stack, Text } from '@mantine/core'
 import { Icon } from '../../parts/Icon.tsx'
 import { readExclusion } from '../explorer/exclusions.ts'
-import { FIELD_WORDS, notWords } from '../explorer/filters.ts'
+import { FIELD_WORDS, notText } from '../explorer/filters.ts'
 import { DRAFT_FIELDS, type Draft, type DraftField, type FilterLine } from './draft.ts'
 import { useCapabilities } from './exports.ts'
 import classes from './FilterLines.module.css'
@@ -100,7 +100,7 @@ function ExcludedLine({ text, onRemove }: { text: string; onRemove: () => void }
   return (
     <Group gap={6} wrap="nowrap" className={classes.line}>
       <Text size="sm" className={classes.field}>
-        {notWords(field)}
+        {notText(field)}
       </Text>
       <Text size="sm" className={classes.value} truncate title={shown}>
         {shown}
@@ -108,7 +108,7 @@ function ExcludedLine({ text, onRemove }: { text: string; onRemove: () => void }
       <ActionIcon
         variant="subtle"
         color="gray"
-        aria-label={`Remove the filter ${notWords(field)}: ${shown}`}
+        aria-label={`Remove the filter ${notText(field)}: ${shown}`}
         onClick={onRemove}
       >
         <Icon name="close" size={14} />

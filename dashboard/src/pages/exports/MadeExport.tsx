@@ -4,7 +4,7 @@ import { TimeText } from '../../parts/TimeText.tsx'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { CommandBox } from './ApiDownload.tsx'
 import { DownloadLink } from './DownloadLink.tsx'
-import { limitWords } from './export-words.ts'
+import { limitText } from './export-text.ts'
 import { type Export, type PreflightAnswer, useCapabilities } from './exports.ts'
 
 /** It is made: the file comes with its download, now or in the next days. */
@@ -43,7 +43,7 @@ export function MadeExport({
         <>
           <Text size="sm">
             It is larger than{' '}
-            {capabilities ? limitWords(capabilities.downloadBytesMax) : 'a browser takes'}, which is
+            {capabilities ? limitText(capabilities.downloadBytesMax) : 'a browser takes'}, which is
             the most that the dashboard sends. Download it by the API:
           </Text>
           <CommandBox job={job} />

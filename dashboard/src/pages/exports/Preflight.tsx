@@ -3,7 +3,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
-import { limitWords } from './export-words.ts'
+import { limitText } from './export-text.ts'
 import { type PreflightAnswer, useCapabilities } from './exports.ts'
 import classes from './Preflight.module.css'
 import type { usePreflight } from './use-preflight.ts'
@@ -61,7 +61,7 @@ function Notes({ answer }: { answer: PreflightAnswer }) {
   const { session } = useSigned()
   const { data: capabilities } = useCapabilities()
   const isPlanCut = isCut && rowLimit === capabilities?.rowLimit
-  const most = capabilities ? limitWords(capabilities.downloadBytesMax) : 'a browser takes'
+  const most = capabilities ? limitText(capabilities.downloadBytesMax) : 'a browser takes'
   return (
     <Stack gap={6} fz="sm">
       {rows === '0' && 'No event fits at this moment: the file would be empty.'}

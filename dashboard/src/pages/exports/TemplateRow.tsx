@@ -8,7 +8,7 @@ import { TimeText } from '../../parts/TimeText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import classes from './ExportRow.module.css'
-import { filterWords, SOURCE_EVENTS, timeWords } from './export-words.ts'
+import { filterText, SOURCE_EVENTS, timeText } from './export-text.ts'
 import { refreshExports } from './exports.ts'
 import { runTemplate, type Template } from './templates.ts'
 import { TemplateActions } from './TemplateActions.tsx'
@@ -46,9 +46,9 @@ export function TemplateRow({
         {format}, {SOURCE_EVENTS[source]} of {workspace?.name ?? 'all workspaces'}
         <span className={`${rows.second} ${classes.filters}`}>
           {[
-            filterWords(filters, projectName),
+            filterText(filters, projectName),
             body.savedExplorerViewId !== undefined && 'filters of a saved view',
-            timeWords(filters),
+            timeText(filters),
           ]
             .filter(Boolean)
             .join(' · ')}

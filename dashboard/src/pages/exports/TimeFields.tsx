@@ -1,7 +1,7 @@
 import { Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import { fromInputTime, toInputTime } from '../../parts/input-time.ts'
 import type { Draft } from './draft.ts'
-import { EXPORT_RANGES, isExportRange } from './export-words.ts'
+import { EXPORT_RANGES, isExportRange } from './export-text.ts'
 
 const RANGES = Object.entries(EXPORT_RANGES).map(([value, { words }]) => ({ value, label: words }))
 const DAY_MS = 86_400_000

@@ -1,6 +1,6 @@
 import { FILTER_FIELDS, type FilterField } from '../explorer/explorer-search.ts'
 import { TRACE_ID } from '../explorer/filters.ts'
-import type { ExportRange } from './export-words.ts'
+import type { ExportRange } from './export-text.ts'
 import type { ExportBody } from './exports.ts'
 
 export const DRAFT_FIELDS = [...FILTER_FIELDS, 'text'] as const

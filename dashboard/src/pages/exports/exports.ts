@@ -22,12 +22,12 @@ type ExportsAsked = {
   status: ExportStatus | undefined
   workspaceId: string | null
   /** Something is about to change, and somebody watches for it. */
-  isHurried: boolean
-  hurriedMs: number
+  pollFast: boolean
+  fastPollMs: number
 }
 
 /** Newest first. */
-export function useExports({ status, workspaceId, isHurried, hurriedMs }: ExportsAsked) {
+export function useExports({ status, workspaceId, pollFast, fastPollMs }: ExportsAsked) {
   const asked = { ...(status && { status }), ...(workspaceId !== null && { workspaceId }) }
   return usePages(
     ['exports', 'list', asked],
@@ -35,7 +35,7 @@ export function useExports({ status, workspaceId, isHurried, hurriedMs }: Export
       const query = { limit: PAGE_EXPORTS, ...asked, ...onward }
       return unwrap(client.GET('/dashboard/exports', { params: { query } }))
     },
-    { refetchMs: isHurried ? hurriedMs : REFRESH_MS },
+    { refetchMs: pollFast ? fastPollMs : REFRESH_MS },
   )
 }
 

@@ -9,7 +9,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { KeyVerdict } from './KeyVerdict.tsx'
 import { type Key, useKeys } from './keys.ts'
-import { type Operation, OPERATION_GROUPS, operationWords } from './operations.ts'
+import { type Operation, OPERATION_GROUPS, operationText } from './operations.ts'
 import { useKeysWorkspace } from './use-keys-workspace.ts'
 
 const route = getRouteApi('/shell/app/keys')
@@ -96,7 +96,7 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
       </form>
       <ErrorBox error={check.error} />
       {check.data && chosen && (
-        <KeyVerdict verdict={check.data} keyName={chosen.name} what={operationWords(operation)} />
+        <KeyVerdict verdict={check.data} keyName={chosen.name} what={operationText(operation)} />
       )}
     </>
   )

@@ -47,7 +47,7 @@ function RotateForm({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
     onSuccess: refreshKeys,
   })
   if (rotate.data) {
-    const words = successionWords(apiKey, graceHours, rotate.submittedAt)
+    const words = successionText(apiKey, graceHours, rotate.submittedAt)
     return <NewKeyBox made={rotate.data} advice={words} onDone={onClose} />
   }
   return (
@@ -100,7 +100,7 @@ function consequenceOf({ prefix, status }: Key, graceHours: number, nowMs: numbe
   return `The old key, ${prefix}…, works until ${endsAt}, and ends by itself.`
 }
 
-function successionWords(
+function successionText(
   { prefix, status, expiresAt }: Key,
   graceHours: number,
   rotatedAtMs: number,

@@ -46,6 +46,6 @@ export const OPERATION_GROUPS = [...new Set(Object.values(WORDS).map(([group]) =
   }),
 )
 
-export function operationWords(operation: Operation): string {
+export function operationText(operation: Operation): string {
   return WORDS[operation][1]
 }

@@ -2,7 +2,7 @@ import { Group, Paper, Text } from '@mantine/core'
 import { formatDuration } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { answerWords } from './delivery-words.ts'
+import { answerText } from './delivery-text.ts'
 import { BodyText } from './BodyText.tsx'
 import type { DeliveryDetail } from './webhook-types.ts'
 
@@ -17,7 +17,7 @@ export function AttemptBox({ attempt }: { attempt: DeliveryDetail['attempts'][nu
         </Text>
         <Text size="sm" component="span">
           <StatusText tone={isTaken ? 'good' : 'bad'}>
-            {answerWords(attempt) ?? 'no answer'}
+            {answerText(attempt) ?? 'no answer'}
           </StatusText>
         </Text>
       </Group>

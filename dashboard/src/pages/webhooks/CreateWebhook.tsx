@@ -8,7 +8,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { addressFault } from './address-fault.ts'
-import { SECRET_KEPT } from './delivery-words.ts'
+import { SECRET_KEPT } from './delivery-text.ts'
 import { useSigned } from '../../shell/session-context.tsx'
 
 export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {

@@ -10,7 +10,7 @@ import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { AttemptBox } from './AttemptBox.tsx'
 import { BodyText } from './BodyText.tsx'
-import { DELIVERY_WORDS } from './delivery-words.ts'
+import { DELIVERY_WORDS } from './delivery-text.ts'
 import type { DeliveryDetail } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 

@@ -2,13 +2,13 @@ import { formatDuration } from '../../parts/format.ts'
 import { shorten } from '../../parts/shorten.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { answerWords, DELIVERY_WORDS } from './delivery-words.ts'
+import { answerText, DELIVERY_WORDS } from './delivery-text.ts'
 import classes from './DeliveryRow.module.css'
 import type { Delivery } from './webhook-types.ts'
 
 export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => void }) {
   const { word, tone } = DELIVERY_WORDS[delivery.status]
-  const answer = answerWords(delivery)
+  const answer = answerText(delivery)
   return (
     <div role="listitem">
       <button type="button" className={classes.row} onClick={onOpen}>

@@ -7,7 +7,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
 import { toInputTime } from '../../parts/input-time.ts'
-import { ENABLE_FIRST } from './delivery-words.ts'
+import { ENABLE_FIRST } from './delivery-text.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
 const HOUR_MS = 3_600_000

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
-import { answerWords, DELIVERY_WORDS } from './delivery-words.ts'
+import { answerText, DELIVERY_WORDS } from './delivery-text.ts'
 import type { DeliveryDetail } from './webhook-types.ts'
 
 const LOOK_MS = 500
@@ -38,15 +38,15 @@ export function TestOutcome({
   }, [isOver, deliveryId])
   if (!delivery || !isOver) return 'A test is on its way.'
   const { tone } = DELIVERY_WORDS[delivery.status]
-  return <StatusText tone={tone}>{outcomeWords(delivery)}</StatusText>
+  return <StatusText tone={tone}>{outcomeText(delivery)}</StatusText>
 }
 
 function hasEnded(delivery: DeliveryDetail | undefined): boolean {
   return delivery !== undefined && delivery.status !== 'PENDING' && delivery.status !== 'SENDING'
 }
 
-function outcomeWords(delivery: DeliveryDetail): string {
-  const answer = answerWords(delivery)
+function outcomeText(delivery: DeliveryDetail): string {
+  const answer = answerText(delivery)
   const what = answer === null ? '' : `, ${answer}`
   if (delivery.status === 'SUCCEEDED') return `Test delivered${what}.`
   return `Test failed${what}.${delivery.status === 'RETRY_SCHEDULED' ? ' It will be retried.' : ''}`

@@ -7,7 +7,7 @@ import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { Deliveries } from './Deliveries.tsx'
-import { healthWords } from './health-words.ts'
+import { healthText } from './health-text.ts'
 import { HealthBars } from './HealthBars.tsx'
 import { SignatureCheck } from './SignatureCheck.tsx'
 import { WebhookActions } from './WebhookActions.tsx'
@@ -52,7 +52,7 @@ export function WebhookPage() {
         {health.data && <HealthBars hours={health.data.hours} />}
         {health.data && (
           <Text size="sm" className="soft numeric">
-            {healthWords(health.data, webhook.data)}
+            {healthText(health.data, webhook.data)}
           </Text>
         )}
       </Group>

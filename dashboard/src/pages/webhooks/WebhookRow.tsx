@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
-import { deliveredWords, withinWords } from './health-words.ts'
+import { deliveredText, withinText } from './health-text.ts'
 import { HealthBars } from './HealthBars.tsx'
 import type { Webhook } from './webhook-types.ts'
 import classes from './WebhookRow.module.css'
@@ -39,9 +39,9 @@ export function WebhookRow({ webhook }: { webhook: Webhook }) {
         <WebhookState webhook={webhook} />
       </Text>
       <Text size="xs" className="soft numeric">
-        {health.data && deliveredWords(health.data, webhook)}
+        {health.data && deliveredText(health.data, webhook)}
         <br />
-        {health.data && withinWords(health.data)}
+        {health.data && withinText(health.data)}
       </Text>
       {health.data ? <HealthBars hours={health.data.hours} /> : <Skeleton height={28} />}
     </Link>

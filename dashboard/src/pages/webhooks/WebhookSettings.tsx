@@ -11,7 +11,7 @@ import { Gate } from '../../parts/Gate.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { addressFault } from './address-fault.ts'
-import { SECRET_KEPT } from './delivery-words.ts'
+import { SECRET_KEPT } from './delivery-text.ts'
 import type { Webhook } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 

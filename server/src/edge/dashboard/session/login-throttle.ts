@@ -144,12 +144,12 @@ function giveBack(buckets: readonly Bucket[]): void {
 
 function tooMany(retryAfterSeconds: number): ApiError {
   return new ApiError('rate_limited', {
-    message: `Too many attempts. Try again in ${inWords(retryAfterSeconds)}.`,
+    message: `Too many attempts. Try again in ${inText(retryAfterSeconds)}.`,
     retryAfterSeconds,
   })
 }
 
-function inWords(seconds: number): string {
+function inText(seconds: number): string {
   if (seconds < 120) return `${seconds} seconds`
   return `${Math.ceil(seconds / 60)} minutes`
 }

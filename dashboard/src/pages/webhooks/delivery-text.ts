@@ -26,7 +26,7 @@ const ERROR_WORDS: Record<NonNullable<Delivery['errorClass']>, string> = {
 }
 
 /** What came back: a status, or why there is none. */
-export function answerWords({
+export function answerText({
   responseStatus,
   errorClass,
 }: Pick<Delivery, 'responseStatus' | 'errorClass'>): string | null {

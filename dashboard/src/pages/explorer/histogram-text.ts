@@ -4,12 +4,12 @@ import type { Histogram } from './event-queries.ts'
 export const OTHERS = 'all others'
 
 /** "Nov 15, 09:45:00 – 09:50:00" */
-export function barWords(histogram: Histogram, index: number): string {
-  return spanWords(histogram, index, index)
+export function barText(histogram: Histogram, index: number): string {
+  return spanText(histogram, index, index)
 }
 
 /** From where the first bar begins to where the last one ends. */
-export function spanWords({ bars, stepSeconds }: Histogram, first: number, last: number): string {
+export function spanText({ bars, stepSeconds }: Histogram, first: number, last: number): string {
   const from = formatLocal(Date.parse(bars[first] ?? ''), 'clock')
   const to = formatLocal(Date.parse(bars[last] ?? '') + stepSeconds * 1_000, 'clock')
   const at = to.lastIndexOf(' ')
@@ -27,7 +27,7 @@ export function countsAt({ series }: Histogram, first: number, last = first) {
 }
 
 /** "5 minutes" */
-export function stepWords(stepSeconds: number): string {
+export function stepText(stepSeconds: number): string {
   const [unit, seconds] = UNITS.find(([, size]) => stepSeconds % size === 0) ?? UNITS[3]
   const count = stepSeconds / seconds
   return count === 1 ? unit : `${count} ${unit}s`

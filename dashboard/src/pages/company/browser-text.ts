@@ -16,7 +16,7 @@ const SYSTEMS = [
 ] as const
 
 /** What a browser calls itself, in words; anybody may say anything, so it is a hint. */
-export function browserWords(userAgent: string): string {
+export function browserText(userAgent: string): string {
   const browser = BROWSERS.find(([pattern]) => pattern.test(userAgent))?.[1]
   const system = SYSTEMS.find(([pattern]) => pattern.test(userAgent))?.[1]
   if (!browser) return userAgent === '' ? 'An unnamed browser' : userAgent.slice(0, 60)

@@ -5,11 +5,11 @@ import type { Webhook, WebhookHealth } from './webhook-types.ts'
 type Heard = Pick<Webhook, 'lastSuccessAt' | 'lastFailureAt'>
 
 /** All that is known of a day, in a line. */
-export function healthWords(health: WebhookHealth, heard: Heard): string {
+export function healthText(health: WebhookHealth, heard: Heard): string {
   const { medianMs, open } = health
-  const within = withinWords(health)
+  const within = withinText(health)
   return [
-    deliveredWords(health, heard),
+    deliveredText(health, heard),
     ...(within !== null && medianMs !== null ? [`median ${formatDuration(medianMs)}`, within] : []),
     `${formatCount(open)} open`,
   ].join(' · ')
@@ -19,7 +19,7 @@ export function healthWords(health: WebhookHealth, heard: Heard): string {
  * What became of all that was to be sent in the time of the bars. What waits for another attempt is not
  * delivered: a receiver that refuses everything is at fault long before its last attempt.
  */
-export function deliveredWords({ hours, isCut }: WebhookHealth, heard: Heard): string {
+export function deliveredText({ hours, isCut }: WebhookHealth, heard: Heard): string {
   const { delivered, all } = sumOf(hours)
   if (all === 0) {
     const isNew = heard.lastSuccessAt === null && heard.lastFailureAt === null
@@ -33,7 +33,7 @@ export function deliveredWords({ hours, isCut }: WebhookHealth, heard: Heard): s
 }
 
 /** How long attempts take; null for a webhook that gets none through, to which it says nothing. */
-export function withinWords({ hours, p95Ms }: WebhookHealth): string | null {
+export function withinText({ hours, p95Ms }: WebhookHealth): string | null {
   if (p95Ms === null || sumOf(hours).delivered === 0) return null
   return `95 % within ${formatDuration(p95Ms)}`
 }

@@ -1,7 +1,7 @@
 import type { IconName } from '../../parts/Icon.tsx'
 import { shorten } from '../../parts/shorten.ts'
 import { formatLocal } from '../../parts/time.ts'
-import { exclusionsOf, FIELD_WORDS, notWords } from '../explorer/filters.ts'
+import { exclusionsOf, FIELD_WORDS, notText } from '../explorer/filters.ts'
 import { FILTER_FIELDS } from '../explorer/explorer-search.ts'
 import { RANGES } from '../explorer/time-window.ts'
 import type { ExportBody } from './exports.ts'
@@ -50,13 +50,13 @@ export function isExportRange(text: string): text is ExportRange {
 type Filters = NonNullable<ExportBody['filters']>
 
 /** What was filtered by, without the workspace and the time; nothing when all events are meant. */
-export function filterWords(filters: Filters, projectName: (id: string) => string): string {
+export function filterText(filters: Filters, projectName: (id: string) => string): string {
   const words = FILTER_FIELDS.flatMap((field) => {
     const value = filters[field]
     return value === undefined ? [] : `${FIELD_WORDS[field]} ${shown(field, value, projectName)}`
   })
   for (const { field, value } of exclusionsOf(filters)) {
-    words.push(`${notWords(field)} ${shown(field, value, projectName)}`)
+    words.push(`${notText(field)} ${shown(field, value, projectName)}`)
   }
   if (filters.text !== undefined) words.push(`containing “${filters.text}”`)
   return words.join(', ')
@@ -72,7 +72,7 @@ function shown(field: string, value: string, projectName: (id: string) => string
   return field === 'traceId' ? shorten(value) : value
 }
 
-export function timeWords({ range, from, to }: Filters): string {
+export function timeText({ range, from, to }: Filters): string {
   if (range !== undefined) return EXPORT_RANGES[range].words
   const [first, last] = [from, to].map((at) =>
     at === undefined ? null : formatLocal(Date.parse(at), 'clock'),
@@ -83,6 +83,6 @@ export function timeWords({ range, from, to }: Filters): string {
 }
 
 /** The bound of a download, in the megabytes that the service counts it in. */
-export function limitWords(bytesMax: string): string {
+export function limitText(bytesMax: string): string {
   return `${Math.round(Number(bytesMax) / 1_048_576)} MB`
 }
