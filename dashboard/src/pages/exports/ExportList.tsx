@@ -8,7 +8,7 @@ import { Rows } from '../../parts/Rows.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import { ExportRow } from './ExportRow.tsx'
-import { namesProject, STATUS_WORDS } from './export-text.ts'
+import { namesProject, STATUS_LABELS } from './export-text.ts'
 import { type Export, type ExportBody, useExports } from './exports.ts'
 import { EXPORT_STATUSES } from './exports-search.ts'
 import { POLL_MS, useProgress } from './progress.ts'
@@ -19,7 +19,7 @@ const route = getRouteApi('/shell/app/exports')
 const ALL = 'ALL'
 const STATES = [
   { value: ALL, label: 'In any state' },
-  ...EXPORT_STATUSES.map((status) => ({ value: status, label: STATUS_WORDS[status].word })),
+  ...EXPORT_STATUSES.map((status) => ({ value: status, label: STATUS_LABELS[status].label })),
 ]
 
 export function ExportList({
@@ -90,7 +90,7 @@ export function ExportList({
       <ErrorBox error={pages.error} />
       {jobs.length === 0 && status ? (
         <Text size="sm" className="soft" py="lg">
-          No export is “{STATUS_WORDS[status].word}”. Choose another state.
+          No {STATUS_LABELS[status].label.toLowerCase()} exports. Choose another status.
         </Text>
       ) : (
         <ExportTable jobs={jobs} onNew={onNew} onSay={say} onDownload={onDownload} />

@@ -4,21 +4,21 @@ import { formatBytes, formatCount, formatDuration } from '../../parts/format.ts'
 import { Icon } from '../../parts/Icon.tsx'
 import rows from '../../parts/Rows.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { STATUS_WORDS } from './export-text.ts'
+import { STATUS_LABELS } from './export-text.ts'
 import { type Export, isOpen } from './exports.ts'
 import type { Progress } from './pace.ts'
 
 /** Longer than a busy service or a slow line usually takes between two pages of rows. */
 const STILL_AFTER_MS = 15_000
 
-/** How it stands: in a word and a colour, how far, and what to do when it went wrong. */
+/** The status, the progress, and what to do if the export failed. */
 export function ExportState({ job, progress }: { job: Export; progress: Progress | undefined }) {
-  const { word, icon, color } = STATUS_WORDS[job.status]
+  const { label, icon, color } = STATUS_LABELS[job.status]
   return (
     <>
       <Group gap={5} wrap="nowrap" component="span" display="inline-flex" c={color}>
         <Icon name={icon} size={13} />
-        <span>{word}</span>
+        <span>{label}</span>
       </Group>
       <span className={`${rows.second} numeric`}>
         <HowFar job={job} progress={progress} />
@@ -40,7 +40,7 @@ function HowFar({ job, progress }: { job: Export; progress: Progress | undefined
     case 'PENDING':
       return (
         <>
-          until <TimeText at={expiresAt} style="clock" />
+          ready to download until <TimeText at={expiresAt} style="clock" />
         </>
       )
     case 'RUNNING':
@@ -69,10 +69,10 @@ function paceText(progress: Progress | undefined): string {
     return `, none for ${formatDuration(stillMs)}: if your browser has stopped, download it again`
   }
   if (rowsPerSecond === null || rowsPerSecond < 1) return ''
-  return `, ${formatCount(Math.round(rowsPerSecond))} a second`
+  return `, ${formatCount(Math.round(rowsPerSecond))} per second`
 }
 
-/** An open one may have a fault as well: of a download that broke, and can be opened again. */
+/** An open export can have an error too: a download broke off, and can be started again. */
 function Failure({ job }: { job: Export }) {
   const { failureSummary, retryHint, status } = job
   if (failureSummary === null || status === 'CANCELED') return null

@@ -7,16 +7,16 @@ import { RANGES } from '../explorer/time-window.ts'
 import type { ExportBody } from './exports.ts'
 import type { ExportStatus } from './exports-search.ts'
 
-type StatusWords = { word: string; icon: IconName; color: string }
+type StatusLabel = { label: string; icon: IconName; color: string }
 
 const ACCENT = 'var(--mantine-color-anchor)'
 
-export const STATUS_WORDS: Record<ExportStatus, StatusWords> = {
-  PENDING: { word: 'Ready to download', icon: 'export', color: ACCENT },
-  RUNNING: { word: 'Downloading', icon: 'clock', color: 'var(--warn)' },
-  SUCCEEDED: { word: 'Done', icon: 'check', color: 'var(--good)' },
-  FAILED: { word: 'Failed', icon: 'alert', color: 'var(--bad)' },
-  CANCELED: { word: 'Canceled', icon: 'minus', color: 'var(--text-soft)' },
+export const STATUS_LABELS: Record<ExportStatus, StatusLabel> = {
+  PENDING: { label: 'Pending', icon: 'export', color: ACCENT },
+  RUNNING: { label: 'Running', icon: 'clock', color: 'var(--warn)' },
+  SUCCEEDED: { label: 'Succeeded', icon: 'check', color: 'var(--good)' },
+  FAILED: { label: 'Failed', icon: 'alert', color: 'var(--bad)' },
+  CANCELED: { label: 'Canceled', icon: 'minus', color: 'var(--text-soft)' },
 }
 
 export const SOURCE_WORDS: Record<ExportBody['source'], { label: string; about: string }> = {
@@ -33,7 +33,7 @@ export const SOURCE_EVENTS: Record<ExportBody['source'], string> = {
 }
 
 export const FORMAT_WORDS: Record<ExportBody['format'], string> = {
-  JSONL: 'One JSON object a line, with everything that recomputing the hashes takes.',
+  JSONL: 'One JSON object per line, with everything needed to recompute the hashes.',
   CSV: 'For spreadsheets. Hashes can be compared, not recomputed.',
 }
 
