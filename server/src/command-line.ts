@@ -31,7 +31,9 @@ function addServe(program: Command, { env, stopSignals }: CommandContext): void 
     .command('serve')
     .description('run the service until SIGTERM')
     .addOption(
-      new Option('--role <role>', 'what this node does').choices(SERVE_ROLES).default('all'),
+      new Option('--role <role>', 'the work that this node does')
+        .choices(SERVE_ROLES)
+        .default('all'),
     )
     .action(async (options: { role: ServeRole }) => {
       const { serve } = await import('./command/serve.ts')
@@ -42,19 +44,24 @@ function addServe(program: Command, { env, stopSignals }: CommandContext): void 
 function addCompanyCommands(program: Command, { env }: CommandContext): void {
   program
     .command('bootstrap')
-    .description('make a company with workspaces, a project, an owner and keys')
+    .description('create a company with workspaces, a project, an owner and keys')
     .option('--json', 'print one line of JSON')
     .option('--company <name>', 'name of the company', 'Company')
     .option('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE', 'PRO')
-    .option('--workspace <name>', 'a workspace; may be repeated (default: Production)', collect, [])
+    .option('--workspace <name>', 'a workspace; can be repeated (default: Production)', collect, [])
     .option('--project <name>', 'a project in the first workspace', 'Default')
-    .option('--email <email>', "the owner's login (default: a fresh one)")
+    .option('--email <email>', "the owner's login (default: a random one)")
     .option(
       '--password <password>',
       "the owner's password (default: a random one); other users of the machine can see it",
     )
     .option('--password-stdin', "read the owner's password from the first line of standard input")
-    .option('--allow-ip <cidr>', 'may be repeated (default: 127.0.0.1/32, ::1/128)', collect, [])
+    .option(
+      '--allow-ip <cidr>',
+      'an address range for the allowlist; can be repeated (default: 127.0.0.1/32, ::1/128)',
+      collect,
+      [],
+    )
     .action(async (options: BootstrapOptions) => {
       const { bootstrap } = await import('./command/bootstrap.ts')
       await bootstrap(parseConfig(env), options)
@@ -62,7 +69,7 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
 
   program
     .command('company')
-    .description("the operator's changes to a company")
+    .description('manage a company')
     .command('set-plan')
     .requiredOption('--company <id>', 'id of the company')
     .requiredOption('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE')
@@ -73,10 +80,10 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
 
   program
     .command('user')
-    .description("the operator's help for a member")
+    .description('help a member')
     .command('reset-link')
-    .description('print a link that sets a new password, once, within an hour')
-    .requiredOption('--email <email>', 'whose password')
+    .description('print a one-time link to set a new password, valid for an hour')
+    .requiredOption('--email <email>', 'the login of the member')
     .action(async (options: { email: string }) => {
       const { printResetLink } = await import('./command/user-reset-link.ts')
       await printResetLink(parseConfig(env), options)
@@ -94,7 +101,7 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
 
   program
     .command('verify')
-    .description('recompute every chain; exit code 1 when one does not hold')
+    .description('recompute the hash chain of every workspace; exit with code 1 if one is broken')
     .action(async () => {
       const { verify } = await import('./command/verify.ts')
       await verify(parseConfig(env))
@@ -103,7 +110,7 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
   program
     .command('archive')
     .description('move events into the archive')
-    .option('--before <time>', "received before this (default: each plan's hot time)")
+    .option('--before <time>', "events received before this time (default: each plan's hot time)")
     .action(async (options: { before?: string }) => {
       const { archive } = await import('./command/archive.ts')
       await archive(parseConfig(env), options)
@@ -111,7 +118,7 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
 
   program
     .command('secret-key')
-    .description("the operator's changes to the secret key")
+    .description('manage the secret key')
     .command('accept')
     .description('use the database with this secret key from now on; stop all nodes first')
     .action(async () => {

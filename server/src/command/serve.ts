@@ -82,7 +82,7 @@ function listenForStop(stopSignals: StopSignals, logger: Logger, onLate: () => v
   return stop.signal
 }
 
-/** On an empty embedded database: a company to try everything with, told once. */
+/** Creates a demo company in an empty embedded database, and prints how to use it. */
 async function welcome(app: App, url: string): Promise<string> {
   if (!app.store.isEmbedded || (await hasCompanies(app.database.db))) {
     return `\nAnnals is running at ${url}  (API reference: ${url}/docs)\n\n`
@@ -99,7 +99,7 @@ async function welcome(app: App, url: string): Promise<string> {
   return `
 Annals is running at ${url}  (API reference: ${url}/docs)
 
-A demo company was made for you. This is printed once; keys cannot be shown again.
+A demo company has been created. The login and the keys are shown only once.
 
   Dashboard      ${url}/
   Login          ${demo.user.email}  /  ${demo.user.password}
