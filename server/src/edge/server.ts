@@ -249,6 +249,9 @@ const SLOW_MS = 250
  * Access is checked before the body is read. The body can take half a minute to arrive, and the request
  * can then wait for a slot. A key or session that is revoked meanwhile must not get its last request
  * through, so access is checked again. Returns the check, for after the wait.
+ *
+ * A search waits for its turn in the handler, so a member's access is also checked before what was read
+ * is sent. Changes check it in their transaction.
  */
 function recheckSlowCallers(
   app: FastifyInstance,
@@ -262,9 +265,20 @@ function recheckSlowCallers(
     // oxlint-disable-next-line promise/no-callback-in-promise -- see above
     else void recheck(request).then(() => done(), done)
   })
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    const isSlow = reply.elapsedTime >= SLOW_MS && reply.statusCode < 400
+    if (!isSlow || !request.viewer || !isRead(request)) done()
+    // oxlint-disable-next-line promise/no-callback-in-promise -- see above
+    else void sessionGuard.recheckRead(request).then(() => done(), done)
+  })
   return async (request, reply) => {
     if (reply.elapsedTime >= SLOW_MS) await recheck(request)
   }
+}
+
+/** Also running a view, which is a POST. */
+function isRead({ method, routeOptions: { config } }: FastifyRequest): boolean {
+  return method === 'GET' || config.hasOwnLimits === true
 }
 
 /** The query parser passes through text that it can't decode. */

@@ -5,7 +5,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import { noteActivity } from '../../platform/time-slice.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
 import { hasRecentUse, listViewers, noteUse } from '../../tenancy/session-store.ts'
-import type { Viewer } from '../../tenancy/viewer.ts'
+import { seesAllOf, type Viewer } from '../../tenancy/viewer.ts'
 import type { AnswerDelays } from '../delay-answers.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { KnownSessions } from './known-sessions.ts'
@@ -103,6 +103,16 @@ export class SessionGuard {
     if (!permission) return
     request.viewer = await this.#viewerOf(request)
     refuseRole(request.viewer, permission)
+  }
+
+  /** The same before data is sent: the member must still see every workspace that it saw before. */
+  async recheckRead(request: FastifyRequest): Promise<void> {
+    const { viewer } = request
+    await this.recheck(request)
+    if (seesAllOf(request.viewer, viewer)) return
+    throw new ApiError('insufficient_role', {
+      message: 'Your access changed during this request. Send it again.',
+    })
   }
 
   async #viewerOf({ headers, clientAddress: address }: FastifyRequest): Promise<Viewer> {

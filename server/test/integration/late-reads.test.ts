@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import type { Queryable } from '../../src/platform/pg.ts'
+import { deleteMember, updateMember } from '../../src/tenancy/member-store.ts'
+import { endSessions } from '../../src/tenancy/session-store.ts'
+import { countLockWaits } from '../harness/company-lock.ts'
+import { asOwner } from '../harness/console.ts'
+import { type Member, signInAs } from '../harness/dashboard.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const annals = await startTestApp({ role: 'api' })
+after(() => annals[Symbol.asyncDispose]())
+
+const tenant = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
+const [production, staging] = tenant.workspaces.map(({ id }) => id)
+assert(production && staging)
+const event = { category: 'auth', action: 'login' }
+const stored = await annals.call('POST', '/v1/events', { key: tenant.workspaceKey, body: event })
+assert.equal(stored.status, 201)
+
+/** Longer than a request can take before its access is checked again. */
+const SLOW_MS = 300
+const READS = ['/dashboard/events', '/dashboard/events/filter-options?field=category']
+
+/** Lets a search wait in the database, changes the member's access, and lets the search go on. */
+async function readLate(
+  member: Member,
+  path: string,
+  change: (db: Queryable) => Promise<unknown>,
+): Promise<Answer> {
+  const { sent } = await asOwner(annals, (owner) =>
+    owner.transaction().execute(async (trx) => {
+      await sql`lock table chain_head, event, event_value in access exclusive mode`.execute(trx)
+      const startedAtMs = performance.now()
+      const answer = member.call('GET', path)
+      await eventually(async () => assert((await countLockWaits(annals)) > 0))
+      await change(annals.app.database.db)
+      await eventually(() => assert(performance.now() - startedAtMs > SLOW_MS))
+      return { sent: answer }
+    }),
+  )
+  return await sent
+}
+
+for (const path of READS) {
+  test(`a removed member gets nothing from GET ${path} that was still waiting`, async () => {
+    const member = await signInAs(annals, tenant, 'VIEWER', [production])
+    const { status } = await readLate(member, path, (db) => deleteMember(db, member.userId))
+    assert.equal(status, 401)
+  })
+}
+
+test('a member who signed out or lost a workspace gets nothing from a waiting search', async () => {
+  const path = '/dashboard/events'
+  const signedOut = await signInAs(annals, tenant, 'VIEWER', [production])
+  const { userId } = signedOut
+  const late = await readLate(signedOut, path, (db) => endSessions(db, { userId }))
+  assert.equal(late.status, 401)
+  const both = await signInAs(annals, tenant, 'ANALYST', [production, staging])
+  const grant = { role: 'ANALYST' as const, workspaceIds: [staging] }
+  const refused = await readLate(both, path, (db) => updateMember(db, both.userId, grant))
+  assert.deepEqual([refused.status, refused.json.code], [403, 'insufficient_role'])
+})
+
+test('a member whose access did not change gets the answer of a waiting search', async () => {
+  const member = await signInAs(annals, tenant, 'VIEWER', [production])
+  const { status, json } = await readLate(member, '/dashboard/events', async () => {})
+  assert.deepEqual([status, json.data.length], [200, 1])
+})
