@@ -1,27 +1,46 @@
 import { sql } from 'kysely'
 import { type Queryable, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
 
+/** Moving more rows would take longer than a few seconds, and every query would wait that long. */
+export const MOVED_ROWS_MAX = 20_000
+
+export type PartitionState = 'created' | 'exists' | 'busy' | 'tooLarge'
+
 /**
  * Creates the month's partition if it is missing, with the month's events in the default partition.
  * Every query that begins meanwhile waits for its lock, and the lock waits for every query that is
- * running, such as a `pg_dump`. So it waits only briefly and is `busy` if that is not enough.
+ * running, such as a `pg_dump`. So it waits only briefly and is `busy` if that is not enough. If the
+ * default partition has too many events of the month, they stay there.
  */
 export async function ensurePartition(
   db: Queryable,
   monthMs: number,
-): Promise<'created' | 'exists' | 'busy'> {
+  movedRowsMax: number = MOVED_ROWS_MAX,
+): Promise<PartitionState> {
+  const month = new Date(monthMs)
+  if ((await countStray(db, month, movedRowsMax + 1)) > movedRowsMax) return 'tooLarge'
   try {
-    return await db.transaction().execute((trx) => createPartition(trx, monthMs))
+    return await db.transaction().execute((trx) => createPartition(trx, month))
   } catch (error) {
     if (sqlStateOf(error) === SQLSTATE.LOCK_NOT_AVAILABLE) return 'busy'
     throw error
   }
 }
 
-async function createPartition(trx: Queryable, monthMs: number): Promise<'created' | 'exists'> {
+/** Not in the transaction of the move, whose lock would wait for the same transaction on other nodes. */
+async function countStray(db: Queryable, month: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    select from event_default
+     where id >= event_id_floor(date_trunc('month', ${month}::timestamptz, 'UTC'))
+       and id < event_id_floor(date_trunc('month', ${month}::timestamptz, 'UTC') + interval '1 month')
+     limit ${limit}`.execute(db)
+  return rows.length
+}
+
+async function createPartition(trx: Queryable, month: Date): Promise<'created' | 'exists'> {
   await sql`set local lock_timeout = '200ms'`.execute(trx)
   const { rows } = await sql<{ isCreated: boolean }>`
-    select ensure_event_partition(${new Date(monthMs)}) as "isCreated"`.execute(trx)
+    select ensure_event_partition(${month}) as "isCreated"`.execute(trx)
   return rows[0]?.isCreated === true ? 'created' : 'exists'
 }
 

@@ -36,9 +36,10 @@ export function startPartitionWorker({
       logger,
       cutSignal,
     })
+    // The coming months first: they need no move, so nothing keeps them from being created.
     const months = [
-      ...(await listStrayMonths(database.db, { limit: STRAY_MONTHS_MAX })),
       ...Array.from({ length: MONTHS_AHEAD + 1 }, (_, n) => startOfMonthMs(clock(), n)),
+      ...(await listStrayMonths(database.db, { limit: STRAY_MONTHS_MAX })),
     ]
     for (const monthMs of months) {
       const state = await ensurePartition(database.db, monthMs)
@@ -50,7 +51,8 @@ export function startPartitionWorker({
         logger.warn({ event: 'partition.busy', month })
         return busyRetryMs
       }
-      logger.info({ event: 'partition.made', month })
+      if (state === 'tooLarge') logger.warn({ event: 'partition.kept', month })
+      else logger.info({ event: 'partition.made', month })
     }
     return TURN_MS
   }

@@ -255,6 +255,17 @@ test('the months of stray events are told by their ids, on the edge of a month t
   await assert.rejects(work, PutBack)
 })
 
+test('a month with too many events in the default partition keeps them there, readable', async () => {
+  await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+  const monthMs = Date.UTC(2041, 4)
+  await copyEvents(owner.db, ['2041-05-01T00:00:00.000Z', '2041-05-31T23:59:59.999Z'])
+  assert.equal(await ensurePartition(owner.db, monthMs, 1), 'tooLarge')
+  assert.deepEqual(await listStrayMonths(owner.db, { limit: 10 }), [monthMs])
+  assert.equal(await ensurePartition(owner.db, monthMs, 2), 'created')
+  assert.equal(await countIn(partitionOf(monthMs)), 2)
+  await sql`drop table ${sql.table(partitionOf(monthMs))}`.execute(owner.db)
+})
+
 /** For tests that look around, or roll back, before the partition is committed. */
 async function createPartition(trx: Queryable, monthMs: number): Promise<void> {
   await sql`select ensure_event_partition(${new Date(monthMs)})`.execute(trx)
