@@ -3,11 +3,11 @@ import { withDeadline } from '../../platform/deadline.ts'
 import type { Logger } from '../../platform/logger.ts'
 
 type Limits = {
-  /** Between reads. */
+  /** Time between reads. */
   recheckMs: number
   /** Before a new stream's first check: the cache that admitted it may be almost two seconds old. */
   firstCheckMs: number
-  /** Of a read, with the wait for a connection. */
+  /** Timeout of a read, including the wait for a connection. */
   readMsMax: number
   /** A stream whose access can't be confirmed for this long ends. */
   unconfirmedMsMax: number

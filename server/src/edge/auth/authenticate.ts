@@ -11,8 +11,8 @@ type LookUp = (read: () => Promise<CachedKey | null>) => Promise<CachedKey | nul
 const BEARER = /^bearer +(\S+) *$/i
 
 /**
- * The key of an Authorization header, checked, or the reason it is refused. A key that this node has
- * not seen work is read through `lookUp`, which can refuse.
+ * Returns the key in an Authorization header once it is verified, or throws the reason it is refused. A key
+ * that hasn't been verified on this node yet is read through `lookUp`, which can refuse.
  */
 export async function authenticate(
   authorization: string | undefined,
@@ -22,14 +22,14 @@ export async function authenticate(
   if (text === undefined) throw new ApiError('missing_api_key')
   const kid = kidOf(text)
   const isKnown = isProven(keyCache.peek(kid), text)
-  // What cannot be a key is refused before it reaches the database.
+  // Refuse text that can't be a key before it reaches the database.
   if (!isKnown && !parseKeyText(text)) throw new ApiError('invalid_api_key')
   const key = isKnown ? await keyCache.find(kid) : await lookUp(() => keyCache.find(kid))
   if (!key || !(isProven(key, text) || prove(key, text))) throw new ApiError('invalid_api_key')
   return refuseEnded(key, clock())
 }
 
-/** Comparing with a text that was proven takes a tenth of reading and hashing it again. */
+/** Comparing with a text that was already verified takes a tenth of the time to parse and hash it again. */
 function isProven(key: CachedKey | null, text: string): boolean {
   if (key?.provenText?.length !== text.length) return false
   return timingSafeEqual(key.provenText, Buffer.from(text, 'latin1'))
@@ -48,7 +48,7 @@ export function refuseEnded(key: CachedKey, nowMs: number): CachedKey {
   return key
 }
 
-/** How a key that has ended is refused; null: it works. */
+/** The error for each key status; null if the key works. */
 export const ENDED_CODES = {
   ACTIVE: null,
   ROTATING: null,

@@ -50,14 +50,14 @@ export function clientAddress(
   return address
 }
 
-/** `::ffff:10.0.0.1` is 10.0.0.1; a zone id or a port is no part of an address. */
+/** `::ffff:10.0.0.1` becomes 10.0.0.1, and a zone id or port is removed. */
 function plain(text: string): string | null {
   const bare = text.replace(/^\[(.+)\](:\d+)?$/, '$1').replace(/%.*$/, '')
   const withoutPort = bare.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
   return parseAddress(withoutPort)?.toString() ?? null
 }
 
-/** What limits count by: the /64 of an IPv6 address, because one client has all of it. */
+/** Rate limits count by network: for IPv6 that is the /64, because one client controls all of it. */
 export function networkOf(address: string): string {
   return ipv6Prefix(address, 4)
 }
@@ -67,7 +67,7 @@ export function siteOf(address: string): string {
   return ipv6Prefix(address, 3)
 }
 
-/** An IPv4 address is returned as it is. */
+/** Returns an IPv4 address unchanged. */
 function ipv6Prefix(address: string, groups: number): string {
   const parsed = parseAddress(address)
   if (parsed?.kind() !== 'ipv6') return address

@@ -3,25 +3,25 @@ import { isInRanges } from '../../tenancy/allowlist.ts'
 import { type Plan, planReaches } from '../../tenancy/plans.ts'
 import type { KeyScope, Principal } from '../../tenancy/principal.ts'
 
-/** What a route asks of a key that is valid. */
+/** What a route requires of a valid key. */
 export type Gate = {
   scope?: KeyScope
   allowlist?: true
   plan?: Plan
-  /** No key gets through; people do it in the dashboard. */
+  /** No key can call the route: members do it in the dashboard. */
   dashboardOnly?: true
 }
 
 type GateCheck = {
   name: 'scope' | 'allowlist' | 'plan' | 'dashboard'
   code: ErrorCode
-  /** Why not, in a sentence, or null. */
+  /** The reason for refusing, as a sentence, or null if the check passes. */
   refusal: (principal: Principal, address: string, gate: Gate) => string | null
-  /** Why it passed, for somebody who asks beforehand. */
+  /** The reason the check passes, for the access check in the dashboard. */
   consent: (principal: Principal, address: string, gate: Gate) => string
 }
 
-/** In the order in which they are asked, which is contract. */
+/** In the order of evaluation, which is part of the API contract. */
 export const GATE_CHECKS: readonly GateCheck[] = [
   {
     name: 'scope',
@@ -72,7 +72,7 @@ function asksForAddress({ allowlistForAllCalls }: Principal, { allowlist }: Gate
   return allowlist === true || allowlistForAllCalls
 }
 
-/** Refuses with the first check that says no. */
+/** Throws the error of the first check that fails. */
 export function admit(principal: Principal, address: string, gate: Gate): void {
   for (const { code, refusal } of GATE_CHECKS) {
     const message = refusal(principal, address, gate)

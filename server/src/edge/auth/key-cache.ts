@@ -6,23 +6,23 @@ import type { StoredKey } from '../../tenancy/key-store.ts'
 
 export type CachedKey = StoredKey & {
   ranges: AddressRanges
-  /** The key's text as a caller last proved to know it. It stays as long as the secret is the same. */
+  /** The key's text from the last successful verification. Kept as long as the secret stays the same. */
   provenText: Buffer | null
 }
 
 type Entry = { key: CachedKey | null; readAtMs: number; refresh: Promise<Entry> | null }
 
-/** A younger entry is served as it is. */
+/** Younger entries are served without a read. */
 const FRESH_MS = 1_000
-/** An older one is never served: a revocation is seen by every node within two seconds. */
+/** Older entries are never served, so a revocation reaches every node within two seconds. */
 const STALE_MS_MAX = 1_800
 const KEYS_MAX = 10_000
-/** A caller learns within a second that the database is gone; the rest is for a busy machine. */
+/** Callers learn within a second that the database is down; the rest is a margin for a busy machine. */
 const READ_MS_MAX = 700
 
 /**
- * Keys by kid. Between fresh and stale an entry is served while one read renews it, so a busy key
- * never waits for the database, and no notification has to arrive for a revocation to hold.
+ * Caches keys by kid. An entry between fresh and stale is served while a single read refreshes it, so a busy
+ * key never waits for the database, and a revocation takes effect without a notification.
  */
 export class KeyCache {
   readonly #entries = new Map<string, Entry>()
@@ -34,7 +34,7 @@ export class KeyCache {
     this.#clock = clock
   }
 
-  /** What is there, however old. */
+  /** Returns the cached key, however old. */
   peek(kid: string): CachedKey | null {
     return this.#entries.get(kid)?.key ?? null
   }
@@ -45,7 +45,8 @@ export class KeyCache {
     if (entry && ageMs < FRESH_MS) return entry.key
     const refresh = this.#refresh(kid, entry)
     if (entry && ageMs < STALE_MS_MAX) {
-      // The entry stays until it is stale; by then the failure is met by the caller who waits.
+      // If the refresh fails, the entry is served until it is stale. After that, callers wait and see the
+      // error.
       refresh.catch(() => {})
       return entry.key
     }
@@ -59,7 +60,7 @@ export class KeyCache {
   #refresh(kid: string, entry: Entry | undefined): Promise<Entry> {
     const running = entry?.refresh
     if (running) return running
-    // Placed before the read, so that everyone who asks meanwhile joins it.
+    // Add the entry before the read, so that concurrent callers share the read.
     const placed: Entry = entry ?? { key: null, readAtMs: Number.NEGATIVE_INFINITY, refresh: null }
     placed.refresh = this.#load(kid, placed)
     this.#entries.set(kid, placed)
@@ -68,7 +69,7 @@ export class KeyCache {
   }
 
   async #load(kid: string, entry: Entry): Promise<Entry> {
-    // The age counts from before the read: a revocation that commits during it is not in it.
+    // Measure the age from before the read, because the read can miss a revocation that commits meanwhile.
     const startedAtMs = this.#clock()
     try {
       const key = await this.#read(kid)

@@ -5,18 +5,18 @@ import { Loop } from '../../platform/loop.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { addKeyUses, type KeyUse } from '../../tenancy/key-store.ts'
 
-/** What this node saw of a key since it last wrote it down. */
+/** The uses of a key on this node since they were last written. */
 type Note = KeyUse & { notedAtMs: number; writtenAtMs: number }
 
 const TURN_MS = 1_000
-/** A key's row is written at most this often. */
+/** The minimum time between two writes of a key's row. */
 const WRITE_EVERY_MS = 60_000
 const KEYS_MAX = 10_000
 const KEYS_PER_WRITE_MAX = 1_000
 
 /**
- * Last uses, kept in memory and written in batches, never on a request's path. What is lost in a
- * crash is at most a minute of "last used", which no promise hangs on.
+ * Collects when keys were last used and writes it in batches, never while a request waits. A crash loses at
+ * most about a minute of "last used", which is informational only.
  */
 export class KeyUseRecorder implements AsyncDisposable {
   readonly #notes = new Map<KeyId, Note>()
@@ -75,12 +75,14 @@ export class KeyUseRecorder implements AsyncDisposable {
     return note
   }
 
-  /** Newer than the table's, when this node has seen the key. */
+  /** More recent than the table, if this node has seen the key. */
   peek(keyId: KeyId): KeyUse | null {
     return this.#notes.get(keyId) ?? null
   }
 
-  /** Writes what was last written before the given time. Notes stay for `peek`, with counts at zero. */
+  /**
+   * Writes the notes that were last written before the given time. Notes stay for `peek`, with zero counts.
+   */
   async #write(writtenBeforeMs: number): Promise<void> {
     const due = [...this.#notes]
       .filter(([, note]) => note.writtenAtMs <= writtenBeforeMs && note.calls > 0)
@@ -93,7 +95,7 @@ export class KeyUseRecorder implements AsyncDisposable {
     this.#forgetIdle()
   }
 
-  /** Uses noted while the write was under way stay due. */
+  /** Uses that were noted during the write stay due. */
   #settle(keyId: KeyId, calls: number, failures: number): void {
     const note = this.#notes.get(keyId)
     if (!note) return
@@ -114,7 +116,7 @@ export class KeyUseRecorder implements AsyncDisposable {
     try {
       await this.#write(Number.POSITIVE_INFINITY)
     } catch (error) {
-      // A service whose database is gone must still be able to stop.
+      // The service must be able to stop even if its database is down.
       this.#logger.warn({ event: 'key-use.lost', err: error })
     }
   }

@@ -5,8 +5,8 @@ import { SESSION_IDLE_MS } from '../../tenancy/session-store.ts'
 const SESSIONS_MAX = 10_000
 
 /**
- * The hashes of session tokens that were good a short while ago. It says nothing about access, which
- * is read for every request: only that the read is not a guess.
+ * Hashes of session tokens that were valid recently. They grant no access, which is read for every request.
+ * They only show that a token isn't a guess, so its read isn't throttled.
  */
 export class KnownSessions {
   readonly #seenAtMs = new Map<string, number>()
@@ -23,7 +23,7 @@ export class KnownSessions {
 
   note(token: string, isGood: boolean): void {
     const name = nameOf(token)
-    // The map is in the order of use: the first one is the one to forget.
+    // The map is ordered by last use, so the first entry is the one to evict.
     this.#seenAtMs.delete(name)
     if (!isGood) return
     this.#seenAtMs.set(name, this.#clock())

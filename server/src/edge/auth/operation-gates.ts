@@ -3,8 +3,8 @@ import type { Gate } from './gate.ts'
 import type { KeyGuard } from './require-key.ts'
 
 /**
- * What each operation asks of a key, by `operationId`, read off the routes as they are registered: what
- * a preflight says of an operation is what stands before it. Call it before the routes.
+ * Collects what each operation requires of a key, by `operationId`, from the routes as they are registered.
+ * An access check therefore uses the same rules as the route. Call it before registering the routes.
  */
 export function collectGates(app: FastifyInstance, keyGuard: KeyGuard): ReadonlyMap<string, Gate> {
   const gates = new Map<string, Gate>()

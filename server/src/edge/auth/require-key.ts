@@ -15,12 +15,12 @@ import { UnknownCredentials } from './unknown-credentials.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by `requireKey`, so it is there in every route that asks for a key. */
+    /** Set by `requireKey`, so it is present in every route that requires a key. */
     principal: Principal
     key: CachedKey
-    /** What the route asks of the key. */
+    /** What the route requires of the key. */
     gate: Gate
-    /** The caller's address, through trusted proxies. */
+    /** The caller's address, resolved through trusted proxies. */
     clientAddress: string
   }
 }
@@ -31,7 +31,7 @@ export type RequireKey = (gate?: Gate) => KeyHook
 
 const KEYS_MAX = 50_000
 const COMPANIES_MAX = 10_000
-/** All keys of a company together get as much as this many of them alone. */
+/** All keys of a company together get the rate of this many keys. */
 const KEYS_AT_FULL_RATE = 10
 
 export class KeyGuard {
@@ -43,11 +43,11 @@ export class KeyGuard {
   readonly #keyBuckets: TokenBuckets
   readonly #companyBuckets: TokenBuckets
   readonly #unknown: UnknownCredentials
-  /** Tokens of requests that cost more than one. */
+  /** Tokens paid by requests that cost more than one. */
   readonly #paid = new WeakMap<FastifyRequest, number>()
-  /** What each hook that was handed out asks for. */
+  /** The gate of each hook that `requireKey` created. */
   readonly #gates = new WeakMap<object, Gate>()
-  /** The contract's spelling of a route, of which there is a fixed number. */
+  /** The path in the API contract by router path. Bounded, because the number of routes is fixed. */
   readonly #endpoints = new Map<string, string>()
 
   constructor(options: {
@@ -72,7 +72,10 @@ export class KeyGuard {
     })
   }
 
-  /** An `onRequest` hook: a stranger's body is not even read. The order of checks is contract. */
+  /**
+   * An `onRequest` hook, so that a body isn't read before its sender is authenticated. The order of the
+   * checks is part of the API contract.
+   */
   requireKey: RequireKey = (gate = {}) => {
     const hook: KeyHook = async (request, reply) => {
       request.clientAddress = this.#addresses.of(request)
@@ -89,21 +92,21 @@ export class KeyGuard {
     return hook
   }
 
-  /** Judges the key of a request again, when its body took long to arrive. */
+  /** Checks the key of a request again if its body took long to arrive. */
   async recheck(request: FastifyRequest): Promise<void> {
     const key = await this.#keyCache.find(request.key.kid)
     const { clientAddress: address, gate } = request
     request.principal = readmit(key, { address, gate, nowMs: this.#clock() })
   }
 
-  /** Undefined for any other hook. */
+  /** Undefined for hooks that `requireKey` didn't create. */
   gateOf(hook: object): Gate | undefined {
     return this.#gates.get(hook)
   }
 
   /**
-   * Raises the cost of a request to `cost` tokens. `requireKey` has taken one of them. Returns a refusal
-   * if there are not enough. Tokens that the request has paid until then are not returned.
+   * Raises the cost of a request to `cost` tokens, of which `requireKey` has taken one. Returns a refusal if
+   * there are not enough. Tokens that the request has already paid are not refunded.
    */
   charge(request: FastifyRequest, reply: FastifyReply, cost: number): ApiError | null {
     const paid = this.#paid.get(request) ?? 1
@@ -113,7 +116,7 @@ export class KeyGuard {
     return refusal
   }
 
-  /** After the answer, so that the status route shows the use before its own. */
+  /** Called after the answer, so that the key status route reports the use before its own call. */
   noteUse(request: FastifyRequest, reply: FastifyReply): void {
     if (!request.key) return
     this.#keyUse.note(request.key.id, {
@@ -141,7 +144,7 @@ export class KeyGuard {
       ...price,
     })
     if (verdict.isAllowed) return null
-    // The key could not use what it paid.
+    // The company's limit refused the request, so refund the tokens taken from the key.
     const cost = price.cost - (price.paid ?? 0)
     this.#keyBuckets.giveBack(keyId, { ...rate, cost })
     return report(reply, verdict)
@@ -173,19 +176,22 @@ export class KeyGuard {
   }
 }
 
-/** Sets the headers of a verdict, and returns the refusal if it is one. */
+/** Sets the rate limit headers, and returns the refusal if there is one. */
 function report(reply: FastifyReply, verdict: Verdict): ApiError | null {
   reply.header('ratelimit-limit', verdict.limit)
   reply.header('ratelimit-remaining', verdict.remaining)
   reply.header('ratelimit-reset', verdict.resetSeconds)
-  // A batch may need a full bucket, and its size is not known before its body is read.
+  // A batch may need a full bucket, and its size is unknown until its body is read.
   const retryAfterSeconds = verdict.resetSeconds
   return verdict.isAllowed ? null : new ApiError('rate_limited', { retryAfterSeconds })
 }
 
 const AUTHORIZATION = 'authorization'
 
-/** Node keeps the first and drops the others; a proxy before us may have judged another one. */
+/**
+ * Node keeps the first Authorization header and drops the others, but a proxy in front of us may have checked
+ * a different one.
+ */
 function refuseSecondHeader({ raw }: FastifyRequest): void {
   let count = 0
   for (let index = 0; index < raw.rawHeaders.length; index += 2) {
@@ -197,7 +203,7 @@ function refuseSecondHeader({ raw }: FastifyRequest): void {
   }
 }
 
-/** `/v1/keys/:keyId/rotate`, as the router has it, in the spelling of the contract. */
+/** Converts the router's `/v1/keys/:keyId/rotate` to the notation of the API contract. */
 function pathInContract(url: string): string {
   return url.replaceAll(/:(\w+)/g, '{$1}')
 }

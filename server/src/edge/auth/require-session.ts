@@ -16,11 +16,11 @@ import { UnknownCredentials } from './unknown-credentials.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by `requireSession`, so it is there in every route that asks for a session. */
+    /** Set by `signedIn`, so it is present in every route that requires a session. */
     viewer: Viewer
   }
   interface FastifyContextConfig {
-    /** Of a dashboard route: what its caller must be allowed to. Null: anybody. */
+    /** The permission that a dashboard route requires. Null: anyone can call it. */
     permission?: Permission | null
   }
 }
@@ -33,7 +33,7 @@ export type RouteGuard = {
   onRequest: Hook
   config: { permission: Permission | null; hasOwnLimits: boolean; hasLargeResponses: boolean }
 }
-/** The same for a route that anyone can call. */
+/** The same, for a route that anyone can call. */
 export type OpenRouteGuard = {
   onRequest: Hook[]
   bodyLimit: number
@@ -80,7 +80,7 @@ export class SessionGuard {
     })
   }
 
-  /** Signed in, from our own pages, with a role that may. In this order. */
+  /** Checks, in this order: a valid session, a request from our own pages, and a role with the permission. */
   signedIn = (
     permission: Permission,
     { hasOwnLimits = false, hasLargeResponses = false } = {},
@@ -97,7 +97,7 @@ export class SessionGuard {
     },
   })
 
-  /** Judges the session of a request again, when its body took long to arrive. */
+  /** Checks the session of a request again if its body took long to arrive. */
   async recheck(request: FastifyRequest): Promise<void> {
     const { permission } = request.routeOptions.config
     if (!permission) return
@@ -142,7 +142,7 @@ export class SessionGuard {
   })
 }
 
-/** For a route whose permission depends on what it is asked to do. */
+/** For routes whose permission depends on the request. */
 export function refuseRole({ role }: Pick<Viewer, 'role'>, permission: Permission): void {
   if (isAllowed(role, permission)) return
   throw new ApiError('insufficient_role', {

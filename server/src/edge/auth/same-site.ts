@@ -4,9 +4,9 @@ import { ApiError } from '../../errors.ts'
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
- * Refuses a change that another site's page asks for with our cookie. A browser says where a request
- * comes from: `Sec-Fetch-Site`, or `Origin` where that is not sent. Who sends neither is no browser,
- * and has the cookie because it was given to him.
+ * Rejects changes that another site's page requests with our cookie. Browsers send the request's source in
+ * `Sec-Fetch-Site`, or else in `Origin`. A client that sends neither isn't a browser, so no other site can
+ * have made it send the cookie.
  */
 export function refuseCrossSite(
   { method, headers }: { method: string; headers: IncomingHttpHeaders },
@@ -27,6 +27,6 @@ function isOurs(
   publicOrigin: string | null,
 ): boolean {
   if (origin === publicOrigin) return true
-  // The scheme is not compared: behind a proxy that ends TLS we do not know it.
+  // Don't compare the scheme: behind a proxy that terminates TLS, we don't know it.
   return URL.canParse(origin) && host !== undefined && new URL(origin).host === host.toLowerCase()
 }

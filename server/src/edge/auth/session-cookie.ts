@@ -1,8 +1,10 @@
 import { SESSION_LIFE_MS } from '../../tenancy/session-store.ts'
 
-/** How the cookie is named and kept, which depends on how people reach the service. */
+/**
+ * Names, sets and reads the session cookie. The name and attributes depend on whether users connect over TLS.
+ */
 export class SessionCookie {
-  /** `__Host-` binds it to this host and to TLS; a browser refuses it over plain http. */
+  /** The `__Host-` prefix binds the cookie to this host and to TLS. Browsers reject it over plain HTTP. */
   readonly name: string
   readonly #attributes: string
 
@@ -11,7 +13,7 @@ export class SessionCookie {
     this.#attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
   }
 
-  /** The value for `Set-Cookie`. */
+  /** Returns the value for `Set-Cookie`. */
   set(token: string): string {
     return `${this.name}=${token}; Max-Age=${SESSION_LIFE_MS / 1_000}; ${this.#attributes}`
   }
@@ -20,7 +22,10 @@ export class SessionCookie {
     return `${this.name}=; Max-Age=0; ${this.#attributes}`
   }
 
-  /** Null when there is none, or more than one: then somebody has planted the other. */
+  /**
+   * Returns null if the cookie is missing, or appears more than once: another site may have planted the
+   * second.
+   */
   read(header: string | undefined): string | null {
     const values = (header ?? '')
       .split(';')

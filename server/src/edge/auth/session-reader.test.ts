@@ -21,7 +21,7 @@ const OWNER: SeenViewer = {
 }
 const DEMOTED: SeenViewer = { ...OWNER, role: 'VIEWER' }
 
-/** Its reads end when the test says so. */
+/** The test decides when its reads finish. */
 function startReader({ hasRecentUse = true } = {}) {
   const reads: Read[] = []
   const notes: PromiseWithResolvers<void>[] = []

@@ -15,12 +15,12 @@ export type SessionStore = {
 
 type Waiting = PromiseWithResolvers<SeenViewer | null> & { viewer: Promise<Viewer | null> }
 
-/** Of the six connections that keys, sessions and readiness share. */
+/** Out of the six connections that keys, sessions and readiness checks share. */
 const READS_MAX = 2
 const SESSIONS_PER_READ_MAX = 200
-/** For the wait, the read, and the update of the last use together. */
+/** Timeout for the wait, the read and the update of the last use together. */
 const READ_MS_MAX = 900
-/** For the read before and its own. */
+/** A request can wait for the previous read and its own. */
 const WAITS = 2
 /** The use of a session is noted once per minute. If too many wait, its next request does it. */
 const NOTES = {
@@ -40,7 +40,7 @@ const NOTES = {
  */
 export class SessionReader {
   readonly #store: SessionStore
-  /** Not yet being read, in order of arrival. */
+  /** Tokens that wait for a read, in order of arrival. */
   readonly #waiting = new Map<SessionToken, Waiting>()
   readonly #notes = new FairSemaphore(NOTES)
   #reads = 0

@@ -4,17 +4,17 @@ export type Verdict = {
   isAllowed: boolean
   limit: number
   remaining: number
-  /** Until the bucket is full again. */
+  /** Time until the bucket is full again. */
   resetSeconds: number
-  /** Until the next token, when refused. */
+  /** If refused, the time until there are enough tokens. */
   retryAfterSeconds: number
 }
 
 type Bucket = { tokens: number; filledAtMs: number }
 
 /**
- * Token buckets by name, each with a second's worth of tokens. A bucket that is forgotten to keep
- * the bound starts full again, so the bound costs strictness, never a caller.
+ * Token buckets by name. At the limit, the oldest bucket is evicted and starts full again, so the limit can
+ * let through too much but never refuses a caller wrongly.
  */
 export class TokenBuckets {
   readonly #buckets = new Map<string, Bucket>()
@@ -27,9 +27,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes `cost` tokens, except those the caller has already `paid`. What costs more than the bucket
-   * holds passes when the bucket is full and leaves a debt, so that a large batch is slowed down but
-   * never impossible.
+   * Takes `cost` tokens, minus those the caller has already `paid`. A cost above the capacity passes if the
+   * bucket is full, and leaves a debt. So a large batch is slowed down, but always possible.
    */
   take(name: string, { perSecond, capacity, cost, paid = 0 }: Rate & { paid?: number }): Verdict {
     const bucket = this.#fill(name, perSecond, capacity)
@@ -45,7 +44,7 @@ export class TokenBuckets {
     }
   }
 
-  /** For what turned out to be no reason to slow its caller down. */
+  /** Refunds tokens taken for a request that shouldn't count. */
   giveBack(name: string, { capacity, cost }: Rate): void {
     const bucket = this.#buckets.get(name)
     if (bucket) bucket.tokens = Math.min(capacity, bucket.tokens + cost)

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { handClock } from '../../../test/harness/clock.ts'
 import { TokenSlots } from './token-slots.ts'
 
-/** Two a minute, as for the logins of an account. */
+/** Two per minute, as for login attempts per account. */
 const RATE = { perSecond: 1 / 30, capacity: 30 }
 
 function slotsWithClock(rate = RATE) {
@@ -42,7 +42,7 @@ test('a name that is used up takes nothing from nearly all others', () => {
   const { slots } = slotsWithClock()
   useUp(slots, 'noisy')
   const refused = Array.from({ length: 1_000 }, (_, index) => slots.take(`quiet ${index}`))
-  // Two of a thousand on one slot would be a chance of one in nine thousand.
+  // The chance that two of a thousand share the slot is one in nine thousand.
   assert(refused.filter((waitMs) => waitMs > 0).length < 2)
 })
 

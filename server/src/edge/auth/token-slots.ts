@@ -1,20 +1,19 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { MonotonicClock } from '../../platform/clock.ts'
 
-/** So many tokens at once, then so many a second. */
+/** `capacity` tokens at once, then `perSecond`. */
 export type SlotRate = { perSecond: number; capacity: number }
 
 const SLOTS = 65_536
 const SECRET_BYTES = 16
 
 /**
- * Token buckets of one rate in a fixed number of slots, 512 KiB in all. A name has its slot by a hash
- * with a secret of the process: nothing is ever forgotten, so no flood of other names gives anybody a
- * full bucket again, and nobody can choose a name that falls on somebody else's slot. The price is
- * that a name shares its slot with one other in 65,536: it may be refused for what that one did, and
- * is never allowed more.
+ * Token buckets with one rate in a fixed number of slots, 512 KiB in total. A hash keyed with a per-process
+ * secret maps each name to a slot. No bucket is ever evicted, so a flood of other names can't refill one, and
+ * an attacker can't choose a name that shares a slot with a victim's. In return, two names share a slot with
+ * a chance of one in 65,536. One can then be refused because of the other, but never gets more than its rate.
  *
- * A slot holds the time when its bucket is full again, on a clock that started at zero or later.
+ * A slot stores the time when its bucket is full again, on a clock that starts at zero or later.
  */
 export class TokenSlots {
   readonly #fullAtMs = new Float64Array(SLOTS)
@@ -29,7 +28,7 @@ export class TokenSlots {
     this.#capacityMs = capacity * this.#tokenMs
   }
 
-  /** Zero when a token was taken, else the time until there is one. */
+  /** Returns zero if it took a token, or else the time until one is available. */
   take(name: string): number {
     const nowMs = this.#clock()
     const slot = this.#slotOf(name)
@@ -39,7 +38,7 @@ export class TokenSlots {
     return waitMs
   }
 
-  /** Of one that was taken. */
+  /** Refunds a token that was taken. */
   giveBack(name: string): void {
     const slot = this.#slotOf(name)
     this.#fullAtMs[slot] = (this.#fullAtMs[slot] ?? 0) - this.#tokenMs

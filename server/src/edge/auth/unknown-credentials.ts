@@ -4,19 +4,18 @@ import { networkOf } from './client-address.ts'
 import { TokenBuckets } from './token-bucket.ts'
 
 const NETWORKS_MAX = 10_000
-/** Generous to a client with a stale credential, tight for a scanner. */
+/** Generous for a client with a stale credential, strict for a scanner. */
 const FAILURES = { perSecond: 20, capacity: 200, cost: 1 } as const
-/** Fewer than the connections for keys and sessions, which known ones use as well. */
+/** Fewer than the connections for keys and sessions, because known credentials use those too. */
 const LOOKUPS_MAX = 4
-/** After a restart all credentials are unknown; a lookup takes a millisecond or two. */
+/** After a restart, all credentials are unknown. A lookup takes one or two milliseconds. */
 const WAITING_MAX = 1_000
-/** A queue that takes longer stands still, because the database does. */
+/** A longer wait means that the database is stuck. */
 const WAIT_MS_MAX = 500
 
 /**
- * Throttles credentials that are not known to be good: per network by their failures, and per node
- * by how many are looked up at once. Known credentials do not pass through here, so a flood of
- * unknown ones does not stop them.
+ * Throttles credentials that this node hasn't verified recently: failures per network, and concurrent lookups
+ * per node. Verified credentials skip this, so a flood of unknown ones doesn't block them.
  */
 export class UnknownCredentials {
   readonly #failures: TokenBuckets
@@ -29,9 +28,9 @@ export class UnknownCredentials {
     this.#hasRateLimits = hasRateLimits
   }
 
-  /** Refuses before `read` starts. The caller counts the failure if the credential turns out bad. */
+  /** Can refuse before it calls `read`. If the credential is invalid, the caller counts the failure. */
   async lookUp<T>(address: string, read: () => Promise<T>): Promise<T> {
-    // Held during the lookup, so that many at once cannot pass on the last token.
+    // Take the token for the duration of the lookup, so that concurrent lookups can't share the last one.
     this.countFailure(address)
     try {
       await this.#enter()
@@ -45,7 +44,7 @@ export class UnknownCredentials {
     }
   }
 
-  /** Throws when the network has used up its failures. */
+  /** Throws if the network has used up its allowed failures. */
   countFailure(address: string, cause?: unknown): void {
     if (!this.#hasRateLimits) return
     const verdict = this.#failures.take(networkOf(address), FAILURES)
@@ -78,7 +77,7 @@ export class UnknownCredentials {
     }
   }
 
-  /** The next one in line takes over the place. */
+  /** Hands the slot to the next lookup in the queue. */
   #leave(): void {
     const [next] = this.#waiting
     if (next === undefined) {
