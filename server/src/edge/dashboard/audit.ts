@@ -13,7 +13,7 @@ import { seesAllOf, type Viewer } from '../../tenancy/viewer.ts'
 import { getSystemWorkspace } from '../../tenancy/workspace-store.ts'
 import { refuseRole } from '../auth/require-session.ts'
 
-/** The actions of the dashboard's own audit. docs/dashboard.md lists what each tells. */
+/** The actions in the dashboard's own audit log. docs/dashboard.md describes the content of each. */
 export const AUDIT_ACTIONS = [
   'LOGIN_SUCCEEDED',
   'LOGIN_FAILED',
@@ -71,17 +71,17 @@ export type AuditActor = {
   role: Role | null
   address: string
   traceId: string
-  /** What the change relies on; it is checked again before the change. Absent without a session. */
+  /** The access that the change requires, checked again before the change. Absent without a session. */
   access?: { viewer: Viewer; permission: Permission }
 }
 
-/** A member who is signed in. */
+/** A signed-in member. */
 export type SessionActor = AuditActor & { userId: UserId; role: Role }
 
 export type AuditEntry = {
   action: AuditAction
   resource?: { type: string; id?: string }
-  /** What changed, in words and numbers. Never a secret. */
+  /** What changed. Never contains a secret. */
   metadata?: Record<string, unknown>
 }
 
@@ -97,9 +97,9 @@ export function actorOf(request: FastifyRequest): SessionActor {
 }
 
 /**
- * Makes a change and writes its audit entries in one transaction: there is no change without its entry
- * and no entry without its change. The entries are written last, because they lock the company's own
- * chain until the end. `current` is the actor with the role of this moment.
+ * Makes a change and writes its audit entries in one transaction, so neither exists without the other. The
+ * entries are written last, because they lock the company's own chain until the transaction ends. `current`
+ * is the actor with their current role.
  */
 export async function audited<T, Actor extends AuditActor>(
   { db, clock }: AuditDeps,
@@ -116,11 +116,10 @@ export async function audited<T, Actor extends AuditActor>(
 }
 
 /**
- * Locks the company and checks again that the session is valid and the member still has the role and
- * the workspaces. The request may have waited for its body, a slot or this lock. Whatever takes access
- * away holds the same lock, so after it was answered, no change by that member commits. Call it first
- * in the transaction: every other lock is taken after the company's. Returns the actor with the role
- * of this moment.
+ * Locks the company and checks again that the session is valid and that the member still has the role and the
+ * workspaces, because the request may have waited for its body, a slot or this lock. Every operation that
+ * revokes access takes the same lock, so once it returns, no change by that member can commit. Call it first
+ * in the transaction: every other lock comes after the company's. Returns the actor with their current role.
  */
 export async function lockForChange<Actor extends AuditActor>(
   trx: Queryable,

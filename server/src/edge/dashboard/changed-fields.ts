@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 export type ChangedFields<T> = { before: Partial<T>; after: Partial<T> }
 
 /**
- * What the audit tells of a change: the fields that will be others, as they were and as they will be.
- * Null if nothing would change, so that nothing is written to the audit.
+ * Returns the fields that a change modifies, before and after, for the audit log. Returns null if nothing
+ * changes, so that no entry is written.
  */
 export function changedFields<T extends object>(
   present: T,

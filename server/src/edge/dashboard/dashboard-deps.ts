@@ -17,7 +17,7 @@ import type { DownloadManager } from '../download-manager.ts'
 import type { RequestSlots } from '../request-slots.ts'
 import type { LoginGuard } from './session/login-guard.ts'
 
-/** What the dashboard's routes are given. Each takes what it needs of it. */
+/** The dependencies of the dashboard's routes. Each route picks what it needs. */
 export type DashboardDeps = {
   signedIn: SessionGuard['signedIn']
   anybody: SessionGuard['anybody']
@@ -25,35 +25,35 @@ export type DashboardDeps = {
   slots: RequestSlots
   sessionAccess: SessionAccess
   login: LoginGuard
-  /** It sends nothing where no mail server is configured. */
+  /** Sends nothing if no mail server is configured. */
   mailer: Mailer
   db: Queryable
-  /** For small questions a caller waits on. */
+  /** For small queries that a caller waits for. */
   dbFast: Queryable
   clock: Clock
   monotonic: MonotonicClock
   logger: Logger
   cursors: CursorCodec
-  /** Of the purpose `webhook`. */
+  /** Created for the purpose `webhook`. */
   box: SecretBox
   destinationRules: DestinationRules
-  /** A hint that there may be something to send, or to end. */
+  /** Signals that there may be deliveries to send or to end. */
   wakeDispatcher: () => void
-  /** A hint that somebody waits for a run through a chain. */
+  /** Signals that a verification is pending. */
   wakeVerifier: () => void
   exports: ExportDeps
   liveTail: LiveTail
-  /** The explorer's reads on this node. */
+  /** The explorer's queries on this node. */
   searches: Searches
-  /** The same as those of the API. */
+  /** Shared with the API. */
   downloads: DownloadManager
-  /** The most that a download in the dashboard has, uncompressed. */
+  /** The maximum size of a download in the dashboard, uncompressed. */
   downloadBytesMax: number
   keyUse: KeyUseRecorder
-  /** What each operation of the API asks of a key, by `operationId`, as its route declares it. */
+  /** What each API operation requires of a key, by `operationId`, as its route declares it. */
   operationGates: ReadonlyMap<string, Gate>
   hasRateLimits: boolean
-  /** The address that people reach the service at, without a slash at its end; null: the listening one. */
+  /** The URL at which users reach the service, without a trailing slash. Null: the listening address. */
   publicUrl: string | null
 }
 

@@ -2,9 +2,9 @@ import type { FastifyInstance } from 'fastify'
 import type { LinkToken } from '../../tenancy/one-time-link-store.ts'
 
 /**
- * The link that a person opens. Its token stands behind the `#`, which a browser keeps to itself: it
- * is in no request, no log of a proxy and no Referer. Where it leads is the operator's word or the
- * address we listen on, never the `Host` of a request, which a stranger may choose.
+ * Builds a one-time link. Its token comes after the `#`, which browsers never send, so it appears in no
+ * request, proxy log or Referer. The host is the configured URL or the listening address, never the request's
+ * `Host`, which an attacker can choose.
  */
 export function linkText(
   { publicUrl }: { publicUrl: string | null },

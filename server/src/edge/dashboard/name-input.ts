@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 
-/** A name that people give to things; `readName` says the rest. */
+/** A user-defined name. `readName` checks the rest. */
 export const Name = Type.String({ minLength: 1, maxLength: 200 })
 
-/** Names stand in lists and mails: blanks around them are dropped, and one line is all they have. */
+/** Names appear in lists and mail, so they are trimmed and must be a single line. */
 export function readName(text: string): string {
   const name = text.trim()
   if (name !== '' && !CONTROLS.test(name)) return name

@@ -8,7 +8,7 @@ import { TEMPLATES_ROUTES } from './templates/routes.ts'
 import { VIEWS_ROUTES } from './views/routes.ts'
 import { WEBHOOKS_ROUTES } from './webhooks/routes.ts'
 
-/** Every route under /dashboard, area by area. */
+/** Every route under /dashboard, by area. */
 export const DASHBOARD_ROUTES = [
   ...SESSION_ROUTES,
   ...EXPLORER_ROUTES,

@@ -2,8 +2,8 @@ import type { FastifyReply } from 'fastify'
 import { sqlStateOf, SQLSTATE } from '../../platform/pg.ts'
 
 /**
- * In a rolling deploy this program may meet a database that does not have its newest table yet. A list
- * of it is empty then, and a header says why; what the page shows beside it still works.
+ * During a rolling deployment, the database may not have this version's newest table yet. Its list is then
+ * empty and a header says why, so that the rest of the page still works.
  */
 export async function listOrDrift<T>(
   reply: FastifyReply,

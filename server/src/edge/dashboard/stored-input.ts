@@ -2,23 +2,23 @@ import type { Static, TSchema } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { createParser } from '../validate.ts'
 
-/** What became of an input that was stored: whole, or as far as this version takes it. */
+/** An input that was stored earlier, complete or as far as this version accepts it. */
 export type StoredInput<T> = { value: T; isUsable: boolean; unusableFields: string[] }
 
-/** A fault may hide others, because TypeBox stops at a few. */
+/** An error can hide others, because TypeBox stops after a few. */
 const TRIES_MAX = 10
 const FIELDS_NAMED_MAX = 10
 
 /**
- * Reads what was checked by the schema of its day. A field that today's does not take is named and
- * left out of what is shown; whoever would act on the rest must refuse, because a filter that is left
- * out finds more than was asked for. `nothing` stands for what cannot be read at all.
+ * Reads an input that was validated by the schema of an earlier version. Fields that the current schema
+ * rejects are listed and omitted. Code that acts on the input must then refuse, because dropping a filter
+ * would match more events. If nothing can be read, the value is `nothing`.
  */
 export function createStoredReader<const T extends TSchema>(
   schema: T,
   nothing: Static<T>,
 ): (stored: unknown) => StoredInput<Static<T>> {
-  // Not before it is needed: what is compiled while modules load does not know our formats yet.
+  // Compile on first use, because our formats aren't registered yet while modules load.
   let parse: ReturnType<typeof createParser<T>> | null = null
   return (stored) => {
     parse ??= createParser(schema)
@@ -39,7 +39,7 @@ export function createStoredReader<const T extends TSchema>(
   }
 }
 
-/** For whoever would act on it. */
+/** Call before acting on a stored input. */
 export function refuseUnusable(
   what: string,
   { isUsable, unusableFields }: StoredInput<unknown>,
@@ -51,14 +51,14 @@ export function refuseUnusable(
   })
 }
 
-/** Of a JSON pointer. */
+/** Splits a JSON pointer. */
 function namesIn(pointer: string): string[] {
   const parts = pointer.split('/').slice(1)
   return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
 function without(value: unknown, [first, ...others]: readonly string[]): unknown {
-  // A list goes as a whole: its items stand for each other.
+  // Remove a whole list: with an item missing, it would mean something else.
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   if (!isObject || first === undefined) return undefined
   const entries = Object.entries(value).map(([name, inner]: [string, unknown]) =>

@@ -18,10 +18,10 @@ type Deps = Pick<
 >
 
 const COMPANIES_MAX = 10_000
-/** Of a company: a whole department at once, but no flood of mail to strangers. */
+/** Per company: enough to invite a whole department at once, but too few to flood strangers with mail. */
 const INVITATIONS = { perSecond: 1 / 30, capacity: 100, cost: 1 } as const
 
-/** POST /dashboard/invitations: the only answer that holds the link. */
+/** POST /dashboard/invitations: the only response that contains the link. */
 export const createInvitation =
   (deps: Deps): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -62,7 +62,7 @@ export const createInvitation =
               createdBy: self.userId,
               nowMs: deps.clock(),
             })
-            // What it takes the place of is gone only when this commits.
+            // Only now is it known whether this replaces an owner's invitation. Throwing rolls that back.
             if (created.replacedRole === 'OWNER') refuseRole(self, 'owners.manage')
             note({
               action: 'MEMBER_INVITED',
@@ -81,7 +81,7 @@ export const createInvitation =
     )
   }
 
-/** Stricter than the format of the schema, which events use too: mail is sent to this address. */
+/** Stricter than the schema's format, which events use too, because we send mail to this address. */
 function readAddress(text: string): string {
   if (isMailAddress(text)) return text.toLowerCase()
   const fault = 'must be one e-mail address'

@@ -12,7 +12,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { projectRecord } from './workspace-record.ts'
 
-/** POST /dashboard/workspaces/{workspaceId}/projects: events may name it at once. */
+/** POST /dashboard/workspaces/{workspaceId}/projects: events can use the project immediately. */
 export const createProject =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

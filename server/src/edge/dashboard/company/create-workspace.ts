@@ -9,7 +9,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { workspaceRecord } from './workspace-record.ts'
 
-/** POST /dashboard/workspaces: with a chain of its own, from the beginning. */
+/** POST /dashboard/workspaces: creates a workspace with its own chain. */
 export const createWorkspace =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

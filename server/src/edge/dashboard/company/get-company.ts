@@ -10,7 +10,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 
 type Deps = Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>
 
-/** GET /dashboard/company: its plan, its allowlist, and how much of each bound is used. */
+/** GET /dashboard/company: its plan, its allowlist, and how much of each limit is used. */
 export const getCompany =
   (deps: Deps): FastifyPluginAsyncTypebox =>
   async (app) => {

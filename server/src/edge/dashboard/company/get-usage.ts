@@ -10,7 +10,7 @@ import { listOrDrift } from '../schema-drift.ts'
 const DAY_MS = 86_400_000
 const DAYS_DEFAULT = 30
 
-/** GET /dashboard/usage: events and bytes by day, of the workspaces that the member sees. */
+/** GET /dashboard/usage: events and bytes per day in the workspaces that the member can see. */
 export const getUsage =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>,

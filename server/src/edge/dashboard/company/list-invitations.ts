@@ -5,7 +5,7 @@ import { InvitationList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 
-/** GET /dashboard/invitations: those that still work, newest first. Their links are not kept. */
+/** GET /dashboard/invitations: the open invitations, newest first. Their links aren't stored. */
 export const listInvitations =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

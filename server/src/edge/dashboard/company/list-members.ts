@@ -6,7 +6,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { memberRecord } from './member-resource.ts'
 
-/** GET /dashboard/members: the oldest first. */
+/** GET /dashboard/members: oldest first. */
 export const listMembers =
   (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -7,7 +7,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { projectRecord } from './workspace-record.ts'
 
-/** GET /dashboard/workspaces/{workspaceId}/projects: by name. */
+/** GET /dashboard/workspaces/{workspaceId}/projects: sorted by name. */
 export const listProjects =
   (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

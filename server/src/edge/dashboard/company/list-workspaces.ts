@@ -6,7 +6,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { workspaceRecord } from './workspace-record.ts'
 
-/** GET /dashboard/workspaces: those that the member sees, by name. */
+/** GET /dashboard/workspaces: those that the member can see, sorted by name. */
 export const listWorkspaces =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -6,8 +6,8 @@ import { refuseRole } from '../../auth/require-session.ts'
 import type { SessionActor } from '../audit.ts'
 
 /**
- * The member that a change is about. Only an OWNER may change an OWNER. Call it in an audited change:
- * its lock keeps all members of the company as they are.
+ * Returns the member to change. Only an OWNER can change an OWNER. Call it in an audited change, whose lock
+ * prevents concurrent changes to the company's members.
  */
 export async function getMemberToChange(
   trx: Queryable,

@@ -9,7 +9,7 @@ import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { companyRecord } from './get-company.ts'
 
-/** PUT /dashboard/company/allowlist: the whole list, and whether every call asks for it. */
+/** PUT /dashboard/company/allowlist: replaces the list and whether it applies to every call. */
 export const replaceAllowlist =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>,

@@ -8,7 +8,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { companyRecord } from './get-company.ts'
 
-/** PATCH /dashboard/company: another name. */
+/** PATCH /dashboard/company: renames the company. */
 export const updateCompany =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>,

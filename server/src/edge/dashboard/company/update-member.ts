@@ -13,7 +13,7 @@ import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getMemberToChange, memberRecord } from './member-resource.ts'
 
-/** PATCH /dashboard/members/{userId}: another role, other workspaces. */
+/** PATCH /dashboard/members/{userId}: changes a member's role or workspaces. */
 export const updateMember =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

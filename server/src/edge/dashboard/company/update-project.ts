@@ -11,7 +11,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { projectRecord } from './workspace-record.ts'
 
-/** PATCH /dashboard/workspaces/{workspaceId}/projects/{projectId}: another name. */
+/** PATCH /dashboard/workspaces/{workspaceId}/projects/{projectId}: renames the project. */
 export const updateProject =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -13,7 +13,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { workspaceRecord } from './workspace-record.ts'
 
-/** PATCH /dashboard/workspaces/{workspaceId}: another name. */
+/** PATCH /dashboard/workspaces/{workspaceId}: renames the workspace. */
 export const updateWorkspace =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -10,7 +10,7 @@ import { InvitationParams } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
-/** DELETE /dashboard/invitations/{invitationId}: its link leads nowhere from now on. */
+/** DELETE /dashboard/invitations/{invitationId}: invalidates the invitation's link. */
 export const withdrawInvitation =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -5,7 +5,7 @@ import type { CompanyId } from '../../../platform/id.ts'
 import { formatUtcMs } from '../../../platform/utc-time.ts'
 import { joinRecords } from '../../page-json.ts'
 
-/** A page as the text it is made of: its parts are JSON already. */
+/** Sends a page as text, because its parts are already JSON. */
 export async function sendExplorerPage(
   reply: FastifyReply,
   { events, nextCursor }: ExplorerPage,

@@ -27,7 +27,7 @@ export const EXPLORED_WORKSPACE = {
   }),
 }
 
-/** The filters of the explorer, but for the time. */
+/** The explorer's filters, except for the time range. */
 export const EXPLORED_FILTERS = {
   ...EXPLORED_WORKSPACE,
   category: Type.Optional(FilterText),
@@ -55,7 +55,7 @@ export const EXPLORED_TRACE = {
   }),
 }
 
-/** A record with what is needed to recompute its hash. */
+/** A record with the data needed to recompute its hash. */
 export const ProvableRecord = Type.Object({
   ...EventRecord.properties,
   sealed: Type.Object({}),
@@ -73,7 +73,7 @@ export const ExplorerPage = Type.Object(
 
 export type ExplorerInput = FilterInput & { workspaceId?: string }
 
-/** What a request of the explorer is about: which workspaces, from when on, and which events of them. */
+/** The scope of an explorer request: which workspaces, since when, and which of their events. */
 export type Explored = Scope & {
   workspaceId: WorkspaceId | null
   filter: EventFilter
@@ -94,7 +94,7 @@ export async function readExplored(
   }
 }
 
-/** No index has the trace id, so the time must bound what is looked through. */
+/** The trace id has no index, so a time range must limit the scan. */
 function refuseLongTrace({ traceId, fromMs, toMs }: EventFilter): void {
   if (traceId === null) return
   if (fromMs !== null && toMs !== null && toMs - fromMs <= TRACE_RANGE_MS_MAX) return

@@ -18,7 +18,7 @@ type FollowDeps = Pick<
   'db' | 'clock' | 'cursors' | 'cookie' | 'sessionAccess' | 'signedIn' | 'liveTail'
 >
 
-/** GET /dashboard/events/live: new events as they come, as server-sent events. */
+/** GET /dashboard/events/live: streams new events as server-sent events. */
 export const followEvents =
   (deps: FollowDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -86,7 +86,7 @@ async function openStream(
   const { positions, isGap } = await deps.liveTail.findStart(workspaceIds, resumed)
   const send = (event: string) => stream.send({ id: idHere, event, data: '{}' })
   const idHere = () => ids.encode(positionText(positions))
-  // Refused before the answer begins; told of nothing before it has begun.
+  // Follow before the response starts, so that it can still be refused. No events arrive before then.
   const stop = deps.liveTail.follow({
     companyId,
     userId,
@@ -117,20 +117,20 @@ async function openStream(
       onClose()
     },
   })
-  // A place that is not of these chains and filters is no place to go on from.
+  // The stream can't resume from an id of other chains or filters.
   send(isGap || (lastId !== '' && resumed === null) ? 'gap' : 'open')
   return stream
 }
 
 /**
- * The ids of one stream: a signature of the binding, made once, and the position. The position needs no
- * signature, because it chooses among events that the member can read anyway.
+ * The ids of one stream: a signature of the binding, computed once, and the position. The position needs no
+ * signature, because it only selects among events that the member can read anyway.
  */
 function streamIds({ cursors }: FollowDeps, binding: string) {
   const signature = cursors.encode('live', binding)
   return {
     encode: (position: string) => `${signature}.${position}`,
-    /** Null unless the id is of a stream with the same binding. */
+    /** Null unless the id comes from a stream with the same binding. */
     decode: (id: string): string | null => {
       const dot = id.indexOf('.')
       return cursors.decode(id.slice(0, dot), binding) === 'live' ? id.slice(dot + 1) : null
@@ -138,7 +138,7 @@ function streamIds({ cursors }: FollowDeps, binding: string) {
   }
 }
 
-/** By the event as it was read, so that an event is serialized once for all of its followers. */
+/** Keyed by the event object, so that an event is serialized once for all of its followers. */
 const bodies = new WeakMap<SealedEvent, Buffer>()
 
 function sharedBody(event: SealedEvent): Buffer {

@@ -23,7 +23,7 @@ const EventDetail = Type.Object(
   STRICT,
 )
 
-/** GET /dashboard/events/{eventId}: one event, with its place in the chain. */
+/** GET /dashboard/events/{eventId}: one event, with its position in the chain. */
 export const getDashboardEvent =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'signedIn'>,

@@ -48,7 +48,7 @@ const HistogramRecord = Type.Object(
   STRICT,
 )
 
-/** GET /dashboard/events/metrics/histogram: how many events there were, over time. */
+/** GET /dashboard/events/metrics/histogram: counts events over time. */
 export const getEventHistogram =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'signedIn'>,
@@ -86,7 +86,7 @@ export const getEventHistogram =
     )
   }
 
-/** What is not given: until now, and a day long. */
+/** By default, the range ends now and is one day long. */
 function rangeOf(
   { fromMs, toMs }: { fromMs: number | null; toMs: number | null },
   nowMs: number,

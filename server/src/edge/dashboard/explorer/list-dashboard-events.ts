@@ -33,7 +33,7 @@ const ExplorerQuery = Type.Object(
   STRICT,
 )
 
-/** GET /dashboard/events: hot events that the member sees, newest first. */
+/** GET /dashboard/events: hot events that the member can see, newest first. */
 export const listDashboardEvents =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors' | 'signedIn'>,
@@ -52,7 +52,7 @@ export const listDashboardEvents =
           tags: ['Explorer'],
           querystring: ExplorerQuery,
           response: {
-            // Sent as the text it is made of.
+            // The handler sends a JSON string.
             200: Type.Unsafe<string>(ExplorerPage),
             ...errorResponses(...SESSION_ERRORS, 'invalid_cursor', 'not_found', 'overloaded'),
           },

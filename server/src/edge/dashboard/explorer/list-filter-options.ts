@@ -13,7 +13,7 @@ import { listOrDrift } from '../schema-drift.ts'
 import { EXPLORED_RANGE, EXPLORED_WORKSPACE, readExplored } from './explorer-query.ts'
 
 const LIMIT_DEFAULT = 20
-/** The others are read off a list of values, which does not know what their events have besides. */
+/** The counts of other fields come from a table of values, which doesn't know the events' other fields. */
 const NOT_RULE = 'is for category and action, with from and to'
 
 const OptionsQuery = Type.Object(

@@ -8,7 +8,7 @@ import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { dashboardExport, getVisibleExport, resourceOf } from './visible-export.ts'
 
-/** POST /dashboard/exports/{jobId}/cancel: ends it, and cuts its downloads. */
+/** POST /dashboard/exports/{jobId}/cancel: cancels the job and its running downloads. */
 export const cancelDashboardExport =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

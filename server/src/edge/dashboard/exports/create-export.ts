@@ -4,7 +4,7 @@ import { DashboardExport, DashboardExportInput } from '../../schema/dashboard/ex
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { requestExport } from './visible-export.ts'
 
-/** POST /dashboard/exports: fixes which rows; the download makes the file of them. */
+/** POST /dashboard/exports: selects the rows. The download creates the file. */
 export const createDashboardExport =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -30,7 +30,7 @@ type DownloadDeps = Pick<
   | 'signedIn'
 >
 
-/** GET /dashboard/exports/{jobId}/download: the run itself, for a browser. */
+/** GET /dashboard/exports/{jobId}/download: runs the export and streams it to a browser. */
 export const downloadDashboardExport =
   (deps: DownloadDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -38,7 +38,7 @@ export const downloadDashboardExport =
       '/dashboard/exports/:jobId/download',
       {
         ...deps.signedIn('exports.create', { hasOwnLimits: true }),
-        // The run begins with the download, and a HEAD must not begin it.
+        // The download starts the run, and a HEAD request must not.
         exposeHeadRoute: false,
         schema: {
           operationId: 'downloadDashboardExport',
@@ -75,7 +75,7 @@ export const downloadDashboardExport =
     )
   }
 
-/** A link on another site could begin a run: a browser that follows one says so. */
+/** Following a link on another site could start a run. Browsers report that in `Sec-Fetch-Site`. */
 function refuseForeignPage({ headers }: FastifyRequest): void {
   if (headers['sec-fetch-site'] === 'cross-site') throw new ApiError('cross_site')
 }
@@ -84,7 +84,7 @@ function refusePlan({ plan }: Viewer): void {
   if (PLAN_TERMS[plan].exportRowsMax === null) throw new ApiError('plan_required')
 }
 
-/** Calls `onLost` when the member could no longer open the download. Dispose of it to stop. */
+/** Calls `onLost` when the member could no longer open the download, until disposed of. */
 function watchSession(
   { sessionAccess, cookie, dbFast, clock }: DownloadDeps,
   { headers }: FastifyRequest,
@@ -97,7 +97,7 @@ function watchSession(
       refuseRole(viewer, 'exports.create')
       refusePlan(viewer)
       if (!seesJob(viewer, job)) throw new ApiError('not_found')
-      // A download keeps the session alive. An outage doesn't stop it: the next check tries again.
+      // A download keeps the session alive. An outage doesn't end it: the next check tries again.
       noteUse(dbFast, viewer, clock()).catch(() => {})
     },
     onLost,
@@ -105,8 +105,9 @@ function watchSession(
 }
 
 /**
- * It begins when that is written down. It is complete when that is written down too, in the transaction
- * that makes the job succeed and before the client is told: otherwise it is cut.
+ * Adds audit entries to a download. The start is recorded before the first byte. The end is recorded in the
+ * transaction that marks the job as succeeded, before the client sees the end of the file. If either fails,
+ * the download is cut off.
  */
 function auditedTerms(deps: DownloadDeps, request: FastifyRequest, job: ExportJob): DownloadTerms {
   const actor = actorOf(request)
@@ -131,7 +132,7 @@ function auditedTerms(deps: DownloadDeps, request: FastifyRequest, job: ExportJo
   }
 }
 
-/** Which file of the archive is at fault is for the job's page, not for a body that a proxy may keep. */
+/** Only the job's page names the damaged archive file, because a proxy may cache the response body. */
 function withoutInternals(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.code !== 'export_not_downloadable') return error
   return new ApiError('export_not_downloadable', {

@@ -5,15 +5,15 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 
 const MEGABYTE = 1_024 * 1_024
 
-/** What a browser is given: it keeps all of a download before anybody sees it. */
+/** The limit for browsers, which hold a whole download before the user can open it. */
 export const DOWNLOAD_BYTES_MAX = 100 * MEGABYTE
 
-/** Before a byte is sent, as far as the size is known by then. The download itself has the same bound. */
+/** Refuses before the first byte, as far as the size is known by then. The download has the same limit. */
 export async function refuseTooLarge(
   { exports, downloadBytesMax }: Pick<DashboardDeps, 'exports' | 'downloadBytesMax'>,
   job: ExportJob,
 ): Promise<void> {
-  // Of one that has ended nothing is sent, and whoever opens it says so.
+  // A job that has ended sends nothing, and opening its download reports that.
   if (!isOpen(job.status)) return
   const bytes = await leastBytesOf(exports, job)
   if (bytes <= downloadBytesMax) return

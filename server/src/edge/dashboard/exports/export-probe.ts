@@ -10,17 +10,17 @@ const KEPT_MAX = 1_000
 type Kept = { atMs: number; reason: Promise<string | null> }
 type Company = Pick<Viewer, 'companyId' | 'plan'>
 
-/** Whether filtered exports of hot events work, tried at most every few seconds for a company. */
+/** Tests whether filtered exports of hot events work, at most once every five seconds per company. */
 export class ExportProbe {
   readonly #deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports'>
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #kept = new Map<CompanyId, Kept>()
 
   constructor(deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports'>) {
     this.#deps = deps
   }
 
-  /** A sentence, or null when they work. */
+  /** Returns the reason as a sentence, or null if they work. */
   async reasonAgainst({ companyId, plan }: Company): Promise<string | null> {
     const nowMs = this.#deps.clock()
     const kept = this.#kept.get(companyId)

@@ -14,7 +14,7 @@ import { getVisibleView, readStoredQuery } from '../views/view-resource.ts'
 
 type ExportBody = Static<typeof DashboardExportInput>
 
-/** What a body asks for at this moment, on behalf of whoever sends it: of his workspaces alone. */
+/** Reads an export request at the current time, limited to the workspaces that the member can see. */
 export async function readDashboardExportRequest(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   viewer: Viewer,
@@ -31,7 +31,7 @@ export async function readDashboardExportRequest(
   const { workspaceId, workspaceIds } = await visibleWorkspaces(deps.db, viewer, named)
   return {
     companyId: viewer.companyId,
-    // Of no key's: a company key finds it, and no workspace key.
+    // Not owned by a workspace: company keys can find the job, workspace keys can't.
     workspaceId: null,
     createdBy: viewer.userId,
     plan: viewer.plan,
@@ -57,7 +57,7 @@ function viewFilters(view: ExplorerView, nowMs: number): ExplorerInput {
   return { ...filtersAt(query.value, nowMs), ...(workspaceId !== null && { workspaceId }) }
 }
 
-/** All that he sees is one workspace: it is named, so that others who see it find the job. */
+/** If the member can see only one workspace, the job names it, so that others who see it can find the job. */
 function onlyOne({ workspaceIds }: Viewer): WorkspaceId | null {
   return workspaceIds?.length === 1 ? (workspaceIds[0] ?? null) : null
 }

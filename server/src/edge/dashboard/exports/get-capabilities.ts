@@ -6,7 +6,7 @@ import { ExportCapabilities } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { ExportProbe } from './export-probe.ts'
 
-/** GET /dashboard/exports/capabilities: what works now, and what the plan allows. */
+/** GET /dashboard/exports/capabilities: what works right now, and what the plan allows. */
 export const getExportCapabilities =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'downloadBytesMax' | 'signedIn'>,

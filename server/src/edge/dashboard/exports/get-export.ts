@@ -5,7 +5,7 @@ import { ExportParams } from '../../schema/export.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { dashboardExport, getVisibleExport } from './visible-export.ts'
 
-/** GET /dashboard/exports/{jobId}: how far it is, and what went wrong. */
+/** GET /dashboard/exports/{jobId}: the job's progress, and what went wrong. */
 export const getDashboardExport =
   (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

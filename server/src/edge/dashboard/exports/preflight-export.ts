@@ -6,7 +6,7 @@ import { DashboardExportInput, DashboardPreflight } from '../../schema/dashboard
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readDashboardExportRequest } from './export-request.ts'
 
-/** POST /dashboard/exports/preflight: what an export with this body would come to. */
+/** POST /dashboard/exports/preflight: estimates the export that this body would create. */
 export const preflightDashboardExport =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'downloadBytesMax' | 'signedIn'>,

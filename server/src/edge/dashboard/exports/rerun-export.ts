@@ -7,7 +7,7 @@ import { ExportParams } from '../../schema/export.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { addAudited, dashboardExport, getVisibleExport } from './visible-export.ts'
 
-/** POST /dashboard/exports/{jobId}/rerun: a new job with the rows of this one. */
+/** POST /dashboard/exports/{jobId}/rerun: creates a new job with the same rows. */
 export const rerunDashboardExport =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -31,7 +31,7 @@ export const rerunDashboardExport =
       async (request, reply) => {
         const { viewer, params } = request
         const job = await getVisibleExport(deps.db, viewer, params.jobId)
-        // Whoever saw the first sees this one: it stays that workspace's.
+        // Keep the job's workspace, so that everyone who can see the first job can see this one.
         const by = {
           plan: viewer.plan,
           workspaceId: job.workspaceId,

@@ -14,7 +14,7 @@ import { actorOf, type AuditAction, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readDashboardExportRequest } from './export-request.ts'
 
-/** What a path names, for whoever may see it. */
+/** Returns the job in a path if the member can see it. */
 export async function getVisibleExport(
   db: Queryable,
   viewer: Viewer,
@@ -26,7 +26,7 @@ export async function getVisibleExport(
   return job
 }
 
-/** Jobs as they are shown, each with whoever made it. */
+/** Formats jobs for the dashboard, each with its creator. */
 export async function dashboardExports(
   db: Queryable,
   { companyId }: Viewer,
@@ -50,12 +50,12 @@ export async function dashboardExport(db: Queryable, viewer: Viewer, job: Export
   return record
 }
 
-/** How the audit names it. */
+/** The job as the resource of an audit entry. */
 export function resourceOf({ id }: Pick<ExportJob, 'id'>) {
   return { type: 'export_job', id }
 }
 
-/** Puts a new job into the table together with the entry that says so. */
+/** Inserts a new job together with its audit entry. */
 export function addAudited(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   request: FastifyRequest,
@@ -74,7 +74,7 @@ export function addAudited(
 
 type RequestDeps = Pick<DashboardDeps, 'db' | 'clock' | 'exports'>
 
-/** Makes the export that a body asks for, for whoever sends the request. */
+/** Creates the export that a body requests, on behalf of the member. */
 export async function requestExport(
   deps: RequestDeps,
   request: FastifyRequest,

@@ -4,7 +4,7 @@ import { VerifyRunParams, VerifyRunRecord } from '../../schema/dashboard/integri
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleRun, verifyRunRecord } from './verify-run-record.ts'
 
-/** GET /dashboard/integrity/runs/{runId}: how far it is, or what it found. */
+/** GET /dashboard/integrity/runs/{runId}: the run's progress or result. */
 export const getVerifyRun =
   (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -11,7 +11,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { verifyRunRecord } from './verify-run-record.ts'
 
-/** GET /dashboard/integrity: the head of each chain, and what the last look through it found. */
+/** GET /dashboard/integrity: the head of each chain, and the result of its last verification. */
 export const listChains =
   (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -8,7 +8,7 @@ import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { verifyRunRecord } from './verify-run-record.ts'
 
-/** POST /dashboard/integrity/runs: verifies a whole chain, in the background. */
+/** POST /dashboard/integrity/runs: verifies a whole chain in the background. */
 export const startVerifyRun =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'wakeVerifier'>,

@@ -20,7 +20,7 @@ export function verifyRunRecord(run: VerifyRun) {
   }
 }
 
-/** What a path names, for whoever sees its workspace. */
+/** Returns the run in a path if the member can see its workspace. */
 export async function getVisibleRun(db: Queryable, viewer: Viewer, id: string): Promise<VerifyRun> {
   const runId = parseId<'verify-run'>(id)
   const run = runId && (await findVerifyRun(db, { companyId: viewer.companyId, id: runId }))

@@ -16,7 +16,7 @@ import { readName } from '../name-input.ts'
 import { readExpiry } from './key-record.ts'
 import { readKeyRecord } from './key-resource.ts'
 
-/** POST /dashboard/keys: the only answer that holds the key's text. */
+/** POST /dashboard/keys: the only response that contains the new key's text. */
 export const createKey =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -5,10 +5,10 @@ import { ENDED_CODES, principalOf } from '../../auth/authenticate.ts'
 import { type Gate, GATE_CHECKS } from '../../auth/gate.ts'
 import type { CachedKey } from '../../auth/key-cache.ts'
 
-/** What one check says; a code when it says no. */
+/** The result of one check, with an error code if it fails. */
 export type GateVerdict = { name: string; code: ErrorCode | null; message: string }
 
-/** Every check that a call with the key would meet, in its order, each judged by itself. */
+/** Runs every check that a call with the key would face, in the same order. Each is independent. */
 export function judgeCall(
   key: CachedKey,
   { gate, address, nowMs }: { gate: Gate; address: string; nowMs: number },

@@ -8,7 +8,6 @@ import { prefixOf } from '../../../tenancy/key-text.ts'
 import { callsToday, latestUse } from '../../key-use.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
-/** A key as the dashboard shows it. */
 export function keyRecord(
   key: CompanyKey,
   { keyUse }: Pick<DashboardDeps, 'keyUse'>,
@@ -44,14 +43,14 @@ export function keyRecord(
   }
 }
 
-/** An id in a path may be any text: what is no id is not there. */
+/** A path can contain any text. Text that isn't an id gets a 404. */
 export function readKeyId(text: string): KeyId {
   const keyId = parseId<'key'>(text)
   if (keyId === null) throw new ApiError('not_found')
   return keyId
 }
 
-/** Undefined stays so: what it means is the caller's to say. */
+/** Undefined stays undefined, because its meaning depends on the caller. */
 export function readExpiry(
   text: string | null | undefined,
   nowMs: number,

@@ -5,7 +5,7 @@ import { getCompany } from '../../../tenancy/company-store.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { keyRecord } from './key-record.ts'
 
-/** The record of a key as it stands now, also in the middle of a transaction. */
+/** Reads the current record of a key, also inside a transaction. */
 export async function readKeyRecord(
   db: Queryable,
   deps: Pick<DashboardDeps, 'keyUse'>,

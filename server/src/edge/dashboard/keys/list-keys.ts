@@ -13,7 +13,7 @@ import { keyRecord } from './key-record.ts'
 
 const LIMIT_DEFAULT = 50
 
-/** GET /dashboard/keys: newest first, ended ones included. */
+/** GET /dashboard/keys: newest first, including revoked and expired keys. */
 export const listKeys =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'cursors' | 'keyUse' | 'signedIn'>,
@@ -45,7 +45,7 @@ export const listKeys =
         const limit = query.limit ?? LIMIT_DEFAULT
         const before = placeOf(query.cursor, binding, deps.cursors)
         const keys = await listOrDrift(reply, 'api_key', () =>
-          // One more than asked for tells whether there is a further page.
+          // One more than requested shows whether there is another page.
           listCompanyKeys(deps.db, { companyId, workspaceId, before, limit: limit + 1 }),
         )
         const { allowlist } = await getCompany(deps.db, companyId)

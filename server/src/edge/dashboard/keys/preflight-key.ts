@@ -9,7 +9,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { judgeCall, rateSentence } from './judge-call.ts'
 import { readKeyId } from './key-record.ts'
 
-/** POST /dashboard/keys/preflight: would this key be allowed to, from this address? */
+/** POST /dashboard/keys/preflight: checks whether a key could call an operation from an address. */
 export const preflightKey =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'operationGates' | 'hasRateLimits'>,
@@ -35,7 +35,7 @@ export const preflightKey =
         if (gate === undefined) throw new ApiError('invalid_request')
         const address = readAddress(body.address) ?? clientAddress
         const { kid } = await getCompanyKey(deps.db, place)
-        // What a call would find, by the way that it finds it.
+        // Read the key the same way as a call does.
         const stored = await findKeyByKid(deps.db, kid)
         if (!stored) throw new ApiError('not_found')
         const key = { ...stored, ranges: compileRanges(stored.allowlist), provenText: null }

@@ -9,7 +9,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readKeyId } from './key-record.ts'
 import { readKeyRecord } from './key-resource.ts'
 
-/** POST /dashboard/keys/{keyId}/revoke: for good. */
+/** POST /dashboard/keys/{keyId}/revoke: can't be undone. */
 export const revokeKey =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

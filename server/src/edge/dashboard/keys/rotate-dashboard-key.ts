@@ -11,7 +11,7 @@ import { readKeyRecord } from './key-resource.ts'
 
 const HOUR_MS = 3_600_000
 
-/** POST /dashboard/keys/{keyId}/rotate: a new key in the place of an old one, with time to change over. */
+/** POST /dashboard/keys/{keyId}/rotate: creates a replacement, and gives clients time to switch to it. */
 export const rotateDashboardKey =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -11,7 +11,7 @@ import { readName } from '../name-input.ts'
 import { readKeyId } from './key-record.ts'
 import { readKeyRecord } from './key-resource.ts'
 
-/** PATCH /dashboard/keys/{keyId}: another name. */
+/** PATCH /dashboard/keys/{keyId}: renames the key. */
 export const updateKey =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

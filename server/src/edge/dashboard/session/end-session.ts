@@ -10,7 +10,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 
 const SessionParams = Type.Object({ sessionId: Type.String() }, STRICT)
 
-/** DELETE /dashboard/sessions/{sessionId}: one of one's own ends. */
+/** DELETE /dashboard/sessions/{sessionId}: ends one of the member's own sessions. */
 export const endSession =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -6,7 +6,7 @@ import { CHANGE_ERRORS, errorResponses, STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
-/** DELETE /dashboard/sessions: signed out everywhere, here as well. */
+/** DELETE /dashboard/sessions: ends all of the member's sessions, including this one. */
 export const endSessions =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

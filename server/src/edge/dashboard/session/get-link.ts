@@ -23,7 +23,9 @@ const LinkRecord = Type.Object(
   STRICT,
 )
 
-/** POST /dashboard/links/look: what a link is for. A body, because an address would be logged. */
+/**
+ * POST /dashboard/links/look: shows what a link is for. The token is in the body, because URLs are logged.
+ */
 export const getLink =
   (
     deps: Pick<DashboardDeps, 'dbFast' | 'clock' | 'anybody' | 'login'>,

@@ -26,7 +26,7 @@ export const SessionRecord = Type.Object(
   STRICT,
 )
 
-/** GET /dashboard/session: who is signed in, and what he may do and see. */
+/** GET /dashboard/session: the signed-in member, with their permissions and workspaces. */
 export const getSession =
   (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -19,7 +19,7 @@ const LiveSessionRecord = Type.Object(
   STRICT,
 )
 
-/** GET /dashboard/sessions: where one is signed in. There are few, so they come whole. */
+/** GET /dashboard/sessions: the member's sessions. There are few, so the list isn't paged. */
 export const listSessions =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

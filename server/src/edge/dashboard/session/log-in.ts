@@ -16,7 +16,7 @@ type LogInDeps = Pick<
   'db' | 'dbFast' | 'clock' | 'cookie' | 'anybody' | 'login' | 'slots'
 >
 
-/** POST /dashboard/session: a new session, and its cookie. */
+/** POST /dashboard/session: creates a session and sets its cookie. */
 export const logIn =
   (deps: LogInDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -62,7 +62,10 @@ export const logIn =
     )
   }
 
-/** The account is looked up in its turn as well: a flood must not queue for the database either. */
+/**
+ * Also looks up the account only when it is the caller's turn, so that a flood doesn't queue for the
+ * database.
+ */
 async function checkPassword(
   { login, dbFast }: LogInDeps,
   attempt: { address: string; account: string },

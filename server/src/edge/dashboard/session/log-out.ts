@@ -6,7 +6,7 @@ import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
-/** DELETE /dashboard/session: this session ends. */
+/** DELETE /dashboard/session: ends this session. */
 export const logOut =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -27,7 +27,7 @@ export const logOut =
       },
       async (request, reply) => {
         const { sessionId } = request.viewer
-        // Signing out needs no access: of two clicks on the same button, the second changes nothing.
+        // Signing out requires no access: the second click of a double click changes nothing.
         const { access: _, ...actor } = actorOf(request)
         await audited(deps, actor, async (trx, note) => {
           if (!(await endSession(trx, request.viewer))) return

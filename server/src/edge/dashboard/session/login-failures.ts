@@ -6,18 +6,18 @@ import type { Account } from '../../../tenancy/user-store.ts'
 import { audited } from '../audit.ts'
 
 type Failure = { account: Account | null; address: string; traceId: string }
-/** The last of them, and how many there were since somebody was told. */
+/** The latest failure, and the number of failures since the last report. */
 type Note = Failure & { attempts: number; writtenAtMs: number }
 
 const TURN_MS = 1_000
-/** An account has at most one entry in this time. */
+/** An account gets at most one entry in this time. */
 const WRITE_EVERY_MS = 60_000
 const NOTES_MAX = 10_000
 
 /**
- * Failed logins, counted in memory and told once a minute: those of an account in its company's audit,
- * those of no account in the log, by address. Never on a request's path, so that how long an answer
- * takes does not tell one from the other.
+ * Counts failed logins in memory and reports them once per minute. Failures of an account go to its company's
+ * audit log. Failures without an account go to the service log, by address. Nothing is written during the
+ * request, so response times don't reveal whether the account exists.
  */
 export class LoginFailures implements AsyncDisposable {
   readonly #notes = new Map<string, Note>()
@@ -84,7 +84,7 @@ export class LoginFailures implements AsyncDisposable {
     const { account, address, traceId, attempts } = note
     if (account === null) this.#logger.info({ event: 'login.refused', address, attempts, traceId })
     else await this.#write(account, { address, traceId, attempts })
-    // Those that came while it was written stay for the next time.
+    // Failures during the write count for the next report.
     const now = this.#notes.get(key) ?? note
     this.#notes.set(key, {
       ...now,
@@ -93,7 +93,7 @@ export class LoginFailures implements AsyncDisposable {
     })
   }
 
-  /** Whoever tried has not shown that he is the member, so the member is what it was done to. */
+  /** The caller hasn't proved to be the member, so the member is the resource and the actor has no user id. */
   async #write(
     { companyId, userId, email }: Account,
     { address, traceId, attempts }: { address: string; traceId: string; attempts: number },
@@ -114,7 +114,7 @@ export class LoginFailures implements AsyncDisposable {
     try {
       await this.#tell(Number.POSITIVE_INFINITY)
     } catch (error) {
-      // A service whose database is gone must still be able to stop.
+      // The service must be able to stop even if its database is down.
       this.#logger.warn({ event: 'login-failures.lost', err: error })
     }
   }

@@ -9,16 +9,16 @@ import { LoginFailures } from './login-failures.ts'
 import { LoginThrottle } from './login-throttle.ts'
 import { type ResetRequest, startResetRequests } from './reset-requests.ts'
 
-/** The 32 that wait are answered within a second or two. */
+/** At about 15 hashes per second, the 32 waiting callers get an answer within about two seconds. */
 const HASHING = { runningMax: 1, waitingMax: 32 } as const
 
 const NETWORKS_MAX = 10_000
 
-/** What signing in keeps between requests. */
+/** The state that sign-in keeps between requests. */
 export class LoginGuard implements AsyncDisposable {
   readonly throttle: LoginThrottle
   readonly #hashing = new HashingQueue(HASHING)
-  /** From which members have signed in. The least recent one is first. */
+  /** Networks from which members have signed in. The least recent is first. */
   readonly #knownNetworks = new Set<string>()
   readonly failures: LoginFailures
   readonly resets: BackgroundQueue<ResetRequest>
@@ -37,9 +37,9 @@ export class LoginGuard implements AsyncDisposable {
   }
 
   /**
-   * Runs `work`, which hashes a password, when it is the caller's turn. Throws `overloaded` if too many
-   * wait. `account` is the e-mail address as sent, so a refusal doesn't show whether it has an account.
-   * For the same reason, known networks are preferred, and not known accounts.
+   * Runs `work`, which hashes a password, when it is the caller's turn. Throws `overloaded` if too many wait.
+   * `account` is the email address as sent, so a refusal doesn't reveal whether it has an account. For the
+   * same reason, the queue prefers known networks, not known accounts.
    */
   async hash<T>(
     { address, account }: { address: string; account: string },
@@ -54,7 +54,7 @@ export class LoginGuard implements AsyncDisposable {
     return await this.#hashing.run(owners, work, { isKnown: this.#knownNetworks.has(network) })
   }
 
-  /** Call when a member has signed in. */
+  /** Call after a member signs in. */
   noteSignIn(address: string): void {
     const network = networkOf(address)
     this.#knownNetworks.delete(network)

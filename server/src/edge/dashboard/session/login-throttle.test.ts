@@ -53,7 +53,7 @@ test('what an account refuses takes nothing from the address it came from', asyn
     const attempt = { address: '192.0.2.1', account: `other-${other}@example.com` }
     others.push(await outcomeOf(throttle.run('login', attempt, () => Promise.reject(WRONG))))
   }
-  // Ten of its fifty went to the account that refused the rest.
+  // Ten of the address's fifty tokens went to the account that refused the other attempts.
   assert.deepEqual(others, [...Array.from({ length: 40 }, () => 'not_signed_in'), 'rate_limited'])
 })
 

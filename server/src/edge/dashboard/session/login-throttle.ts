@@ -7,16 +7,16 @@ import { type SlotRate, TokenSlots } from '../../auth/token-slots.ts'
 const MINUTE = 1 / 60
 
 /**
- * How often something may be tried, by whom. An account has a bucket for each address and one for
- * all: a single stranger uses up his own and leaves the owner's alone, and many of them together get
- * no further than the second. An account that does not exist has the same ones.
+ * Rate limits for attempts. An account has a bucket per address and one for all addresses together. A single
+ * attacker uses up their own bucket and doesn't affect the owner's, and many attackers together can't exceed
+ * the shared one. Accounts that don't exist have the same limits.
  *
- * Worst case of a login: a token is used up by a password that was really checked, and a node checks
- * about 15 a second while others wait. Whoever has all of these, from as many addresses as he likes, keeps
- * at most 450 of the 65,536 slots of accounts empty (each gains two tokens a minute): one member in 140 who
- * has nothing to do with it shares a slot with one of these and has to wait. No account is guessed at any faster
- * than its bucket allows. A reset costs next to nothing to ask for, so its slots can all be emptied from
- * some thousand networks; links that an administrator or the operator makes do not pass here.
+ * Worst case for logins: only a password that is really checked uses up a token, and a node checks about 15
+ * per second at full load. An attacker who takes all of these checks, from any number of addresses, keeps at
+ * most 450 of the 65,536 account slots empty, because each gains two tokens per minute. Then one in 140
+ * uninvolved members shares a slot with such an account and has to wait. No account can be guessed faster
+ * than its bucket allows. Reset requests are cheap, so a few thousand networks can empty all of their slots.
+ * Links that an administrator or the operator creates aren't limited here.
  */
 export const THROTTLES = {
   login: {
@@ -24,7 +24,7 @@ export const THROTTLES = {
     accountFromAddress: { perSecond: MINUTE, capacity: 10 },
     account: { perSecond: 2 * MINUTE, capacity: 30 },
   },
-  // No more in an hour than links that are kept.
+  // At most five per hour, which is the number of reset links that are kept.
   reset: {
     address: { perSecond: MINUTE, capacity: 20 },
     accountFromAddress: { perSecond: MINUTE / 30, capacity: 3 },

@@ -14,7 +14,7 @@ import {
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { sessionRecord } from './get-session.ts'
 
-/** What is sent as a password, whoever's it is. */
+/** A password as sent, whether or not it is right. */
 export const PasswordText = Type.String({ minLength: 1, maxLength: 1_024 })
 export const NewPassword = Type.String({
   maxLength: 1_024,
@@ -25,8 +25,8 @@ export const EmailText = Type.String({ minLength: 1, maxLength: 254 })
 type OpenDeps = Pick<DashboardDeps, 'db' | 'clock' | 'cookie'>
 
 /**
- * Always a new session with a new cookie, and the one whose cookie was sent along ends: a cookie that
- * somebody planted before the login is worth nothing after it.
+ * Always creates a new session with a new cookie, and ends the session of the request's cookie. A cookie that
+ * an attacker planted before the login is worthless afterwards.
  */
 export async function openSession(
   { clock, cookie }: OpenDeps,
@@ -40,7 +40,7 @@ export async function openSession(
   return await createSession(trx, { userId, address, userAgent, nowMs: clock() })
 }
 
-/** After the commit: the cookie, and the same record as GET /dashboard/session. */
+/** Call after the commit. Sets the cookie and returns the same record as GET /dashboard/session. */
 export async function answerSignedIn(
   deps: OpenDeps,
   { clientAddress }: FastifyRequest,

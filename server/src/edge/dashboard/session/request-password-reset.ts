@@ -11,7 +11,7 @@ const ANSWER = {
     'If there is an account for this address and this service sends mail, a link is on its way. If none comes, ask an administrator of your company for one.',
 } as const
 
-/** POST /dashboard/password-reset: the same answer, whoever asks for whomever. */
+/** POST /dashboard/password-reset: the response is the same for every email address. */
 export const requestPasswordReset =
   (deps: Pick<DashboardDeps, 'anybody' | 'login' | 'publicUrl'>): FastifyPluginAsyncTypebox =>
   async (app) => {

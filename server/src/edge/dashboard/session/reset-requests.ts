@@ -19,8 +19,8 @@ type ResetDeps = { db: Queryable; clock: Clock; logger: Logger; mailer: Mailer }
 const REQUESTS_WAITING_MAX = 1_000
 
 /**
- * Forgotten passwords. The request is answered before anything is looked up, so that neither the
- * answer nor how long it takes tells whether there is an account.
+ * Processes requests for forgotten passwords in the background. The request is answered before the account is
+ * looked up, so neither the response nor its timing reveals whether the account exists.
  */
 export function startResetRequests(deps: ResetDeps): BackgroundQueue<ResetRequest> {
   const { logger } = deps
@@ -36,7 +36,7 @@ export function startResetRequests(deps: ResetDeps): BackgroundQueue<ResetReques
   })
 }
 
-/** Without a mail server the request still stands in the audit: an admin can make the link. */
+/** Without a mail server, the request still appears in the audit log, so that an admin can create a link. */
 async function answerRequest(
   { db, clock, mailer }: ResetDeps,
   { companyId, userId, email }: Account,

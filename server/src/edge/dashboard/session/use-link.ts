@@ -56,7 +56,7 @@ async function signInByLink(
   { token, password }: LinkUse,
 ): Promise<SessionToken> {
   const nowMs = deps.clock()
-  // Looked at before the password is hashed: what is no link costs nothing.
+  // Check the link before hashing the password, so that invalid links cost no hashing.
   const link = await findLink(deps.dbFast, token, nowMs)
   if (!link) throw noSuchLink()
   const { companyId, email } = link

@@ -12,7 +12,7 @@ import { refuseUnusable } from '../stored-input.ts'
 import { getVisibleView } from '../views/view-resource.ts'
 import { getVisibleTemplate, readStoredBody } from './template-resource.ts'
 
-/** POST /dashboard/export-templates/{templateId}/run: an export for whoever runs it. */
+/** POST /dashboard/export-templates/{templateId}/run: creates an export for the member who runs it. */
 export const runExportTemplate =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -46,7 +46,7 @@ export const runExportTemplate =
     )
   }
 
-/** The template is there, so a plain 404 for its view would mislead. */
+/** The template exists, so a plain 404 for its view would mislead. */
 async function refuseLostView(
   db: Queryable,
   viewer: Viewer,

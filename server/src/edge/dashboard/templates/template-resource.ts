@@ -18,7 +18,7 @@ export const readStoredBody = createStoredReader(DashboardExportInput, {
   format: 'JSONL',
 })
 
-/** What a path names, for whoever sees it. */
+/** Returns the template in a path if the member can see it. */
 export async function getVisibleTemplate(
   db: Queryable,
   viewer: Viewer,
@@ -30,7 +30,9 @@ export async function getVisibleTemplate(
   return template
 }
 
-/** The same for a change: whoever sees it and may not change it is told so. */
+/**
+ * The same for a change: if the member can see the template but not change it, throws `insufficient_role`.
+ */
 export async function getChangeableTemplate(
   trx: Queryable,
   viewer: Viewer,
@@ -48,8 +50,8 @@ export async function getChangeableTemplate(
 }
 
 /**
- * Refuses to save what could not be run, and says whose the template is: of whoever sees the workspace
- * that it names.
+ * Refuses to save a body that couldn't be run. Returns the workspace that it names, whose members can see the
+ * template.
  */
 export async function tryBody(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
@@ -87,7 +89,7 @@ export function templateRecord(
   }
 }
 
-/** How the audit names it. */
+/** The template as the resource of an audit entry. */
 export function resourceOf({ id }: Pick<ExportTemplate, 'id'>) {
   return { type: 'export_template', id }
 }

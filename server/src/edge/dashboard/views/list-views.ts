@@ -6,7 +6,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { viewRecord } from './view-resource.ts'
 
-/** GET /dashboard/explorer/views: one's own, and those shared with workspaces one sees. */
+/** GET /dashboard/explorer/views: the member's own, and those shared with workspaces that they can see. */
 export const listExplorerViews =
   (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -15,7 +15,7 @@ import { getVisibleView, readStoredQuery } from './view-resource.ts'
 
 const LIMIT_DEFAULT = 50
 
-/** POST /dashboard/explorer/views/{viewId}/run: a page of what it finds, for whoever runs it. */
+/** POST /dashboard/explorer/views/{viewId}/run: returns a page of events that the member can see. */
 export const runExplorerView =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors' | 'signedIn'>,
@@ -35,7 +35,7 @@ export const runExplorerView =
           params: ViewParams,
           body: ViewRunInput,
           response: {
-            // Sent as the text it is made of.
+            // The handler sends a JSON string.
             200: Type.Unsafe<string>(ExplorerPage),
             ...errorResponses(
               ...CHANGE_ERRORS,
@@ -72,7 +72,7 @@ export const runExplorerView =
     )
   }
 
-/** Where the explorer is, and when the first page was asked for: a relative range must not move on. */
+/** Reads the explorer's cursor and the time of the first page, so that a relative range stays fixed. */
 function placeOf(text: string | null): { ranAtMs: number; cursor: string } {
   const [, ms, cursor] = /^(\d+)\/(.+)$/.exec(text ?? '') ?? []
   if (ms === undefined || cursor === undefined) throw new ApiError('invalid_cursor')

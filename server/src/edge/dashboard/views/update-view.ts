@@ -60,7 +60,7 @@ export const updateExplorerView =
     )
   }
 
-/** Nobody else would see it again, and it may be that nobody at all. */
+/** A private view is visible only to its owner, who may no longer be a member. */
 function refuseHiding(
   viewer: Viewer,
   { ownerId }: ExplorerView,

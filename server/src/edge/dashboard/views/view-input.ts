@@ -9,7 +9,7 @@ import { type Explored, type ExplorerInput, readExplored } from '../explorer/exp
 
 type Times = { range?: RelativeRange; from?: string; to?: string }
 
-/** A relative range becomes the times it means at this moment; others stay as they are. */
+/** Converts a relative range to times as of now. Absolute times stay as they are. */
 export function timesAt({ range, from, to }: Times, nowMs: number): { from?: string; to?: string } {
   if (range === undefined) {
     return { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
@@ -18,7 +18,7 @@ export function timesAt({ range, from, to }: Times, nowMs: number): { from?: str
   return { from: formatUtcMs(fromMs), to: formatUtcMs(toMs) }
 }
 
-/** `path` is where the range stands. */
+/** `path` is the path of the range in the request. */
 export function refuseTwoTimes({ range, from, to }: Times, path: string): void {
   if (range === undefined || (from === undefined && to === undefined)) return
   const message = 'stands instead of from and to, not beside them'
@@ -28,7 +28,7 @@ export function refuseTwoTimes({ range, from, to }: Times, path: string): void {
   })
 }
 
-/** A query without what is only for the page, at this moment. */
+/** Returns a query's filters as of now, without the fields that only affect the display. */
 export function filtersAt(query: Static<typeof ViewQuery>, nowMs: number): ExplorerInput {
   const { range: _range, columns: _columns, groupBy: _groupBy, ...filters } = query
   return { ...filters, ...timesAt(query, nowMs) }
@@ -36,7 +36,7 @@ export function filtersAt(query: Static<typeof ViewQuery>, nowMs: number): Explo
 
 type Place = { workspaceId: string | null; query: Static<typeof ViewQuery> }
 
-/** What a view comes to for whoever runs it; his own workspaces, whoever made it. */
+/** Runs a view with the workspaces of the member who runs it, no matter who created it. */
 export async function exploreView(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   viewer: Viewer,
@@ -50,7 +50,7 @@ export async function exploreView(
   })
 }
 
-/** Refuses to save what could not be run. Paths of faults become those of the body. */
+/** Refuses to save a view that couldn't be run. Errors refer to paths in the body. */
 export async function tryView(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   viewer: Viewer,

@@ -10,7 +10,7 @@ import { createStoredReader } from '../stored-input.ts'
 
 export const readStoredQuery = createStoredReader(ViewQuery, {})
 
-/** What a path or a body names, for whoever sees it. */
+/** Returns the view in a path or a body if the member can see it. */
 export async function getVisibleView(
   db: Queryable,
   viewer: Viewer,
@@ -22,7 +22,7 @@ export async function getVisibleView(
   return view
 }
 
-/** The same for a change: whoever sees it and may not change it is told so. */
+/** The same for a change: if the member can see the view but not change it, throws `insufficient_role`. */
 export async function getChangeableView(
   trx: Queryable,
   viewer: Viewer,
@@ -57,7 +57,7 @@ export function viewRecord(viewer: Viewer, view: ExplorerView): Static<typeof Vi
   }
 }
 
-/** How the audit names it. */
+/** The view as the resource of an audit entry. */
 export function resourceOf({ id }: Pick<ExplorerView, 'id'>) {
   return { type: 'explorer_view', id }
 }

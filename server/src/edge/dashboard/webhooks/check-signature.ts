@@ -9,7 +9,7 @@ import { WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleWebhook } from './visible-webhook.ts'
 
-/** POST /dashboard/webhooks/{webhookId}/check-signature: why a receiver’s signature does not fit. */
+/** POST /dashboard/webhooks/{webhookId}/check-signature: explains why a signature doesn't match. */
 export const checkWebhookSignature =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

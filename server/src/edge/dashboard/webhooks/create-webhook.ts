@@ -11,7 +11,7 @@ import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { resourceOf } from './visible-webhook.ts'
 
-/** POST /dashboard/webhooks: the only answer that holds the first secret. */
+/** POST /dashboard/webhooks: the only response that contains the first secret. */
 export const createDashboardWebhook =
   (
     deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'destinationRules' | 'signedIn'>,

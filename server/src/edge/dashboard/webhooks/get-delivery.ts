@@ -7,7 +7,7 @@ import { deliveryRecord } from '../../webhook-record.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleDelivery } from './visible-webhook.ts'
 
-/** GET /dashboard/webhooks/{webhookId}/deliveries/{deliveryId}: what was sent, and what came back. */
+/** GET /dashboard/webhooks/{webhookId}/deliveries/{deliveryId}: the request and the responses. */
 export const getDashboardDelivery =
   (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

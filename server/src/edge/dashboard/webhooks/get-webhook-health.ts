@@ -6,7 +6,7 @@ import { WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleWebhook } from './visible-webhook.ts'
 
-/** GET /dashboard/webhooks/{webhookId}/health: the last day, hour by hour. */
+/** GET /dashboard/webhooks/{webhookId}/health: the last day, by hour. */
 export const getWebhookHealth =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

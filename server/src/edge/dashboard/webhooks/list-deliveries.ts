@@ -6,7 +6,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { getVisibleWebhook } from './visible-webhook.ts'
 
-/** GET /dashboard/webhooks/{webhookId}/deliveries: newest first, or onward from a sequence. */
+/** GET /dashboard/webhooks/{webhookId}/deliveries: newest first, or ascending from a sequence. */
 export const listDashboardDeliveries =
   (deps: Pick<DashboardDeps, 'db' | 'cursors' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -8,7 +8,7 @@ import { deliveryRecord } from '../../webhook-record.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 
-/** GET /dashboard/deliveries: what became of one event, webhook by webhook. */
+/** GET /dashboard/deliveries: the deliveries of one event, by webhook. */
 export const listEventDeliveriesRoute =
   (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

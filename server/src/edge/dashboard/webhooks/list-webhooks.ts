@@ -7,7 +7,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { dashboardWebhook } from './visible-webhook.ts'
 
-/** GET /dashboard/webhooks: of one workspace, or of all that the member sees. */
+/** GET /dashboard/webhooks: those of one workspace, or of all that the member can see. */
 export const listDashboardWebhooks =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -38,7 +38,7 @@ export const redeliverDashboardWindow =
         const window = readWindow(body, deps.clock())
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
         refuseDisabled(webhook)
-        // Before, because it goes page by page: there is none that was not written down.
+        // Write the entry first. Redelivery commits page by page, and no page may go unrecorded.
         await audited(deps, actorOf(request), async (_trx, note) =>
           note({
             action: 'WEBHOOK_REDELIVERED',

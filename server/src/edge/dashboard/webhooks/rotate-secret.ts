@@ -7,7 +7,7 @@ import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
 
-/** POST /dashboard/webhooks/{webhookId}/rotate-secret: the only answer that holds the new secret. */
+/** POST /dashboard/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */
 export const rotateDashboardWebhookSecret =
   (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'signedIn'>): FastifyPluginAsyncTypebox =>
   async (app) => {

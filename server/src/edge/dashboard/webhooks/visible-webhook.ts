@@ -8,7 +8,7 @@ import type { Queryable } from '../../../platform/pg.ts'
 import { seesWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { webhookRecord } from '../../webhook-record.ts'
 
-/** What a path names, for whoever sees its workspace. */
+/** Returns the webhook in a path if the member can see its workspace. */
 export async function getVisibleWebhook(
   db: Queryable,
   viewer: Viewer,
@@ -37,7 +37,7 @@ export function dashboardWebhook(webhook: Webhook, nowMs: number) {
   return { ...webhookRecord(webhook, nowMs), workspaceId: webhook.workspaceId }
 }
 
-/** How the audit names it. */
+/** The webhook as the resource of an audit entry. */
 export function resourceOf({ id }: Pick<Webhook, 'id'>) {
   return { type: 'webhook', id }
 }
