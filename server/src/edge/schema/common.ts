@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox'
 import { ERROR_CODES, type ErrorCode, statusOf } from '../../errors.ts'
 
-/** Unknown fields are refused, never dropped. */
+/** Unknown fields are refused, never silently dropped. */
 export const STRICT = { additionalProperties: false } as const
 
 export const Uuid = Type.String({ format: 'uuid' })
@@ -34,7 +34,7 @@ export const ErrorBody = Type.Object(
   STRICT,
 )
 
-/** Every keyed route can fail like this, whatever it does. */
+/** Errors that every route with a key can return. */
 export const KEY_ERRORS = [
   'missing_api_key',
   'invalid_api_key',
@@ -45,18 +45,18 @@ export const KEY_ERRORS = [
   'unavailable',
 ] as const satisfies readonly ErrorCode[]
 
-/** Every route of the dashboard can fail like this. */
+/** Errors that every dashboard route can return. */
 export const SESSION_ERRORS = [
   'not_signed_in',
   'insufficient_role',
   'rate_limited',
-  // At least for a parameter that it does not have.
+  // At least for an unknown query parameter.
   'invalid_request',
   'overloaded',
   'unavailable',
 ] as const satisfies readonly ErrorCode[]
 
-/** And every one that changes something. */
+/** Errors that every dashboard route that changes something can return. */
 export const CHANGE_ERRORS = [
   ...SESSION_ERRORS,
   'cross_site',
@@ -65,7 +65,7 @@ export const CHANGE_ERRORS = [
   'unsupported_media_type',
 ] as const satisfies readonly ErrorCode[]
 
-/** And every one that somebody calls to sign in. */
+/** Errors that every sign-in route can return. */
 export const LOGIN_ERRORS = [
   'cross_site',
   'invalid_request',
@@ -77,14 +77,14 @@ export const LOGIN_ERRORS = [
   'unavailable',
 ] as const satisfies readonly ErrorCode[]
 
-/** Any body that is sent is read, also where none is asked for. */
+/** Any body that is sent is parsed, even if the route doesn't use one. */
 export const BODY_ERRORS = [
   'invalid_json',
   'payload_too_large',
   'unsupported_media_type',
 ] as const satisfies readonly ErrorCode[]
 
-/** The failures of a route as OpenAPI responses: one a status, its codes in the description. */
+/** Lists the errors of a route as OpenAPI responses: one per status, with its codes in the description. */
 export function errorResponses(...codes: readonly ErrorCode[]): Record<number, TSchema> {
   const byStatus = Map.groupBy(new Set(codes), statusOf)
   return Object.fromEntries(

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import type { CanonicalJson } from '../../platform/json-reader.ts'
 import { DateTime, ErrorDetails, FilterText, Nullable, STRICT, Uuid } from './common.ts'
 
-/** Index entries must fit a page, so what is filtered on has a length. */
+/** Filterable fields have a maximum length, because index entries must fit into a page. */
 const FACET_LENGTH_MAX = 512
 const EMAIL_LENGTH_MAX = 320
 
@@ -43,8 +43,8 @@ export const EventInput = Type.Object(
       ),
     ),
     metadata: Type.Optional(
-      // Not a record of unknowns: reporting an error would visit every key, at 9 µs each. In a large
-      // body, metadata arrives as its canonical text.
+      // Not a record of unknowns: reporting an error would visit every key, at 9 µs each. In a large body,
+      // metadata arrives as its canonical text.
       Type.Unsafe<Record<string, unknown> | CanonicalJson>(
         Type.Object({}, { description: 'Arbitrary key-value data.' }),
       ),
@@ -113,7 +113,7 @@ export const EventPage = Type.Object(
 )
 
 export const EVENTS_PER_REQUEST_MAX = 500
-/** The JSON text of one event, alone or in a batch. */
+/** The maximum length of an event's JSON text, alone or in a batch. */
 export const EVENT_BYTES_MAX = 256 * 1_024
 
 export const EventBatch = Type.Object(
@@ -121,7 +121,7 @@ export const EventBatch = Type.Object(
   STRICT,
 )
 
-/** The same without a look at the items, each of which is judged by itself. */
+/** The same without the items' schema, because each item is validated separately. */
 export const EventBatchFrame = Type.Object(
   { events: Type.Array(Type.Unknown(), { minItems: 1, maxItems: EVENTS_PER_REQUEST_MAX }) },
   STRICT,

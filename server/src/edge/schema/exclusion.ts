@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import { EXCLUSIONS_MAX } from '../../ledger/exclusion.ts'
 
-/** The longest name of a field, its colon, and as much as a value of an event can have. */
+/** The longest field name, a colon, and the longest value that a field of an event can have. */
 const LENGTH_MAX = 525
 
-/** `not`, in the query or a body of the dashboard. */
+/** The `not` parameter, in a dashboard query or body. */
 export const Exclusions = Type.Array(
   Type.String({ format: 'exclusion', maxLength: LENGTH_MAX, examples: ['category:billing'] }),
   {

@@ -7,7 +7,7 @@ const Hex64 = { pattern: '^[0-9a-f]{64}$' }
 const Text = Type.Optional(Type.String())
 const ERASED = 'Null when the event had none, and when it was erased: then `sealed` still names it.'
 
-/** One line of a JSONL export. `components.schemas` of the document has it under this name. */
+/** One line of a JSONL export. It appears in the OpenAPI document's `components.schemas` under this name. */
 export const ExportRow: TSchema = Type.Object(
   {
     ...EventRecord.properties,
@@ -44,7 +44,10 @@ function partsOf(hex: { pattern: string }) {
   return { actor: commitment, metadata: commitment, resource: commitment }
 }
 
-/** The 200 of a download: bodies are text to a schema, so what is in them is said beside it. */
+/**
+ * The 200 response of a download. A schema can only say that the body is text, so descriptions explain its
+ * content.
+ */
 export const ExportFile = {
   description:
     'The rows: workspace by workspace in the order of their ids, each in the order of its chain (`seq`). After the last row come the trailers `x-row-count` and `x-content-sha256`, of the uncompressed bytes, which the job then has too (`rowsExported`, `sha256`). Whatever goes wrong on the way cuts the connection, so a body that has its end is whole. HTTP/1.0 has no trailers: compare with the job.',

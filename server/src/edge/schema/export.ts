@@ -7,10 +7,10 @@ import {
 } from '../../outlet/export/export-job.ts'
 import { DateTime, FilterText, KEY_ERRORS, Nullable, STRICT, Uuid } from './common.ts'
 
-/** Every route that names an export can fail like this. */
+/** Errors that every route with an export in its path can return. */
 export const EXPORT_ERRORS = [...KEY_ERRORS, 'invalid_request', 'not_found'] as const
 
-/** An id in a path may be any text: what is no id of the caller's is not there. */
+/** A path can contain any text. Text that isn't an id of the caller's gets a 404. */
 export const ExportParams = Type.Object({ jobId: Type.String() })
 
 const Status = Type.Enum([...EXPORT_STATUSES])
@@ -62,7 +62,7 @@ export const CreatedExport = Type.Object({ jobId: Uuid, status: Status }, STRICT
 
 export const ExportStatusAnswer = Type.Object({ id: Uuid, status: Status }, STRICT)
 
-/** What a job may be filtered by that was made in the dashboard. */
+/** Includes the filters that only the dashboard accepts. */
 const StoredFilters = Type.Object(
   {
     ...ExportFilters.properties,

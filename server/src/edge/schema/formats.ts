@@ -3,12 +3,12 @@ import { parseRfc3339 } from '../../platform/rfc3339.ts'
 import { parseExclusion } from '../exclusion-text.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-/** As loose as mail itself, as strict as typing errors need: one @, no blanks, both sides there. */
+/** Lenient, but catches typos: exactly one @, no whitespace, and text on both sides. */
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,255}$/
 
 /**
- * The formats of the contract as we read them. The stock ones admit `urn:uuid:`, second 60 and a
- * blank between date and time. The registry belongs to TypeBox and is one for the process.
+ * Registers our own versions of the contract's formats, because TypeBox's accept `urn:uuid:`, second 60 and a
+ * space between date and time. TypeBox's registry is global to the process.
  */
 export function registerFormats(): void {
   Format.Set('uuid', (text) => UUID.test(text))

@@ -4,7 +4,7 @@ import { DESTINATION_CHARACTERS_MAX } from '../../outlet/webhook/destination.ts'
 import { WEBHOOK_EVENTS, WEBHOOK_STATUSES } from '../../outlet/webhook/webhook.ts'
 import { DateTime, KEY_ERRORS, Nullable, STRICT, Uuid } from './common.ts'
 
-/** Every route of webhooks can fail like this. */
+/** Errors that every webhook route can return. */
 export const WEBHOOK_ERRORS = [
   ...KEY_ERRORS,
   'insufficient_scope',
@@ -12,14 +12,14 @@ export const WEBHOOK_ERRORS = [
   'not_found',
 ] as const
 
-/** An id in a path may be any text: what is no id of the caller's is not there. */
+/** A path can contain any text. Text that isn't an id of the caller's gets a 404. */
 export const WorkspaceParams = Type.Object({ workspaceId: Type.String() })
 export const WebhookParams = Type.Object({ webhookId: Type.String() })
 export const DeliveryParams = Type.Object({ webhookId: Type.String(), deliveryId: Type.String() })
 
 const Url = Type.String({
   format: 'uri',
-  // The parser of URLs drops blanks that the text keeps.
+  // The URL parser ignores whitespace, but the stored text would keep it.
   pattern: String.raw`^\S+$`,
   maxLength: DESTINATION_CHARACTERS_MAX,
   description: 'Where deliveries are sent. Https and public, unless the operator allows more.',

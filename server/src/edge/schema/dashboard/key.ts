@@ -85,7 +85,7 @@ export const RotationInput = Type.Object(
   STRICT,
 )
 
-/** The only answers that hold a key's text. */
+/** For the only responses that contain a key's text. */
 export const NewKey = Type.Object(
   {
     key: KeyRecord,

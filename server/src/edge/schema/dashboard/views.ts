@@ -5,10 +5,10 @@ import { Name } from '../../dashboard/name-input.ts'
 import { DateTime, Nullable, STRICT, TraceId, Uuid } from '../common.ts'
 import { Exclusions } from '../exclusion.ts'
 
-/** As long as a value of an event can be. */
+/** The longest value that a field of an event can have. */
 const Value = Type.String({ maxLength: 512 })
 
-/** What is looked for, without the time and the workspace. */
+/** All filters except the time range and the workspace. */
 export const SAVED_FILTERS = {
   category: Type.Optional(Value),
   action: Type.Optional(Value),
@@ -93,10 +93,10 @@ export const ViewRunInput = Type.Object(
 
 export const ViewParams = Type.Object({ viewId: Type.String() })
 
-/** Whose something is; null when that member is gone. */
+/** The member who owns something, or null if they were removed. */
 export const Owner = Nullable(Type.Object({ id: Uuid, email: Type.String() }, STRICT))
 
-/** Of what was stored by another version of the service. */
+/** For data that another version of the service stored. */
 export const USABILITY = {
   isUsable: Type.Boolean({
     description: 'False when it has fields that this version does not take: save it again.',

@@ -3,7 +3,7 @@ import { SIGNATURE_FINDINGS } from '../../../outlet/webhook/signature-check.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
 import { DeliveryRecord, DeliveryWithAttempts, WebhookInput, WebhookRecord } from '../webhook.ts'
 
-/** A webhook with the workspace it belongs to: the dashboard shows several. */
+/** Includes the workspace, because the dashboard lists webhooks of several workspaces. */
 export const DashboardWebhook = Type.Object(
   { ...WebhookRecord.properties, workspaceId: Uuid },
   STRICT,
