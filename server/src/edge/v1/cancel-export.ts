@@ -6,7 +6,7 @@ import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { EXPORT_ERRORS, ExportParams, ExportStatusAnswer } from '../schema/export.ts'
 
-/** POST /v1/exports/{jobId}/cancel: ends it, and cuts its downloads. */
+/** POST /v1/exports/{jobId}/cancel: cancels the job and its running downloads. */
 export const cancelExport =
   (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -22,7 +22,7 @@ import { compileValidator, createParser } from '../validate.ts'
 
 const BODY_BYTES_MAX = 4 * 1_024 * 1_024
 
-/** POST /v1/events/batch: up to 500 events in one call; a bad one does not spoil the others. */
+/** POST /v1/events/batch: up to 500 events per call. An invalid event doesn't affect the others. */
 export const createEventBatch =
   (deps: AcceptDeps & { keyGuard: KeyGuard }): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -36,7 +36,7 @@ export const createEventBatch =
       }
       return inputs
     }
-    // A body is also charged where it is parsed, and the headers that report it belong to the reply.
+    // The body is also charged while it is parsed, and the rate limit headers belong to the reply.
     const replies = new WeakMap<FastifyRequest, FastifyReply>()
     const charge = (request: FastifyRequest, size: { items: number; bytes: number }) => {
       const reply = replies.get(request)
@@ -64,7 +64,7 @@ export const createEventBatch =
         ],
         config: { hasOwnLimits: true },
         bodyLimit: BODY_BYTES_MAX,
-        // Documented with its items, checked without: each item has its own answer.
+        // The document describes the items, but validation skips them, because each item gets its own result.
         validatorCompiler: (part) =>
           compileValidator(part.httpPart === 'body' ? { ...part, schema: EventBatchFrame } : part),
         schema: {
@@ -101,13 +101,13 @@ export const createEventBatch =
     )
   }
 
-/** A body that is too large is refused without being read, so its bytes cost nothing. */
+/** A body that is too large is refused without being read, so it isn't charged by size. */
 function declaredBytes({ headers }: FastifyRequest): number {
   const bytes = Number(headers['content-length'] ?? 0)
   return bytes > BODY_BYTES_MAX ? 0 : bytes
 }
 
-/** Only a body with oversized events, or with more around them, has more bytes than its events pay for. */
+/** The size exceeds the number of events only if events are oversized or the body has other content. */
 function costOf({ items, bytes }: { items: number; bytes: number }): number {
   return Math.max(1, items, Math.floor(bytes / EVENT_BYTES_MAX))
 }

@@ -7,7 +7,7 @@ import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { EVENT_BYTES_MAX, EventId, EventInput } from '../schema/event.ts'
 import { compileValidator } from '../validate.ts'
 
-/** POST /v1/events: 201 for a new event, 200 when the idempotency key names a stored one. */
+/** POST /v1/events: 201 for a new event, 200 if an event with the idempotency key is already stored. */
 export const createEvent =
   (deps: AcceptDeps & { requireKey: RequireKey }): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -6,7 +6,7 @@ import { changedByKey } from '../key-change.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedExport, EXPORT_ERRORS, ExportInput } from '../schema/export.ts'
 
-/** POST /v1/exports: fixes which rows; the download makes the file of them. */
+/** POST /v1/exports: selects the rows. The download creates the file. */
 export const createExport =
   (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -6,7 +6,7 @@ import { makeWebhook } from '../webhook-actions.ts'
 import { readProject, refuseDestination } from '../webhook-input.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook-resource.ts'
 
-/** POST /v1/workspaces/{workspaceId}/webhooks: the only answer that holds the first secret. */
+/** POST /v1/workspaces/{workspaceId}/webhooks: the only response that contains the first secret. */
 export const createWebhook =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

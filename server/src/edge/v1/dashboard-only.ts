@@ -4,7 +4,7 @@ import { ApiError } from '../../errors.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 
-/** The gate has refused everybody before. */
+/** Never reached, because the gate refuses every key. */
 const refuse = async (): Promise<never> => {
   throw new ApiError('dashboard_only')
 }
@@ -12,8 +12,8 @@ const refuse = async (): Promise<never> => {
 const response = errorResponses(...KEY_ERRORS, 'dashboard_only')
 
 /**
- * POST /v1/workspaces/{workspaceId}/keys and POST /v1/keys/{keyId}/rotate: a key cannot make
- * keys. Both are refused before the body or the id is looked at, so they tell nothing about either.
+ * POST /v1/workspaces/{workspaceId}/keys and POST /v1/keys/{keyId}/rotate: a key can't create keys. Both are
+ * refused before the body or the id is read, so they reveal nothing about either.
  */
 export const dashboardOnlyRoutes =
   (deps: { requireKey: RequireKey }): FastifyPluginAsyncTypebox =>

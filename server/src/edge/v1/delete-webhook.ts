@@ -8,7 +8,7 @@ import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-/** DELETE /v1/webhooks/{webhookId}: gone at once, with its secret and its deliveries. */
+/** DELETE /v1/webhooks/{webhookId}: deletes it immediately, with its secret and its deliveries. */
 export const deleteWebhook =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -8,7 +8,7 @@ import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 const REASON = 'The webhook was disabled by its owner.'
 
-/** POST /v1/webhooks/{webhookId}/disable: what waits is ended by the dispatcher. */
+/** POST /v1/webhooks/{webhookId}/disable: the dispatcher then ends pending deliveries. */
 export const disableWebhook =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

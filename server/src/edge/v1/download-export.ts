@@ -13,7 +13,7 @@ import { ExportFile } from '../schema/export-file.ts'
 
 const GATE: Gate = { plan: 'STARTER' }
 
-/** GET /v1/exports/{jobId}/download: the run itself. */
+/** GET /v1/exports/{jobId}/download: runs the export and streams it. */
 export const downloadExport =
   (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -23,7 +23,7 @@ export const downloadExport =
       {
         onRequest: deps.requireKey(GATE),
         config: { hasOwnLimits: true },
-        // The run begins with the download, and a HEAD must not begin it.
+        // The download starts the run, and a HEAD request must not.
         exposeHeadRoute: false,
         schema: {
           operationId: 'downloadExport',
@@ -54,7 +54,7 @@ export const downloadExport =
     )
   }
 
-/** Calls `onLost` when the key could no longer open the download. Dispose of it to stop. */
+/** Calls `onLost` when the key could no longer open the download, until disposed of. */
 function watchKey(
   { keyAccess, clock }: ExportRouteDeps,
   { key: { kid }, clientAddress: address }: FastifyRequest,

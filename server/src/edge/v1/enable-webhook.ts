@@ -7,7 +7,7 @@ import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-/** POST /v1/webhooks/{webhookId}/enable: it goes on with events from now on. */
+/** POST /v1/webhooks/{webhookId}/enable: resumes with events stored from now on. */
 export const enableWebhook =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

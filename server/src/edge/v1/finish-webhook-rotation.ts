@@ -6,7 +6,7 @@ import { FinishedRotation, WEBHOOK_ERRORS, WebhookParams } from '../schema/webho
 import { finishOverlap } from '../webhook-actions.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-/** POST /v1/webhooks/{webhookId}/finish-rotation: the new secret becomes the only one now. */
+/** POST /v1/webhooks/{webhookId}/finish-rotation: makes the new secret the only one. */
 export const finishWebhookRotation =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -4,7 +4,7 @@ import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
 import { errorResponses } from '../schema/common.ts'
 import { EXPORT_ERRORS, ExportParams, ExportRecord } from '../schema/export.ts'
 
-/** GET /v1/exports/{jobId}: how far it is, and what went wrong. */
+/** GET /v1/exports/{jobId}: the job's progress, and what went wrong. */
 export const getExport =
   (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

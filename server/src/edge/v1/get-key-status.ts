@@ -16,14 +16,16 @@ import { KeyStatus } from '../schema/key.ts'
 export type GetKeyStatusDeps = {
   requireKey: RequireKey
   keyUse: KeyUseRecorder
-  /** Within a second or not at all. */
+  /** Queries finish within a second or fail. */
   dbFast: Queryable
-  /** Apart from the slots of requests: a status must not wait for slow queries of the same company. */
+  /**
+   * Separate from the slots of requests, so that a status doesn't wait for slow queries of the same company.
+   */
   statusSlots: RequestSlots
   clock: Clock
 }
 
-/** GET /v1/keys/status: what the service knows of the key that asks. */
+/** GET /v1/keys/status: the status of the calling key. */
 export const getKeyStatus =
   (deps: GetKeyStatusDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -4,7 +4,7 @@ import { DeliveryParams, DeliveryWithAttempts, WEBHOOK_ERRORS } from '../schema/
 import { deliveryRecord } from '../webhook-record.ts'
 import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
 
-/** GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}: what became of each attempt. */
+/** GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}: a delivery and the outcome of each attempt. */
 export const getWebhookDelivery =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

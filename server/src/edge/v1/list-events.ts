@@ -32,7 +32,7 @@ export type ListEventsDeps = {
 const DAY_MS = 86_400_000
 const LIMIT_DEFAULT = 50
 
-/** GET /v1/events: hot events, newest first, of the key's workspace or company. */
+/** GET /v1/events: hot events of the key's workspace or company, newest first. */
 export const listEvents =
   (deps: ListEventsDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -49,7 +49,7 @@ export const listEvents =
           tags: ['Events'],
           querystring: EventFilterQuery,
           response: {
-            // Sent as the text it is made of.
+            // The handler sends a JSON string.
             200: Type.Unsafe<string>(EventPage),
             ...errorResponses(
               ...KEY_ERRORS,
@@ -87,7 +87,7 @@ export const listEvents =
     )
   }
 
-/** Scope comes before the rest of the query, so it is judged before the schema. */
+/** Runs before validation, because a wrong scope takes precedence over other errors in the query. */
 async function refuseWorkspaceFilter({ principal, query }: FastifyRequest): Promise<void> {
   const isNamed = typeof query === 'object' && query !== null && 'workspaceId' in query
   if (principal.scope === 'COMPANY' || !isNamed) return

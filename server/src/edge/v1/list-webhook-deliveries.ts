@@ -4,7 +4,7 @@ import { errorResponses } from '../schema/common.ts'
 import { DeliveryPage, DeliveryQuery, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-/** GET /v1/webhooks/{webhookId}/deliveries: newest first, or onward from a sequence. */
+/** GET /v1/webhooks/{webhookId}/deliveries: newest first, or ascending from a sequence. */
 export const listWebhookDeliveries =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

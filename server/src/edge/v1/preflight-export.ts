@@ -5,7 +5,7 @@ import { type ExportRouteDeps, readExportRequest } from '../export-resource.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { EXPORT_ERRORS, ExportInput, PreflightAnswer } from '../schema/export.ts'
 
-/** POST /v1/exports/preflight: what an export with this body would come to. */
+/** POST /v1/exports/preflight: estimates the export that this body would create. */
 export const preflightExport =
   (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

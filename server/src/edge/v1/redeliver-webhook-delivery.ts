@@ -7,7 +7,7 @@ import { sendDeliveryAgain } from '../webhook-actions.ts'
 import { deliveryRecord } from '../webhook-record.ts'
 import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
 
-/** POST /v1/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver: once more, with the same id. */
+/** POST /v1/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver: resends it with the same id. */
 export const redeliverWebhookDelivery =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -8,7 +8,7 @@ import { readWindow } from '../webhook-input.ts'
 import { windowRecord } from '../webhook-record.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-/** POST /v1/webhooks/{webhookId}/redeliver: what a receiver missed in a time. */
+/** POST /v1/webhooks/{webhookId}/redeliver: resends events that the receiver missed in a time window. */
 export const redeliverWebhookWindow =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

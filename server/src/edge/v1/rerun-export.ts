@@ -7,7 +7,7 @@ import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedExport, EXPORT_ERRORS, ExportParams } from '../schema/export.ts'
 
-/** POST /v1/exports/{jobId}/rerun: a new job with the rows of this one. */
+/** POST /v1/exports/{jobId}/rerun: creates a new job with the same rows. */
 export const rerunExport =
   (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

@@ -6,7 +6,7 @@ import { RotatedSecret, SecretRotation, WEBHOOK_ERRORS, WebhookParams } from '..
 import { rotateSecret } from '../webhook-actions.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-/** POST /v1/webhooks/{webhookId}/rotate-secret: the only answer that holds the new secret. */
+/** POST /v1/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */
 export const rotateWebhookSecret =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

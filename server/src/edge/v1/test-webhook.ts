@@ -6,7 +6,7 @@ import { TestReceipt, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts
 import { sendTest } from '../webhook-actions.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-/** POST /v1/webhooks/{webhookId}/test: a delivery without an event, signed like any other. */
+/** POST /v1/webhooks/{webhookId}/test: sends a signed delivery without an event. */
 export const testWebhook =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

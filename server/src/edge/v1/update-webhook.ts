@@ -6,7 +6,7 @@ import { changeWebhook } from '../webhook-actions.ts'
 import { readProject, refuseDestination } from '../webhook-input.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-/** PATCH /v1/webhooks/{webhookId}: what is not named stays. */
+/** PATCH /v1/webhooks/{webhookId}: fields that aren't sent stay as they are. */
 export const updateWebhook =
   (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
