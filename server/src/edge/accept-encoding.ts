@@ -1,13 +1,15 @@
 /**
- * Whether a caller would rather have gzip than the plain bytes (RFC 9110, 12.5.3). Without the
- * header, and when nothing we have would please, it gets the plain bytes.
+ * Whether the caller prefers gzip to the uncompressed body (RFC 9110, section 12.5.3). Without the header, or
+ * if it accepts no encoding we support, the caller gets the uncompressed body.
  */
 export function prefersGzip(header: string | undefined): boolean {
   const { gzip, identity } = readQualities(header)
   return gzip > 0 && gzip >= identity
 }
 
-/** Whether it would rather have Brotli, which is smaller, than gzip and the plain bytes. */
+/**
+ * Whether the caller accepts Brotli, which is smaller, at least as gladly as gzip and the uncompressed body.
+ */
 export function prefersBrotli(header: string | undefined): boolean {
   const { brotli, gzip, identity } = readQualities(header)
   return brotli > 0 && brotli >= gzip && brotli >= identity
@@ -32,7 +34,7 @@ function parseQualities(header: string): Map<string, number> {
   return qualities
 }
 
-/** What is no quality counts as a refusal: plain bytes are never wrong. */
+/** An invalid quality counts as 0, because an uncompressed body is always acceptable. */
 function qualityOf(parameters: readonly string[]): number {
   const text = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
   if (text === undefined) return 1

@@ -13,7 +13,7 @@ import {
 
 const BURST = 100
 
-/** Of a connection of its own, unless given. */
+/** Each response has its own connection unless `socket` is given. */
 const newResponse = (socket = new Socket()) => new ServerResponse(new IncomingMessage(socket))
 
 /** Answers a caller `count` times at once and ends the delays. Returns how many were not delayed. */

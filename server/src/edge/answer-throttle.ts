@@ -8,7 +8,7 @@ export type AnswerRate = {
   /** Answers per second on the node. Beyond that, each caller gets only `perSecondInFlood`. */
   nodePerSecond: number
   perSecondInFlood: number
-  /** A flood on n connections gets at most n answers in this time. */
+  /** A flood on n connections gets at most n answers per this period. */
   delayMsMax: number
 }
 
@@ -30,7 +30,7 @@ export const MEMBER_RATE: AnswerRate = { ...USUAL, perSecond: 100, perSecondInFl
 /** Enough for a hundred members who work at the same time, and a tenth of the main thread. */
 export const COMPANY_RATE: AnswerRate = { ...USUAL, perSecond: 300, perSecondInFlood: 100 }
 
-/** The answers of each connection that wait, in all throttles. */
+/** The delayed answers of each connection, across all throttles. */
 const WAITING = new WeakMap<Socket, Set<ServerResponse>>()
 
 /** True while an answer waits because its caller gets too many. */
@@ -64,30 +64,31 @@ const CALLERS_MAX = 10_000
 export class AnswerThrottle implements Disposable {
   readonly #rate: AnswerRate
   readonly #clock: MonotonicClock
-  /** When each caller's answers so far are paid off, at its rate. The least recent caller is first. */
+  /** When each caller's debt for the answers so far is paid off, at its rate. The least recent is first. */
   readonly #paidOffAtMs = new Map<string, number>()
   #nodePaidOffAtMs = 0
   #pipelined = 0
   /** The functions that end the delays. */
   readonly #held = new Set<() => void>()
-  /** Of clients that have disconnected. Thousands can do so at once, so only a few end in each turn. */
+  /** The delays of clients that disconnected. Thousands can do so at once, so each turn ends only a few. */
   readonly #leaving: (() => void)[] = []
   #isDisposed = false
 
-  /** Tests that stop the app's clock don't stop this one, because the timers run on. */
+  /** Real time by default, even in tests that stop the app's clock, because the timers use real time. */
   constructor(rate: AnswerRate, clock: MonotonicClock = monotonicClock) {
     this.#rate = rate
     this.#clock = clock
   }
 
-  /** Answers that are waiting. */
+  /** The number of delayed answers. */
   get held(): number {
     return this.#held.size
   }
 
   /**
-   * Calls `answer` once: now, after the caller's delay, or when `response` closes because the client
-   * disconnected or had to go. Returns a function that ends the delay. An answer can count as several.
+   * Calls `answer` once: immediately, after the caller's delay, or when `response` closes because the client
+   * disconnected or was disconnected. Returns a function that ends the delay. `count` lets one answer count
+   * as several.
    */
   hold(caller: string, response: ServerResponse, answer: () => void, count = 1): () => void {
     const delayMs = this.#delayMs(caller, count)
@@ -127,12 +128,12 @@ export class AnswerThrottle implements Disposable {
 
   readonly #endSome = (): void => {
     const ended = this.#leaving.splice(0, ENDED_PER_TURN)
-    // First, in case that one of them throws.
+    // Schedule the next batch first, in case one of these throws.
     if (this.#leaving.length > 0) setImmediate(this.#endSome)
     for (const release of ended) release()
   };
 
-  /** Sends all answers that wait, and delays none from now on. */
+  /** Sends all delayed answers, and delays no more from now on. */
   [Symbol.dispose](): void {
     this.#isDisposed = true
     for (const release of this.#held) release()

@@ -13,7 +13,7 @@ test('a client that disconnects before its body is read takes no place in the bu
   const disconnected = Promise.withResolvers<void>()
   app.addHook('onRequest', async ({ raw }) => {
     if (raw.url !== '/gone') return
-    // `once` would listen for errors too, and then the request would still emit one.
+    // `once` would also listen for errors, and then the request would still emit one.
     raw.on('close', disconnected.resolve)
     await disconnected.promise
   })

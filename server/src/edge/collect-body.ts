@@ -6,11 +6,11 @@ import { areChunksTooSmall, CHUNK_BYTES_MIN, CHUNKS_MAX } from './chunk-limit.ts
 const EMPTY = Buffer.alloc(0)
 
 /**
- * Collects a body of at most the route's `bodyLimit` in one buffer that grows with it, and calls
- * back once. Fastify's own collector keeps a Buffer per chunk, so 4 MB in one-byte chunks take more
- * than a gigabyte. A body of one chunk is passed on as it is. One that takes longer than `timeoutMs` is
- * refused; if that is null, only the limit for whole requests applies. A client that disconnected before
- * the call is noticed too: its request emits nothing anymore.
+ * Collects a body of at most the route's `bodyLimit` in one growing buffer, and calls `done` once. Fastify's
+ * own collector keeps a Buffer per chunk, so 4 MB in one-byte chunks take more than a gigabyte. A body of one
+ * chunk isn't copied. A body that takes longer than `timeoutMs` is refused; if that is null, only the timeout
+ * for whole requests applies. This also detects clients that disconnected before the call, whose requests
+ * emit no more events.
  */
 export function collectBody(
   { raw, routeOptions: { bodyLimit } }: FastifyRequest,
@@ -21,7 +21,7 @@ export function collectBody(
   }: {
     lease: BodyLease
     timeoutMs: number | null
-    /** Gets the bytes that have arrived each time the buffer grows, and can refuse the rest. */
+    /** Called with the bytes received so far each time the buffer grows. Can refuse the rest. */
     charge?: (bytes: number) => ApiError | null
   },
   done: (fault: Error | null, body: Buffer) => void,
@@ -45,7 +45,7 @@ export function collectBody(
     const needed = length + chunk.length
     chunks += 1
     if (needed > bodyLimit) return settle(tooLarge(bodyLimit))
-    // Segments of a body with a declared length each cost their sender a packet; chunks do not.
+    // With a declared length, each segment costs the sender a packet. Chunks don't.
     if (declared === undefined && areChunksTooSmall(chunks, needed)) {
       return settle(tooManyChunks())
     }
@@ -70,7 +70,9 @@ export function collectBody(
   raw.on('error', settle)
 }
 
-/** Doubles, so that a body is copied at most twice, and never exceeds what the body can reach. */
+/**
+ * Doubles the capacity, so that each byte is copied about twice at most, but never exceeds the body's limit.
+ */
 function capacityFor(needed: number, capacity: number, bytesMax: number): number {
   return Math.max(needed, Math.min(2 * capacity, bytesMax))
 }

@@ -14,15 +14,15 @@ import { parserFault, protocolFault } from './protocol-fault.ts'
 import { newTraceId, traceIdOf } from './trace.ts'
 import { WriteStall } from './write-stall.ts'
 
-/** How many requests per connection can be in progress at once. Few clients send more than one. */
+/** Maximum concurrent requests per connection. Few clients send more than one. */
 export const REQUESTS_IN_FLIGHT_MAX = 16
-/** How many pipelined requests can wait on a port. */
+/** Maximum queued pipelined requests per port. */
 export const QUEUED_MAX = 1_000
-/** How many of them are served in a turn of the event loop. */
+/** How many queued requests are served per turn of the event loop. */
 const REQUESTS_PER_TURN_MAX = 16
-/** While more output waits for the client, the connection's next request waits too. */
+/** While more output than this waits for the client, the connection's next request waits too. */
 const OUTPUT_BYTES_MAX = 1_024 * 1_024
-/** Long enough to read an answer; then a client that does not hang up is disconnected. */
+/** Long enough to read an answer. After that, a client that doesn't close the connection is disconnected. */
 const LINGER_MS = 1_000
 
 /**
@@ -35,9 +35,9 @@ const LINGER_MS = 1_000
 type Connection = {
   readonly socket: Socket
   state: 'open' | 'last' | 'refused'
-  /** The answers that are not sent yet, in order. */
+  /** The answers that haven't been sent yet, in order. */
   readonly inFlight: Set<ServerResponse>
-  /** The newest of them, which no route has seen yet. */
+  /** The newest requests, which haven't been passed to a route yet. */
   readonly queue: Exchange[]
   newest: Exchange | null
   /** The answer before the newest one. */
@@ -48,20 +48,20 @@ type Connection = {
 type Exchange = { request: IncomingMessage; response: ServerResponse }
 
 /**
- * Stands between Node's parser and the routes. What cannot be served is refused by a hand-written
- * answer that waits for the answers before it, and ends the connection. A connection holds a bounded
- * number of requests and a bounded amount of output, and nothing of what follows a refusal.
+ * Sits between Node's parser and the routes. A request that can't be served gets an error written directly to
+ * the socket, after the answers before it, and the connection closes. Each connection has a bounded number of
+ * requests and a bounded amount of output. Input after a refusal is discarded.
  *
- * The parser delivers all pipelined requests of a packet in one go: of the smallest, two thousand. The
- * first is served immediately. The others wait in a queue of bounded size, and connections take turns: a
- * few requests per turn of the event loop, so that other callers don't wait. After a refusal, the parser
- * stops at the next request (`ignores`).
+ * The parser delivers all pipelined requests of a packet at once: up to two thousand of the smallest. The
+ * first is served immediately. The others wait in a bounded queue, and connections take turns: a few requests
+ * per turn of the event loop, so that other callers don't wait. After a refusal, the parser stops at the next
+ * request (`ignores`).
  */
 export class ConnectionGate {
   readonly #serve: RequestListener
   readonly #open: OpenConnections
   readonly #connections = new WeakMap<Socket, Connection>()
-  /** With queued requests that can be served, in the order of their turns. */
+  /** Connections with queued requests that can be served, in round-robin order. */
   readonly #turns = new Set<Connection>()
   #isScheduled = false
   #queued = 0
@@ -91,14 +91,14 @@ export class ConnectionGate {
       whenAnswered(before, () => endWithError(socket, fault, { traceId, hasBody }))
       return
     }
-    // The parser drops what arrives in one piece with such a request, so nothing may follow it.
+    // The parser drops data that arrives together with an upgrade request, so it must be the last one.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     connection.inFlight.add(response)
     this.#open.markBusy(socket, connection.inFlight)
     response.once('close', () => this.#finish(connection, response))
     if (!response.shouldKeepAlive) connection.state = 'last'
     if (canOutlastAnswer(request)) {
-      // Before Node's own listener, which would drop the rest of the body uncounted.
+      // Run before Node's own listener, which would drop the rest of the body without counting it.
       response.prependOnceListener('finish', () => limitRest(request, connection))
     }
     if (connection.inFlight.size === 1) {
@@ -110,13 +110,13 @@ export class ConnectionGate {
     this.#takeTurn(connection)
   }
 
-  /** True if no further request of the connection is served. Then the parser must stop at the next. */
+  /** True if no further requests of the connection are served. Then the parser must stop at the next one. */
   ignores(socket: Socket): boolean {
     const connection = this.#connections.get(socket)
     return connection !== undefined && connection.state !== 'open'
   }
 
-  /** For `upgrade` and `connect`: Node has left the connection at a request that is ignored. */
+  /** For `upgrade` and `connect`: Node has released the connection at a request that is ignored. */
   readonly abandonInput = (_request: IncomingMessage, socket: Duplex): void => {
     // Node has removed its own listener, and an error without one would end the process.
     socket.on('error', () => {})
@@ -129,7 +129,7 @@ export class ConnectionGate {
       const { inFlight, writeStall } = this.#connectionOf(socket)
       const [sending] = inFlight
       if (!sending) continue
-      // A reset also frees what the kernel holds for the client.
+      // A reset also frees the data that the kernel buffers for the client.
       if (writeStall.check(socket, sending, intervalMs) >= stallMs) socket.resetAndDestroy()
     }
   }
@@ -204,9 +204,9 @@ export class ConnectionGate {
   }
 
   #serveNext(connection: Connection): void {
-    // The answers could not be sent.
+    // The answers couldn't be sent.
     if (!connection.socket.writable) return this.#dropQueue(connection)
-    // Goes on when the client has read an answer.
+    // Continues when the client has read an answer.
     if (outputBytes(connection) > OUTPUT_BYTES_MAX) return
     const next = connection.queue.shift()
     if (!next) return
@@ -229,7 +229,7 @@ export class ConnectionGate {
       return
     }
     this.#open.markIdle(connection.socket)
-    // An idle connection keeps nothing of its last request.
+    // Release the last request while the connection is idle.
     if (!connection.newest?.request.complete) return
     connection.newest = null
     connection.previous = null
@@ -237,8 +237,8 @@ export class ConnectionGate {
 }
 
 /**
- * Closes the responses that wait behind another one. Newer releases of Node do it themselves. Older
- * ones leave them open, and whatever lasts until a response closes would last forever.
+ * Closes the responses that wait behind another one. Newer releases of Node do this themselves. Older ones
+ * leave them open, and anything that waits for a response to close would wait forever.
  */
 function closeWaiting({ inFlight }: Connection): void {
   for (const response of inFlight) {
@@ -248,14 +248,14 @@ function closeWaiting({ inFlight }: Connection): void {
   }
 }
 
-/** What waits in this process for the client to read. */
+/** Output in this process that the client hasn't read. */
 function outputBytes({ inFlight }: Connection): number {
   let bytes = 0
   for (const response of inFlight) bytes += response.writableLength
   return bytes
 }
 
-/** Whether the rest of the body can be too much to drop. */
+/** Whether the rest of the body can exceed what we drop. */
 function canOutlastAnswer({ headers }: IncomingMessage): boolean {
   if (headers['transfer-encoding'] !== undefined) return true
   const { 'content-length': length } = headers
@@ -263,8 +263,8 @@ function canOutlastAnswer({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * What follows of a body whose request was answered is parsed and dropped, so that the connection
- * stays usable. If it is too much, or arrives in too small chunks, the connection ends.
+ * After an early answer, the rest of the body is parsed and dropped, so that the connection stays usable. If
+ * it is too large or its chunks are too small, the connection closes.
  */
 function limitRest(request: IncomingMessage, connection: Connection): void {
   if (request.complete || connection.state === 'refused') return

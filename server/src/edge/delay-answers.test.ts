@@ -10,10 +10,10 @@ import { ClientAddresses } from './auth/client-address.ts'
 import { AnswerDelays } from './delay-answers.ts'
 import { createErrorHandler } from './error-handler.ts'
 
-/** Of a connection of its own, unless given. */
+/** Each response has its own connection unless `socket` is given. */
 const newResponse = (socket = new Socket()) => new ServerResponse(new IncomingMessage(socket))
 
-/** Runs what waits for no timer, so no delay ends meanwhile. */
+/** Runs pending callbacks but no timers, so no delay ends meanwhile. */
 const settle = () => new Promise<void>((resolve) => process.nextTick(resolve))
 
 function startDelays({ hasRateLimits = true } = {}) {

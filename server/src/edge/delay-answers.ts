@@ -15,12 +15,12 @@ import {
 import { type ClientAddresses, siteOf } from './auth/client-address.ts'
 import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
 
-/** Receiving this much takes as long as answering. */
+/** Receiving this much takes as long as sending one answer. */
 const BYTES_PER_ANSWER = 64 * 1_024
 
 type Refused = { error: ApiError; request: FastifyRequest; reply: FastifyReply }
 
-/** Calls `answer` once, now or later. */
+/** Calls `answer` once, immediately or later. */
 export type DelayRefusal = (refused: Refused, answer: () => void) => void
 
 export const answerImmediately: DelayRefusal = (_refused, answer) => answer()
@@ -73,11 +73,11 @@ export class AnswerDelays implements Disposable {
     if (!this.#hasRateLimits) return
     await pass(this.#members, userId, response)
     await pass(this.#companies, companyId, response)
-    // The client left, so there is nothing to do, and no one reads this error.
+    // The client disconnected, so there is nothing to do and no one to read this error.
     if (isGone(response)) throw new ApiError('overloaded')
   }
 
-  /** A key counts for its company, which can have many keys, and apart from strangers. */
+  /** Keys count toward their company, which can have many keys, and separately from anonymous callers. */
   delayRefusal: DelayRefusal = (refused, answer) => {
     const { request, reply } = refused
     const { key } = request
@@ -86,12 +86,12 @@ export class AnswerDelays implements Disposable {
     else hold(this.#refusals, this.#siteOf(request), { request, reply, answer })
   }
 
-  /** Call it before the routes are registered. When the app closes, all answers are sent. */
+  /** Call it before the routes are registered. When the app closes, all delayed answers are sent. */
   delayAnonymous(app: FastifyInstance): void {
     app.addHook('onSend', (request, reply, _payload, done) => {
       const isRefusal = reply.statusCode >= 400
       if (request.key || request.viewer || isRefusal) return done()
-      // Apart from each other: a flood of pages through a proxy must not delay its health checks.
+      // Separate throttles, so that a flood of pages through a proxy doesn't delay its health checks.
       const throttle = isCheck(request) ? this.#checks : this.#pages
       hold(throttle, this.#siteOf(request), { request, reply, answer: done })
     })
@@ -106,15 +106,15 @@ export class AnswerDelays implements Disposable {
     this.#throttles.dispose()
   }
 
-  /** Not the /64 as elsewhere: one stranger can have thousands of those, each with its own rate. */
+  /** Not the /64 as elsewhere: one attacker can have thousands of those, each with its own rate. */
   #siteOf(request: FastifyRequest): string {
     return siteOf(this.#addresses.of(request))
   }
 }
 
 /**
- * Members have waited before (`delayMember`). A valid key waits only for exceeding a limit. A database
- * that is unavailable is not the caller's fault.
+ * Members have already waited (`delayMember`). A valid key waits only if it exceeds a limit. Callers don't
+ * wait because the database is unavailable.
  */
 function mayWait({ error: { status, code }, request: { key, viewer } }: Refused): boolean {
   if (key) return code === 'rate_limited'
@@ -125,7 +125,7 @@ function isCheck({ routeOptions: { url } }: FastifyRequest): boolean {
   return url === '/health' || url === '/ready'
 }
 
-/** An answer that is not the first of its connection isn't destroyed together with it. */
+/** Checks the socket, because only its first response is destroyed together with it. */
 function isGone({ req: { socket } }: ServerResponse): boolean {
   return socket.destroyed
 }
@@ -154,14 +154,14 @@ function hold(
   if (!request.raw.complete && !isAnswered) dropBody(request, release)
 }
 
-/** A refused body is received all the same, so a large one counts as many answers. */
+/** The rest of a refused body is still received, so a large body counts as several answers. */
 function countOf({ raw: { headers, complete } }: FastifyRequest): number {
   const isChunked = headers['transfer-encoding'] !== undefined && !complete
   const bytes = isChunked ? REST_BYTES_MAX : Number(headers['content-length'] ?? 0)
   return 1 + Math.floor(Math.min(bytes, REST_BYTES_MAX) / BYTES_PER_ANSWER)
 }
 
-/** Keeps nothing of the body while its answer waits. Tiny chunks end the delay: they cost too much. */
+/** Drops the body while its answer waits. Tiny chunks end the delay, because they cost too much. */
 function dropBody({ raw }: FastifyRequest, release: () => void): void {
   const isChunked = raw.headers['transfer-encoding'] !== undefined
   let chunks = 0

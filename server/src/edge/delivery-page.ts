@@ -17,12 +17,12 @@ import type { WebhookDeps } from './webhook-resource.ts'
 
 const LIMIT_DEFAULT = 50
 
-/** How long a request may go on scanning for deliveries of a status. */
+/** How long one request can scan for deliveries with a status. */
 const SCAN_MS_MAX = 500
 
 /**
- * A page of a webhook's deliveries, as it is answered. With a status, it can have fewer than `limit` or
- * none, although more follow: a scan reads a bounded number of deliveries.
+ * Returns a page of a webhook's deliveries. With a status, it can have fewer than `limit` or none although
+ * more follow, because a scan reads a bounded number of deliveries.
  */
 export async function readDeliveryPage(
   { db, cursors }: Pick<WebhookDeps, 'db' | 'cursors'>,
@@ -32,7 +32,7 @@ export async function readDeliveryPage(
     reader = null,
     monotonic = monotonicClock,
   }: {
-    /** Who reads it, if a cursor belongs to a member and not to the company. */
+    /** The member who reads it, if cursors belong to a member and not to the company. */
     reader?: UserId | null
     monotonic?: MonotonicClock
   } = {},
@@ -47,7 +47,7 @@ export async function readDeliveryPage(
   do {
     const range = { workspaceId, webhookId, place }
     next = isScanned(status) ? await findScanEnd(db, range) : null
-    // One more than requested shows whether there is a further page.
+    // One more than requested shows whether there is another page.
     const left = limit + 1 - deliveries.length
     deliveries.push(...(await listDeliveries(db, { ...range, status, end: next, limit: left })))
     if (deliveries.length > limit) next = deliveries[limit - 1]?.sequence ?? null

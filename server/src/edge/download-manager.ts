@@ -14,15 +14,15 @@ import { exemptFromWriteStall } from './write-stall.ts'
 
 const SLOT_LIMITS = { downloadsMax: 200, perCompanyMax: 50, graceMs: 5_000 }
 /**
- * Of the node's connections, which are there for every other call too. A turn is one fetch: a page of
- * the table, or a row group of the archive; a client that takes its time has none meanwhile.
+ * Limits concurrent fetches, because all other calls share the node's connections. A fetch is a page of the
+ * table or a row group of the archive. A slow client holds no permit while it reads.
  */
 const SEMAPHORE_LIMITS = {
   permitsMax: 6,
   waitingMax: SLOT_LIMITS.downloadsMax,
   waitingPerCompanyMax: SLOT_LIMITS.perCompanyMax,
 }
-/** However slow a client is, in this time it takes something. */
+/** Even the slowest client reads something within this time. */
 const STALL_MS_MAX = 600_000
 
 const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
@@ -30,17 +30,19 @@ const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
   CSV: { type: 'text/csv; charset=utf-8', extension: 'csv' },
 }
 
-/** What a route asks for beside the download itself. */
+/** How a route restricts a download. */
 export type DownloadTerms = {
   /** Watches the caller's access until disposed of. `onLost` ends the download. */
   watch: (onLost: (reason: unknown) => void) => Disposable
-  /** Called when there is a place for it; throws to refuse it. */
+  /** Called once the download has a slot. Throws to refuse it. */
   check: () => Promise<void>
-  /** Called before the first byte; throws to refuse it. */
+  /** Called before the first byte. Throws to refuse it. */
   begin: () => Promise<void>
-  /** Makes the job succeed, before the client is told that this was all; throws to cut it. */
+  /**
+   * Marks the job as succeeded before the client sees the end of the file. Throws to cut the download off.
+   */
   finish: (download: Download) => Promise<ExportResult>
-  /** Uncompressed. */
+  /** Uncompressed size. */
   bytesMax: number
 }
 
@@ -52,7 +54,7 @@ export const PLAIN_TERMS: Omit<DownloadTerms, 'watch'> = {
   bytesMax: Infinity,
 }
 
-/** The downloads of a node, whoever asks for them: they share its memory and its connections. */
+/** All downloads on the node, from the API and the dashboard. They share its memory and its connections. */
 export class DownloadManager {
   readonly #deps: ExportDeps
   readonly #requests: RequestSlots
@@ -66,7 +68,7 @@ export class DownloadManager {
     this.#requests = requests
   }
 
-  /** Runs the job: what it throws is an answer, and what goes wrong later cuts the connection. */
+  /** Runs the job. Errors before the first byte become a response. Later ones cut the connection. */
   async send(
     { raw: request }: FastifyRequest,
     reply: FastifyReply,
@@ -85,7 +87,7 @@ export class DownloadManager {
     const node = { turns: this.#turns, coldTurns: this.#coldTurns, cache: this.#cache }
     const terms = { stop, bytesMax, ...node }
     await using download = await openDownload(this.#deps, job, terms)
-    // These two write, and can wait for a lock of the company.
+    // `begin` and `finish` write to the database, and can wait for the company's lock.
     await this.#requests.run(job.companyId, begin)
     stop.signal.throwIfAborted()
     const isGzip = prefersGzip(request.headers['accept-encoding']?.toString())
@@ -113,7 +115,7 @@ export class DownloadManager {
     })
   }
 
-  /** Lets those that run come to their end for a while, then cuts them. */
+  /** Gives running downloads a few seconds to finish, then cuts them off. */
   async close(): Promise<void> {
     await this.#slots.close()
   }

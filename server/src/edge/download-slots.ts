@@ -2,14 +2,14 @@ import { ApiError } from '../errors.ts'
 
 export type SlotLimits = { downloadsMax: number; perCompanyMax: number; graceMs: number }
 
-/** A download's place among those that run, and the means to stop it. */
+/** A running download's slot, and a way to stop the download. */
 export type Slot = Disposable & { stop: AbortController }
 
 const FULL_RETRY_SECONDS = 10
 
 /**
- * Downloads of this node, of which there are so many at once: each holds some pages in memory for as
- * long as its client likes. A company has a share, so that none shuts out the others.
+ * Limits the concurrent downloads on the node, because each keeps some pages in memory for as long as its
+ * client takes. A company gets only a share, so that it can't block the others.
  */
 export class DownloadSlots {
   readonly #limits: SlotLimits
@@ -37,7 +37,7 @@ export class DownloadSlots {
     return slot
   }
 
-  /** Lets those that run come to their end for a while, then cuts them. Their jobs stay open. */
+  /** Gives running downloads `graceMs` to finish, then cuts them off. Their jobs stay open. */
   async close(): Promise<void> {
     this.#isClosing = true
     if (this.#slots.size === 0) return

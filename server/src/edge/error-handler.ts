@@ -4,7 +4,7 @@ import { isOutOfDescriptors, isRetryable } from '../platform/pg.ts'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
 import { answerImmediately, type DelayRefusal } from './delay-answers.ts'
 
-/** Fastify's own failures, as far as a client can cause them. */
+/** Fastify's own errors that a client can cause. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_ASYNC_CONSTRAINT: 'invalid_request',
@@ -16,13 +16,13 @@ export type ErrorHandler = (
   reply: FastifyReply,
 ) => void
 
-/** The one place where an error becomes an answer, and where an unexpected one is logged. */
+/** Turns every error into a response, and logs unexpected ones. This is the only place that does either. */
 export function createErrorHandler(delay: DelayRefusal = answerImmediately): ErrorHandler {
   const unavailable = new RepeatedWarning('request.unavailable')
   return (error, request, reply) => {
     if (isHangUp(error, request)) {
       request.log.debug({ event: 'request.aborted', traceId: request.id })
-      // There is no one to answer. Thousands of clients can disconnect at once.
+      // No one is left to answer. Thousands of clients can disconnect at once, so do no more work.
       reply.hijack()
       return
     }
@@ -42,7 +42,7 @@ export function sendError(reply: FastifyReply, error: ApiError, traceId: string)
   if (error.status === 401 && error.code !== 'not_signed_in') {
     reply.header('www-authenticate', 'Bearer')
   }
-  // Fastify would hang up on a caller that is still sending, which might then lose the answer.
+  // Fastify would close the connection of a caller that is still sending, which might then lose the response.
   // The connection gate drops the rest of the body instead, unless it takes too long.
   const isEarly = error.status === 413 || (error.status !== 408 && !reply.request.raw.complete)
   if (isEarly && reply.raw.shouldKeepAlive) reply.removeHeader('connection')
@@ -55,7 +55,7 @@ export function errorBody({ message, code, details }: ApiError, traceId: string)
   return { error: message, code, traceId, ...(details && { details }) }
 }
 
-/** For a path, which the router decodes, and for a query, which we look at ourselves. */
+/** For a path, which the router decodes, and for a query, which we check ourselves. */
 export function unreadableAddress(cause?: unknown): ApiError {
   const message = 'The address is not percent-encoded UTF-8.'
   return new ApiError('invalid_request', { message, cause })

@@ -4,7 +4,7 @@ import { parseId } from '../platform/id.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
 import { readExclusions } from './exclusion-text.ts'
 
-/** A filter as a caller writes it, in a query or in a body. Its schema was checked. */
+/** A filter as sent in a query or body, after validation by its schema. */
 export type FilterInput = {
   from?: string
   to?: string
@@ -20,7 +20,7 @@ export type FilterInput = {
   not?: readonly string[]
 }
 
-/** `fromPath` is where `from` stands: a parameter's name, or a pointer into the body. */
+/** `fromPath` is the path of `from` in the request: a parameter's name, or a JSON pointer into the body. */
 export function readFilter(input: FilterInput, { fromPath }: { fromPath: string }): EventFilter {
   const fromMs = input.from === undefined ? null : parseRfc3339(input.from)
   const toMs = input.to === undefined ? null : parseRfc3339(input.to)

@@ -3,21 +3,21 @@ import type { FastifyReply } from 'fastify'
 import { exemptFromWriteStall } from './write-stall.ts'
 
 const BEAT_MS = 15_000
-/** More is not kept for a client that takes too little: it misses what comes, and is told so. */
+/** The limit of unread output. Beyond it, the client misses events, and is notified when it catches up. */
 const WAITING_BYTES_MAX = 2 * 1_024 * 1_024
-/** A client that takes nothing for so long is gone. */
+/** A client that reads nothing for this long is disconnected. */
 const STALL_MS_MAX = 30_000
 const RETRY_MS = 2_000
-/** Small messages are joined into writes of about this size: each write costs as much as 16 KiB more. */
+/** Small messages are joined into writes of about this size: a write costs as much as 16 KiB of data. */
 const WRITE_BYTES = 64 * 1_024
-/** Larger messages are written as they are, so that all clients share the bytes that wait for them. */
+/** Larger messages are written without a copy, so that all clients share the unread bytes. */
 const JOINED_BYTES_MAX = 16 * 1_024
 
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
-  // A proxy that collects would hold events back.
+  // A buffering proxy would delay events.
   'x-accel-buffering': 'no',
-  // When the stream ends, so does the connection: stopping waits for nobody.
+  // Close the connection when the stream ends, so that a shutdown doesn't wait for it.
   connection: 'close',
 }
 
@@ -32,18 +32,18 @@ export function frameBody(event: string, data: string): Buffer {
 }
 
 type StreamOwner = {
-  /** Asked every 15 seconds where the client stands. */
+  /** Called every 15 seconds. Returns the client's current position. */
   onBeat: () => string
-  /** The client takes again, and has missed something. */
+  /** Called when the client has caught up after missing events. */
   onMissed: () => void
   onClose: () => void
 }
 
 /**
- * Server-sent events to one client, ended by whoever owns it.
+ * Sends server-sent events to one client, until the client disconnects or the owner ends the stream.
  *
- *   open ──too much waits──▶ full: events are left out ──the client took all──▶ open, `onMissed`
- *   full ──nothing is taken for 30 s──▶ closed
+ *   open ──too much unread output──▶ full: events are dropped ──client read it all──▶ open, `onMissed`
+ *   full ──nothing read for 30 s──▶ closed
  */
 export class EventStream {
   readonly #response: ServerResponse
@@ -70,14 +70,14 @@ export class EventStream {
       if (this.#stall) clearTimeout(this.#stall)
       onClose()
     }
-    // Who left before the answer began is not heard leaving.
+    // If the client disconnected before the response began, `close` was already emitted.
     if (this.#response.destroyed) setImmediate(close)
     else this.#response.once('close', close)
-    // A broken connection closes; there is nobody to tell.
+    // The connection closes after an error, and no one is left to notify.
     this.#response.on('error', () => {})
   }
 
-  /** True while too much waits for the client: messages are left out. */
+  /** True while too much output is unread. Messages are then dropped. */
   get isStalled(): boolean {
     return this.#stall !== null
   }
@@ -87,7 +87,7 @@ export class EventStream {
     else this.#write(Buffer.from(`id: ${id()}\n`), frameBody(event, data))
   }
 
-  /** Sends the frames in few writes. The client misses those that come after it stalls. */
+  /** Sends the frames in few writes. If the client stalls, it misses the remaining ones. */
   sendAll(frames: Iterable<StreamFrame>): void {
     let pieces: Buffer[] = []
     let bytes = 0
@@ -106,7 +106,10 @@ export class EventStream {
     if (pieces.length > 0) this.#write(...pieces)
   }
 
-  /** Ends the stream with a last event. If the client is behind, resets it and drops unread events. */
+  /**
+   * Ends the stream with a last event. If the client is behind, resets the connection and drops unread
+   * events.
+   */
   cut(last: StreamEvent): void {
     if (this.#response.writableLength > 0) {
       this.#response.socket?.resetAndDestroy()
@@ -117,7 +120,7 @@ export class EventStream {
   }
 
   end(): void {
-    // What a full client has not taken, it never will.
+    // A stalled client isn't going to read the rest.
     if (this.#stall) this.#response.destroy()
     else this.#response.end()
   }

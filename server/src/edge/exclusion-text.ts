@@ -6,10 +6,10 @@ import {
 } from '../ledger/exclusion.ts'
 import { parseId } from '../platform/id.ts'
 
-/** What is wrong with a text that is no exclusion. */
+/** The message for a text that isn't a valid exclusion. */
 export const EXCLUSION_RULE = `must be one of ${EXCLUDED_FIELDS.join(', ')}, then a colon and the value to leave out, such as category:billing; a projectId is a uuid`
 
-/** `category:billing`. The first colon ends the field's name; those behind it are the value's. */
+/** Parses `category:billing`. The first colon ends the field's name; the value can contain others. */
 export function parseExclusion(text: string): Exclusion | null {
   const [, field, value] = /^([a-zA-Z]+):(.*)$/s.exec(text) ?? []
   if (!isExcludedField(field) || value === undefined) return null
@@ -18,7 +18,7 @@ export function parseExclusion(text: string): Exclusion | null {
   return id === null ? null : { field, value: id }
 }
 
-/** Of texts that were checked. */
+/** Expects texts that were already validated. */
 export function readExclusions(texts: readonly string[]): readonly Exclusion[] | null {
   return orderExclusions(texts.flatMap((text) => parseExclusion(text) ?? []))
 }

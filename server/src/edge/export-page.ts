@@ -6,7 +6,9 @@ import { parseId } from '../platform/id.ts'
 
 const LIMIT_DEFAULT = 50
 
-/** A page of jobs, newest first. `whose` says which list it is of: a cursor belongs to it. */
+/**
+ * Returns a page of jobs, newest first. `whose` identifies the list, and a cursor works only for its list.
+ */
 export async function readExportPage(
   cursors: CursorCodec,
   whose: string,
@@ -17,7 +19,7 @@ export async function readExportPage(
   const binding = `exports/${whose}/${status ?? 'all'}`
   const limit = query.limit ?? LIMIT_DEFAULT
   const before = query.cursor === undefined ? null : placeOf(cursors.decode(query.cursor, binding))
-  // One more than asked for tells whether there is a further page.
+  // One more than requested shows whether there is another page.
   const jobs = await list({ status, before, limit: limit + 1 })
   const hasMore = jobs.length > limit
   if (hasMore) jobs.pop()

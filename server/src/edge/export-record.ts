@@ -5,7 +5,7 @@ import { formatUtcMs } from '../platform/utc-time.ts'
 import { exclusionText } from './exclusion-text.ts'
 import type { ExportRecord, PreflightAnswer } from './schema/export.ts'
 
-/** A job as it is shown. Counts are decimal text, as in the contract. */
+/** Formats a job for a response. Counts are decimal strings, as in the API contract. */
 export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
   const failure = job.errorCode === null ? null : EXPORT_FAILURES[job.errorCode]
   return {
@@ -31,7 +31,7 @@ export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
   }
 }
 
-/** Those that were given, as they can be sent again; `traceId`, `text` and `not` in the dashboard alone. */
+/** Returns the filters as they can be sent again. Only the dashboard accepts `traceId`, `text` and `not`. */
 function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
   const { fromMs, toMs, excluded, ...others } = filter
   const given: Record<string, string> = {}

@@ -25,12 +25,12 @@ export type ExportRouteDeps = {
   downloads: DownloadManager
 }
 
-/** A workspace key sees the jobs that were made with keys of its workspace. */
+/** A workspace key sees the jobs that were created with keys of its workspace. */
 export function ownerOf({ companyId, workspaceId }: Principal): JobOwner {
   return { companyId, workspaceId }
 }
 
-/** What a path names. Somebody else's, an unknown id and a text that is no id answer alike: 404. */
+/** Returns the job in a path. Another tenant's job, an unknown id and an invalid id all get the same 404. */
 export async function getExportJob(
   { db }: Pick<ExportRouteDeps, 'db'>,
   principal: Principal,
@@ -45,7 +45,7 @@ export async function getExportJob(
 const NO_SUCH_EXPORT =
   'This key sees no export with this id. GET /v1/exports lists those that it sees; they are deleted 90 days after their end.'
 
-/** What a body asks for, on behalf of whoever sends it. */
+/** Reads an export request, limited to what the key can see. */
 export async function readExportRequest(
   { db }: Pick<ExportRouteDeps, 'db'>,
   principal: Principal,
@@ -65,7 +65,7 @@ export async function readExportRequest(
   }
 }
 
-/** Without them a search would go through years. */
+/** Without them, a search would scan years of events. */
 export function refuseMissingTimes(filters: { from?: string; to?: string }): void {
   const details: ErrorDetail[] = (['from', 'to'] as const)
     .filter((name) => filters[name] === undefined)
@@ -100,7 +100,7 @@ async function readWorkspaces(
   return { filterWorkspaceId: workspaceId, workspaceIds: [workspaceId] }
 }
 
-/** Whether the other one exists is not looked at, so the answer is no test for ids. */
+/** Doesn't check whether the other workspace exists, so the response can't be used to probe ids. */
 function ownWorkspace(own: WorkspaceId, named: WorkspaceId | null): Workspaces {
   if (named === null || named === own) return { filterWorkspaceId: named, workspaceIds: [own] }
   throw new ApiError('insufficient_scope', {

@@ -4,10 +4,10 @@ import { ApiError } from '../errors.ts'
 /** Aborts when the client disconnects, so that work that hasn't started yet is skipped. */
 export function goneSignal({ raw }: Pick<FastifyReply, 'raw'>): AbortSignal {
   const gone = new AbortController()
-  // The client left: no one reads this error, and it counts as no fault of ours.
+  // The client disconnected. Nothing reads this error, and it doesn't count as a failure.
   const leave = () => gone.abort(new ApiError('overloaded'))
   raw.once('close', leave)
-  // It may have left before, and then `close` was emitted already.
+  // If it disconnected earlier, `close` was already emitted.
   if (raw.destroyed) leave()
   return gone.signal
 }

@@ -4,7 +4,7 @@ import { ApiError } from '../errors.ts'
 import { errorResponses, STRICT } from './schema/common.ts'
 
 export type HealthDeps = {
-  /** Resolves to false when the database is unreachable or keys can't be read; bounded in time. */
+  /** Resolves to false if the database is unreachable or keys can't be read. Has a timeout. */
   canReachDatabase: () => Promise<boolean>
   /** False while the database doesn't accept writes. */
   canWrite: () => boolean
@@ -13,7 +13,7 @@ export type HealthDeps = {
 
 const Health = Type.Object({ ok: Type.Boolean() }, STRICT)
 
-/** GET /health: the process answers; `ok` says whether it can work. */
+/** GET /health: 200 while the process responds. `ok` says whether it works. */
 export const getHealth =
   (deps: HealthDeps): FastifyPluginAsyncTypebox =>
   async (app) => {
@@ -34,7 +34,7 @@ export const getHealth =
     )
   }
 
-/** GET /ready: for load balancers, which send no traffic to a node that drains or cannot write. */
+/** GET /ready: for load balancers, which send no traffic to a node that is draining or can't write. */
 export const getReady =
   (deps: HealthDeps): FastifyPluginAsyncTypebox =>
   async (app) => {

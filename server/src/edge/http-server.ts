@@ -9,15 +9,15 @@ import type { Socket } from 'node:net'
 import { ConnectionGate } from './connection-gate.ts'
 import type { OpenConnections } from './open-connections.ts'
 
-/** How long a client may take. */
+/** How long a client can take. */
 export type HttpTimeouts = {
   /** To send its headers. */
   headersMs: number
-  /** To send all of its request. */
+  /** To send its whole request. */
   requestMs: number
   /** To send a body without a key or session. */
   anonymousBodyMs: number
-  /** To read at least some of the answer that it is sent. */
+  /** To read at least some of a response. */
   writeStallMs: number
   /** The same, while all connections are busy and new ones are dropped. */
   fullWriteStallMs: number
@@ -28,7 +28,7 @@ export const HTTP_TIMEOUTS: HttpTimeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
   anonymousBodyMs: 5_000,
-  // The kernel buffers up to 4 MB and reports progress by the third, so a slow client seems to pause.
+  // The kernel buffers up to 4 MB and reports progress in steps of a third, so a slow client seems to pause.
   writeStallMs: 60_000,
   fullWriteStallMs: 5_000,
   checkEveryMs: 1_000,
@@ -36,8 +36,8 @@ export const HTTP_TIMEOUTS: HttpTimeouts = {
 const KEEP_ALIVE_MS = 72_000
 
 /**
- * An HTTP server for every port of the service. Its connections get their answers in order, cannot end
- * the process whatever they send, are bounded in number, and hold a bounded amount of output.
+ * Creates an HTTP server, for every port of the service. Connections get their responses in order, can't
+ * crash the process whatever they send, and are limited in number and in unread output.
  */
 export function createHttpServer(
   serve: RequestListener,

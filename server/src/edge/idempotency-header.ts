@@ -19,7 +19,7 @@ export const IdempotencyHeader = Type.Object({
 
 const parseHeader = createParser(Type.Object({ [NAME]: IdempotencyKey }), 'headers')
 
-/** The event with the key of its `Idempotency-Key` header, which must not differ from one in the body. */
+/** Adds the key from the `Idempotency-Key` header to the event. A key in the body must be the same. */
 export function withHeaderKey<T extends { idempotencyKey?: string }>(
   event: T,
   request: IncomingMessage,

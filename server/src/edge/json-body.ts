@@ -24,24 +24,24 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Shared by every route of the node. */
     bodyBudget: BodyBudget
-    /** How long the body of a request without a key or session may take to arrive. */
+    /** How long the body of a request without a key or session can take to arrive. */
     anonymousBodyMs: number
   }
 }
 
-/** Reading this much takes so little that it isn't worth measuring. */
+/** Reading a body of this size is too cheap to measure. */
 const TINY_BYTES_MAX = 1_024
 
 /** An event's metadata is the only field that can have any shape and size. */
 const READER: JsonReaderOptions = { canonicalMember: 'metadata', keysMax: 1_000 }
 
 /**
- * JSON is the only body there is, and it is read strictly: what a double cannot hold, duplicate
- * keys and broken text are refused before anything looks at the value. An empty body is no body,
- * whatever its content type, so that a POST without one may carry the header.
+ * Accepts only JSON bodies, and parses them strictly: numbers that a double can't represent, duplicate keys
+ * and invalid text are refused. An empty body counts as no body whatever its content type, so that a POST
+ * without a body can have the header.
  *
- * Small bodies are parsed in one go, large ones in slices. Both count as used by their caller, which has
- * to wait for its turn if it uses too much. In a large body, `metadata` becomes a `CanonicalJson`.
+ * Small bodies are parsed in one go, large ones in slices. The time counts against the caller, which has to
+ * wait for its turn if it uses too much. In a large body, `metadata` becomes a `CanonicalJson`.
  */
 export function parseJsonBodies(
   app: FastifyInstance,
@@ -53,9 +53,9 @@ export function parseJsonBodies(
 }
 
 /**
- * The same for a route whose body is `{ "<name>": [ … ] }`. An item that is larger than `itemBytesMax`
- * or can't be stored becomes an `ApiError` in its place, and the others are read as usual. Everything
- * around the items is parsed strictly. `charge` gets the size of the body while it arrives, and the number
+ * The same for a route whose body is `{ "<name>": [ … ] }`. An item that is larger than `itemBytesMax` or
+ * can't be stored becomes an `ApiError` in its place, and the others are parsed as usual. Everything around
+ * the items is parsed strictly. `charge` is called with the body's size while it arrives, and with the number
  * of items before any of them is parsed. It can refuse the body each time.
  */
 export function parseJsonItemBodies(
@@ -86,7 +86,7 @@ export function parseJsonItemBodies(
   addJsonParser(app, read, charge)
 }
 
-/** `items` is zero while they are not known. */
+/** `items` is zero until the number is known. */
 type BodySize = { items: number; bytes: number }
 
 type ItemOptions = { name: string; itemBytesMax: number; caller: SliceOwner }
@@ -103,7 +103,7 @@ async function readSliced(
   let faultBehind: StrictJsonError | null = null
   try {
     const read = readText(frame, options.caller)
-    // Not awaited otherwise, so that a small body is read in one piece.
+    // Await only a promise, so that a small body is parsed synchronously.
     around = read instanceof Promise ? await read : read
   } catch (error) {
     if (!isSyntaxFault(error) || error.offset < arrayStart) throw error
@@ -146,8 +146,8 @@ async function readItems(
 }
 
 /**
- * The syntax error of an item, with its offset in the body. The item is read once more with what is
- * around it, because an item that breaks off ends with a comma or a bracket, and not with the text.
+ * Returns the syntax error of an item with its offset in the body. Parses the item again with the text around
+ * it, because a truncated item is followed by a comma or bracket, not by the end of the text.
  */
 async function faultInBody(
   error: StrictJsonError,
@@ -204,7 +204,7 @@ function isSyntaxFault(error: unknown): error is StrictJsonError {
   return error instanceof StrictJsonError && error.kind === 'syntax'
 }
 
-/** Runs before the items are validated: a body can hold two million, which would take seconds. */
+/** Thrown before the items are validated: a body can have two million, which would take seconds. */
 function tooMany({ name, itemsMax }: { name: string; itemsMax: number }): ApiError {
   const message = `must not have more than ${itemsMax} items`
   return new ApiError('invalid_request', {
@@ -230,7 +230,7 @@ function addJsonParser(
     const timeoutMs = companyOf(request) === null ? app.anonymousBodyMs : null
     const readInTurn = (body: Buffer): unknown => {
       const isTiny = body.length <= TINY_BYTES_MAX
-      // Larger bodies wait for their turns themselves.
+      // Larger bodies wait for their turns while they are parsed.
       if (isTiny || body.length > JSON_AT_ONCE_BYTES_MAX) return read(body, caller, request)
       return runShort(caller, () => read(body, caller, request))
     }
@@ -254,7 +254,7 @@ function addJsonParser(
   })
 }
 
-/** The company that a body counts for. Callers without a key or session count by address. */
+/** The company that a body counts toward. Callers without a key or session count by address. */
 function callerOf(request: FastifyRequest): SliceOwner {
   return companyOf(request) ?? request.clientAddress
 }

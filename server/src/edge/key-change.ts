@@ -6,7 +6,7 @@ import { lockCompany } from '../tenancy/company-store.ts'
 import { findKeyByKid } from '../tenancy/key-store.ts'
 import { readmit } from './auth/key-access.ts'
 
-/** Makes a change that a request with a key asks for, in a transaction, if the key still works. */
+/** Makes a change for a request with a key, in a transaction, if the key still works. */
 export async function changedByKey<T>(
   { db, clock }: { db: Queryable; clock: Clock },
   request: FastifyRequest,
@@ -19,9 +19,9 @@ export async function changedByKey<T>(
 }
 
 /**
- * Locks the company and checks the key again, because the request may have waited for its body, a slot
- * or this lock. A revocation holds the same lock, so after it was answered, no change with the key
- * commits. Call it first in the transaction: every other lock is taken after the company's.
+ * Locks the company and checks the key again, because the request may have waited for its body, a slot or
+ * this lock. A revocation takes the same lock, so once it returns, no change with the key can commit. Call it
+ * first in the transaction: every other lock comes after the company's.
  */
 export async function lockForKeyChange(
   trx: Queryable,

@@ -1,13 +1,13 @@
 import type { KeyCondition } from '../tenancy/key-health.ts'
 import type { KeyUse } from '../tenancy/key-store.ts'
 
-/** The later of what the table has and what this node has seen since. */
+/** The later of the stored use and the last use on this node. */
 export function latestUse(stored: KeyUse | null, noted: KeyUse | null): KeyUse | null {
   if (!stored || !noted) return stored ?? noted
   return noted.usedAt >= stored.usedAt ? noted : stored
 }
 
-/** The counts of the table, which are of the day of its last use. */
+/** The stored counts, which are for the day of the last use. */
 export function callsToday(
   stored: KeyUse | null,
   nowMs: number,

@@ -9,7 +9,7 @@ import { OutputBudget } from './output-budget.ts'
 const COMPANY_BYTES_MAX = 2 * PAGE_BYTES_MAX
 const TOO_LARGE = COMPANY_BYTES_MAX + 1
 
-/** An app whose routes send as many bytes as the query says, to a company. */
+/** Starts an app whose routes send a company as many bytes as the query requests. */
 async function listen() {
   const budget = new OutputBudget({ companyBytesMax: COMPANY_BYTES_MAX, companySmallBytes: 0 })
   const app = fastify()

@@ -15,12 +15,12 @@ declare module 'fastify' {
 const COUNTED_LENGTH_MIN = 1_024
 
 /**
- * Limits the responses that clients have not read yet. A request is refused before its handler runs, and
- * a read also after it, because requests that run at once are all admitted before any of them counts.
+ * Limits the responses that clients have not read yet. A request is refused before its handler runs. A read
+ * is checked again afterwards, because concurrent requests are all admitted before any of them counts.
  * Returns the check, to repeat it after a request has waited for a slot.
  *
  * Responses without a key or session don't count: they are short, or files that all connections share.
- * Downloads and live tails have limits of their own.
+ * Downloads and live tails have their own limits.
  */
 export function limitOutput(
   app: FastifyInstance,
@@ -33,7 +33,7 @@ export function limitOutput(
     return budget.refusal(companyId, { bytes: isLarge ? PAGE_BYTES_MAX : 0, isLarge })
   }
   app.addHook('preValidation', (request, _reply, done) => done(check(request) ?? undefined))
-  // Before the response is compressed. Until then, it is in memory as it is.
+  // Count before compression, because the uncompressed response is in memory until then.
   app.addHook('onSend', (request, reply, payload, done) => {
     const refusal = typeof payload === 'string' ? hold(budget, payload, { request, reply }) : null
     if (refusal) done(refusal)
@@ -49,7 +49,7 @@ function hold(
   { request, reply: { raw, statusCode } }: { request: FastifyRequest; reply: FastifyReply },
 ): ApiError | null {
   const companyId = payload.length < COUNTED_LENGTH_MIN ? null : companyOf(request)
-  // Nothing is sent to a client that left, and `close` was emitted already.
+  // Nothing is sent to a client that disconnected, and `close` was already emitted.
   if (companyId === null || request.method === 'HEAD' || raw.destroyed) return null
   const bytes = Buffer.byteLength(payload)
   const isLarge = hasLargeResponses(request)

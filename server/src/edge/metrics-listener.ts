@@ -5,10 +5,10 @@ import type { Metrics } from '../platform/metrics.ts'
 import { createHttpServer } from './http-server.ts'
 import { OpenConnections } from './open-connections.ts'
 
-/** A few scrapers, each with a connection or two. */
+/** Enough for a few scrapers with one or two connections each. */
 const CONNECTIONS_MAX = 16
 
-/** GET /metrics on a port of its own, which is never exposed with the API. */
+/** GET /metrics on its own port, which is never exposed together with the API. */
 export class MetricsListener implements AsyncDisposable {
   readonly #server: Server
 

@@ -33,11 +33,11 @@ test('finds a connection to close even if it changed its group since the last lo
   reader.response.req.complete = true
   reader.response.writeHead(200)
   reader.response.write('unread')
-  // At the limit, all are looked at: three are receiving, and one waits for its reader.
+  // At the limit, all connections are checked: three are receiving, and one waits for its reader.
   const fourth = addBusy(connections)
   assert.equal(first.socket.destroyed, true)
 
-  // Those that were receiving are complete, and the reader has begun to send another body.
+  // The receiving ones are complete now, and the reader has begun to send another body.
   for (const { response } of [second, third, fourth]) response.req.complete = true
   reader.inFlight.clear()
   reader.inFlight.add(newResponse())

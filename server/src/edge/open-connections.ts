@@ -5,15 +5,15 @@ import { RepeatedWarning } from '../platform/repeated-warning.ts'
 import { isDelayed } from './answer-throttle.ts'
 import { waitsForReader } from './write-stall.ts'
 
-/** The answers that a connection waits for. It changes while the connection is busy. */
+/** The pending answers of a connection. Changes while the connection is busy. */
 type InFlight = ReadonlySet<ServerResponse>
 type Busy = {
   inFlight: InFlight
-  /** What the client had sent when we last looked. */
+  /** How much the client had sent when we last checked. */
   seenBytes: number
 }
 
-/** How many connections in progress are looked at to find one to replace. Keeps the cost constant. */
+/** How many serving connections are checked to find one to replace. Keeps the cost constant. */
 const LOOKS_MAX = 100
 
 /**
@@ -35,18 +35,18 @@ const LOOKS_MAX = 100
  * connections too, and their clients retry as after any broken connection.
  */
 export class OpenConnections {
-  /** In the order in which they became idle, the oldest first. */
+  /** In the order in which they became idle, oldest first. */
   readonly #idle = new Set<Socket>()
   /** Receiving, waiting and serving. */
   readonly #busy = new Map<Socket, Busy>()
   /**
-   * The busy ones that were serving when we last looked, or that we have not looked at. Most bodies arrive
-   * with their head, and most answers fit into the kernel's buffer, so we look only when it matters.
+   * Busy connections that were serving at the last check, or haven't been checked. Most bodies arrive with
+   * their head and most answers fit into the kernel's buffer, so connections are checked only at the limit.
    */
   readonly #serving = new Set<Socket>()
-  /** The oldest first; one that has made progress moves to the end. Some may be complete by now. */
+  /** Oldest first. A connection that has made progress moves to the end. Some may be complete by now. */
   readonly #receiving = new Set<Socket>()
-  /** In the order in which we saw them wait. Some may be sent by now. */
+  /** In the order in which we found them waiting. Some may be sent by now. */
   readonly #waiting = new Set<Socket>()
   readonly #port: 'api' | 'metrics'
   readonly connectionsMax: number
@@ -74,7 +74,7 @@ export class OpenConnections {
     return this.#idle.size + this.#busy.size
   }
 
-  /** True if no connection is idle and there is no room for another one. */
+  /** True if no connection is idle and the limit is reached. */
   get isFull(): boolean {
     return this.#busy.size >= this.connectionsMax
   }
@@ -115,7 +115,7 @@ export class OpenConnections {
   markBusy(socket: Socket, inFlight: InFlight): void {
     if (!this.#idle.delete(socket) && !this.#busy.has(socket)) return
     this.#busy.set(socket, { inFlight, seenBytes: socket.bytesRead })
-    // Further requests don't make a connection that waits for its client a newer one.
+    // A waiting connection keeps its position when it sends further requests.
     if (this.#waiting.has(socket)) return
     this.#receiving.delete(socket)
     this.#serving.add(socket)
@@ -133,22 +133,22 @@ export class OpenConnections {
 
   #evict(): boolean {
     this.#lookAtServing()
-    // The first search moves connections to the group that they are in by now, which may be one that it
-    // has already searched. The second one misses none.
+    // The first search moves connections to their current group, which it may already have searched. The
+    // second search finds those.
     const evicted = this.#findEvictable() ?? this.#findEvictable()
     if (!evicted) return false
     this.#evicted += 1
     this.#evictedWarning.warn(this.#logger, this.#limit)
     const isWaiting = this.#waiting.has(evicted)
-    // Not left to the `close` event: more connections may arrive before it.
+    // Don't leave this to the `close` event: more connections may arrive before it.
     this.#forget(evicted)
-    // A reset also frees what the kernel holds for a client that reads slowly.
+    // A reset also frees the data that the kernel buffers for a slow client.
     if (isWaiting) evicted.resetAndDestroy()
     else evicted.destroy()
     return true
   }
 
-  /** In rounds: what we have looked at moves to the end, or to its group. */
+  /** Round-robin: each checked connection moves to the end, or to its group. */
   #lookAtServing(): void {
     let looks = Math.min(LOOKS_MAX, this.#serving.size)
     for (const socket of this.#serving) {
@@ -167,7 +167,7 @@ export class OpenConnections {
     else this.#serving.add(socket)
   }
 
-  /** From the largest group that has one. */
+  /** Picks from the largest group that has one. */
   #findEvictable(): Socket | undefined {
     const groups = [
       { size: this.#idle.size, find: () => this.#idle.values().next().value },
@@ -182,8 +182,8 @@ export class OpenConnections {
   }
 
   /**
-   * The first connection whose body has not made progress since we last looked. The loop meets those that
-   * have made progress a second time, so it always finds one if any is receiving.
+   * Returns the first connection whose body has made no progress since the last check. Connections with
+   * progress move to the end and are visited again, so this finds one whenever any is receiving.
    */
   #findStalled(): Socket | undefined {
     for (const socket of this.#receiving) {

@@ -5,12 +5,12 @@ import { packStaticFile, sendStaticFile, type StaticFile } from './static-file.t
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The dashboard's own document, beside `swagger`. */
+    /** The dashboard's own document. `swagger` is the API's. */
     dashboardSwagger: FastifyInstance['swagger']
   }
 }
 
-/** Registered before the routes: they are collected as they come, into one document or the other. */
+/** Call it before registering the routes. Each route goes into one of the two documents. */
 export async function collectOpenapi(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
     transform: ({ schema, url }) => ({ schema: hiddenWhen(schema, isDashboard(url)), url }),
@@ -30,7 +30,7 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
         { name: 'Health', description: 'For load balancers and operators.' },
       ],
       components: {
-        // No route has it for a body: it is what the lines of one are made of.
+        // Not the body of any route, but the format of a line in a download.
         schemas: { ExportRow },
         securitySchemes: { apiKey: { type: 'http', scheme: 'bearer' } },
       },
@@ -79,17 +79,17 @@ function isDashboard(url: string): boolean {
   return url.startsWith('/dashboard/')
 }
 
-/** What its caller must be allowed to; nothing for what anybody may call. */
+/** Documents the permission that a route requires. Routes that anyone can call have none. */
 function withPermission<T extends object | undefined>(schema: T, permission: unknown): T {
   return schema && permission ? { ...schema, 'x-permission': permission } : schema
 }
 
-/** A route without a schema is in no document as it is. */
+/** A route without a schema isn't in any document anyway. */
 function hiddenWhen<T extends object | undefined>(schema: T, isHidden: boolean): T {
   return isHidden && schema ? { ...schema, hide: true } : schema
 }
 
-/** The reference page and its script; nothing on it comes from another host. */
+/** For the reference page and its script, which load nothing from other hosts. */
 const REFERENCE_POLICY = [
   "default-src 'none'",
   "script-src 'self' 'unsafe-inline'",
@@ -106,15 +106,15 @@ const REFERENCE_CONFIGURATION = {
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
-  // The maker's own services, which the policy above would block anyway.
+  // Services of the page's vendor, which the policy above would block anyway.
   showDeveloperTools: 'never',
   agent: { disabled: true },
   mcp: { disabled: true },
 } as const
 
 /**
- * GET /openapi.json and the page that renders it, GET /docs. Each answer is built on the first request
- * and kept: anyone may call these routes, so a request must cost next to nothing.
+ * GET /openapi.json and the page that renders it, GET /docs. Each response is built on the first request and
+ * cached: anyone can call these routes, so a request must be cheap.
  */
 export function serveOpenapi(app: FastifyInstance): void {
   let document: Promise<StaticFile> | null = null
@@ -144,9 +144,9 @@ export function serveOpenapi(app: FastifyInstance): void {
 type Reference = { page: StaticFile; script: StaticFile }
 
 /**
- * The page's package is larger than the whole service, so it is loaded on the first request: startup
- * is a third of a second shorter, and the memory is free for events. The package only comes as a
- * plugin that encodes its 4 MB script for every request, so we ask the plugin once.
+ * The page's package is larger than the whole service, so it is loaded on the first request. This saves a
+ * third of a second at startup, and memory. The package is only available as a plugin that encodes its 4 MB
+ * script for every request, so we call the plugin once and keep the result.
  */
 async function loadReference(): Promise<Reference> {
   const { default: plugin } = await import('@scalar/fastify-api-reference')

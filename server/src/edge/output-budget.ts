@@ -13,7 +13,7 @@ export type OutputBudgetLimits = {
   littleBytesMax: number
 }
 
-/** A company can read twenty of the largest pages at once, as fast or slowly as it likes. */
+/** A company can read twenty of the largest pages at once, at any speed. */
 const LIMITS: OutputBudgetLimits = {
   companyBytesMax: 48 * MB,
   companySmallBytes: 8 * MB,
@@ -22,14 +22,14 @@ const LIMITS: OutputBudgetLimits = {
   littleBytesMax: 4 * MB,
 }
 
-/** `isLarge`: of a route that sends large responses, however large this one is. */
+/** `isLarge` means that the route can send large responses, whatever the size of this one. */
 export type Output = { bytes: number; isLarge: boolean }
 
 /**
- * Bounds the responses that clients have not read yet, per company and per node. A client has a minute
- * to read, so without bounds one company could fill the memory with pages of 2 MB. Large responses are
- * refused first: a company with slow readers still gets small ones, and a company with little unread
- * output gets them whatever the others do.
+ * Limits the responses that clients have not read yet, per company and per node. A client has a minute to
+ * read, so without limits one company could fill the memory with pages of 2 MB. Large responses are refused
+ * first: a company with slow readers still gets small ones, and so does every company with little unread
+ * output, whatever the others do.
  */
 export class OutputBudget {
   readonly #limits: OutputBudgetLimits
@@ -61,7 +61,7 @@ export class OutputBudget {
     return this.#nodeBytes + bytes > bytesMax ? new ApiError('overloaded') : null
   }
 
-  /** Counts a response until the returned function is called, once or more often. */
+  /** Counts a response until the returned function is called. Further calls have no effect. */
   hold(companyId: string, bytes: number): () => void {
     this.#add(companyId, bytes)
     let isHeld = true

@@ -4,18 +4,18 @@ import { gzip } from 'node:zlib'
 import type { onSendAsyncHookHandler } from 'fastify'
 import { prefersGzip } from './accept-encoding.ts'
 
-/** A smaller answer fits into one packet as it is. */
+/** A smaller response fits into one packet uncompressed. */
 const ANSWER_LENGTH_MIN = 1_024
-/** A larger one would hold a thread, which others wait for, for more than a tenth of a second. */
+/** A larger response would block a pool thread, which other work needs, for more than a tenth of a second. */
 const ANSWER_LENGTH_MAX = 4 * 1_024 * 1_024
 const GZIP_LEVEL = 6
 
 const pack = promisify(gzip)
 
 /**
- * For `onSend` of routes that answer with long lists of what many people wrote, and with no secret: the
- * length of a packed answer tells something about its content to whoever can put words into it, have
- * it asked for again and again, and watch the wire. So another site's page gets the plain bytes.
+ * An `onSend` hook for routes that return long lists of data from many users, and no secrets. The length of a
+ * compressed response leaks information to an attacker who can insert text, trigger requests repeatedly and
+ * observe the network. So requests from other sites' pages get uncompressed responses.
  */
 export const packAnswer: onSendAsyncHookHandler = async ({ headers }, reply, answer) => {
   reply.header('vary', 'accept-encoding, sec-fetch-site')
@@ -30,7 +30,7 @@ function isWorthwhile({ length }: string): boolean {
   return length >= ANSWER_LENGTH_MIN && length <= ANSWER_LENGTH_MAX
 }
 
-/** Every browser that shows our pages says where a request comes from; who says nothing is none. */
+/** Every browser that supports our pages sends this header. Without it, the client isn't a browser. */
 function isFromElsewhere(headers: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site']
   return site !== undefined && site !== 'same-origin'

@@ -5,8 +5,8 @@ import { type SliceOwner, TimeSlice } from '../platform/time-slice.ts'
 const AT_ONCE_LENGTH_MAX = 128 * 1_024
 
 /**
- * The records of a page, separated by commas. A large page is joined and sent in a slice of its own, so
- * that a turn of the event loop that decodes several pages doesn't send them as well.
+ * Joins the records of a page with commas. A large page is joined and sent in its own time slice, so that a
+ * turn of the event loop that decodes several pages doesn't send them as well.
  */
 export async function joinRecords(
   events: readonly SealedEvent[],

@@ -12,9 +12,9 @@ const TYPES: Record<string, string> = {
   '.woff2': 'font/woff2',
 }
 const PACKED_TYPES: ReadonlySet<string> = new Set(['.js', '.css', '.svg'])
-/** Names hold a digest of the content, so what has a name never changes. */
+/** File names contain a digest of the content, so a file never changes. */
 const FOREVER = 'public, max-age=31536000, immutable'
-/** One program; where most people begin, its page names the files of the explorer as well. */
+/** One program. The page where most users start also lists the explorer's files. */
 const PAGES: Record<string, string> = {
   '/': 'explorer.html',
   '/app/explorer': 'explorer.html',
@@ -24,8 +24,8 @@ const PAGES: Record<string, string> = {
 const NONCE_MARK = '%STYLE_NONCE%'
 
 /**
- * The dashboard's pages: `/`, everything under `/app`, and what they are made of. The files are few and
- * small, so they are read once and kept. Without them a page says how to get them.
+ * Serves the dashboard's pages: `/`, everything under `/app`, and their files. The files are few and small,
+ * so they are read once and kept in memory. If they are missing, a page explains how to build them.
  */
 export function servePages(app: FastifyInstance, folder: string | null): void {
   const hidden = { schema: { hide: true } }
@@ -48,7 +48,7 @@ function readFiles(folder: string): Map<string, StaticFile> {
     const plain = readFileSync(path)
     const name = `/${relative(folder, path).split(sep).join('/')}`
     const gzip = PACKED_TYPES.has(extname(path)) ? gzipSync(plain, { level: 9 }) : null
-    // Built with the pages: Brotli takes seconds, which a start does not have.
+    // Compressed when the pages are built: Brotli takes seconds, which is too slow at startup.
     const brotli = existsSync(`${path}.br`) ? readFileSync(`${path}.br`) : null
     files.set(name, createStaticFile(type, { plain, gzip, brotli }))
   }
@@ -68,7 +68,9 @@ function sendPage(page: string, reply: FastifyReply): FastifyReply {
     .send(page.replaceAll(NONCE_MARK, nonce))
 }
 
-/** Nothing from elsewhere, no script but our files, and no style but our files and what they add. */
+/**
+ * Allows nothing from other hosts, only our script files, and only our style files and the styles they add.
+ */
 function policyWith(nonce: string): string {
   return [
     "default-src 'none'",

@@ -13,9 +13,9 @@ declare module 'fastify' {
 }
 
 /**
- * Of the node's 20 connections. A company's requests can all wait for the same lock, so its share must
- * leave connections for other companies and for background work. Four is also how many pages of 2 MB
- * can be decoded in one turn of the event loop without delaying other requests much.
+ * Out of the node's 20 connections. A company's requests can all wait for the same lock, so its share must
+ * leave connections for other companies and for background work. Four is also how many pages of 2 MB can be
+ * decoded in one turn of the event loop without delaying other requests much.
  */
 const LIMITS = {
   permitsMax: 10,
@@ -42,7 +42,7 @@ export class RequestSlots {
     return this.#turns.isCrowded
   }
 
-  /** A caller that has a slot must not wait for another. */
+  /** A caller that already has a slot must not wait for another. */
   async take(companyId: CompanyId, reply: Pick<FastifyReply, 'raw'> | null): Promise<Disposable> {
     const free = this.#turns.tryTake(companyId)
     if (free) return free
@@ -58,12 +58,12 @@ export class RequestSlots {
     }
   }
 
-  /** Another slot for a request that has one, or null if none is free. */
+  /** Takes another slot for a request that has one, or returns null if none is free. */
   tryTake(companyId: CompanyId): Disposable | null {
     return this.#turns.tryTake(companyId)
   }
 
-  /** For work outside a request that has a slot. */
+  /** For work outside a request that already has a slot. */
   async run<T>(companyId: CompanyId, work: () => Promise<T>): Promise<T> {
     using _slot = await this.take(companyId, null)
     return await work()
@@ -71,9 +71,9 @@ export class RequestSlots {
 }
 
 /**
- * Makes every handler that knows its company wait for a slot. The slot lasts until the handler has
- * ended, even if the client disconnects earlier: the handler still uses its connection. Call it before
- * the routes are registered.
+ * Makes every handler that knows its company wait for a slot. The slot lasts until the handler ends, even if
+ * the client disconnects earlier, because the handler still uses its connection. Call it before the routes
+ * are registered.
  */
 export function limitHandlers(
   app: FastifyInstance,

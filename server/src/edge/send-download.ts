@@ -1,25 +1,29 @@
 import type { ServerResponse } from 'node:http'
 import { createGzip } from 'node:zlib'
 
-/** What is sent: `finish` is called when all of it is on its way, and gives the trailers. */
+/**
+ * The content of a download. `finish` is called when all of it has been written, and returns the trailers.
+ */
 export type Sendable = {
-  /** Each is good until the next one is asked for. */
+  /** A chunk is valid until the next one is requested. */
   chunks: () => AsyncIterable<Buffer>
   finish: () => Promise<{ rows: number; sha256: string }>
-  /** Aborted when it must be cut. */
+  /** Aborted when the download must be cut off. */
   signal: AbortSignal
 }
 
-/** What became of it. */
+/** The outcome of a download. */
 export type Sending = { kind: 'complete' } | { kind: 'cut'; cause: unknown }
 
-/** The quickest: 104 MB of JSONL become 25 MB. The rest would be paid for with the node's time. */
+/**
+ * The fastest level: it compresses 104 MB of JSONL to 25 MB. Higher levels would cost the node too much CPU.
+ */
 const GZIP_LEVEL = 1
 
 /**
- * Sends a body of unknown length after the headers, which are out: piece by piece as the client takes
- * them, with trailers that say what it was. Whatever goes wrong cuts the connection, so that nobody
- * takes a part for the whole.
+ * Sends a body of unknown length after the headers, piece by piece as the client reads, followed by trailers
+ * with its row count and digest. Any failure cuts the connection, so that no client takes a part for the
+ * whole.
  */
 export async function sendDownload(
   response: ServerResponse,
@@ -27,7 +31,7 @@ export async function sendDownload(
   { isGzip, stallMsMax }: { isGzip: boolean; stallMsMax: number },
 ): Promise<Sending> {
   const pieces = isGzip ? gzipped(download.chunks()) : download.chunks()
-  // Take effect immediately, even while waiting for the next piece.
+  // An abort takes effect immediately, even while waiting for the next piece.
   const onAbort = () => cut(response)
   download.signal.addEventListener('abort', onAbort)
   try {
@@ -36,7 +40,7 @@ export async function sendDownload(
     }
     download.signal.throwIfAborted()
     const { rows, sha256 } = await download.finish()
-    // An older client has no chunks and no trailers: for it the end of the connection is the end.
+    // HTTP/1.0 has no chunks and no trailers. The end of the connection is the end of the file.
     if (response.chunkedEncoding) {
       response.addTrailers({ 'x-row-count': String(rows), 'x-content-sha256': sha256 })
     }
@@ -59,7 +63,7 @@ function cut(response: ServerResponse): void {
   response.destroy()
 }
 
-/** The next piece is asked for when this one has left the process: nothing piles up here. */
+/** Resolves when the piece has left the process, so that no output piles up in memory. */
 function write(
   response: ServerResponse,
   piece: Buffer,
@@ -77,7 +81,7 @@ function write(
   })
 }
 
-/** By hand, so that a piece is asked for only when the one before is compressed and taken. */
+/** Not a pipeline, so that a chunk is requested only after the previous one was compressed and read. */
 async function* gzipped(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
   const gzip = createGzip({ level: GZIP_LEVEL })
   let pieces: Buffer[] = []

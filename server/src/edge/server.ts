@@ -76,7 +76,7 @@ export type ServerDeps = HealthDeps &
     metrics: Metrics
     connections: OpenConnections
     output: OutputBudget
-    /** With the dashboard's built pages; null: there are none. */
+    /** The folder of the dashboard's built pages, or null without them. */
     pagesFolder: string | null
   }
 
@@ -109,17 +109,17 @@ const EXPORT_ROUTES = [
 const BODY_BYTES_MAX = 256 * 1_024
 /** A company can have unfinished request bodies on one in eight connections. */
 const CONNECTIONS_PER_BODY = 8
-/** No shorter than any path can be: an id of any length is an unknown id, not an unknown path. */
+/** Longer than any path can be, so that an overlong id is an unknown id and not an unknown path. */
 const PARAM_LENGTH_MAX = 16_384
 
-/** The compilers are set below. Without this, Fastify would load its own ones too. */
+/** The compilers are set below. Without this, Fastify would also load its own. */
 const NO_COMPILERS = { buildValidator: neverBuilt, buildSerializer: neverBuilt }
 
 function neverBuilt(): never {
   throw new Error('Fastify asked for a compiler that is already set.')
 }
 
-/** The HTTP side of the service: every route, in the order of the contract. */
+/** Builds the HTTP server with every route, in the order of the API contract. */
 export async function buildServer(
   deps: ServerDeps,
   timeouts?: Partial<HttpTimeouts>,
@@ -170,14 +170,14 @@ function createApp(
   const handleError = createErrorHandler(delays.delayRefusal)
   const app = fastify({
     loggerInstance: logger,
-    // One line a request, written by the hook below.
+    // The hook below logs requests.
     logController: new LogController({ disableRequestLogging: true }),
-    // A child logger for each request costs more than parsing it; lines name the trace id instead.
+    // A child logger per request costs more than parsing the request. Log lines include the trace id instead.
     childLoggerFactory: (parent) => parent,
     requestIdHeader: false,
     genReqId: (request) => traceIdOf(request.headers),
     bodyLimit: BODY_BYTES_MAX,
-    // A request that arrives while the server closes is still served; then the connection ends.
+    // A request that arrives during shutdown is still served; then the connection closes.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     serverFactory: (serve) => createHttpServer(serve, connections, timeouts),
@@ -188,7 +188,7 @@ function createApp(
     schemaController: { compilersFactory: NO_COMPILERS },
   })
   app.setValidatorCompiler(compileValidator)
-  // Responses are checked by the contract tests; a serialiser of its own would drop fields silently.
+  // The contract tests check responses. A schema-based serializer would silently drop fields.
   app.setSerializerCompiler(() => (value) => JSON.stringify(value))
   app.setErrorHandler(handleError)
   delays.delayAnonymous(app)
@@ -200,7 +200,7 @@ function createApp(
   return app
 }
 
-/** A route that declares no query parameters has none, and says so. */
+/** Routes that declare no query parameters refuse all of them. */
 function refuseUnknownParameters(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     if (!route.schema?.operationId) return
@@ -209,7 +209,7 @@ function refuseUnknownParameters(app: FastifyInstance): void {
 }
 
 function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: ServerDeps): void {
-  // These run for every request, so they call back instead of making a promise each.
+  // These run for every request, so they use callbacks instead of creating a promise each.
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers({
       'x-trace-id': request.id,
@@ -228,7 +228,7 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
     keyGuard.noteUse(request, reply)
     const operation = request.routeOptions.schema?.operationId ?? 'none'
     timer(operation, reply.statusCode, reply.elapsedTime / 1_000)
-    // Errors of ours are logged where they stop. One line per request is for debugging only.
+    // Our own errors are logged where they are handled. One line per request is for debugging only.
     if (logger.isLevelEnabled('debug')) {
       logger.debug({
         event: 'request.answered',
@@ -246,12 +246,12 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
 const SLOW_MS = 250
 
 /**
- * Access is checked before the body is read. The body can take half a minute to arrive, and the request
- * can then wait for a slot. A key or session that is revoked meanwhile must not get its last request
- * through, so access is checked again. Returns the check, for after the wait.
+ * Access is checked before the body is read. The body can take half a minute to arrive, and the request can
+ * then wait for a slot. A request whose key or session is revoked meanwhile must fail, so access is checked
+ * again. Returns the check, for use after the wait.
  *
- * A search waits for its turn in the handler, so a member's access is also checked before what was read
- * is sent. Changes check it in their transaction.
+ * A search waits for its turn in the handler, so a member's access is also checked before the result is
+ * sent. Changes check it in their transaction.
  */
 function recheckSlowCallers(
   app: FastifyInstance,
@@ -259,7 +259,7 @@ function recheckSlowCallers(
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
   const recheck = async (request: FastifyRequest): Promise<void> =>
     await (request.key ? keyGuard : sessionGuard).recheck(request)
-  // With a callback, because a promise for each request costs more than the check.
+  // A callback, because a promise per request costs more than the check.
   app.addHook('preHandler', (request, reply, done) => {
     if (reply.elapsedTime < SLOW_MS) done()
     // oxlint-disable-next-line promise/no-callback-in-promise -- see above

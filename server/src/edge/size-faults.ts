@@ -4,9 +4,9 @@ import { escapePointer } from '../platform/json-fault.ts'
 type Schema = Record<string, unknown>
 
 /**
- * Lists the parts of a value that are larger than its schema allows, at most `faultsMax` of them. It
- * looks only at lengths and names. A value that passes is bounded by its schema, and so is the cost of
- * processing it, such as reporting other errors.
+ * Lists the parts of a value that are larger than its schema allows, up to `faultsMax`. It checks only
+ * lengths and names. A value that passes is bounded by its schema, and so is the cost of processing it, such
+ * as reporting other errors.
  */
 export function sizeFaults(
   schema: unknown,

@@ -8,8 +8,8 @@ const GZIP_LEVEL = 9
 const compress = promisify(gzip)
 
 /**
- * A file in memory, in every encoding that it is sent in. The buffers are built once and shared by all
- * connections, so a request costs no encoding, and a client that reads slowly keeps no copy.
+ * A file in memory, in every supported encoding. The buffers are built once and shared by all connections, so
+ * a request requires no compression, and a slow client needs no copy.
  */
 export type StaticFile = {
   type: string
@@ -27,13 +27,13 @@ export function createStaticFile(type: string, encodings: Encodings): StaticFile
   return { type, etag: `W/"${digest}"`, ...encodings }
 }
 
-/** Compresses off the main thread, for what is first built while requests are served. */
+/** Compresses off the main thread, for files that are built while requests are served. */
 export async function packStaticFile(type: string, plain: Buffer): Promise<StaticFile> {
   const packed = await compress(plain, { level: GZIP_LEVEL })
   return createStaticFile(type, { plain, gzip: packed, brotli: null })
 }
 
-/** Answers with the encoding that the client prefers, or with 304 if the client has this version. */
+/** Sends the encoding that the client prefers, or 304 if the client has this version. */
 export function sendStaticFile(
   file: StaticFile,
   { headers }: FastifyRequest,
@@ -47,7 +47,7 @@ export function sendStaticFile(
   return reply.type(file.type).send(bytes)
 }
 
-/** RFC 9110, 13.1.2: any of the listed tags, compared without regard to weakness. */
+/** RFC 9110, section 13.1.2: matches any of the listed tags, ignoring weakness. */
 function isKnown({ etag }: StaticFile, header: string | undefined): boolean {
   if (header === undefined) return false
   return header.trim() === '*' || header.includes(etag.slice('W/'.length))

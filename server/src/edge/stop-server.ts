@@ -3,9 +3,9 @@ import type { FastifyInstance } from 'fastify'
 import { withDeadline } from '../platform/deadline.ts'
 import type { OpenConnections } from './open-connections.ts'
 
-/** How long running requests and downloads can take to end. */
+/** How long running requests and downloads have to finish. */
 const REQUESTS_MS_MAX = 5_000
-/** By then, a connection that has sent nothing is idle: browsers open some in advance. */
+/** After this time, a connection that has sent nothing is considered idle: browsers open some in advance. */
 const FIRST_BYTE_MS_MAX = 500
 const ANSWERED_CHECK_MS = 50
 /** How long to wait for handlers of closed connections. Their work is bounded elsewhere. */
@@ -40,8 +40,8 @@ export async function stopServer(
 }
 
 /**
- * Closes connections that had a request in progress when the stop began, once all their answers are
- * sent. Their clients keep them open for the next request, so the stop would wait for its whole limit.
+ * Closes connections that had a request in progress when the shutdown began, once all their answers are sent.
+ * Their clients keep them open for the next request, so the shutdown would wait for its full timeout.
  */
 function closeAnswered(connections: OpenConnections): NodeJS.Timeout {
   const answering = new Set(connections.busy)

@@ -17,9 +17,9 @@ Settings.Set({ maxErrors: DETAILS_MAX })
 type Fault = { keyword: string; instancePath: string; params: object; message: string }
 
 /**
- * Fastify's validator, by TypeBox: nothing is coerced or dropped in a body. Query strings are text
- * by nature, so a parameter whose schema is an integer is read as one, in plain decimal only, and one
- * whose schema is a list may be repeated.
+ * Fastify's validator, implemented with TypeBox. Nothing in a body is coerced or dropped. Query parameters
+ * are always text, so integer parameters are parsed, in plain decimal notation only, and list parameters can
+ * be repeated.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const validator = Compile(schema)
@@ -35,7 +35,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   }
 }
 
-/** A parser of one schema, for values that Fastify doesn't validate. */
+/** Creates a parser for values that Fastify doesn't validate. */
 export function createParser<const T extends TSchema>(
   schema: T,
   part: 'body' | 'headers' = 'body',
@@ -109,8 +109,8 @@ function readParameters(
 }
 
 /**
- * What no schema says: the query parser makes a list of a repeated parameter, and no text of ours
- * holds U+0000, which the database would refuse with an error of its own.
+ * Finds errors that schemas can't express: a repeated parameter, which the query parser turns into a list,
+ * and U+0000, which the database would refuse with its own error.
  */
 function faultyParameters(input: unknown, lists: readonly string[]): ErrorDetail[] {
   const details: ErrorDetail[] = []
@@ -124,10 +124,10 @@ function faultyParameters(input: unknown, lists: readonly string[]): ErrorDetail
   return details.slice(0, DETAILS_MAX)
 }
 
-/** Of a parameter, as in `?=1`. */
+/** For a parameter without a name, as in `?=1`. */
 const NAMELESS = '(no name)'
 
-/** What is wrong and where, in words that do not presume the reader knows JSON Schema. */
+/** Describes errors for readers who don't know JSON Schema. */
 function describe(faults: readonly Fault[], part: string): ErrorDetail[] {
   const details = faults.flatMap((fault) => detailsOf(fault, part))
   const unique = new Map(details.map((detail) => [`${detail.path} ${detail.message}`, detail]))
@@ -138,9 +138,9 @@ function detailsOf({ keyword, instancePath, params, message }: Fault, part: stri
   const at = (name = '') =>
     pathIn(part, name === '' ? instancePath : `${instancePath}/${escapePointer(name)}`)
   const unknown = unknownIn(part)
-  // TypeBox stops at a few faults, so the one that sums up the unknown fields may be missing.
+  // TypeBox stops after a few errors, so the one that lists all unknown fields may be missing.
   if (keyword === 'boolean') return [{ path: at(), message: unknown }]
-  // The same fault is reported once more, more clearly, by anyOf.
+  // The same error is reported again by anyOf, more clearly.
   if (keyword === 'const') return []
   if (keyword === 'required' && 'requiredProperties' in params) {
     return namesIn(params.requiredProperties).map((name) => ({
@@ -163,7 +163,7 @@ function detailsOf({ keyword, instancePath, params, message }: Fault, part: stri
   return [{ path: at(), message: boundMessage(keyword, params) ?? message }]
 }
 
-/** Null where the library says it well enough. */
+/** Returns null if the library's message is clear enough. */
 function boundMessage(keyword: string, params: object): string | null {
   const limit = 'limit' in params ? Number(params.limit) : null
   if (keyword === 'minLength' && limit === 1) return 'must not be empty'

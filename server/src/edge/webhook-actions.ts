@@ -25,15 +25,15 @@ import { webhookRecord } from './webhook-record.ts'
 import type { WebhookDeps } from './webhook-resource.ts'
 
 /*
- * What may be done to a webhook, for a key and for a member alike. Each is a part of the caller's
- * transaction, and answers what the caller is told.
+ * Operations on a webhook, for keys and members alike. Each runs in the caller's transaction and returns the
+ * response body.
  */
 
 type ActionDeps = Pick<WebhookDeps, 'clock' | 'box'>
 
 /**
- * The plan that a route knows may be two seconds old. Under the lock it is the present one, so a
- * downgrade disables every webhook that was created or enabled before it.
+ * A route's plan can be two seconds old. Under the lock it is current, so a downgrade disables every webhook
+ * that was created or enabled before it.
  */
 export async function refusePlanWithoutWebhooks(
   trx: Queryable,
@@ -46,7 +46,7 @@ export async function refusePlanWithoutWebhooks(
   })
 }
 
-/** The only answer that holds the first secret. */
+/** The only response that contains the first secret. */
 export async function makeWebhook(
   trx: Queryable,
   { clock, box }: ActionDeps,
@@ -78,7 +78,7 @@ export async function makeWebhook(
   }
 }
 
-/** `projectId` as it was read; the one of the input may be foreign. */
+/** `projectId` must be the validated one. The input's may belong to another workspace. */
 export async function changeWebhook(
   trx: Queryable,
   { clock }: Pick<ActionDeps, 'clock'>,
@@ -100,7 +100,7 @@ export async function changeWebhook(
   return webhookRecord(changed, nowMs)
 }
 
-/** The only answer that holds the new secret. */
+/** The only response that contains the new secret. */
 export async function rotateSecret(
   trx: Queryable,
   { clock, box }: ActionDeps,
@@ -124,7 +124,7 @@ function overlapConflict(until: Date | null): ApiError {
   })
 }
 
-/** Without a rotation nothing changes, and `onChange` is not called. */
+/** Without a rotation, changes nothing and doesn't call `onChange`. */
 export async function finishOverlap(
   trx: Queryable,
   { clock }: Pick<ActionDeps, 'clock'>,

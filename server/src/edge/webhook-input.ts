@@ -9,7 +9,7 @@ import { hasProject } from '../tenancy/workspace-store.ts'
 import type { WindowInput } from './schema/webhook.ts'
 import type { WebhookDeps } from './webhook-resource.ts'
 
-/** Part of reading the body: nothing is looked up, and nothing is dialled. */
+/** Only checks the text: no DNS lookup, no connection. */
 export function refuseDestination(
   url: string | undefined,
   { destinationRules }: Pick<WebhookDeps, 'destinationRules'>,
@@ -22,7 +22,7 @@ export function refuseDestination(
   })
 }
 
-/** Null: the whole workspace. */
+/** Null means the whole workspace. */
 export async function readProject(
   id: string | null,
   workspaceId: WorkspaceId,
@@ -36,7 +36,7 @@ export async function readProject(
   })
 }
 
-/** Beyond the time that deliveries are kept, what succeeded cannot be told from what is missing. */
+/** After deliveries are deleted, those that succeeded can't be distinguished from missing ones. */
 export function readWindow({ from, to }: Static<typeof WindowInput>, nowMs: number): TimeWindow {
   const fromMs = parseRfc3339(from) ?? Number.NaN
   const toMs = parseRfc3339(to) ?? Number.NaN

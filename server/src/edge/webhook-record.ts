@@ -2,7 +2,7 @@ import type { Delivery } from '../outlet/webhook/delivery-store.ts'
 import type { WindowResult } from '../outlet/webhook/redeliver-window.ts'
 import type { Webhook } from '../outlet/webhook/webhook.ts'
 
-/** A webhook as it is listed. Field by field: what is not named here, such as a secret, stays. */
+/** Formats a webhook for a response. Lists each field, so that a secret can't slip in. */
 export function webhookRecord(webhook: Webhook, nowMs: number) {
   const { nextSecretAt } = webhook
   const isRotating = nextSecretAt !== null && nextSecretAt.getTime() > nowMs

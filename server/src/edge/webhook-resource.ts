@@ -17,16 +17,16 @@ export type WebhookDeps = {
   db: Queryable
   cursors: CursorCodec
   clock: Clock
-  /** Of the purpose `webhook`. */
+  /** Created for the purpose `webhook`. */
   box: SecretBox
   destinationRules: DestinationRules
-  /** A hint that there may be something to send, or to end. */
+  /** Signals that there may be deliveries to send or to end. */
   wakeDispatcher: () => void
 }
 
 /*
- * What a path names, for the company that asks. An id of another company, an unknown one and a text
- * that is no id answer alike: 404, the same bytes.
+ * Finds resources by an id in the path, within the caller's company. Another company's id, an unknown id and
+ * an invalid id all get byte-identical 404s.
  */
 
 export async function getWorkspace(

@@ -11,20 +11,21 @@ export function exemptFromWriteStall(response: ServerResponse): void {
   EXEMPT.add(response)
 }
 
-/** True if the kernel can't take all output because the client reads too slowly. Exempt ones never wait. */
+/**
+ * True if the kernel can't take all output because the client reads too slowly. False for exempt responses.
+ */
 export function waitsForReader(response: ServerResponse): boolean {
   return response.writableLength > 0 && !EXEMPT.has(response)
 }
 
-/** Measures how long a connection has had output to read without reading any of it. */
+/** Measures how long a client has had output to read without reading any of it. */
 export class WriteStall {
   #takenBytes = 0
   #stalledMs = 0
 
   /**
-   * Call at regular intervals with the answer that is being sent; returns how long the client has read
-   * nothing. It adds up intervals instead of comparing clocks, so a pause of our own process is not
-   * held against the client.
+   * Call at regular intervals with the answer that is being sent. Returns how long the client has read
+   * nothing. It adds up intervals instead of comparing clocks, so pauses of our own process don't count.
    */
   check(socket: Socket, sending: ServerResponse, intervalMs: number): number {
     const takenBytes = socket.bytesWritten - queuedBytes(socket)
@@ -36,9 +37,9 @@ export class WriteStall {
 }
 
 /**
- * What the kernel has not taken of the current write. `writableLength` counts a write until all of it is
- * taken, so a slow client of a large answer would look stalled. Node does not document the handle, but
- * decides by the same number whether a socket has timed out.
+ * The bytes of the current write that the kernel hasn't taken. `writableLength` counts a write until all of
+ * it is taken, so a slow client of a large response would look stalled. Node doesn't document the handle, but
+ * uses the same number to decide whether a socket has timed out.
  */
 function queuedBytes(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, '_handle')
