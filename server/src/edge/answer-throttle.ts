@@ -71,7 +71,7 @@ export class AnswerThrottle implements Disposable {
   /** The functions that end the delays. */
   readonly #held = new Set<() => void>()
   /** The delays of clients that disconnected. Thousands can do so at once, so each turn ends only a few. */
-  readonly #leaving: (() => void)[] = []
+  readonly #abandoned: (() => void)[] = []
   #isDisposed = false
 
   /** Real time by default, even in tests that stop the app's clock, because the timers use real time. */
@@ -122,14 +122,14 @@ export class AnswerThrottle implements Disposable {
   }
 
   #endLater(release: () => void): void {
-    this.#leaving.push(release)
-    if (this.#leaving.length === 1) setImmediate(this.#endSome)
+    this.#abandoned.push(release)
+    if (this.#abandoned.length === 1) setImmediate(this.#endSome)
   }
 
   readonly #endSome = (): void => {
-    const ended = this.#leaving.splice(0, ENDED_PER_TURN)
+    const ended = this.#abandoned.splice(0, ENDED_PER_TURN)
     // Schedule the next batch first, in case one of these throws.
-    if (this.#leaving.length > 0) setImmediate(this.#endSome)
+    if (this.#abandoned.length > 0) setImmediate(this.#endSome)
     for (const release of ended) release()
   };
 

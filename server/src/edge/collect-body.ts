@@ -54,7 +54,7 @@ export function collectBody(
       const refusal = charge?.(needed) ?? lease.grow(capacity - body.length)
       if (refusal) return settle(refusal)
       if (length === 0) body = chunk
-      else body = grown(body, length, capacity)
+      else body = growBuffer(body, length, capacity)
     }
     if (body !== chunk) chunk.copy(body, length)
     length = needed
@@ -77,7 +77,7 @@ function capacityFor(needed: number, capacity: number, bytesMax: number): number
   return Math.max(needed, Math.min(2 * capacity, bytesMax))
 }
 
-function grown(body: Buffer, length: number, capacity: number): Buffer {
+function growBuffer(body: Buffer, length: number, capacity: number): Buffer {
   const larger = Buffer.allocUnsafeSlow(capacity)
   body.copy(larger, 0, 0, length)
   return larger

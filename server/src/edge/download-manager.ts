@@ -59,8 +59,8 @@ export class DownloadManager {
   readonly #deps: ExportDeps
   readonly #requests: RequestSlots
   readonly #slots = new DownloadSlots(SLOT_LIMITS)
-  readonly #turns = new FairSemaphore(SEMAPHORE_LIMITS)
-  readonly #coldTurns = new FairSemaphore(SEMAPHORE_LIMITS)
+  readonly #fetches = new FairSemaphore(SEMAPHORE_LIMITS)
+  readonly #coldFetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #cache = new ColdCache()
 
   constructor(deps: ExportDeps, requests: RequestSlots) {
@@ -78,13 +78,13 @@ export class DownloadManager {
     using slot = this.#slots.take(job.companyId)
     const { stop } = slot
     // The client disconnected. Nothing reads this error, and it doesn't count as a failure.
-    const leave = () => stop.abort(new ApiError('overloaded'))
-    reply.raw.once('close', leave)
+    const abort = () => stop.abort(new ApiError('overloaded'))
+    reply.raw.once('close', abort)
     // If it disconnected earlier, `close` was already emitted.
-    if (reply.raw.destroyed) leave()
+    if (reply.raw.destroyed) abort()
     using _access = watch((reason) => stop.abort(reason))
     await check()
-    const node = { turns: this.#turns, coldTurns: this.#coldTurns, cache: this.#cache }
+    const node = { turns: this.#fetches, coldTurns: this.#coldFetches, cache: this.#cache }
     const terms = { stop, bytesMax, ...node }
     await using download = await openDownload(this.#deps, job, terms)
     // `begin` and `finish` write to the database, and can wait for the company's lock.

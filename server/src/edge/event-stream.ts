@@ -134,10 +134,10 @@ export class EventStream {
     if (this.#response.writableLength <= WAITING_BYTES_MAX) return
     this.#stall = setTimeout(() => this.#response.destroy(), STALL_MS_MAX)
     this.#stall.unref()
-    this.#response.once('drain', () => this.#takesAgain())
+    this.#response.once('drain', () => this.#resume())
   }
 
-  #takesAgain(): void {
+  #resume(): void {
     if (this.#stall) clearTimeout(this.#stall)
     this.#stall = null
     if (!this.#hasMissed) return

@@ -7,16 +7,16 @@ import { parseId } from '../platform/id.ts'
 const LIMIT_DEFAULT = 50
 
 /**
- * Returns a page of jobs, newest first. `whose` identifies the list, and a cursor works only for its list.
+ * Returns a page of jobs, newest first. `listId` identifies the list, and a cursor works only for its list.
  */
 export async function readExportPage(
   cursors: CursorCodec,
-  whose: string,
+  listId: string,
   query: { limit?: number; cursor?: string; status?: ExportStatus },
   list: (page: JobPage) => Promise<ExportJob[]>,
 ): Promise<{ jobs: ExportJob[]; nextCursor: string | null }> {
   const status = query.status ?? null
-  const binding = `exports/${whose}/${status ?? 'all'}`
+  const binding = `exports/${listId}/${status ?? 'all'}`
   const limit = query.limit ?? LIMIT_DEFAULT
   const before = query.cursor === undefined ? null : placeOf(cursors.decode(query.cursor, binding))
   // One more than requested shows whether there is another page.

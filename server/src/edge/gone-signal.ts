@@ -5,9 +5,9 @@ import { ApiError } from '../errors.ts'
 export function goneSignal({ raw }: Pick<FastifyReply, 'raw'>): AbortSignal {
   const gone = new AbortController()
   // The client disconnected. Nothing reads this error, and it doesn't count as a failure.
-  const leave = () => gone.abort(new ApiError('overloaded'))
-  raw.once('close', leave)
+  const abort = () => gone.abort(new ApiError('overloaded'))
+  raw.once('close', abort)
   // If it disconnected earlier, `close` was already emitted.
-  if (raw.destroyed) leave()
+  if (raw.destroyed) abort()
   return gone.signal
 }

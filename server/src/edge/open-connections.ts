@@ -14,7 +14,7 @@ type Busy = {
 }
 
 /** How many serving connections are checked to find one to replace. Keeps the cost constant. */
-const LOOKS_MAX = 100
+const CHECKS_MAX = 100
 
 /**
  * The open connections of one port, at most `connectionsMax`. At the limit, a new connection replaces
@@ -132,7 +132,7 @@ export class OpenConnections {
   }
 
   #evict(): boolean {
-    this.#lookAtServing()
+    this.#checkServing()
     // The first search moves connections to their current group, which it may already have searched. The
     // second search finds those.
     const evicted = this.#findEvictable() ?? this.#findEvictable()
@@ -149,11 +149,11 @@ export class OpenConnections {
   }
 
   /** Round-robin: each checked connection moves to the end, or to its group. */
-  #lookAtServing(): void {
-    let looks = Math.min(LOOKS_MAX, this.#serving.size)
+  #checkServing(): void {
+    let checksLeft = Math.min(CHECKS_MAX, this.#serving.size)
     for (const socket of this.#serving) {
-      if (looks === 0) return
-      looks -= 1
+      if (checksLeft === 0) return
+      checksLeft -= 1
       this.#sort(socket)
     }
   }

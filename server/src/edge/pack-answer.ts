@@ -15,12 +15,12 @@ const pack = promisify(gzip)
 /**
  * An `onSend` hook for routes that return long lists of data from many users, and no secrets. The length of a
  * compressed response leaks information to an attacker who can insert text, trigger requests repeatedly and
- * observe the network. So requests from other sites' pages get uncompressed responses.
+ * observe the network. So browsers get compressed responses only to same-origin requests.
  */
 export const packAnswer: onSendAsyncHookHandler = async ({ headers }, reply, answer) => {
   reply.header('vary', 'accept-encoding, sec-fetch-site')
   if (typeof answer !== 'string' || !isWorthwhile(answer)) return answer
-  if (!prefersGzip(headers['accept-encoding']) || isFromElsewhere(headers)) return answer
+  if (!prefersGzip(headers['accept-encoding']) || isFromOtherOrigin(headers)) return answer
   const packed = await pack(answer, { level: GZIP_LEVEL })
   reply.header('content-encoding', 'gzip')
   return packed
@@ -31,7 +31,7 @@ function isWorthwhile({ length }: string): boolean {
 }
 
 /** Every browser that supports our pages sends this header. Without it, the client isn't a browser. */
-function isFromElsewhere(headers: IncomingHttpHeaders): boolean {
+function isFromOtherOrigin(headers: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site']
   return site !== undefined && site !== 'same-origin'
 }

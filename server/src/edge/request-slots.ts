@@ -31,23 +31,23 @@ const RETRY_SECONDS = 1
  * companies take turns.
  */
 export class RequestSlots {
-  readonly #turns: FairSemaphore
+  readonly #semaphore: FairSemaphore
 
   constructor(limits: Partial<SemaphoreLimits> = {}) {
-    this.#turns = new FairSemaphore({ ...LIMITS, ...limits })
+    this.#semaphore = new FairSemaphore({ ...LIMITS, ...limits })
   }
 
   /** Whether requests are waiting for a slot. */
   get isCrowded(): boolean {
-    return this.#turns.isCrowded
+    return this.#semaphore.isCrowded
   }
 
   /** A caller that already has a slot must not wait for another. */
   async take(companyId: CompanyId, reply: Pick<FastifyReply, 'raw'> | null): Promise<Disposable> {
-    const free = this.#turns.tryTake(companyId)
+    const free = this.#semaphore.tryTake(companyId)
     if (free) return free
     try {
-      return await this.#turns.take(companyId, reply && goneSignal(reply))
+      return await this.#semaphore.take(companyId, reply && goneSignal(reply))
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {
@@ -60,7 +60,7 @@ export class RequestSlots {
 
   /** Takes another slot for a request that has one, or returns null if none is free. */
   tryTake(companyId: CompanyId): Disposable | null {
-    return this.#turns.tryTake(companyId)
+    return this.#semaphore.tryTake(companyId)
   }
 
   /** For work outside a request that already has a slot. */

@@ -87,7 +87,7 @@ export class AccessWatch<Grant> {
       const reading = this.#read([...new Set(all.map(({ id }) => id))])
       const late = () => new Error('the database did not answer in time')
       const grants = await withDeadline(reading, { timeoutMs: this.#limits.readMsMax, late })
-      for (const watched of all) this.#judge(watched, grants.get(watched.id) ?? null)
+      for (const watched of all) this.#check(watched, grants.get(watched.id) ?? null)
     } catch (error) {
       // If the database doesn't respond, the next run tries again.
       this.#logger.warn({ event: 'access.unchecked', streams: all.length, err: error })
@@ -101,7 +101,7 @@ export class AccessWatch<Grant> {
     this.#schedule(isSomeNew ? this.#limits.firstCheckMs : this.#limits.recheckMs)
   }
 
-  #judge(watched: Watched<Grant>, grant: Grant | null): void {
+  #check(watched: Watched<Grant>, grant: Grant | null): void {
     try {
       watched.check(grant)
       watched.confirmedAtMs = this.#readAtMs

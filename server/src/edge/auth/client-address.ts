@@ -36,12 +36,12 @@ export function clientAddress(
   forwardedFor: string | string[] | undefined,
   trustedProxies: AddressRanges,
 ): string {
-  let address = plain(socketAddress ?? '') ?? ''
+  let address = normalize(socketAddress ?? '') ?? ''
   const header = [forwardedFor ?? []].flat().join(',')
   const hops = header.trim() === '' ? [] : header.split(',')
   for (const hop of hops.toReversed()) {
     if (!isInRanges(address, trustedProxies)) return address
-    const candidate = plain(hop.trim())
+    const candidate = normalize(hop.trim())
     // The proxy served someone it can't name. With the proxy's own address, that caller would pass an
     // allowlist that contains the proxy, and share its rate limits.
     if (candidate === null) return UNKNOWN_ADDRESS
@@ -51,7 +51,7 @@ export function clientAddress(
 }
 
 /** `::ffff:10.0.0.1` becomes 10.0.0.1, and a zone id or port is removed. */
-function plain(text: string): string | null {
+function normalize(text: string): string | null {
   const bare = text.replace(/^\[(.+)\](:\d+)?$/, '$1').replace(/%.*$/, '')
   const withoutPort = bare.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
   return parseAddress(withoutPort)?.toString() ?? null

@@ -39,11 +39,11 @@ export const GATE_CHECKS: readonly GateCheck[] = [
     name: 'allowlist',
     code: 'ip_not_allowed',
     refusal: (principal, address, gate) =>
-      !asksForAddress(principal, gate) || isInRanges(address, principal.allowlist)
+      !requiresAllowlist(principal, gate) || isInRanges(address, principal.allowlist)
         ? null
         : `The address ${address} is not on the company's IP allowlist.`,
     consent: (principal, address, gate) =>
-      asksForAddress(principal, gate)
+      requiresAllowlist(principal, gate)
         ? `The address ${address} is on the company's IP allowlist.`
         : 'This operation does not look at the IP allowlist.',
   },
@@ -68,7 +68,7 @@ export const GATE_CHECKS: readonly GateCheck[] = [
   },
 ]
 
-function asksForAddress({ allowlistForAllCalls }: Principal, { allowlist }: Gate): boolean {
+function requiresAllowlist({ allowlistForAllCalls }: Principal, { allowlist }: Gate): boolean {
   return allowlist === true || allowlistForAllCalls
 }
 

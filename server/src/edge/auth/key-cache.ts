@@ -61,11 +61,11 @@ export class KeyCache {
     const running = entry?.refresh
     if (running) return running
     // Add the entry before the read, so that concurrent callers share the read.
-    const placed: Entry = entry ?? { key: null, readAtMs: Number.NEGATIVE_INFINITY, refresh: null }
-    placed.refresh = this.#load(kid, placed)
-    this.#entries.set(kid, placed)
-    this.#forgetOldest()
-    return placed.refresh
+    const pending: Entry = entry ?? { key: null, readAtMs: Number.NEGATIVE_INFINITY, refresh: null }
+    pending.refresh = this.#load(kid, pending)
+    this.#entries.set(kid, pending)
+    this.#evictOldest()
+    return pending.refresh
   }
 
   async #load(kid: string, entry: Entry): Promise<Entry> {
@@ -85,7 +85,7 @@ export class KeyCache {
     }
   }
 
-  #forgetOldest(): void {
+  #evictOldest(): void {
     if (this.#entries.size <= KEYS_MAX) return
     const [oldest] = this.#entries.keys()
     if (oldest !== undefined) this.#entries.delete(oldest)

@@ -8,7 +8,7 @@ import { addKeyUses, type KeyUse } from '../../tenancy/key-store.ts'
 /** The uses of a key on this node since they were last written. */
 type Note = KeyUse & { notedAtMs: number; writtenAtMs: number }
 
-const TURN_MS = 1_000
+const INTERVAL_MS = 1_000
 /** The minimum time between two writes of a key's row. */
 const WRITE_EVERY_MS = 60_000
 const KEYS_MAX = 10_000
@@ -43,7 +43,7 @@ export class KeyUseRecorder implements AsyncDisposable {
     this.#logger = logger
     this.#loop = new Loop({
       name: 'key-use',
-      everyMs: TURN_MS,
+      everyMs: INTERVAL_MS,
       logger,
       run: () => this.#write(this.#monotonic() - WRITE_EVERY_MS),
     })
@@ -92,7 +92,7 @@ export class KeyUseRecorder implements AsyncDisposable {
       await addKeyUses(this.#db, due)
       for (const { keyId, calls, failures } of due) this.#settle(keyId, calls, failures)
     }
-    this.#forgetIdle()
+    this.#evictIdle()
   }
 
   /** Uses that were noted during the write stay due. */
@@ -104,7 +104,7 @@ export class KeyUseRecorder implements AsyncDisposable {
     note.writtenAtMs = this.#monotonic()
   }
 
-  #forgetIdle(): void {
+  #evictIdle(): void {
     const idleBeforeMs = this.#monotonic() - 2 * WRITE_EVERY_MS
     for (const [keyId, note] of this.#notes) {
       if (note.calls === 0 && note.notedAtMs < idleBeforeMs) this.#notes.delete(keyId)

@@ -17,12 +17,12 @@ export class KnownSessions {
   }
 
   has(token: string): boolean {
-    const seenAtMs = this.#seenAtMs.get(nameOf(token))
+    const seenAtMs = this.#seenAtMs.get(hashOf(token))
     return seenAtMs !== undefined && this.#clock() - seenAtMs < SESSION_IDLE_MS
   }
 
   note(token: string, isGood: boolean): void {
-    const name = nameOf(token)
+    const name = hashOf(token)
     // The map is ordered by last use, so the first entry is the one to evict.
     this.#seenAtMs.delete(name)
     if (!isGood) return
@@ -33,6 +33,6 @@ export class KnownSessions {
   }
 }
 
-function nameOf(token: string): string {
+function hashOf(token: string): string {
   return hash('sha256', token, 'base64')
 }

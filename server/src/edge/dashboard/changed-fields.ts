@@ -7,14 +7,14 @@ export type ChangedFields<T> = { before: Partial<T>; after: Partial<T> }
  * changes, so that no entry is written.
  */
 export function changedFields<T extends object>(
-  present: T,
-  wanted: Partial<T>,
+  current: T,
+  changes: Partial<T>,
 ): ChangedFields<T> | null {
   const changed: ChangedFields<T> = { before: {}, after: {} }
-  for (const field in wanted) {
-    if (isDeepStrictEqual(present[field], wanted[field])) continue
-    changed.before[field] = present[field]
-    changed.after[field] = wanted[field]
+  for (const field in changes) {
+    if (isDeepStrictEqual(current[field], changes[field])) continue
+    changed.before[field] = current[field]
+    changed.after[field] = changes[field]
   }
   return Object.keys(changed.after).length > 0 ? changed : null
 }

@@ -12,11 +12,11 @@ const FIELDS_NAMED_MAX = 10
 /**
  * Reads an input that was validated by the schema of an earlier version. Fields that the current schema
  * rejects are listed and omitted. Code that acts on the input must then refuse, because dropping a filter
- * would match more events. If nothing can be read, the value is `nothing`.
+ * would match more events. If nothing can be read, the value is `fallback`.
  */
 export function createStoredReader<const T extends TSchema>(
   schema: T,
-  nothing: Static<T>,
+  fallback: Static<T>,
 ): (stored: unknown) => StoredInput<Static<T>> {
   // Compile on first use, because our formats aren't registered yet while modules load.
   let parse: ReturnType<typeof createParser<T>> | null = null
@@ -35,7 +35,7 @@ export function createStoredReader<const T extends TSchema>(
         rest = without(rest, names)
       }
     }
-    return { value: nothing, isUsable: false, unusableFields: [...unusable] }
+    return { value: fallback, isUsable: false, unusableFields: [...unusable] }
   }
 }
 

@@ -107,7 +107,7 @@ function declaredBytes({ headers }: FastifyRequest): number {
   return bytes > BODY_BYTES_MAX ? 0 : bytes
 }
 
-/** The size exceeds the number of events only if events are oversized or the body has other content. */
+/** A body costs more by size than by events only if events are oversized or it has other content. */
 function costOf({ items, bytes }: { items: number; bytes: number }): number {
   return Math.max(1, items, Math.floor(bytes / EVENT_BYTES_MAX))
 }

@@ -81,11 +81,11 @@ async function openStream(
   const { workspaceIds, filter } = explored
   const binding = `live/${userId}/${workspaceIds.toSorted().join()}/${filterText(filter)}`
   const ids = streamIds(deps, binding)
-  const place = ids.decode(lastId)
-  const resumed = place === null ? null : readPosition(place, workspaceIds)
+  const position = ids.decode(lastId)
+  const resumed = position === null ? null : readPosition(position, workspaceIds)
   const { positions, isGap } = await deps.liveTail.findStart(workspaceIds, resumed)
-  const send = (event: string) => stream.send({ id: idHere, event, data: '{}' })
-  const idHere = () => ids.encode(positionText(positions))
+  const send = (event: string) => stream.send({ id: currentId, event, data: '{}' })
+  const currentId = () => ids.encode(positionText(positions))
   // Follow before the response starts, so that it can still be refused. No events arrive before then.
   const stop = deps.liveTail.follow({
     companyId,
@@ -106,10 +106,10 @@ async function openStream(
   const access = deps.sessionAccess.watch(
     token,
     (grant) => refuseChanged(grant, { viewer, explored }),
-    () => stream.cut({ id: idHere, event: 'end', data: '{}' }),
+    () => stream.cut({ id: currentId, event: 'end', data: '{}' }),
   )
   const stream = new EventStream(reply, {
-    onBeat: idHere,
+    onBeat: currentId,
     onMissed: () => send('gap'),
     onClose: () => {
       access[Symbol.dispose]()

@@ -63,7 +63,7 @@ export const downloadDashboardExport =
         },
       },
       async (request, reply) => {
-        refuseForeignPage(request)
+        refuseOtherSite(request)
         refusePlan(request.viewer)
         const job = await getVisibleExport(deps.db, request.viewer, request.params.jobId)
         try {
@@ -76,7 +76,7 @@ export const downloadDashboardExport =
   }
 
 /** Following a link on another site could start a run. Browsers report that in `Sec-Fetch-Site`. */
-function refuseForeignPage({ headers }: FastifyRequest): void {
+function refuseOtherSite({ headers }: FastifyRequest): void {
   if (headers['sec-fetch-site'] === 'cross-site') throw new ApiError('cross_site')
 }
 

@@ -4,17 +4,17 @@ import type { Viewer } from '../../../tenancy/viewer.ts'
 import { listCustomerWorkspaces } from '../../../tenancy/workspace-store.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
-const KEPT_MS = 5_000
-const KEPT_MAX = 1_000
+const CACHE_MS = 5_000
+const COMPANIES_MAX = 1_000
 
-type Kept = { atMs: number; reason: Promise<string | null> }
+type CachedReason = { atMs: number; reason: Promise<string | null> }
 type Company = Pick<Viewer, 'companyId' | 'plan'>
 
 /** Tests whether filtered exports of hot events work, at most once every five seconds per company. */
 export class ExportProbe {
   readonly #deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports'>
   /** Oldest first. */
-  readonly #kept = new Map<CompanyId, Kept>()
+  readonly #cache = new Map<CompanyId, CachedReason>()
 
   constructor(deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports'>) {
     this.#deps = deps
@@ -23,12 +23,12 @@ export class ExportProbe {
   /** Returns the reason as a sentence, or null if they work. */
   async reasonAgainst({ companyId, plan }: Company): Promise<string | null> {
     const nowMs = this.#deps.clock()
-    const kept = this.#kept.get(companyId)
-    if (kept && nowMs - kept.atMs < KEPT_MS) return await kept.reason
+    const cached = this.#cache.get(companyId)
+    if (cached && nowMs - cached.atMs < CACHE_MS) return await cached.reason
     const reason = this.#try({ companyId, plan })
-    this.#kept.delete(companyId)
-    this.#kept.set(companyId, { atMs: nowMs, reason })
-    if (this.#kept.size > KEPT_MAX) this.#dropOldest()
+    this.#cache.delete(companyId)
+    this.#cache.set(companyId, { atMs: nowMs, reason })
+    if (this.#cache.size > COMPANIES_MAX) this.#dropOldest()
     return await reason
   }
 
@@ -46,7 +46,7 @@ export class ExportProbe {
   }
 
   #dropOldest(): void {
-    const [oldest] = this.#kept.keys()
-    if (oldest !== undefined) this.#kept.delete(oldest)
+    const [oldest] = this.#cache.keys()
+    if (oldest !== undefined) this.#cache.delete(oldest)
   }
 }

@@ -39,7 +39,7 @@ export async function readDashboardExportRequest(
     format,
     filter,
     limit: limit ?? null,
-    filterWorkspaceId: workspaceId ?? onlyOne(viewer),
+    filterWorkspaceId: workspaceId ?? onlyWorkspace(viewer),
     workspaceIds,
   }
 }
@@ -58,6 +58,6 @@ function viewFilters(view: ExplorerView, nowMs: number): ExplorerInput {
 }
 
 /** If the member can see only one workspace, the job names it, so that others who see it can find the job. */
-function onlyOne({ workspaceIds }: Viewer): WorkspaceId | null {
+function onlyWorkspace({ workspaceIds }: Viewer): WorkspaceId | null {
   return workspaceIds?.length === 1 ? (workspaceIds[0] ?? null) : null
 }

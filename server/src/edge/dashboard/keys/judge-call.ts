@@ -16,17 +16,17 @@ export function judgeCall(
   const principal = principalOf(key)
   return [
     { name: 'exists', code: null, message: 'The key exists.' },
-    judgeStatus(key, nowMs),
+    checkStatus(key, nowMs),
     ...GATE_CHECKS.map(({ name, code, refusal, consent }) => {
-      const no = refusal(principal, address, gate)
-      return no === null
+      const reason = refusal(principal, address, gate)
+      return reason === null
         ? { name, code: null, message: consent(principal, address, gate) }
-        : { name, code, message: no }
+        : { name, code, message: reason }
     }),
   ]
 }
 
-function judgeStatus(key: CachedKey, nowMs: number): GateVerdict {
+function checkStatus(key: CachedKey, nowMs: number): GateVerdict {
   const status = keyStatusAt(key, nowMs)
   return { name: 'status', code: ENDED_CODES[status], message: statusSentences(key)[status] }
 }

@@ -40,13 +40,18 @@ export const preflightKey =
         if (!stored) throw new ApiError('not_found')
         const key = { ...stored, ranges: compileRanges(stored.allowlist), provenText: null }
         const verdicts = judgeCall(key, { gate, address, nowMs: deps.clock() })
-        const no = verdicts.find(({ code }) => code !== null)
+        const failed = verdicts.find(({ code }) => code !== null)
         return {
-          allowed: no === undefined,
+          allowed: failed === undefined,
           operation: body.operation,
           address,
-          refusal: no?.code
-            ? { gate: no.name, status: statusOf(no.code), code: no.code, message: no.message }
+          refusal: failed?.code
+            ? {
+                gate: failed.name,
+                status: statusOf(failed.code),
+                code: failed.code,
+                message: failed.message,
+              }
             : null,
           gates: verdicts.map(({ name, code, message }) => ({ name, ok: code === null, message })),
           rateLimit: rateSentence(viewer.plan, deps.hasRateLimits),

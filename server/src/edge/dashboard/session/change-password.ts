@@ -47,7 +47,8 @@ export const changePassword =
         )
         const endedSessions = await audited(deps, actorOf(request), async (trx, note) => {
           const { userId, companyId, sessionId } = viewer
-          if (!(await holdAccount(trx, { userId, passwordHash: hashes.from }))) throw wrong()
+          if (!(await holdAccount(trx, { userId, passwordHash: hashes.from })))
+            throw wrongPassword()
           await setPasswordHash(trx, { userId, passwordHash: hashes.to })
           await deleteResets(trx, { companyId, userId })
           const count = await endSessions(trx, { userId, except: sessionId })
@@ -67,13 +68,14 @@ async function checkAndHash(
 ): Promise<{ from: string; to: string }> {
   return await login.hash(attempt, async () => {
     const account = await findAccount(db, attempt.account)
-    if (!account || !(await isPasswordOf(currentPassword, account.passwordHash))) throw wrong()
+    if (!account || !(await isPasswordOf(currentPassword, account.passwordHash)))
+      throw wrongPassword()
     return { from: account.passwordHash, to: await hashPassword(newPassword) }
   })
 }
 
 /** Not a 401: the caller is signed in and stays signed in. */
-function wrong(): ApiError {
+function wrongPassword(): ApiError {
   return fault('/currentPassword', 'is not your present password')
 }
 

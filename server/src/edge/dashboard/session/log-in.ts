@@ -45,13 +45,13 @@ export const logIn =
           const { account: found, isRight } = await checkPassword(deps, attempt, body)
           if (found && isRight) return found
           deps.login.failures.note({ account: found, address, traceId })
-          throw wrong()
+          throw wrongCredentials()
         })
         deps.login.noteSignIn(address)
         const actor = { ...account, address, traceId }
         const token = await deps.slots.run(account.companyId, () =>
           audited(deps, actor, async (trx, note) => {
-            if (!(await holdAccount(trx, account))) throw wrong()
+            if (!(await holdAccount(trx, account))) throw wrongCredentials()
             const session = await openSession(deps, trx, request, account.userId)
             note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
             return session.token
@@ -77,6 +77,6 @@ async function checkPassword(
   })
 }
 
-function wrong(): ApiError {
+function wrongCredentials(): ApiError {
   return new ApiError('not_signed_in', { message: 'E-mail or password is wrong.' })
 }

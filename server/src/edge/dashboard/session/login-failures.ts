@@ -9,7 +9,7 @@ type Failure = { account: Account | null; address: string; traceId: string }
 /** The latest failure, and the number of failures since the last report. */
 type Note = Failure & { attempts: number; writtenAtMs: number }
 
-const TURN_MS = 1_000
+const INTERVAL_MS = 1_000
 /** An account gets at most one entry in this time. */
 const WRITE_EVERY_MS = 60_000
 const NOTES_MAX = 10_000
@@ -45,9 +45,9 @@ export class LoginFailures implements AsyncDisposable {
     this.#logger = logger
     this.#loop = new Loop({
       name: 'login-failures',
-      everyMs: TURN_MS,
+      everyMs: INTERVAL_MS,
       logger,
-      run: (signal) => this.#tell(this.#monotonic() - WRITE_EVERY_MS, signal),
+      run: (signal) => this.#report(this.#monotonic() - WRITE_EVERY_MS, signal),
     })
   }
 
@@ -65,12 +65,12 @@ export class LoginFailures implements AsyncDisposable {
     })
   }
 
-  async #tell(toldBeforeMs: number, signal?: AbortSignal): Promise<void> {
+  async #report(reportedBeforeMs: number, signal?: AbortSignal): Promise<void> {
     for (const [key, { writtenAtMs, attempts }] of this.#notes) {
       if (signal?.aborted) return
-      if (writtenAtMs > toldBeforeMs) continue
+      if (writtenAtMs > reportedBeforeMs) continue
       if (attempts === 0) this.#notes.delete(key)
-      else await this.#tellOf(key)
+      else await this.#reportOne(key)
     }
     if (this.#uncounted > 0) {
       this.#logger.warn({ event: 'login.uncounted', attempts: this.#uncounted })
@@ -78,7 +78,7 @@ export class LoginFailures implements AsyncDisposable {
     }
   }
 
-  async #tellOf(key: string): Promise<void> {
+  async #reportOne(key: string): Promise<void> {
     const note = this.#notes.get(key)
     if (!note) return
     const { account, address, traceId, attempts } = note
@@ -112,7 +112,7 @@ export class LoginFailures implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#loop[Symbol.asyncDispose]()
     try {
-      await this.#tell(Number.POSITIVE_INFINITY)
+      await this.#report(Number.POSITIVE_INFINITY)
     } catch (error) {
       // The service must be able to stop even if its database is down.
       this.#logger.warn({ event: 'login-failures.lost', err: error })

@@ -34,13 +34,13 @@ export const THROTTLES = {
 } as const satisfies Record<string, Partial<Record<Counted, SlotRate>>>
 
 type Counted = 'address' | 'accountFromAddress' | 'account'
-type Matter = keyof typeof THROTTLES
+type AttemptKind = keyof typeof THROTTLES
 type Attempt = { address: string; account?: string }
 type Bucket = { slots: TokenSlots; name: string }
 
 export class LoginThrottle {
   readonly #isOn: boolean
-  readonly #slots: Record<Matter, ReadonlyMap<Counted, TokenSlots>>
+  readonly #slots: Record<AttemptKind, ReadonlyMap<Counted, TokenSlots>>
 
   constructor({ clock, hasRateLimits }: { clock: MonotonicClock; hasRateLimits: boolean }) {
     this.#isOn = hasRateLimits
@@ -55,15 +55,14 @@ export class LoginThrottle {
    * Takes a token for the caller's address before the body is read, so that a flood costs no parsing. A
    * refused body counts as a failed attempt.
    */
-  byAddress(matter: Matter): Hook {
-    return async ({ clientAddress: address }) =>
-      this.#take(this.#addressBuckets(matter, { address }))
+  byAddress(kind: AttemptKind): Hook {
+    return async ({ clientAddress: address }) => this.#take(this.#addressBuckets(kind, { address }))
   }
 
   /** For routes without `byAddress`. */
-  async run<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
-    this.#take(this.#addressBuckets(matter, attempt))
-    return await this.runAdmitted(matter, attempt, work)
+  async run<T>(kind: AttemptKind, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+    this.#take(this.#addressBuckets(kind, attempt))
+    return await this.runAdmitted(kind, attempt, work)
   }
 
   /**
@@ -74,11 +73,11 @@ export class LoginThrottle {
    * The account is admitted before anything is looked up, so that a refusal reveals nothing about it. If
    * one bucket refuses, the others lose no token.
    */
-  async runAdmitted<T>(matter: Matter, attempt: Attempt, work: () => Promise<T>): Promise<T> {
-    const byAddress = this.#addressBuckets(matter, attempt)
-    const byAccount = this.#accountBuckets(matter, attempt)
+  async runAdmitted<T>(kind: AttemptKind, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+    const byAddress = this.#addressBuckets(kind, attempt)
+    const byAccount = this.#accountBuckets(kind, attempt)
     this.#take(byAccount, byAddress)
-    return await this.#count(matter, [...byAddress, ...byAccount], work)
+    return await this.#count(kind, [...byAddress, ...byAccount], work)
   }
 
   /** Takes a token from every bucket or from none: a refusal returns the tokens taken before it. */
@@ -95,8 +94,8 @@ export class LoginThrottle {
     }
   }
 
-  async #count<T>(matter: Matter, taken: readonly Bucket[], work: () => Promise<T>): Promise<T> {
-    let isCounted = matter === 'reset'
+  async #count<T>(kind: AttemptKind, taken: readonly Bucket[], work: () => Promise<T>): Promise<T> {
+    let isCounted = kind === 'reset'
     try {
       return await work()
     } catch (error) {
@@ -107,21 +106,21 @@ export class LoginThrottle {
     }
   }
 
-  #addressBuckets(matter: Matter, { address }: Attempt): Bucket[] {
-    return this.#bucketOf(matter, 'address', networkOf(address))
+  #addressBuckets(kind: AttemptKind, { address }: Attempt): Bucket[] {
+    return this.#bucketOf(kind, 'address', networkOf(address))
   }
 
-  #accountBuckets(matter: Matter, { address, account }: Attempt): Bucket[] {
+  #accountBuckets(kind: AttemptKind, { address, account }: Attempt): Bucket[] {
     if (account === undefined) return []
     const name = account.toLowerCase()
     return [
-      ...this.#bucketOf(matter, 'accountFromAddress', `${networkOf(address)} ${name}`),
-      ...this.#bucketOf(matter, 'account', name),
+      ...this.#bucketOf(kind, 'accountFromAddress', `${networkOf(address)} ${name}`),
+      ...this.#bucketOf(kind, 'account', name),
     ]
   }
 
-  #bucketOf(matter: Matter, counted: Counted, name: string): Bucket[] {
-    const slots = this.#slots[matter].get(counted)
+  #bucketOf(kind: AttemptKind, counted: Counted, name: string): Bucket[] {
+    const slots = this.#slots[kind].get(counted)
     return slots ? [{ slots, name }] : []
   }
 }

@@ -34,8 +34,8 @@ export async function openSession(
   { headers, clientAddress: address }: FastifyRequest,
   userId: UserId,
 ): Promise<{ id: string; token: SessionToken }> {
-  const former = cookie.read(headers.cookie)
-  if (former !== null) await endSessionOf(trx, former)
+  const previous = cookie.read(headers.cookie)
+  if (previous !== null) await endSessionOf(trx, previous)
   const userAgent = headers['user-agent'] ?? ''
   return await createSession(trx, { userId, address, userAgent, nowMs: clock() })
 }
