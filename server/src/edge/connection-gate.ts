@@ -26,9 +26,9 @@ const OUTPUT_BYTES_MAX = 1_024 * 1_024
 const LINGER_MS = 1_000
 
 /**
- *   open ──a request that ends the connection──▶ last ──its answer──▶ closed by Node
- *   open, last ──what cannot be served──▶ refused ──the answers before, then the refusal──▶ closed
- *   open, last ──tiny chunks or too much after an early answer──▶ refused ──▶ closed
+ *   open ──request that ends the connection──▶ last ──its answer──▶ closed by Node
+ *   open, last ──invalid input──▶ refused ──pending answers, then the error──▶ closed
+ *   open, last ──tiny chunks, or too much data after an early answer──▶ refused ──▶ closed
  *
  * After `open` no further request is served, because its response could not be sent.
  */

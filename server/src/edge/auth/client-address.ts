@@ -8,7 +8,7 @@ const ADDRESSES_MAX = 10_000
 /** Reads the address of a request's caller, through trusted proxies. */
 export class ClientAddresses {
   readonly #trustedProxies: AddressRanges
-  /** By the socket's spelling. Most calls come from few addresses, and parsing one is slow. */
+  /** Keyed by the address as the socket reports it. Most calls come from few addresses, and parsing is slow. */
   readonly #known = new Map<string, string>()
 
   constructor(trustedProxies: AddressRanges) {

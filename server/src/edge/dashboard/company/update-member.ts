@@ -65,7 +65,7 @@ export const updateMember =
     )
   }
 
-/** A link that an admin made for an analyst must not open the account after the analyst becomes an owner. */
+/** A link that an admin created for an analyst must stop working when the analyst becomes an owner. */
 async function endOldLinks(
   trx: Queryable,
   companyId: CompanyId,

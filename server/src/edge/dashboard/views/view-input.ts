@@ -36,7 +36,7 @@ export function filtersAt(query: Static<typeof ViewQuery>, nowMs: number): Explo
 
 type Place = { workspaceId: string | null; query: Static<typeof ViewQuery> }
 
-/** Runs a view with the workspaces of the member who runs it, no matter who created it. */
+/** Resolves a view's filters and workspaces for the member who runs it, not for its creator. */
 export async function exploreView(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   viewer: Viewer,
