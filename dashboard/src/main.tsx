@@ -9,12 +9,12 @@ import { createRoot } from 'react-dom/client'
 import { queryClient } from './api/query-client.ts'
 import { router } from './router.tsx'
 import { cssVariables, theme } from './theme.ts'
-// After the styles of Mantine's parts, which come with the parts.
+// Must follow the styles of the Mantine components, which the components import.
 import './app.css'
 
-/** The page's policy lets styles in by a number that is new with every load. */
+/** The Content Security Policy allows styles by a nonce that changes with every load. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name=style-nonce]')?.content ?? ''
-// What holds the page still behind a dialog writes a style of its own, and looks for the number here.
+// The scroll lock behind dialogs injects a style of its own, and reads the nonce from here.
 Object.assign(globalThis, { __webpack_nonce__: nonce })
 
 const root = document.getElementById('root')

@@ -32,11 +32,11 @@ const link = createRoute({
   component: lazyRouteComponent(() => import('./pages/sign-in/LinkPage.tsx'), 'LinkPage'),
 })
 
-/** Everything behind the sign-in. */
+/** All pages that require a session. */
 const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
-  // Asked for while the page's own script is still on its way.
+  // Starts while the code of the page is still loading.
   loader: () => void queryClient.prefetchQuery(SESSION_QUERY),
   staleTime: Number.POSITIVE_INFINITY,
   component: Shell,
@@ -104,7 +104,7 @@ const account = createRoute({
   component: lazyRouteComponent(() => import('./pages/company/AccountPage.tsx'), 'AccountPage'),
 })
 
-/** Within the frame, so that every way on is there. `/app` itself is what people type. */
+/** Inside the frame, so that the navigation is available. `/app` itself redirects to the explorer. */
 const unknown = createRoute({
   getParentRoute: () => shell,
   path: '/app/$',

@@ -1,9 +1,9 @@
-/** What stands behind the question mark of an address, each name with its text, or with several. */
+/** The search parameters of a URL, each with one or several values. */
 export type SearchTexts = Record<string, string | string[]>
 
 /**
- * Texts stand in an address as they are: `live=1`, `text=42`. An address may be from a time when they
- * stood as JSON (`live=%221%22`), so what looks like a text or a list in JSON is read as one.
+ * Reads plain values, such as `live=1` and `text=42`. Old links contain JSON (`live=%221%22`), so values
+ * that look like a JSON string or array are decoded.
  */
 export function readSearchText(text: string): SearchTexts {
   const read: SearchTexts = {}
@@ -16,7 +16,7 @@ export function readSearchText(text: string): SearchTexts {
   return read
 }
 
-/** The other way round; nothing for what is not set. A text that would be taken for JSON is written as such. */
+/** The inverse. Skips unset values, and encodes a value as JSON if it would be mistaken for JSON. */
 export function writeSearchText(search: Record<string, unknown>): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(search)) {
@@ -30,7 +30,7 @@ export function writeSearchText(search: Record<string, unknown>): string {
   return text === '' ? '' : `?${text}`
 }
 
-/** Null for a plain text. */
+/** Null for a plain value. */
 function decode(value: string): string | string[] | null {
   if (!value.startsWith('"') && !value.startsWith('[')) return null
   try {

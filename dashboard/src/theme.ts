@@ -1,6 +1,6 @@
 import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from '@mantine/core'
 
-/** The one accent. Status colours are green, yellow and red, and never stand without a word. */
+/** The only accent color. Status colors are green, yellow and red, and always come with text. */
 const ink: MantineColorsTuple = [
   '#eef3ff',
   '#dbe5fb',
@@ -14,7 +14,7 @@ const ink: MantineColorsTuple = [
   '#1d4a9f',
 ]
 
-/** Greys with a little of the accent in them, like the surfaces of app.css. */
+/** Grays with a tint of the accent, like the surfaces in app.css. */
 const dark: MantineColorsTuple = [
   '#ced3de',
   '#b5bccb',
@@ -28,7 +28,7 @@ const dark: MantineColorsTuple = [
   '#0d0f12',
 ]
 
-/** Dark enough for white words on it, in the shades that buttons have. */
+/** Dark enough for white text, in the shades that buttons use. */
 const red: MantineColorsTuple = [
   '#fff0f0',
   '#ffdede',
@@ -44,7 +44,7 @@ const red: MantineColorsTuple = [
 
 export const theme = createTheme({
   primaryColor: 'ink',
-  // White words are on it in both themes, so it is as dark in both.
+  // Both themes put white text on it, so it is equally dark in both.
   primaryShade: 7,
   colors: { ink, dark, red },
   autoContrast: true,
@@ -56,7 +56,7 @@ export const theme = createTheme({
   cursorType: 'pointer',
   respectReducedMotion: true,
   components: {
-    // A picture alone says nothing to a reader, and the head of a dialog is not the head of the page.
+    // A close icon needs a label for screen readers, and a dialog's header isn't the page's header.
     Modal: {
       defaultProps: { closeButtonProps: { 'aria-label': 'Close' } },
       styles: { title: { fontWeight: 600 } },
@@ -64,14 +64,14 @@ export const theme = createTheme({
     ModalHeader: { defaultProps: { role: 'presentation' } },
     Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
     DrawerHeader: { defaultProps: { role: 'presentation' } },
-    // A menu holds its items and nothing else; the first has the focus.
+    // A menu may contain only its items, and the first one gets the focus.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
-    // Menus and lists to choose from open inside the page's main part, as everything has to be.
+    // Menus and selects open inside `main`, because all content must be within a landmark.
     Popover: { defaultProps: { portalProps: { target: '#content' } } },
   },
 })
 
-/** Where Mantine's own colours are too pale to read, ours from app.css. */
+/** Replaces Mantine's colors that have too little contrast with ours from app.css. */
 export const cssVariables: CSSVariablesResolver = () => {
   const boxes = {
     '--mantine-color-dimmed': 'var(--text-soft)',

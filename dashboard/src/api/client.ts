@@ -1,7 +1,7 @@
 import createClient from 'openapi-fetch'
 import type { paths } from './schema.d.ts'
 
-/** What went wrong, as the service says it. */
+/** An error response of the service, or a failure to reach it (status 0). */
 export class ApiError extends Error {
   override name = 'ApiError'
   readonly status: number
@@ -29,7 +29,7 @@ export const client = createClient<paths>({ baseUrl: '/' })
 
 type Answer<T> = { data?: T | undefined; error?: unknown; response: Response }
 
-/** The answer's body, or the failure as an error that pages can show. */
+/** Returns the body of a response, or throws an error that pages can show. */
 export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
   let answer: Answer<T>
   try {
@@ -39,10 +39,10 @@ export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
   }
   const { data, error, response } = answer
   if (!response.ok) throw new ApiError(response.status, readError(error))
-  return data as T // A 204 has no body, and its type says so.
+  return data as T // A 204 response has no body, and T is then undefined.
 }
 
 function readError(error: unknown): ErrorBody | undefined {
   const isBody = typeof error === 'object' && error !== null && 'error' in error && 'code' in error
-  return isBody ? (error as ErrorBody) : undefined // The one shape of every failure.
+  return isBody ? (error as ErrorBody) : undefined // Every error response has this shape.
 }

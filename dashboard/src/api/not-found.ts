@@ -1,6 +1,6 @@
 import { ApiError } from './client.ts'
 
-/** It is not there, or not for whoever asks: the service does not say which. */
+/** True if the resource doesn't exist or the member may not see it. The service doesn't reveal which. */
 export function isNotFound(error: Error | null): boolean {
   return error instanceof ApiError && error.status === 404
 }

@@ -2,7 +2,7 @@ import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
 import { ApiError } from './client.ts'
 import { SESSION_KEY } from './session.ts'
 
-/** Once the session is over every call says so; the shell then shows the sign-in page. */
+/** When the session ends, every call fails with this code. The shell then shows the sign-in page. */
 function noteSignedOut(error: Error): void {
   if (error instanceof ApiError && error.code === 'not_signed_in') {
     queryClient.setQueryData(SESSION_KEY, null)
@@ -15,7 +15,7 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 5_000,
-      // A refusal stays one; what failed on the way is tried again.
+      // Retries network failures and 5xx responses. A refusal (4xx) would be refused again.
       retry: (count, error) =>
         count < 2 && (!(error instanceof ApiError) || error.status === 0 || error.status >= 500),
     },
@@ -23,8 +23,8 @@ export const queryClient = new QueryClient({
 })
 
 /**
- * Nothing of what was seen stays behind. The session is set before the rest goes: the shell listens to
- * that query, and would hear nothing of a new one in its place.
+ * Deletes all cached data. Sets the session to null instead of removing its query, because the shell
+ * observes that query and wouldn't notice a new one in its place.
  */
 export function forgetSession(): void {
   queryClient.setQueryData(SESSION_KEY, null)

@@ -11,7 +11,7 @@ export type Components = components
 
 export const SESSION_KEY = ['session'] as const
 
-/** Who is signed in; null: nobody. */
+/** The signed-in member. Null if signed out. */
 export const SESSION_QUERY = { queryKey: SESSION_KEY, queryFn: readSession, staleTime: 60_000 }
 
 export function useSessionQuery() {

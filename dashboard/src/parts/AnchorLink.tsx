@@ -4,5 +4,5 @@ import type { AnchorHTMLAttributes } from 'react'
 
 type PlainProps = Omit<AnchorHTMLAttributes<HTMLAnchorElement>, keyof AnchorProps> & AnchorProps
 
-/** A link to a page of ours, checked against the routes there are. */
+/** A link within the dashboard, type-checked against the routes. */
 export const AnchorLink = createLink((props: PlainProps) => <Anchor size="sm" {...props} />)

@@ -4,13 +4,13 @@ import { ignorePress } from './ignore-press.ts'
 
 type BusyProps = ButtonProps &
   Omit<ComponentProps<'button'>, keyof ButtonProps> & {
-    /** What it began still runs: it shows so, and begins nothing else. */
+    /** The action is still running: the button shows this and ignores clicks. */
     isBusy: boolean
   }
 
 /**
- * A button whose action takes a moment. The browser's own "disabled" would throw whoever pressed it by
- * keyboard back to the top of the page: so it keeps the focus while it is busy, and ignores being pressed.
+ * A button for an action that takes a moment. The `disabled` attribute would move keyboard focus back to
+ * the top of the page, so the button keeps the focus while it is busy and ignores clicks.
  */
 export function BusyButton({ isBusy, disabled = false, onClick, ...others }: BusyProps) {
   const isHeld = isBusy || disabled
@@ -28,7 +28,7 @@ export function BusyButton({ isBusy, disabled = false, onClick, ...others }: Bus
   )
 }
 
-/** Leaves out the attribute that Mantine sets on whatever loads. */
+/** Drops the `disabled` attribute that Mantine sets while loading. */
 function FocusableButton(props: ComponentProps<'button'>) {
   return <button {...props} disabled={undefined} />
 }

@@ -2,7 +2,7 @@ import { ActionIcon, Code, CopyButton, Group } from '@mantine/core'
 import classes from './CodeBox.module.css'
 import { Icon } from './Icon.tsx'
 
-/** A command to run, ready to copy. */
+/** A command with a copy button. */
 export function CodeBox({ text, label }: { text: string; label: string }) {
   return (
     <Group wrap="nowrap" align="flex-start" gap="xs">

@@ -7,18 +7,18 @@ type ConfirmProps = {
   isOpen: boolean
   onClose: () => void
   title: string
-  /** The consequence, in a sentence. */
+  /** The consequence, as a sentence. */
   consequence: string
-  /** To be typed before it goes on; null where a click is enough. */
+  /** The name to type before the button is enabled. Null if a click is enough. */
   name: string | null
   action: string
-  /** Never, where the change shows at once. */
+  /** Omitted for optimistic changes, which show immediately. */
   isBusy?: boolean
   error: Error | null
   onConfirm: () => void
 }
 
-/** For what cannot be taken back. */
+/** Confirms an action that can't be undone. */
 export function ConfirmDialog(props: ConfirmProps) {
   const { isOpen, onClose, title } = props
   return (

@@ -2,7 +2,7 @@ import { ActionIcon, CopyButton, Group, Tooltip } from '@mantine/core'
 import { Icon } from './Icon.tsx'
 import { shorten } from './shorten.ts'
 
-/** An id or a hash: shortened in the middle, whole on hover and when it is copied. */
+/** An id or a hash, shortened in the middle. Hovering shows all of it, and copying copies all of it. */
 export function CopyText({ text, isWhole = false }: { text: string; isWhole?: boolean }) {
   return (
     <Group gap={4} wrap="nowrap" component="span" display="inline-flex">

@@ -8,7 +8,7 @@ import { formatDay } from './utc-day.ts'
 
 export type DayCount = { dayMs: number; count: number }
 
-/** What is counted: "3 events" in a sentence, and short beside the axis. */
+/** Formats a count: "3 events" for sentences, and a short form for the axis. */
 export type Measure = { words: (count: number) => string; short: (count: number) => string }
 
 const HEIGHT_PX = 180
@@ -18,7 +18,7 @@ const FLOOR_PX = EDGE_PX.top + PLOT_HEIGHT_PX
 const SPACE_PX = { day: 64, count: 34 }
 const BAR = { ofDay: 0.7, pxMax: 48 }
 
-/** One bar a day of UTC. What a bar holds is said below it, and all of them to whoever cannot see it. */
+/** One bar per UTC day. The hovered bar is described below the chart, and all bars to screen readers. */
 export function DayBars({ days, measure }: { days: readonly DayCount[]; measure: Measure }) {
   const { ref, width } = useElementSize()
   const [hovered, setHovered] = useState<number | null>(null)

@@ -2,7 +2,7 @@ import { Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Icon, type IconName } from './Icon.tsx'
 
-/** Nothing here yet: what would be here, and how it comes to be. */
+/** Replaces an empty list with what it would contain and how to add it. */
 export function EmptyState({
   icon,
   title,

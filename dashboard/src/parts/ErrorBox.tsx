@@ -2,13 +2,13 @@ import { Alert, Button, Group, Text } from '@mantine/core'
 import { ApiError } from '../api/client.ts'
 import { CopyText } from './CopyText.tsx'
 
-/** A failure in the service's own words, which say what to do, with the number to quote. */
+/** Shows the service's error message, which says what to do, and the trace id. */
 export function ErrorBox({
   error,
   onRetry,
 }: {
   error: Error | null
-  /** For what was read and not done: nothing is lost by asking again. */
+  /** Only for reads, which are safe to repeat. */
   onRetry?: () => unknown
 }) {
   if (!error) return null

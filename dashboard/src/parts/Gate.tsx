@@ -3,7 +3,7 @@ import type { Permission } from '../api/session.ts'
 import { useSigned } from '../shell/session-context.tsx'
 import { Refused } from './Refused.tsx'
 
-/** What a role may not do is there, disabled, with the reason. */
+/** Disables a control that the member's role doesn't allow, and shows the reason instead of hiding it. */
 export function Gate({
   permission,
   what,
@@ -11,16 +11,16 @@ export function Gate({
   children,
 }: {
   permission: Permission
-  /** "create keys": what is not allowed. */
+  /** What is not allowed, for example "create keys". */
   what: string
-  /** Why it cannot be done even by whoever may. */
+  /** Why the action is unavailable even to members with the permission. */
   otherwise?: string | null
   children: ComponentProps<typeof Refused>['children']
 }) {
   return <Refused reason={useRefusal(permission, what) ?? otherwise}>{children}</Refused>
 }
 
-/** Null for whoever may. */
+/** Why the action isn't allowed. Null if it is. */
 export function useRefusal(permission: Permission, what: string): string | null {
   const { may, session } = useSigned()
   return may(permission) ? null : `Your role, ${session.user.role.toLowerCase()}, may not ${what}.`

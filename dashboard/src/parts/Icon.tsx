@@ -1,4 +1,4 @@
-/** Drawn on a grid of 24 with a line of 2: the whole set, so that no icon library is loaded. */
+/** The complete set, on a 24-pixel grid with a stroke of 2, so that no icon library is needed. */
 const PATHS = {
   search: 'M11 4a7 7 0 1 0 0 14a7 7 0 0 0 0-14M20 20l-4-4',
   export: 'M12 3v12M7 10l5 5l5-5M4 20h16',
@@ -38,7 +38,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS
 
-/** Always beside a word, or on a button that has a label: by itself it says nothing to a reader. */
+/** Use it beside text or on a labeled button only, because screen readers skip it. */
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
   return (
     <svg

@@ -3,7 +3,7 @@ import { type ReactNode, useId } from 'react'
 import { WithReason } from './WithReason.tsx'
 
 type ChoiceProps = {
-  /** Why it cannot be chosen; null: it can. */
+  /** Why the item is disabled. Null if it is enabled. */
   reason: string | null
   isDanger?: boolean
   rightSection?: ReactNode
@@ -11,7 +11,7 @@ type ChoiceProps = {
   children: ReactNode
 }
 
-/** An item of a menu. What cannot be chosen is passed by the arrow keys as well, and says why. */
+/** A menu item. The arrow keys also reach disabled items, which show the reason. */
 export function MenuChoice({
   reason,
   isDanger = false,

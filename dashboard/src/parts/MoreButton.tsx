@@ -7,7 +7,7 @@ type MoreProps = {
   children: string
 }
 
-/** At the end of a list that goes on. Whoever pressed it to the end keeps their place. */
+/** Loads the next page. Stays after the last page if it was used, so that keyboard focus isn't lost. */
 export function MoreButton({ pages, children }: MoreProps) {
   const [wasPressed, setPressed] = useState(false)
   if (!pages.hasNextPage && !wasPressed) return null

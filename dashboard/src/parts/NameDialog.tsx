@@ -12,14 +12,14 @@ type NameProps = {
   title: string
   label: string
   description?: string
-  /** What it is called now; nothing for something new. */
+  /** The current name. Omitted for something new. */
   name?: string
   action: string
-  /** Makes the change. A promise is waited for, and its failure is shown beside the field. */
+  /** Saves the name. If it returns a promise, the dialog waits and shows a failure beside the field. */
   onSave: (name: string) => unknown
 }
 
-/** Asks for a name: of something new, or another one. */
+/** Asks for the name of something new, or for a new name. */
 export function NameDialog(props: NameProps) {
   const { isOpen, onClose, title } = props
   return (

@@ -2,7 +2,7 @@ import { Text } from '@mantine/core'
 import { useSigned } from '../shell/session-context.tsx'
 import { EmptyState } from './EmptyState.tsx'
 
-/** For a page that the role has no part in, reached by a link. */
+/** Shown if a link leads to a page that the member's role doesn't allow. */
 export function NoAccess({ what }: { what: string }) {
   const { session } = useSigned()
   return (

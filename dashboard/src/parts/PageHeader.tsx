@@ -2,7 +2,7 @@ import { Group, Text, Title } from '@mantine/core'
 import { useDocumentTitle } from '@mantine/hooks'
 import type { ReactNode } from 'react'
 
-/** What this page is for, in a line, and what can be done here. */
+/** The title of a page, a one-line description and its actions. */
 export function PageHeader({
   title,
   about,

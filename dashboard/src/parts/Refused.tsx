@@ -2,7 +2,7 @@ import { cloneElement, type MouseEvent, type ReactElement, useId } from 'react'
 import { ignorePress } from './ignore-press.ts'
 import { WithReason } from './WithReason.tsx'
 
-/** A button, or what is pressed like one. */
+/** A button or a similar control. */
 type Pressable = {
   disabled?: boolean
   'data-disabled'?: boolean
@@ -12,15 +12,15 @@ type Pressable = {
 }
 
 /**
- * A button that does nothing as long as there is a reason. The browser's own "disabled" would take it out
- * of the order of the Tab key, and the reason with it: so it keeps the focus, looks disabled, says why
- * below the pointer, under the focus and to a screen reader, and ignores being pressed.
+ * Disables a control as long as there is a reason. The `disabled` attribute would remove it from the tab
+ * order, and the reason with it. So the control keeps the focus, looks disabled, ignores clicks, and
+ * shows the reason on hover, on focus and to screen readers.
  */
 export function Refused({
   reason,
   children,
 }: {
-  /** Null: go ahead. */
+  /** Null enables the control. */
   reason: string | null
   children: ReactElement<Pressable>
 }) {

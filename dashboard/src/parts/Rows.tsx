@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import rows from './Rows.module.css'
 
-/** A list as a table; on a phone each row is a card. The last column is what can be done with a row. */
+/** A list as a table. On a phone each row is a card. The last column contains the actions. */
 export function Rows({
   label,
   columns,
@@ -11,7 +11,7 @@ export function Rows({
 }: {
   label: string
   columns: readonly string[]
-  /** Read out only. */
+  /** The name of the last column, for screen readers only. */
   lastColumn?: string
   className?: string | undefined
   children: ReactNode

@@ -1,7 +1,7 @@
 import { Alert, Button, Code, CopyButton, Group, Stack, Text } from '@mantine/core'
 import { useSecretShown } from './SecretDialog.tsx'
 
-/** A secret that is shown once, with what it is good for. */
+/** A secret that is shown only once, with an example of its use. */
 export function SecretBox({
   label,
   secret,
@@ -10,7 +10,7 @@ export function SecretBox({
 }: {
   label: string
   secret: string
-  /** What becomes of it, and of whoever loses it. */
+  /** How the service stores the secret, and what to do if it is lost. */
   keptAs?: string
   children?: React.ReactNode
 }) {
@@ -20,7 +20,7 @@ export function SecretBox({
       color="yellow"
       variant="light"
       title={`${label}: copy it now, it is not shown again`}
-      // Commands are wider than a phone, and would widen the box beyond its edge.
+      // Without this, commands that are wider than a phone would widen the box.
       styles={{ body: { minWidth: 0 } }}
     >
       <Stack gap="xs">

@@ -3,7 +3,7 @@ import { createContext, type ReactNode, useContext, useEffect, useState } from '
 
 const SecretShown = createContext<(isShown: boolean) => void>(() => {})
 
-/** A dialog at whose end something is shown once: from then on only its button closes it. */
+/** A dialog that ends by showing a secret once. From then on only its button closes it. */
 export function SecretDialog({
   isOpen,
   onClose,
@@ -32,7 +32,7 @@ export function SecretDialog({
   )
 }
 
-/** Tells the dialog around, if there is one, that a secret is to be seen. */
+/** Tells the surrounding dialog, if any, that a secret is visible. */
 export function useSecretShown(): void {
   const setShown = useContext(SecretShown)
   useEffect(() => {

@@ -16,7 +16,7 @@ const ICONS: Record<Tone, IconName> = {
   neutral: 'minus',
 }
 
-/** A state in a word and a colour, never in the colour alone. */
+/** A status as text with a color, so that it never depends on the color alone. */
 export function StatusText({ tone, children }: { tone: Tone; children: string }) {
   return (
     <Group
@@ -25,7 +25,7 @@ export function StatusText({ tone, children }: { tone: Tone; children: string })
       component="span"
       display="inline-flex"
       c={COLORS[tone]}
-      // Within a sentence its words stand on the line of the others, and not the icon.
+      // Within a sentence, aligns the text with the baseline instead of the icon.
       style={{ verticalAlign: 'bottom' }}
     >
       <Icon name={ICONS[tone]} size={13} />

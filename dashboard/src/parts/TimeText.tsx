@@ -1,7 +1,7 @@
 import { Tooltip } from '@mantine/core'
 import { ago, formatLocal, formatUtc, type TimeStyle } from './time.ts'
 
-/** An instant in the viewer's zone; UTC and how long ago on hover. */
+/** A time in the viewer's time zone. Hovering shows UTC and how long ago it was. */
 export function TimeText({ at, style = 'full' }: { at: string | number; style?: TimeStyle }) {
   const ms = typeof at === 'number' ? at : Date.parse(at)
   return (

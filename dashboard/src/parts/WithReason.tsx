@@ -2,17 +2,17 @@ import { Tooltip, type TooltipProps } from '@mantine/core'
 import type { ReactElement } from 'react'
 
 type ReasonProps = {
-  /** Null: there is nothing to say. */
+  /** Null if there is nothing to show. */
   reason: string | null
-  /** Of the sentence, for what it describes. */
+  /** The id of the reason's element, for `aria-describedby`. */
   id: string
   position?: TooltipProps['position']
   children: ReactElement
 }
 
 /**
- * Says a reason below the pointer, under the focus and to a screen reader. The same parts are there with
- * one and without, so what has the focus keeps it when the reason comes or goes.
+ * Shows a reason on hover, on focus and to screen readers. The element tree is the same with and without
+ * a reason, so that the child keeps the focus when the reason changes.
  */
 export function WithReason({ reason, id, position = 'top', children }: ReasonProps) {
   return (

@@ -4,13 +4,13 @@ const HOUR_MS = 60 * MINUTE_MS
 export const DAY_MS = 24 * HOUR_MS
 const YEAR_MS = 365 * DAY_MS
 
-/** There are no halves of what is counted. */
+/** Only whole numbers, because counts have no fractions. */
 const COUNT_STEPS = Array.from({ length: 12 }, (_, power) =>
   [1, 2, 5].map((factor) => factor * 10 ** power),
 ).flat()
 
 const TIME_STEPS_MS = [
-  // Up to half a second.
+  // 1 to 500 ms.
   ...COUNT_STEPS.slice(0, 9),
   ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * SECOND_MS),
   ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS),
@@ -19,8 +19,8 @@ const TIME_STEPS_MS = [
 ]
 
 /**
- * The counts that have a line, from 0: as close as `spacePx` lets them. The last is the top of the axis,
- * so that no bar stands above every line.
+ * The counts that get a grid line, starting at 0, as dense as `spacePx` allows. The last one is the top
+ * of the axis, so that no bar exceeds it.
  */
 export function countMarks(most: number, heightPx: number, spacePx: number): number[] {
   const step = COUNT_STEPS.find((count) => Math.ceil(most / count) * spacePx <= heightPx) ?? most
@@ -29,7 +29,7 @@ export function countMarks(most: number, heightPx: number, spacePx: number): num
 
 export type TimeMarks = { stepMs: number; marks: number[] }
 
-/** The times that have words below them: whole hours or days by the clock on the wall, which may change. */
+/** The times that get a label: full hours or days in local time, also across a clock change. */
 export function timeMarks(
   { fromMs, toMs }: { fromMs: number; toMs: number },
   widthPx: number,

@@ -1,6 +1,6 @@
 /**
- * Gives the focus to the button that opened a menu. A dialog notes where the focus was as it opens, to
- * give it back; an item of a menu is gone by then, and the focus would be nowhere.
+ * Focuses the button that opened a menu. A dialog stores the focus when it opens, to restore it later; by
+ * then the menu item is gone, so the focus would be lost.
  */
 export function focusOpener(part: Element): void {
   const menu = part.closest('[role=menu], [role=dialog]')
@@ -8,7 +8,9 @@ export function focusOpener(part: Element): void {
   opener?.focus({ preventScroll: true })
 }
 
-/** For whatever holds menus: whoever chooses an item is back at the button before anything opens. */
+/**
+ * For a container of menus: choosing an item moves the focus to the menu's button before a dialog opens.
+ */
 export function leaveMenu({ target }: { target: EventTarget }): void {
   const item = target instanceof Element ? target.closest('[role=menuitem]') : null
   if (item && item.ariaDisabled !== 'true') focusOpener(item)

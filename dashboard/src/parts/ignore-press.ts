@@ -1,6 +1,8 @@
 import type { MouseEvent } from 'react'
 
-/** Of a form's button as well: Enter in a field presses that one. Nor is what it lies on pressed. */
+/**
+ * Also prevents Enter in a field from submitting the form, and clicks on the elements around the button.
+ */
 export function ignorePress(event: MouseEvent): void {
   event.preventDefault()
   event.stopPropagation()

@@ -1,6 +1,6 @@
 /**
- * English, as all our words are, with dates in the order that is usual where the browser's language is
- * spoken. Years are those of the log, also where another calendar is usual.
+ * English, like all our text, with the date order of the browser's region. The calendar is always
+ * Gregorian, as in the events.
  */
 export const LANGUAGE = languageOf(navigator.language)
 
@@ -8,7 +8,7 @@ function languageOf(tag: string): string {
   try {
     return `en-${new Intl.Locale(tag).maximize().region}-u-ca-gregory`
   } catch {
-    // Some systems name a language in a way that is none.
+    // Some systems report an invalid language tag.
     return 'en'
   }
 }

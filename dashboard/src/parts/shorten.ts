@@ -1,7 +1,7 @@
 const HEAD = 8
 const TAIL = 6
 
-/** A long id in its middle; ends are what people compare. */
+/** Shortens a long id in the middle, because people compare the ends. */
 export function shorten(text: string): string {
   return text.length <= HEAD + TAIL + 3 ? text : `${text.slice(0, HEAD)}…${text.slice(-TAIL)}`
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react'
 
-/** To where the focus was. A dialog that is loaded as it opens, or gone as it closes, cannot do it itself. */
+/** Restores the focus for dialogs that load when they open or unmount when they close. */
 export function useFocusBack(isOpen: boolean): void {
   const before = useRef<Element | null>(null)
   useEffect(() => {

@@ -14,8 +14,8 @@ type Change<Input> = {
 }
 
 /**
- * A mutation that shows immediately and is rolled back if the service refuses it. Pending responses of the
- * patched queries are canceled, because they would show the state before it.
+ * A mutation that shows immediately and is rolled back if the service refuses it. It cancels pending
+ * requests of the patched queries, because their responses would show the previous state.
  */
 export function useOptimisticMutation<Input>({ send, patches, refresh, ...then }: Change<Input>) {
   return useMutation({
@@ -52,7 +52,7 @@ export function patchQuery<Data>(queryKey: QueryKey, change: (data: Data) => Dat
   }
 }
 
-/** The list with one item changed. */
+/** Returns a copy of the list with one item changed. */
 export function withChanged<T extends { id: string }>(
   list: readonly T[],
   id: string,

@@ -1,10 +1,10 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 
 export type Page<T> = { data: T[]; nextCursor: string | null }
-/** As a part of a query: where to go on. */
+/** The query parameter for the next page. */
 export type Onward = { cursor?: string }
 
-/** A list that comes page by page. What was shown stays until what was asked for is there. */
+/** A paged list. The previous items stay visible until the new ones have loaded. */
 export function usePages<T>(
   queryKey: readonly unknown[],
   read: (onward: Onward) => Promise<Page<T>>,

@@ -14,12 +14,12 @@ export function formatDay(dayMs: number): string {
   return DAY.format(dayMs)
 }
 
-/** Where the day of UTC begins that holds this instant. */
+/** The start of the UTC day that contains this time. */
 export function dayOf(atMs: number): number {
   return Math.floor(atMs / DAY_MS) * DAY_MS
 }
 
-/** The last `count` days, the one that holds this instant included. */
+/** The last `count` days, including today. */
 export function lastDays(count: number, nowMs: number): number[] {
   const today = dayOf(nowMs)
   return Array.from({ length: count }, (_, index) => today - (count - 1 - index) * DAY_MS)

@@ -3,7 +3,7 @@ import type { ErrorComponentProps } from '@tanstack/react-router'
 import { AnchorLink } from '../parts/AnchorLink.tsx'
 import { ErrorBox } from '../parts/ErrorBox.tsx'
 
-/** For an address outside the frame; inside of it there is a main part already. */
+/** For URLs outside the frame, which already has a `main` element. */
 export function NotFoundPage() {
   return (
     <main>

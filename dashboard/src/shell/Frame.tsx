@@ -9,7 +9,7 @@ import { useSigned } from './session-context.tsx'
 import { UserMenu } from './UserMenu.tsx'
 import { WorkspacePicker } from './WorkspacePicker.tsx'
 
-/** Where on the left, which workspace on top, the answer in the middle. */
+/** The layout: navigation on the left, workspace picker at the top, page in the middle. */
 export function Frame({ children }: { children: ReactNode }) {
   const { may } = useSigned()
   const main = MAIN_NAVIGATION.filter(({ permission }) => may(permission))

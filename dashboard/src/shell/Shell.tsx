@@ -6,12 +6,12 @@ import { PageFailure } from './Failure.tsx'
 import { Frame } from './Frame.tsx'
 import { SignedProvider } from './session-context.tsx'
 
-// Whoever is signed in never sees it.
+// Loaded on demand, because signed-in members don't need it.
 const SignInPage = lazy(async () => ({
   default: (await import('../pages/sign-in/SignInPage.tsx')).SignInPage,
 }))
 
-/** The frame around every page, or the sign-in in its place: the address stays what was asked for. */
+/** The frame around every page, or the sign-in page in its place. The URL stays the same. */
 export function Shell() {
   const { data: session, error, isPending, refetch } = useSessionQuery()
   if (isPending) return <Waiting />

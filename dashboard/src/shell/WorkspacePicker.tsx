@@ -3,7 +3,7 @@ import { useSigned } from './session-context.tsx'
 
 const ALL = 'all'
 
-/** Which workspace the pages are about. One alone needs no choice. */
+/** Chooses the workspace that the pages show. With a single workspace there is no "All workspaces". */
 export function WorkspacePicker() {
   const { session, workspace, chooseWorkspace } = useSigned()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')

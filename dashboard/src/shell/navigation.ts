@@ -5,7 +5,7 @@ export type NavigationItem = {
   to: string
   label: string
   icon: IconName
-  /** Without it the page has nothing to show, and is not named. */
+  /** Members without this permission don't see the item, because the page would be empty. */
   permission: Permission
 }
 

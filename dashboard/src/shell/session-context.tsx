@@ -4,7 +4,7 @@ import type { Permission, Session, Workspace } from '../api/session.ts'
 
 type Signed = {
   session: Session
-  /** The workspace that is looked at; null: all of them. */
+  /** The selected workspace. Null means all. */
   workspace: Workspace | null
   chooseWorkspace: (id: string | null) => void
   may: (permission: Permission) => boolean
@@ -12,12 +12,12 @@ type Signed = {
 
 const SignedContext = createContext<Signed | null>(null)
 
-/** For everything behind the sign-in. */
+/** Provides the session to all pages that require one. */
 export function SignedProvider({ session, children }: { session: Session; children: ReactNode }) {
   const [chosen, choose] = useLocalStorage<string | null>({
     key: `annals.workspace.${session.company.id}`,
     defaultValue: null,
-    // Read at once: a choice that comes after the first draw would ask for everything first.
+    // Reads the stored choice before the first render, which would otherwise load all workspaces first.
     getInitialValueInEffect: false,
   })
   const signed = useMemo<Signed>(() => {

@@ -5,7 +5,7 @@ import { roleWord } from './members.ts'
 import { PasswordForm } from './PasswordForm.tsx'
 import { SessionList } from './SessionList.tsx'
 
-/** One's own: where one is signed in, and the password. */
+/** The member's own sessions and password. */
 export function AccountPage() {
   const { session } = useSigned()
   const { email, role } = session.user

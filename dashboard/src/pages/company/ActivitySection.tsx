@@ -12,7 +12,7 @@ import { ActivityTable } from './ActivityTable.tsx'
 
 const PAGE_EVENTS = 50
 
-/** The dashboard's own audit: who did what in here. */
+/** The audit log of the dashboard itself, from the system workspace. */
 export function ActivitySection() {
   const { session, may } = useSigned()
   const own = session.workspaces.find(({ kind }) => kind === 'SYSTEM')

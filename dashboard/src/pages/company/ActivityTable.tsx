@@ -16,7 +16,7 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
   const names = {
     workspace: (id: string) =>
       session.workspaces.find((workspace) => workspace.id === id)?.name ?? 'a workspace',
-    // One that was deleted has its number only.
+    // For a deleted webhook, only the id is known.
     webhook: (id: string) => webhooks.find((webhook) => webhook.id === id)?.url ?? id,
   }
   return (

@@ -12,10 +12,10 @@ const WORDS: readonly [bound: CountedBound, label: string][] = [
   ['views', 'Saved views'],
   ['openExports', 'Open exports'],
 ]
-/** From here on a bound is worth a look. */
+/** From this share on, a limit is highlighted. */
 const NEARLY_FULL = 0.9
 
-/** Every bound of the company, and how much of it is used. */
+/** All limits of the company, and how much of each is used. */
 export function BoundList({ company: { bounds } }: { company: Company }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="bounds">

@@ -34,7 +34,7 @@ function ChangeForm({ member: { id, role, workspaceIds }, onClose }: ChangeProps
     onSuccess: async () => {
       onClose()
       await refreshMembers()
-      // It may have been one's own role.
+      // The member can have changed their own role.
       await queryClient.invalidateQueries({ queryKey: SESSION_KEY })
     },
   })

@@ -4,7 +4,7 @@ import { needsWorkspaces, type Role, ROLES } from './members.ts'
 
 export type Grant = { role: Role; workspaceIds: string[] }
 
-/** A role, and the workspaces that it is for. */
+/** A role, and the workspaces that it applies to. */
 export function GrantFields({
   grant,
   onChange,

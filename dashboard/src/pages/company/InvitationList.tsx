@@ -18,7 +18,7 @@ import {
 } from './members.ts'
 import { WorkspaceNames } from './WorkspaceNames.tsx'
 
-/** Those whose link still works. */
+/** The invitations whose links are still valid. */
 export function InvitationList() {
   const invitations = useInvitations()
   const [withdrawn, setWithdrawn] = useState<Invitation | null>(null)
@@ -89,7 +89,7 @@ function WithdrawDialog({
 }: {
   invitation: Invitation | null
   onClose: () => void
-  /** It is open still: asks again, with the reason. */
+  /** The withdrawal failed and was rolled back: reopen the dialog, which shows the reason. */
   onRefused: (invitation: Invitation) => void
 }) {
   const withdraw = useOptimisticMutation({

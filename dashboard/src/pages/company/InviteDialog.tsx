@@ -28,7 +28,7 @@ function InviteForm({ onClose }: Pick<InviteProps, 'onClose'>) {
   const [email, setEmail] = useState('')
   const [grant, setGrant] = useState<Grant>({
     role: 'ANALYST',
-    // One alone needs no choice.
+    // If there is only one workspace, it is preselected.
     workspaceIds: customers.length === 1 ? customers.map(({ id }) => id) : [],
   })
   const invite = useMutation({

@@ -15,7 +15,7 @@ import { ResetLink } from './ResetLink.tsx'
 const LAST_OWNER = 'The last owner stays one: make somebody else an owner first.'
 type Dialog = 'change' | 'reset' | 'remove'
 
-/** What can be done about a member; of what cannot, the menu says why. */
+/** The actions for a member. Disabled menu items show the reason. */
 export function MemberActions({ member, isLastOwner }: { member: Member; isLastOwner: boolean }) {
   const { session, may } = useSigned()
   const navigate = useNavigate()

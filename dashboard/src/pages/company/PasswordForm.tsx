@@ -49,7 +49,7 @@ export function PasswordForm() {
         }}
       >
         <Stack gap="sm" maw={400}>
-          {/* Tells a password manager whose password it is. */}
+          {/* Tells password managers which account the password belongs to. */}
           <input type="hidden" autoComplete="username" value={session.user.email} readOnly />
           <PasswordInput
             label="Your present password"
@@ -94,7 +94,7 @@ export function PasswordForm() {
 
 type Faults = { currentPassword?: string; newPassword?: string; isElsewhere: boolean }
 
-/** Each fault beside the field that it is about. */
+/** Assigns each error to the field that caused it. */
 function faultsOf(error: Error | null): Faults {
   const details = error instanceof ApiError ? error.details : []
   const about = (path: string) => details.find((detail) => detail.path === path)?.message

@@ -2,7 +2,7 @@ import { List, Paper, Text, Title } from '@mantine/core'
 import { formatCount } from '../../parts/format.ts'
 import type { Company } from './company.ts'
 
-/** The plan in sentences. */
+/** Describes the plan in sentences. */
 export function PlanTerms({ plan }: { plan: Company['plan'] }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="plan">

@@ -10,7 +10,7 @@ import type { Member } from './members.ts'
 
 type ResetProps = { member: Member; isOpen: boolean; onClose: () => void }
 
-/** For somebody who has lost the password. */
+/** Creates a password reset link for a member who forgot their password. */
 export function ResetLink(props: ResetProps) {
   const { member, isOpen, onClose } = props
   return (

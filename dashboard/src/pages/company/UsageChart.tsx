@@ -12,7 +12,7 @@ import { WorkspaceUsageTable } from './WorkspaceUsageTable.tsx'
 const route = getRouteApi('/shell/app/company/$section')
 const CHART_PX = 200
 
-/** What came in, day by day. */
+/** Events or bytes received per day. */
 export function UsageChart() {
   const { workspace } = useSigned()
   const { days = 30, of: measured = 'events' } = route.useSearch()

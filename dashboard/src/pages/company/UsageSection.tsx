@@ -6,7 +6,7 @@ import { useCompany } from './company.ts'
 import { PlanTerms } from './PlanTerms.tsx'
 import { UsageChart } from './UsageChart.tsx'
 
-/** What the company pays for, and how much of it is used. */
+/** The plan of the company, and how much of it is used. */
 export function UsageSection() {
   const company = useCompany()
   return (

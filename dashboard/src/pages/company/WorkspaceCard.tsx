@@ -91,7 +91,7 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
   )
 }
 
-/** The card has the name from one answer, the rest of the pages from the session. */
+/** The card reads the name from the list of workspaces, other pages read it from the session. */
 function renameSketches(id: string, name: string): Patch[] {
   const renamed = <T extends { workspaces: { id: string; name: string }[] }>(data: T): T => ({
     ...data,
@@ -103,7 +103,7 @@ function renameSketches(id: string, name: string): Patch[] {
   ]
 }
 
-/** It takes no projects, keys or members, and keeps its name. */
+/** The system workspace has no projects, keys or members, and can't be renamed. */
 function SystemCard({ workspace: { name, events } }: { workspace: WorkspaceSummary }) {
   return (
     <Paper withBorder p="md" component="section" aria-label={name}>

@@ -1,6 +1,6 @@
 import { useSigned } from '../../shell/session-context.tsx'
 
-/** What somebody sees, by name. Null: the whole company. */
+/** The names of the workspaces that a member sees. Null means the whole company. */
 export function WorkspaceNames({ ids }: { ids: readonly string[] | null }) {
   const { session } = useSigned()
   if (ids === null) return <>The whole company</>

@@ -3,7 +3,7 @@ import rows from '../../parts/Rows.module.css'
 import { useSigned } from '../../shell/session-context.tsx'
 import { byWorkspace, type Usage } from './usage.ts'
 
-/** Where it came in. One workspace alone is the sum above. */
+/** Usage per workspace. Hidden if there is only one, whose usage is the total above. */
 export function WorkspaceUsageTable({ usage }: { usage: Usage }) {
   const { session } = useSigned()
   const sums = byWorkspace(usage)

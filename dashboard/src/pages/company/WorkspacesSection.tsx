@@ -75,7 +75,7 @@ export function WorkspacesSection() {
   )
 }
 
-/** The company's own is the least asked for. */
+/** The system workspace comes last, because it is needed least. */
 function ownLast(one: WorkspaceSummary, other: WorkspaceSummary): number {
   return Number(one.kind === 'SYSTEM') - Number(other.kind === 'SYSTEM')
 }

@@ -1,17 +1,17 @@
 import { formatBytes } from '../../parts/format.ts'
 import { counted } from './counted.ts'
 
-/** What of an event of the dashboard's own audit is told. */
+/** The part of an audit event that the sentence uses. */
 export type ActivityEvent = {
   action: string
   resource: Record<string, unknown> | null
   metadata: Record<string, unknown> | null
 }
 
-/** Names that the event itself does not hold. */
+/** Resolves ids to names that the event doesn't contain. */
 type Names = { workspace: (id: string) => string; webhook: (id: string) => string }
 
-/** What somebody did, to be read after his name. An action without words is shown as it is. */
+/** What a member did, to follow their name. An unknown action is shown by its code. */
 export function sentenceOf(event: ActivityEvent, names: Names): string {
   const facts = factsOf(event, names)
   return SENTENCES[event.action]?.(facts) ?? `did ${event.action}`
@@ -47,7 +47,7 @@ function textOf(value: unknown): string {
 
 function nameIn(value: unknown): string {
   if (typeof value !== 'object' || value === null) return ''
-  const { name, role, url } = value as Record<string, unknown> // Any object has fields to ask for.
+  const { name, role, url } = value as Record<string, unknown> // Missing fields are undefined.
   return textOf(name ?? role ?? url)
 }
 

@@ -1,4 +1,4 @@
-/** In this order: most browsers also name those that they want to be taken for. */
+/** The order matters, because most user agents also name the browsers they imitate. */
 const BROWSERS = [
   [/\bEdg\//, 'Edge'],
   [/\bOPR\//, 'Opera'],
@@ -15,7 +15,7 @@ const SYSTEMS = [
   [/\bLinux\b/, 'Linux'],
 ] as const
 
-/** What a browser calls itself, in words; anybody may say anything, so it is a hint. */
+/** Describes a user agent. Clients can send any user agent, so this is only a hint. */
 export function browserText(userAgent: string): string {
   const browser = BROWSERS.find(([pattern]) => pattern.test(userAgent))?.[1]
   const system = SYSTEMS.find(([pattern]) => pattern.test(userAgent))?.[1]

@@ -30,7 +30,7 @@ export function useWorkspaces() {
   })
 }
 
-/** Names of workspaces stand in the shell too, which has them from the session. */
+/** Includes the session, from which the shell reads the names of the workspaces. */
 export async function refreshCompany(): Promise<void> {
   await Promise.all(
     [COMPANY_KEY, WORKSPACES_KEY, ['projects'], SESSION_KEY].map((queryKey) =>

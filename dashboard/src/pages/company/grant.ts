@@ -1,7 +1,7 @@
 import type { Grant } from './GrantFields.tsx'
 import { needsWorkspaces } from './members.ts'
 
-/** What of it is sent: a role with the whole company names no workspaces. */
+/** The grant to send. Roles that cover the whole company name no workspaces. */
 export function sentGrant({ role, workspaceIds }: Grant): Grant {
   return { role, workspaceIds: needsWorkspaces(role) ? workspaceIds : [] }
 }

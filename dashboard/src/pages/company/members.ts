@@ -23,7 +23,7 @@ export function roleWord(role: Role): string {
   return ROLES.find(({ value }) => value === role)?.label ?? role
 }
 
-/** Owners and admins have the whole company; the others name what they see. */
+/** Owners and admins see the whole company. The other roles need a list of workspaces. */
 export function needsWorkspaces(role: Role): boolean {
   return role === 'ANALYST' || role === 'VIEWER'
 }

@@ -1,7 +1,7 @@
 export const USAGE_DAYS = [7, 30, 90, 365] as const
 export type UsageDays = (typeof USAGE_DAYS)[number]
 
-/** What the address of a company page says. */
+/** The search parameters of the company pages. */
 export type CompanySearch = { days?: UsageDays; of?: 'bytes' }
 
 export function readCompanySearch(search: Record<string, unknown>): CompanySearch {

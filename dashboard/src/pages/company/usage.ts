@@ -31,7 +31,7 @@ export function useUsage(workspaceId: string | null, days: UsageDays) {
   })
 }
 
-/** All workspaces together; the days that are left out had nothing. */
+/** Totals per day over all workspaces. The service leaves out days without events, so they count as 0. */
 export function byDay(
   usage: Usage,
   measured: Measured,
@@ -47,7 +47,7 @@ export function byDay(
 
 export type WorkspaceUsage = { workspaceId: string; events: number; bytes: number }
 
-/** The whole time, by workspace, the busiest first. */
+/** Totals per workspace over the whole period, busiest first. */
 export function byWorkspace({ days }: Usage): WorkspaceUsage[] {
   const sums = new Map<string, WorkspaceUsage>()
   for (const { workspaceId, events, bytes } of days) {

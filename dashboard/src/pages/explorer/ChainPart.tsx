@@ -10,12 +10,12 @@ import { canVerify, verifyEvent } from './verify-event.ts'
 
 type ChainProps = {
   event: ExplorerEvent
-  /** Comes a little later than the event. */
+  /** Loads after the event. */
   detail: EventDetail | undefined
   onOpen: (id: string) => void
 }
 
-/** Its place in the chain, and the proof, made here in the browser. */
+/** The event's position in the chain, and its verification, which runs in the browser. */
 export function ChainPart({ event, detail, onOpen }: ChainProps) {
   const { seq, hash, prevHash } = event
   const neighbours = [
@@ -96,7 +96,7 @@ function Proof({ event, detail }: Pick<ChainProps, 'event' | 'detail'>) {
   )
 }
 
-/** What only the events beside it can show. */
+/** Mismatches that only the neighboring events can reveal. */
 function breaks({ prevHash, hash }: ExplorerEvent, detail: EventDetail | undefined): string[] {
   const found: string[] = []
   const { previous, next } = detail ?? {}

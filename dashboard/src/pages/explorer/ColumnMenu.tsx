@@ -4,7 +4,7 @@ import { COLUMN_NAMES, type ColumnName, COLUMNS } from './columns.ts'
 import classes from './EventList.module.css'
 import type { Change } from './use-explorer.ts'
 
-/** Which columns there are; the address keeps it. */
+/** Chooses the columns, which the URL stores. */
 export function ColumnMenu({
   columns,
   change,

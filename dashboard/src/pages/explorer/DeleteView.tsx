@@ -3,7 +3,7 @@ import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { patchQuery, useOptimisticMutation } from '../../parts/use-optimistic-mutation.ts'
 import { refreshViews, type View, VIEWS_KEY } from './views.ts'
 
-/** Asks before a view goes; null: none is to go. */
+/** Confirms the deletion of a view. Closed if `view` is null. */
 export function DeleteView({
   view,
   onClose,
@@ -13,7 +13,7 @@ export function DeleteView({
   view: View | null
   onClose: () => void
   onDeleted: (id: string) => void
-  /** It is there still: asks again, with the reason. */
+  /** The deletion failed and was rolled back: reopen the dialog, which shows the reason. */
   onRefused: (view: View) => void
 }) {
   const remove = useOptimisticMutation({

@@ -12,18 +12,18 @@ import { useSigned } from '../../shell/session-context.tsx'
 import { refreshViews, type View, VIEWS_KEY } from './views.ts'
 import { ViewVisibility } from './ViewVisibility.tsx'
 
-/** What is changed about a view; what it asks for is replaced by saving another question. */
+/** The properties that this dialog edits. To change the query of a view, save over it. */
 type ViewChanges = Pick<View, 'name' | 'visibility'>
 
 type EditProps = {
-  /** Null: none is changed. */
+  /** Null closes the dialog. */
   view: View | null
   onClose: () => void
-  /** It is as it was: asks again, with the reason. */
+  /** The change failed and was rolled back: reopen the dialog, which shows the reason. */
   onRefused: (view: View) => void
 }
 
-/** Another name for a view, and who sees it. */
+/** Edits the name and the visibility of a view. */
 export function EditView({ view, onClose, onRefused }: EditProps) {
   const edit = useOptimisticMutation({
     send: ({ view: { id }, changes }: { view: View; changes: ViewChanges }) =>
@@ -63,7 +63,7 @@ export function EditView({ view, onClose, onRefused }: EditProps) {
 
 type FormProps = {
   view: View
-  /** What the form begins with. */
+  /** The initial values of the form. */
   changes: ViewChanges
   error: Error | null
   onClose: () => void

@@ -14,7 +14,9 @@ type EmptyProps = {
   change: Change
 }
 
-/** Nothing fits: which filter to take away, and what there would be without it. */
+/**
+ * Shown if no event matches. Offers to remove each filter, with the number of events that would match.
+ */
 export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) {
   const all: Chip[] = [...chips]
   const { text } = filters
@@ -25,7 +27,7 @@ export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) 
       return {
         queryKey: ['events', 'without', others, timesOf(timeWindow)],
         queryFn: () => countEvents(others, timeWindow),
-        // A text is looked for event by event: several such counts at once would be too dear.
+        // A text search reads every event, so several such counts at once would be too expensive.
         enabled: others.text === undefined,
       }
     }),

@@ -10,7 +10,7 @@ import type { ExplorerEvent } from './explorer-event.ts'
 
 const POLL_MS = 3_000
 
-/** Where the event was sent on to. */
+/** The webhook deliveries of the event. */
 export function EventDeliveries({ event: { workspaceId, seq } }: { event: ExplorerEvent }) {
   const { data, error } = useQuery({
     queryKey: ['deliveries', 'event', workspaceId, seq],
@@ -18,7 +18,7 @@ export function EventDeliveries({ event: { workspaceId, seq } }: { event: Explor
       const params = { query: { workspaceId, eventSeq: seq } }
       return (await unwrap(client.GET('/dashboard/deliveries', { params, signal }))).deliveries
     },
-    // As long as one is under way.
+    // Polls until every delivery has succeeded or failed.
     refetchInterval: ({ state }) =>
       state.data?.some(({ status }) => status !== 'SUCCEEDED' && status !== 'FAILED')
         ? POLL_MS

@@ -17,7 +17,7 @@ type FactsProps = {
   onFilter: (patch: SearchPatch) => void
 }
 
-/** When, who, what and where. */
+/** The fields of an event: when, who, what and where. */
 export function EventFacts({ event, names, mayExclude, onFilter }: FactsProps) {
   const { actor, resource, category, action, projectId, traceId, workspaceId } = event
   const ms = Date.parse(event.timestamp)

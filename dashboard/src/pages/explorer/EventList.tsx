@@ -9,7 +9,7 @@ import type { Change } from './use-explorer.ts'
 import { useRowWindow } from './use-row-window.ts'
 
 export const ROW_PX = { usual: 34, small: 54 } as const
-/** So near to the end somebody who scrolls has the next page asked for. */
+/** Once the list has been scrolled, the next page loads when fewer than this many rows are left. */
 const ASK_ROWS = 60
 
 type ListProps = {
@@ -21,18 +21,18 @@ type ListProps = {
   isBusy: boolean
   activeId: string | null
   openId: string | null
-  /** The pointer or the focus is on a row. */
+  /** Called when the pointer or the focus enters a row. */
   onNear: () => unknown
   mayExclude: boolean
   onOpen: (id: string) => void
   onFilter: (patch: SearchPatch) => void
   change: Change
-  /** Null when there is nothing more, or it is on its way. */
+  /** Null if there are no more events or the next page is already loading. */
   onMore: (() => void) | null
   bodyRef: React.RefObject<HTMLDivElement | null>
 }
 
-/** The events, of which only the rows near the screen exist. */
+/** The list of events. It renders only the rows near the screen. */
 export function EventList(props: ListProps) {
   const { events, columns, isSmall, isBusy, activeId, openId, onMore, bodyRef, change } = props
   const rowPx = isSmall ? ROW_PX.small : ROW_PX.usual
@@ -43,7 +43,7 @@ export function EventList(props: ListProps) {
   }, [isNearEnd, onMore])
   const tracks = columns.map((name) => COLUMNS[name].track).join(' ')
   const [hoveredId, setHoveredId] = useState<string | null>(null)
-  // One row takes the Tab key: the chosen one, or the first.
+  // The Tab key reaches one row: the active one, or the first.
   const tabId = events.slice(first, last).find(({ id }) => id === activeId)?.id ?? events[first]?.id
   return (
     <div

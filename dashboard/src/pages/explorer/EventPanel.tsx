@@ -17,7 +17,7 @@ import type { Change } from './use-explorer.ts'
 
 type PanelProps = {
   eventId: string
-  /** The row that was opened, shown until the event itself has come. */
+  /** The event as listed, shown until its details have loaded. */
   listed: ExplorerEvent | undefined
   workspaceId: string | undefined
   names: Names
@@ -27,7 +27,7 @@ type PanelProps = {
   change: Change
 }
 
-/** The whole event beside the list, which stays where it is and can be walked on through. */
+/** The details of an event, beside the list, which stays usable. */
 export const EventPanel = memo(function EventPanel(props: PanelProps) {
   const { eventId, listed, workspaceId, names, mayExclude, onClose, onOpen, change } = props
   const detail = useEventDetail(eventId, listed?.workspaceId ?? workspaceId)
@@ -91,7 +91,7 @@ function CopyLink() {
   )
 }
 
-/** Other events that have one thing in common with this one, and nothing else asked for. */
+/** Links to events with the same actor, resource or trace, without the other filters. */
 function Alike({ event, change }: { event: ExplorerEvent; change: Change }) {
   const choices: [string, SearchPatch | null][] = [
     ['Same actor', actorPatch(event)],

@@ -9,19 +9,19 @@ import { actorText, type ExplorerEvent, resourceText } from './explorer-event.ts
 import type { SearchPatch } from './explorer-search.ts'
 import { FIELD_WORDS } from './filters.ts'
 
-/** What has come in so short a time slides in. */
+/** Events received less than this ago slide in. */
 const FRESH_MS = 2_000
 
 type RowProps = {
   event: ExplorerEvent
-  /** From 0. */
+  /** Starts at 0. */
   index: number
   columns: readonly ColumnName[]
   names: Names
   isSmall: boolean
   isLive: boolean
   isActive: boolean
-  /** Under the pointer: only there, and on the active row, is there something to press. */
+  /** The pointer is on the row. Only the hovered and the active row have buttons. */
   isHovered: boolean
   isOpen: boolean
   mayExclude: boolean
@@ -29,7 +29,7 @@ type RowProps = {
   onFilter: (patch: SearchPatch) => void
 }
 
-/** Drawn again only when something of its own changes; hundreds come and go while somebody scrolls. */
+/** Memoized, because hundreds of rows mount and unmount while the member scrolls. */
 export const EventRow = memo(function EventRow(props: RowProps) {
   const { event, index, isSmall, isLive, isActive, isOpen, onOpen } = props
   const isFresh = isLive && Date.now() - Date.parse(event.receivedAt) < FRESH_MS

@@ -6,7 +6,7 @@ import type { Change } from './use-explorer.ts'
 
 type ExactProps = { isOpen: boolean; onClose: () => void; timeWindow: TimeWindow; change: Change }
 
-/** A beginning and an end, to the second. */
+/** Sets the start and the end of the period, to the second. */
 export function ExactTimes({ isOpen, ...props }: ExactProps) {
   return (
     <Modal opened={isOpen} onClose={props.onClose} title="Exact times" centered>

@@ -9,7 +9,7 @@ import { viewQueryOf } from './views.ts'
 
 export type DialogName = 'save' | 'export' | 'help'
 
-// Nobody opens them at once, so they are loaded after the page.
+// Loaded after the page, which opens without them.
 const SaveView = lazy(async () => ({ default: (await import('./SaveView.tsx')).SaveView }))
 const ExportDialog = lazy(async () => ({
   default: (await import('./ExportDialog.tsx')).ExportDialog,

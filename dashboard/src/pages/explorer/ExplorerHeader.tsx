@@ -21,7 +21,7 @@ type HeaderProps = {
   onDialog: (name: DialogName) => void
 }
 
-/** Which time, and what can be done with what is shown. */
+/** The period, and the actions for the current query. */
 export const ExplorerHeader = memo(function ExplorerHeader(props: HeaderProps) {
   const { search, timeWindow, liveState, change, onRefresh, onDialog } = props
   const isLive = search.live !== undefined
@@ -40,7 +40,7 @@ export const ExplorerHeader = memo(function ExplorerHeader(props: HeaderProps) {
         }
         checked={isLive}
         onChange={(event) =>
-          // What is to come is in no past time.
+          // A period with an exact end can't contain new events.
           change(event.currentTarget.checked ? { live: '1', from: null, to: null } : { live: null })
         }
       />

@@ -23,11 +23,11 @@ const SMALL = '(max-width: 768px)'
 const LIVE_LOST =
   'Not live: the service does not answer. It is asked again, and what is new comes as soon as it does.'
 
-// Not a part of the first sight; it is fetched when somebody comes near a row.
+// Not part of the first load: fetched when the pointer or the focus enters a row.
 const loadPanel = () => import('./EventPanel.tsx')
 const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }))
 
-/** Who did what, and when: the place to ask. Everything that is asked stands in the address. */
+/** The page to search events. The URL contains the whole query. */
 export function ExplorerPage() {
   const { session } = useSigned()
   const explorer = useExplorer()
@@ -127,7 +127,7 @@ export function ExplorerPage() {
   )
 }
 
-/** Other events begin at their beginning; the first ones stay where the browser has put them. */
+/** Scrolls to the top when the query changes. On load, the browser's scroll position stays. */
 function useTopOnNewQuestion(question: string): void {
   const asked = useRef(question)
   useEffect(() => {

@@ -24,11 +24,11 @@ type ExportProps = {
   filters: Filters
   chips: readonly Chip[]
   timeWindow: TimeWindow
-  /** Events received before are archived. */
+  /** Events received before this time are archived. */
   hotSince: string | null
 }
 
-/** A file of exactly the events that are asked for, with a look at its size before it is made. */
+/** Exports exactly the events of the current query, and shows the estimated size first. */
 export function ExportDialog(props: ExportProps) {
   return (
     <Modal opened onClose={props.onClose} title="Export exactly this" centered>
@@ -137,7 +137,7 @@ function Choice<Value extends string>({
   )
 }
 
-/** What the export would come to, and what stands in its way. */
+/** The estimated size of the export, and what prevents it. */
 function Outlook({ answer }: { answer: Answer }) {
   const { rows, isEstimate, estimatedBytes, rowLimit, isCut, needsRestore, fitsDownload } = answer
   return (
@@ -174,7 +174,7 @@ function Outlook({ answer }: { answer: Answer }) {
 
 type CreatedProps = {
   job: Export
-  /** It can be downloaded here and at once. */
+  /** The browser can download it now. */
   isReady: boolean
   onClose: () => void
 }

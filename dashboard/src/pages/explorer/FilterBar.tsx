@@ -10,20 +10,20 @@ import type { TimeWindow } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 
 const TEXT_LENGTH_MAX = 200
-/** Between two letters of somebody who types. */
+/** The search runs after this pause in typing. */
 const PAUSE_MS = 250
 
 type BarProps = {
   filters: Filters
   chips: readonly Chip[]
-  /** A workspace that the picker above does not offer. */
+  /** The name of a workspace that the workspace picker doesn't offer. */
   otherWorkspace: string | null
   timeWindow: TimeWindow
   change: Change
   searchRef: RefObject<HTMLInputElement | null>
 }
 
-/** What is looked for: a text, and chips. */
+/** The search field and the filter chips. */
 export const FilterBar = memo(function FilterBar(props: BarProps) {
   const { filters, chips, otherWorkspace, timeWindow, change, searchRef } = props
   const isFiltered = chips.length > 0 || filters.text !== undefined
@@ -86,7 +86,7 @@ function ChipButton({
   label: string
   value: string
   onRemove: () => void
-  /** It went by a key, and whoever pressed it goes on by keys. */
+  /** Called when a key removes the chip, so that the focus can move on. */
   onDelete: () => void
 }) {
   return (
@@ -124,7 +124,7 @@ function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
     sent.current = value
     onText(value)
   }, PAUSE_MS)
-  // The address may say something else: a view, the way back, "clear all".
+  // The URL can change in other ways: a view, the back button, "Clear all".
   useEffect(() => {
     if (text === sent.current) return
     sent.current = text
@@ -150,7 +150,7 @@ function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
         }}
         onKeyDown={(event) => {
           if (event.key === 'Backspace' && typed === '') onBackspace()
-          // On to the list, whose keys are letters.
+          // Moves the focus to the list, whose shortcuts are letters.
           if (event.key === 'Enter') send.flush()
           if (event.key === 'Enter' || event.key === 'Escape') event.currentTarget.blur()
         }}

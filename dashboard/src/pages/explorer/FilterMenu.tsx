@@ -13,7 +13,7 @@ import { FIELD_WORDS, type Filters, mayExclude, TRACE_ID } from './filters.ts'
 import type { TimeWindow } from './time-window.ts'
 
 const PAUSE_MS = 150
-/** What fits without scrolling; whoever means another one types a part of it. */
+/** The number of values that fit without scrolling. Typing finds the others. */
 const VALUES_SHOWN_MAX = 10
 
 type MenuProps = {
@@ -23,11 +23,11 @@ type MenuProps = {
   onExclude: (exclusion: Exclusion) => void
 }
 
-/** First the field, then one of its values, the most frequent first: to ask for, or to leave out. */
+/** Chooses a field and then one of its values, most frequent first, to filter by or to exclude. */
 export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuProps) {
   const [field, setField] = useState<FilterField | null>(null)
   const [isNot, setNot] = useState(false)
-  // Held down with the key that chooses, it says the same for once.
+  // Shift+Enter excludes the value regardless of the switch.
   const isShift = useRef(false)
   const [typed, setTyped] = useState('')
   const combobox = useCombobox({
@@ -88,7 +88,7 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
           onKeyDown={(event) => {
             if (event.key === 'Backspace' && typed === '') setField(null)
             isShift.current = event.key === 'Enter' && event.shiftKey
-            // The first one is what whoever goes on typing means.
+            // Enter without a selection chooses the first option.
             if (event.key === 'Enter' && combobox.getSelectedOptionIndex() < 0) {
               combobox.selectFirstOption()
             }
@@ -127,7 +127,7 @@ function IsOrNot({
 }: {
   isNot: boolean
   isFull: boolean
-  /** Somebody has tried all the same. */
+  /** The member tried to exclude a value although the limit is reached. */
   isRefused: boolean
   onChange: (isNot: boolean) => void
 }) {
@@ -207,7 +207,7 @@ type KnownProps = ValueProps & { field: Exclude<FilterField, 'traceId'> }
 function KnownValues({ field, typed, filters, timeWindow }: KnownProps) {
   const [contains] = useDebouncedValue(typed, PAUSE_MS)
   const { workspaceId, not } = filters
-  // Only these two are counted within a time, and without what is left out.
+  // Only these two fields are counted within the period and without excluded values.
   const isCounted = field === 'category' || field === 'action'
   const within = isCounted ? { ...timesOf(timeWindow), ...(not && { not }) } : {}
   const { data, error, isPending } = useQuery({

@@ -8,7 +8,7 @@ import { StatusText } from '../../parts/StatusText.tsx'
 import { followEvents } from './event-source.ts'
 import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 
-/** The command that sends a first event; a placeholder stands for a key that is not at hand. */
+/** The command that sends a first event, with a placeholder if the key is unknown. */
 export function FirstEventCommand({ secret }: { secret: string | null }) {
   return (
     <CodeBox text={curlOf(secret ?? '<your key>', window.location.origin)} label="the command" />
@@ -24,7 +24,7 @@ function curlOf(key: string, origin: string): string {
   ].join('\n')
 }
 
-/** Waits, and shows the event the moment it is there; or one that came before anybody looked. */
+/** Waits for the first event and shows it as soon as it arrives, or shows one that already exists. */
 export function FirstEventWatch({
   workspaceId,
   onEvent,
@@ -71,7 +71,9 @@ export function FirstEventWatch({
   )
 }
 
-/** The newest event of a workspace, or of all that the member sees; null when there is none. */
+/**
+ * The newest event of the workspace, or of all workspaces that the member sees. Null if there is none.
+ */
 function useNewestEvent(workspaceId: string | undefined) {
   return useQuery({
     queryKey: ['events', 'newest', workspaceId ?? null],

@@ -19,9 +19,9 @@ import type { Change } from './use-explorer.ts'
 type HistogramProps = {
   counts: Counts | undefined
   error: Error | null
-  /** Another part of the page has failed and says why; once is enough. */
+  /** Another part of the page already shows an error, so this one doesn't repeat it. */
   isErrorShownElsewhere: boolean
-  /** The counts are those of the question before. */
+  /** The counts are still those of the previous query. */
   isBusy: boolean
   timeWindow: TimeWindow
   by: CountBy
@@ -29,7 +29,7 @@ type HistogramProps = {
   zoomOut: () => void
 }
 
-/** How many events there were over time, and by what. */
+/** The number of events over time, grouped by a field. */
 export const Histogram = memo(function Histogram(props: HistogramProps) {
   const { counts, error, isErrorShownElsewhere, isBusy, timeWindow, by, change, zoomOut } = props
   return (
@@ -125,7 +125,7 @@ function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: C
   )
 }
 
-/** The same for whoever hears the page instead of seeing it. */
+/** The same counts for screen readers. */
 const CountTable = memo(function CountTable({
   counts,
   timeWindow,

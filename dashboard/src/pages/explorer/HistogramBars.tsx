@@ -12,7 +12,7 @@ import {
 
 type BarsProps = { histogram: Histogram; range: Range; widthPx: number; scheme: Scheme }
 
-/** Drawn anew with its counts, its time and its width, and not when a pointer moves over it. */
+/** Memoized, so that moving the pointer over the bars doesn't redraw them. */
 export const HistogramBars = memo(function HistogramBars(props: BarsProps) {
   const { histogram, range, widthPx, scheme } = props
   const { outlines, counts, times } = useMemo(

@@ -10,7 +10,7 @@ import { HistogramHover } from './HistogramHover.tsx'
 import type { TimeWindow } from './time-window.ts'
 import { useBarCursor } from './use-bar-cursor.ts'
 
-/** Less is a click, and a hand that trembles. */
+/** A shorter drag is a click with an unsteady hand. */
 const BRUSH_PX_MIN = 4
 
 type ChartProps = {
@@ -20,7 +20,7 @@ type ChartProps = {
   onZoomOut: () => void
 }
 
-/** The bars. What is brushed is shown at once, wider, and its own counts follow. */
+/** The bars. A brushed period is enlarged immediately, before its own counts have loaded. */
 export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: ChartProps) {
   const scheme = useComputedColorScheme('light')
   const { ref, width } = useElementSize()

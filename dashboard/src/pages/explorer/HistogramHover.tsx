@@ -4,7 +4,7 @@ import classes from './Histogram.module.css'
 import { colorOf, type Scheme } from './histogram-chart.ts'
 import { countsAt, spanText } from './histogram-text.ts'
 
-/** What a bar stands for. A screen reader has the table instead. */
+/** Describes a bar. Hidden from screen readers, which have the table. */
 export function HistogramHover({
   leftPx,
   ends: [first, last],
@@ -13,11 +13,13 @@ export function HistogramHover({
   isOnLeft,
 }: {
   leftPx: number
-  /** The first bar and the last: the same one below the pointer, several chosen by the keyboard. */
+  /**
+   * The first and the last bar: equal under the pointer, different if the keyboard has selected several.
+   */
   ends: readonly [number, number]
   histogram: Histogram
   scheme: Scheme
-  /** Of the bar, where there is more room. */
+  /** Shown to the left of the bar, because there is more room. */
   isOnLeft: boolean
 }) {
   const counts = countsAt(histogram, first, last)

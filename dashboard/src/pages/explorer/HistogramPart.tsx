@@ -4,7 +4,7 @@ import { Histogram } from './Histogram.tsx'
 import { windowOf, zoomOutPatch } from './time-window.ts'
 import type { Explorer } from './use-explorer.ts'
 
-/** While events are followed the bars move on so often. */
+/** During a live tail the histogram is reloaded this often. */
 const MOVE_EVERY_MS = 5_000
 
 export const HistogramPart = memo(function HistogramPart({
@@ -14,7 +14,7 @@ export const HistogramPart = memo(function HistogramPart({
 }: {
   explorer: Explorer
   isLive: boolean
-  /** The list has failed. */
+  /** The list failed to load. */
   isFailed: boolean
 }) {
   const { search, filters, timeWindow, askedAt, change } = explorer
@@ -42,7 +42,7 @@ export const HistogramPart = memo(function HistogramPart({
   )
 })
 
-/** Counts up while it is on. */
+/** A counter that increases while `isOn` is set, to trigger a reload. */
 function useMoves(isOn: boolean): number {
   const [moves, setMoves] = useState(0)
   useEffect(() => {

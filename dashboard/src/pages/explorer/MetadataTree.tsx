@@ -3,12 +3,12 @@ import { useState } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
 import classes from './EventPanel.module.css'
 
-/** Deeper than this is closed at first. */
+/** Deeper levels are collapsed at first. */
 const OPEN_LEVELS = 3
-/** Of one object or list; whoever needs the rest copies it. */
+/** Entries shown per object or list. Copying includes all of them. */
 const SHOWN_MAX = 200
 
-/** What a client sent along, as the tree it is. */
+/** The metadata of an event as a tree. */
 export function MetadataTree({ value }: { value: Record<string, unknown> }) {
   return <Entries value={value} level={1} />
 }

@@ -5,7 +5,7 @@ import { formatCount } from '../../parts/format.ts'
 import { useSigned } from '../../shell/session-context.tsx'
 import { FirstEventCommand, FirstEventWatch } from './FirstEvent.tsx'
 
-/** A workspace that has never had one: how the first comes to be. */
+/** Explains how to send the first event to a workspace that has none. */
 export function NoEvents({
   workspaceId,
   onEvent,
@@ -44,7 +44,7 @@ export function NoEvents({
   )
 }
 
-/** All that there was has left the list. */
+/** Shown if all events are archived. */
 export function OnlyArchived({ count }: { count: number }) {
   return (
     <EmptyState icon="export" title="All events are archived">

@@ -14,7 +14,7 @@ type NoResultsProps = {
   onEvent: () => void
 }
 
-/** Why a list came out empty: there never was an event, none is left, or none fits. */
+/** Explains an empty list: no event was ever sent, all are archived, or none matches. */
 export function NoResults({ onEvent, ...asked }: NoResultsProps) {
   const { workspaceId } = asked.filters
   const { data } = useChainCount(workspaceId)
@@ -25,7 +25,7 @@ export function NoResults({ onEvent, ...asked }: NoResultsProps) {
 
 type ChainCount = { events: number; archived: number }
 
-/** How many events there are at all. */
+/** The number of events in all, including archived ones. */
 function useChainCount(workspaceId: string | undefined) {
   return useQuery({
     queryKey: ['events', 'at-all', workspaceId ?? null],

@@ -15,7 +15,7 @@ import type { useLiveEvents } from './use-live-events.ts'
 
 const SKELETON_ROWS = 12
 
-// Most lists have something in them.
+// Loaded on demand, because most lists aren't empty.
 const NoResults = lazy(async () => ({ default: (await import('./NoResults.tsx')).NoResults }))
 
 type ResultsProps = {
@@ -39,7 +39,7 @@ type ResultsProps = {
   change: Change
 }
 
-/** The list, or why there is none. */
+/** The list of events, or the reason why it is empty. */
 export function Results(props: ResultsProps) {
   const { pages, events, filters, timeWindow, live, isLive, change } = props
   const { fetchNextPage, hasNextPage, isFetching, isPending, isPlaceholderData, error } = pages
@@ -87,7 +87,7 @@ export function Results(props: ResultsProps) {
   )
 }
 
-/** What came while somebody read further down. Whoever goes up meets it there. */
+/** Counts the events that arrived while the member was scrolled down. Scrolling to the top shows them. */
 function NewPill({ count, onAdmit }: { count: number; onAdmit: () => void }) {
   useEffect(() => {
     const look = () => window.scrollY < 40 && onAdmit()
@@ -110,7 +110,7 @@ function NewPill({ count, onAdmit }: { count: number; onAdmit: () => void }) {
   )
 }
 
-/** Why the list ends here. */
+/** Explains why the list ends here. */
 function Foot({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
   const last = events.at(-1)
   if (pages.hasNextPage) {

@@ -10,13 +10,13 @@ import { ViewVisibility } from './ViewVisibility.tsx'
 type SaveProps = {
   onClose: () => void
   query: ViewQuery
-  /** Null: all workspaces. */
+  /** Null means all workspaces. */
   workspace: { id: string; name: string } | null
   viewId: string | undefined
   onSaved: (id: string) => void
 }
 
-/** Keeps the question that is asked now under a name. */
+/** Saves the current query as a view. */
 export function SaveView(props: SaveProps) {
   return (
     <Modal opened onClose={props.onClose} title="Save view" centered>

@@ -14,14 +14,14 @@ import {
 } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 
-// Behind the menu, so it is loaded when that is opened.
+// Loaded when the menu opens.
 const ExactTimes = lazy(async () => ({ default: (await import('./ExactTimes.tsx')).ExactTimes }))
 
 const TRACE_BOUND = 'A trace is looked for within 24 hours.'
 
 type TimeProps = { timeWindow: TimeWindow; isTraced: boolean; change: Change }
 
-/** Which time, in words; exact once somebody has zoomed. */
+/** Chooses the period. Shows the name of a range, or exact times after zooming. */
 export function TimeMenu({ timeWindow, isTraced, change }: TimeProps) {
   const [isExact, exact] = useDisclosure(false)
   const [wasOpened, setOpened] = useState(false)

@@ -4,7 +4,7 @@ import type { View } from './views.ts'
 type VisibilityProps = {
   visibility: View['visibility']
   onChange: (visibility: View['visibility']) => void
-  /** Null: all workspaces. */
+  /** Null means all workspaces. */
   workspaceName: string | null
 }
 

@@ -10,11 +10,11 @@ import type { Change } from './use-explorer.ts'
 import { useViews, type View, viewPatch } from './views.ts'
 import classes from './ViewsMenu.module.css'
 
-// Behind the menu, so they are loaded when that is opened.
+// Loaded when the menu opens.
 const EditView = lazy(async () => ({ default: (await import('./EditView.tsx')).EditView }))
 const DeleteView = lazy(async () => ({ default: (await import('./DeleteView.tsx')).DeleteView }))
 
-/** Questions that somebody keeps; choosing one puts it into the address. */
+/** The views that the member sees. Choosing one writes its query to the URL. */
 export function ViewsMenu({ viewId, change }: { viewId: string | undefined; change: Change }) {
   const [isOpen, { toggle, close }] = useDisclosure(false)
   const [wasOpened, setOpened] = useState(false)

@@ -3,13 +3,13 @@ import type { Histogram } from './event-queries.ts'
 import { countsAt, spanText } from './histogram-text.ts'
 import type { TimeWindow } from './time-window.ts'
 
-/** The bars that the keyboard has chosen: from `anchor` to `at`, both included, whichever comes first. */
+/** The bars selected with the keyboard, from `anchor` to `at` inclusive. Either can be the lower one. */
 export type BarCursor = { anchor: number; at: number }
 
-/** A page key goes over so much of the whole. */
+/** Page Up and Page Down move by the number of bars divided by this. */
 const PAGE_SHARE = 10
 
-/** Where a key leads to; null for a key that moves nothing. */
+/** Returns the cursor after a key press, or null if the key doesn't move it. */
 export function moveBar(
   { anchor, at }: BarCursor,
   key: string,
@@ -29,7 +29,7 @@ export function moveBar(
   return { anchor: isExtending ? Math.min(count - 1, anchor) : next, at: next }
 }
 
-/** The time of the chosen bars, as far as it is shown: the first and the last bar may reach beyond. */
+/** The period of the selected bars, clipped to the period shown, because the outer bars can exceed it. */
 export function barTimes(
   { bars, stepSeconds }: Histogram,
   cursor: BarCursor,
@@ -41,7 +41,7 @@ export function barTimes(
   return { fromMs: Math.max(shown.fromMs, fromMs), toMs: Math.min(shown.toMs, toMs) }
 }
 
-/** "Nov 15, 09:45:00 – 09:50:00: 12 events, auth 10, billing 2" */
+/** For example "Nov 15, 09:45:00 – 09:50:00: 12 events, auth 10, billing 2". */
 export function cursorText(histogram: Histogram, cursor: BarCursor): string {
   const [first, last] = endsOf(cursor)
   const parts = countsAt(histogram, first, last).filter(({ count }) => count > 0)

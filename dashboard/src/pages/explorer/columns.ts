@@ -18,16 +18,16 @@ export const COLUMN_NAMES = [
 ] as const
 export type ColumnName = (typeof COLUMN_NAMES)[number]
 
-/** Names that an event has by id only. */
+/** Resolves the ids in an event to names. */
 export type Names = { project: (id: string) => string; workspace: (id: string) => string }
 
 type Column = {
   label: string
-  /** A track of the grid; none has a least width, so a row never grows out of the page. */
+  /** The width of the grid column. None has a minimum, so that a row never exceeds the page. */
   track: string
   isNumeric?: boolean
   text: (event: ExplorerEvent, names: Names) => string
-  /** "Filter by this"; null where the event has nothing to filter by. */
+  /** The filter that "Filter by this" sets. Null if the event lacks the value. */
   filter: (event: ExplorerEvent) => SearchPatch | null
 }
 
@@ -110,7 +110,7 @@ const DEFAULT_OF_ALL: readonly ColumnName[] = [
   'seq',
 ]
 
-/** In the order of the table, whatever that of the address. */
+/** Returns the columns in table order, whatever their order in the URL. */
 export function columnsOf(text: string | undefined, isOfAll: boolean): readonly ColumnName[] {
   const named = (text ?? '').split(',')
   const chosen = COLUMN_NAMES.filter((name) => named.includes(name))
@@ -118,7 +118,7 @@ export function columnsOf(text: string | undefined, isOfAll: boolean): readonly 
   return isOfAll ? DEFAULT_OF_ALL : DEFAULT
 }
 
-/** By what is shown. */
+/** Filters by the value that the actor column shows: the email, or the id if there is none. */
 export function actorPatch({ actor }: ExplorerEvent): SearchPatch | null {
   if (actor?.email !== undefined) return { actorEmail: actor.email }
   return actor?.id === undefined ? null : { actorId: actor.id }

@@ -10,18 +10,18 @@ export type Histogram =
   paths['/dashboard/events/metrics/histogram']['get']['responses'][200]['content']['application/json']
 export type CountBy = 'category' | 'action'
 
-/** As many as a usual screen has room for, twice; a higher one asks on by itself. */
+/** About twice what a typical screen shows. A taller screen loads the next page itself. */
 const FIRST_PAGE_EVENTS = 50
 const NEXT_PAGE_EVENTS = 100
-/** What a browser holds with ease; whoever wants more narrows the time. */
+/** A browser handles this many events easily. To see more, narrow the period. */
 export const LOADED_EVENTS_MAX = 50_000
-/** Pages are many and large: those of a former question are soon let go. */
+/** Pages are numerous and large, so those of earlier queries are evicted soon. */
 const KEEP_MS = 60_000
 
-/** `askedAt`: an answer is for one asking. */
+/** `askedAt` distinguishes refreshes of the same query. */
 type Question = { filters: Filters; timeWindow: TimeWindow; askedAt: number }
 
-/** The events that are asked for, newest first, page by page. */
+/** The matching events, newest first, loaded page by page. */
 export function useEventPages({ filters, timeWindow, askedAt }: Question) {
   const times = timesOf(timeWindow)
   const pages = useInfiniteQuery({
@@ -34,7 +34,7 @@ export function useEventPages({ filters, timeWindow, askedAt }: Question) {
         const page: EventPage = await unwrap(
           client.GET('/dashboard/events', { params: { query }, signal }),
         )
-        // A search with several filters can return an empty page before it has found anything.
+        // A search with several filters can return an empty page before it finds a match.
         if (page.data.length > 0 || page.nextCursor === null) return page
         cursor = page.nextCursor
       }
@@ -43,7 +43,7 @@ export function useEventPages({ filters, timeWindow, askedAt }: Question) {
     getNextPageParam: ({ nextCursor }, all) =>
       all.reduce((sum, { data }) => sum + data.length, 0) >= LOADED_EVENTS_MAX ? null : nextCursor,
     placeholderData: keepPreviousData,
-    // Asking again would ask for every page; a refresh begins anew with the first.
+    // A refetch would reload every page. A refresh starts with the first page instead.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: KEEP_MS,
     structuralSharing: false,
@@ -67,7 +67,7 @@ export function useHistogram({ filters, timeWindow, askedAt }: Question, by: Cou
   })
 }
 
-/** How many events there would be. */
+/** Counts the events that match the filters. */
 export async function countEvents(filters: Filters, timeWindow: TimeWindow): Promise<number> {
   const query = { ...timesOf(timeWindow), ...filters, by: 'none' as const }
   const { total } = await unwrap(
@@ -97,7 +97,7 @@ export function useEventDetail(eventId: string, workspaceId: string | undefined)
   })
 }
 
-/** Projects by their names, as far as events have them. */
+/** Resolves project ids to names. Only projects with events have a name here. */
 export function useProjectNames(workspaceId: string | undefined): (id: string) => string {
   const { data } = useQuery({
     queryKey: ['filter-options', 'projectId', workspaceId ?? null],

@@ -6,19 +6,19 @@ import type { Filters } from './filters.ts'
 const RETRY_MS_MIN = 2_000
 const RETRY_MS_MAX = 30_000
 
-/** Lost: the service does not answer, and is asked again and again. */
+/** `lost` means that the service doesn't respond and the stream keeps retrying. */
 export type LiveState = 'connecting' | 'following' | 'lost'
 
 type Follower = {
   onEvent: (event: ExplorerEvent) => void
-  /** Some were left out, or this is where following begins: what is shown is to be loaded anew. */
+  /** The stream starts or has skipped events, so the list must be reloaded. */
   onGap: () => void
   onState: (state: LiveState) => void
 }
 
 /**
- * Follows new events until it is told to stop. A browser takes up a broken stream where it was; one that
- * was refused is asked for again here, less and less often.
+ * Follows new events until the returned function is called. The browser itself resumes a broken stream.
+ * If the service refuses the stream, this function retries with exponential backoff.
  */
 export function followEvents(filters: Filters, follower: Follower): () => void {
   let source: EventSource | null = null
@@ -35,8 +35,8 @@ export function followEvents(filters: Filters, follower: Follower): () => void {
       isNew = false
     })
     source.addEventListener('event', ({ data }: MessageEvent<string>) => {
-      const event = JSON.parse(data) as ExplorerEvent // Our own service's.
-      // The stream has no filter for it.
+      const event = JSON.parse(data) as ExplorerEvent // Sent by our own service.
+      // The stream can't filter by trace.
       const { traceId } = filters
       if (traceId === undefined || traceId.toLowerCase() === event.traceId) follower.onEvent(event)
     })
@@ -52,7 +52,7 @@ export function followEvents(filters: Filters, follower: Follower): () => void {
     clearTimeout(timer)
     timer = setTimeout(open, retryMs)
     retryMs = Math.min(RETRY_MS_MAX, retryMs * 2)
-    // A stream does not say why it was refused; the session does.
+    // A stream doesn't say why it was refused. Reading the session shows whether it has ended.
     void queryClient.invalidateQueries({ queryKey: SESSION_KEY })
   }
 

@@ -1,6 +1,6 @@
 import type { FilterField } from './explorer-search.ts'
 
-/** Of which a value can be left out; a trace is looked for, never left out. */
+/** The fields whose values can be excluded. A trace can be searched for but not excluded. */
 export const EXCLUDABLE_FIELDS = [
   'category',
   'action',
@@ -14,11 +14,11 @@ export type ExcludableField = (typeof EXCLUDABLE_FIELDS)[number]
 
 export type Exclusion = { field: ExcludableField; value: string }
 
-/** As many as the service takes. */
+/** The limit of the service. */
 export const EXCLUSIONS_MAX = 20
 export const FULL_WORDS = `${EXCLUSIONS_MAX} values are excluded already: take one away first.`
 
-/** As the service and the address spell it; the value may hold colons. */
+/** The notation of the service and the URL. The value can contain colons. */
 export function exclusionText({ field, value }: Exclusion): string {
   return `${field}:${value}`
 }
@@ -34,8 +34,8 @@ export function isExcludable(field: string): field is ExcludableField {
 }
 
 /**
- * What "exclude" leaves out where "filter by this" would ask for these fields. Of a resource its id
- * alone: to leave out its type as well would leave out every other resource of that type.
+ * Returns what "Exclude" excludes where "Filter by this" would set these fields. For a resource it is
+ * only the id, because excluding the type would exclude every other resource of that type.
  */
 export function exclusionIn(patch: Partial<Record<string, unknown>>): Exclusion | null {
   for (const field of ['resourceId', ...EXCLUDABLE_FIELDS] as const) {

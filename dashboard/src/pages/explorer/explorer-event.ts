@@ -1,6 +1,6 @@
 import type { ProvableEvent } from './verify-event.ts'
 
-/** An event as the service sends it to members: the record with what proves it. */
+/** An event as the dashboard API returns it, including the data to verify it. */
 export type ExplorerEvent = ProvableEvent & {
   actor: { id?: string; email?: string; role?: string } | null
   resource: { type?: string; id?: string } | null
@@ -18,9 +18,9 @@ export function resourceText({ resource }: ExplorerEvent): string {
 }
 
 /**
- * Two lists, newest first, as one. What is in both (it came while the page was loaded) is there once.
- * `isWhole` is false while older events are still to be loaded: what came late and belongs among
- * them will be loaded with them.
+ * Merges two lists, newest first, and removes duplicates, which occur if an event arrives while the page
+ * loads. `isWhole` is false while older events are not loaded yet: late events that belong among them are
+ * then left out, because they will be loaded with them.
  */
 export function mergeEvents(
   fresh: readonly ExplorerEvent[],
@@ -42,7 +42,7 @@ export function mergeEvents(
   return isWhole ? [...merged, ...fresh.slice(next)] : merged
 }
 
-/** Newest first by (timestamp, id). */
+/** Sorts newest first, by (timestamp, id). */
 export function isBefore(a: ExplorerEvent, b: ExplorerEvent): boolean {
   if (a.timestamp !== b.timestamp) return a.timestamp > b.timestamp
   return a.id > b.id

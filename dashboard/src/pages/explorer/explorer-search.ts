@@ -1,6 +1,6 @@
 import { EXCLUSIONS_MAX, exclusionText, readExclusion } from './exclusions.ts'
 
-/** What can be filtered by, each by one value. */
+/** The fields to filter by, each with one value. */
 export const FILTER_FIELDS = [
   'category',
   'action',
@@ -27,19 +27,19 @@ const OTHER_FIELDS = [
 ] as const
 type OtherField = (typeof OTHER_FIELDS)[number]
 
-/** What the address of the explorer says: a link is a view. */
+/** The query in the explorer's URL, so that a link reproduces the page. */
 export type ExplorerSearch = Partial<Record<TextField, string>> & {
-  /** Values to leave out, as `category:billing`. */
+  /** Excluded values, such as `category:billing`. */
   not?: readonly string[]
 }
 type TextField = FilterField | OtherField
 
-/** In place of a workspace: all that whoever opens the link sees. */
+/** The `workspaceId` for all workspaces that the member who opens the link sees. */
 export const ALL_WORKSPACES = 'all'
 
 const FIELDS: readonly TextField[] = [...FILTER_FIELDS, ...OTHER_FIELDS]
 
-/** What is not known is left out; a number in the address is a text like any other. */
+/** Ignores unknown parameters. Numbers and booleans become strings. */
 export function readExplorerSearch(search: Record<string, unknown>): ExplorerSearch {
   const read: ExplorerSearch = {}
   for (const field of FIELDS) {
@@ -51,15 +51,15 @@ export function readExplorerSearch(search: Record<string, unknown>): ExplorerSea
   return not.length === 0 ? read : { ...read, not }
 }
 
-/** One or several, however the address was written, and as many as the service takes. */
+/** Reads one or several values, up to the limit of the service. */
 function readNot(value: unknown): string[] {
   const texts = [value].flat().filter((text) => typeof text === 'string')
   return [...new Set(texts)].filter((text) => readExclusion(text) !== null).slice(0, EXCLUSIONS_MAX)
 }
 
 /**
- * Null takes a field away. `exclude` is one more value to leave out, `readmit` one to leave out no
- * longer; whoever asks for either need not know the others.
+ * Changes to the query. Null removes a field. `exclude` adds one excluded value and `readmit` removes
+ * one, so that the caller needn't know the others.
  */
 export type SearchPatch = Partial<
   Record<keyof ExplorerSearch | 'exclude' | 'readmit', string | readonly string[] | null>
@@ -71,7 +71,7 @@ export function patchSearch(
 ): ExplorerSearch {
   const next = readExplorerSearch({ ...search, ...patch })
   const added = typeof exclude === 'string' ? readExclusion(exclude) : null
-  // What is asked for cannot be left out as well, and what is left out cannot be asked for.
+  // Filtering by a field removes its exclusions, and excluding a value removes the filter by that value.
   const not = (next.not ?? []).filter((text) => {
     const field = readExclusion(text)?.field
     const isAskedFor = field !== undefined && typeof patch[field] === 'string'

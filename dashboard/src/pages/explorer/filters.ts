@@ -8,9 +8,9 @@ import {
   type SearchPatch,
 } from './explorer-search.ts'
 
-/** What is asked for, but for the time. */
+/** The query without the period. */
 export type Filters = Partial<Record<FilterField | 'text' | 'workspaceId', string>> & {
-  /** Values to leave out, as the service spells them. */
+  /** Excluded values, in the notation of the service. */
   not?: string[]
 }
 
@@ -27,7 +27,7 @@ export const FIELD_WORDS: Record<FilterField, string> = {
 
 export type Chip = {
   field: FilterField | 'text'
-  /** What it leaves out; null for one that asks for its value. */
+  /** The exclusion that the chip stands for. Null for a filter. */
   excluded: string | null
   label: string
   value: string
@@ -47,7 +47,7 @@ export function filtersOf(search: ExplorerSearch, chosenWorkspaceId: string | nu
   return filters
 }
 
-/** Without the text, which has a field of its own. */
+/** Leaves out the text, which has its own input. */
 export function chipsOf(filters: Filters, projectName: (id: string) => string): Chip[] {
   const shown = (field: FilterField, value: string) =>
     field === 'projectId' ? projectName(value) : field === 'traceId' ? shorten(value) : value
@@ -63,7 +63,7 @@ export function chipsOf(filters: Filters, projectName: (id: string) => string): 
   return [...asked, ...excluded]
 }
 
-/** An excluded value is told by a word, not by its looks. */
+/** The word "not" marks an excluded value, so that it doesn't depend on styling. */
 export function labelOf({ excluded, label }: Chip): string {
   return excluded === null ? label : `not ${label}`
 }
@@ -80,7 +80,7 @@ export function mayExclude({ not = [] }: Pick<Filters, 'not'>): boolean {
   return not.length < EXCLUSIONS_MAX
 }
 
-/** Takes the chip out of the address. */
+/** Removes the chip from the URL. */
 export function removePatch({ field, excluded }: Chip): SearchPatch {
   return excluded === null ? { [field]: null } : { readmit: excluded }
 }

@@ -3,7 +3,7 @@ import { LANGUAGE } from '../../parts/language.ts'
 import type { Histogram } from './event-queries.ts'
 
 export const HEIGHT_PX = 116
-/** Room for the words of the axes. */
+/** Space for the axis labels. */
 export const EDGE_PX = { left: 44, top: 8, right: 8, bottom: 24 } as const
 const PLOT_HEIGHT_PX = HEIGHT_PX - EDGE_PX.top - EDGE_PX.bottom
 const FLOOR_PX = EDGE_PX.top + PLOT_HEIGHT_PX
@@ -14,7 +14,7 @@ const MINUTE_MS = 60_000
 
 export type Scheme = 'light' | 'dark'
 
-/** Kinds, not states: none is the green, yellow or red of a status. The last is for all others. */
+/** Series colors. None is a status color (green, yellow, red). The last one is for all other values. */
 const COLORS: Record<Scheme, readonly string[]> = {
   light: [
     '#4a74d9',
@@ -45,7 +45,7 @@ export function colorOf(scheme: Scheme, index: number, value: string | null): st
   return colors[value === null ? colors.length - 1 : index % colors.length] ?? '#888888'
 }
 
-/** The time that is shown, also before its counts have come. */
+/** The period shown, which can be newer than the counts. */
 export type Range = { fromMs: number; toMs: number }
 
 export function pxOf(ms: number, { fromMs, toMs }: Range, widthPx: number): number {
@@ -60,7 +60,7 @@ function plotWidth(widthPx: number): number {
   return Math.max(1, widthPx - EDGE_PX.left - EDGE_PX.right)
 }
 
-/** The bars as one outline for each series, and what stands beside and below them. */
+/** Returns one outline per series, and the marks of both axes. */
 export function drawHistogram(
   { bars, stepSeconds, series }: Histogram,
   range: Range,
@@ -69,11 +69,11 @@ export function drawHistogram(
   const shown = bars.flatMap((start, index) => {
     const startMs = Date.parse(start)
     const endMs = startMs + stepSeconds * 1_000
-    // While a brushed period is loading, the bars are those of the longer one before.
+    // While a brushed period loads, the bars are still those of the previous, longer period.
     if (endMs <= range.fromMs || startMs >= range.toMs) return []
     const startPx = Math.max(EDGE_PX.left, pxOf(startMs, range, widthPx))
     const endPx = Math.min(widthPx - EDGE_PX.right, pxOf(endMs, range, widthPx)) - GAP_PX
-    // Only minutes of the first and the last bar may be in the period.
+    // If only minutes of an outer bar are within the period, it still gets the minimum width.
     const leftMax = widthPx - EDGE_PX.right - BAR_PX_MIN
     const left = Math.min(Math.round(startPx), leftMax)
     return { index, left, right: Math.max(Math.round(endPx), left + BAR_PX_MIN) }
@@ -131,7 +131,7 @@ function timeLabel(ms: number, stepMs: number): string {
   return (isMidnight ? DAY : CLOCK).format(at)
 }
 
-/** The time between two places, to the second: nobody aims at a millisecond in an hour. */
+/** The period between two positions, rounded to seconds if it is longer than a minute. */
 export function brushedTime(fromPx: number, toPx: number, range: Range, widthPx: number): Range {
   const fromMs = msOf(Math.min(fromPx, toPx), range, widthPx)
   const toMs = msOf(Math.max(fromPx, toPx), range, widthPx)

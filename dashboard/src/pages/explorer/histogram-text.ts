@@ -3,12 +3,12 @@ import type { Histogram } from './event-queries.ts'
 
 export const OTHERS = 'all others'
 
-/** "Nov 15, 09:45:00 – 09:50:00" */
+/** For example "Nov 15, 09:45:00 – 09:50:00". */
 export function barText(histogram: Histogram, index: number): string {
   return spanText(histogram, index, index)
 }
 
-/** From where the first bar begins to where the last one ends. */
+/** The period from the start of the first bar to the end of the last one. */
 export function spanText({ bars, stepSeconds }: Histogram, first: number, last: number): string {
   const from = formatLocal(Date.parse(bars[first] ?? ''), 'clock')
   const to = formatLocal(Date.parse(bars[last] ?? '') + stepSeconds * 1_000, 'clock')
@@ -16,7 +16,7 @@ export function spanText({ bars, stepSeconds }: Histogram, first: number, last: 
   return from.startsWith(to.slice(0, at)) ? `${from} – ${to.slice(at + 1)}` : `${from} – ${to}`
 }
 
-/** What the bars from the first to the last hold together. */
+/** The counts per series, summed over the bars from first to last. */
 export function countsAt({ series }: Histogram, first: number, last = first) {
   return series.map(({ value, counts }, position) => ({
     position,
@@ -26,7 +26,7 @@ export function countsAt({ series }: Histogram, first: number, last = first) {
   }))
 }
 
-/** "5 minutes" */
+/** For example "5 minutes". */
 export function stepText(stepSeconds: number): string {
   const [unit, seconds] = UNITS.find(([, size]) => stepSeconds % size === 0) ?? UNITS[3]
   const count = stepSeconds / seconds

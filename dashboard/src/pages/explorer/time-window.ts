@@ -18,9 +18,9 @@ export type Range = keyof typeof RANGES
 export const RANGE_NAMES = Object.keys(RANGES).filter(isRange)
 const RANGE_DEFAULT: Range = '24h'
 
-/** A trace is looked for within so much. */
+/** A search for a trace covers at most this period. */
 export const TRACE_SPAN_MS_MAX = DAY_MS
-/** Zooming out takes in so many times as much. */
+/** Zooming out multiplies the period by this factor. */
 const ZOOM_OUT = 3
 const YEARS_MS = { min: Date.UTC(1970, 0), max: Date.UTC(9999, 0) }
 
@@ -28,7 +28,7 @@ export type TimeWindow = {
   fromMs: number
   /** Exclusive. */
   toMs: number
-  /** Null: exactly these times, whatever the time is now. */
+  /** Null for exact times, which don't move with the clock. */
   range: Range | null
 }
 
@@ -36,7 +36,9 @@ export function isRange(text: string | undefined): text is Range {
   return text !== undefined && Object.hasOwn(RANGES, text)
 }
 
-/** Exact times win over a range, which stays in the address to be gone back to. */
+/**
+ * Exact times take precedence over a range, which stays in the URL so that zooming out can return to it.
+ */
 export function windowOf({ range, from, to }: ExplorerSearch, nowMs: number): TimeWindow {
   const fromMs = readTime(from)
   const toMs = readTime(to)
@@ -48,7 +50,7 @@ export function windowOf({ range, from, to }: ExplorerSearch, nowMs: number): Ti
   return { fromMs: endOf(nowMs) - spanMs, toMs: endOf(nowMs), range: name }
 }
 
-/** The full minute to come, so that a clock which is a little slow here misses nothing. */
+/** The next full minute, so that a slow client clock misses no events. */
 function endOf(nowMs: number): number {
   return Math.ceil(nowMs / MINUTE_MS) * MINUTE_MS
 }
@@ -74,7 +76,7 @@ export function rangePatch(range: Range): SearchPatch {
   return { range, from: null, to: null }
 }
 
-/** Following what comes has no end, so exact times end the following. */
+/** Exact times end the live tail, which has no end time. */
 export function exactPatch(fromMs: number, toMs: number): SearchPatch {
   return { from: isoOf(fromMs), to: isoOf(toMs), live: null }
 }
@@ -83,12 +85,12 @@ function isoOf(ms: number): string {
   return new Date(Math.min(YEARS_MS.max, Math.max(YEARS_MS.min, Math.round(ms)))).toISOString()
 }
 
-/** The window before (-1) or after (1) this one. */
+/** The previous (-1) or next (1) window. */
 export function shiftPatch({ fromMs, toMs }: TimeWindow, by: -1 | 1, nowMs: number): SearchPatch {
   const spanMs = toMs - fromMs
   const next = toMs + by * spanMs
   const same = RANGE_NAMES.find((name) => RANGES[name].spanMs === spanMs)
-  // Windows end at a full minute, and somebody may look at one for a while before going on.
+  // Windows end at a full minute, and the member can look at one for a while before moving on.
   const slackMs = Math.max(2 * MINUTE_MS, spanMs / 50)
   if (by === 1 && next + slackMs >= nowMs) {
     return same ? rangePatch(same) : exactPatch(endOf(nowMs) - spanMs, endOf(nowMs))
@@ -96,7 +98,10 @@ export function shiftPatch({ fromMs, toMs }: TimeWindow, by: -1 | 1, nowMs: numb
   return exactPatch(next - spanMs, next)
 }
 
-/** Back to the range that was zoomed into; what is not in it becomes three times as wide. */
+/**
+ * Returns to the range if the exact times are within it. Otherwise makes the window three times as wide.
+ * A range becomes the next longer one.
+ */
 export function zoomOutPatch(search: ExplorerSearch, nowMs: number): SearchPatch {
   const { fromMs, toMs, range } = windowOf(search, nowMs)
   const base = windowOf(search.range === undefined ? {} : { range: search.range }, nowMs)
@@ -109,7 +114,7 @@ export function zoomOutPatch(search: ExplorerSearch, nowMs: number): SearchPatch
   return exactPatch(fromMs - extraMs, Math.min(toMs + extraMs, Math.max(toMs, endOf(nowMs))))
 }
 
-/** Around an event, as wide as a trace may be looked for. */
+/** A window centered on an event, as wide as a search for a trace allows. */
 export function aroundPatch(atMs: number): SearchPatch {
   return exactPatch(atMs - TRACE_SPAN_MS_MAX / 2, atMs + TRACE_SPAN_MS_MAX / 2)
 }

@@ -4,9 +4,9 @@ import type { Histogram } from './event-queries.ts'
 import type { TimeWindow } from './time-window.ts'
 
 /**
- * The bars by keyboard: arrows go over them, with Shift they choose several, Enter zooms in, Escape lets
- * go. To a screen reader this is a slider: the one control whose arrow keys every reader hands on, and
- * whose value it reads at each step.
+ * Keyboard control of the bars: the arrow keys move, Shift selects several, Enter zooms in, Escape
+ * deselects. Its role is `slider`, because every screen reader passes arrow keys to a slider and reads
+ * its value at each step.
  */
 export function useBarCursor({
   histogram,
@@ -19,7 +19,7 @@ export function useBarCursor({
 }) {
   const [chosen, choose] = useState<BarCursor | null>(null)
   const count = histogram.bars.length
-  // Counts that came meanwhile may have fewer bars.
+  // Counts that loaded in the meantime can have fewer bars.
   const cursor = chosen && count > 0 ? within(chosen, count) : null
   const press = (event: KeyboardEvent) => {
     const from = cursor ?? startOf(count)
@@ -35,7 +35,7 @@ export function useBarCursor({
     } else {
       return
     }
-    // Nothing else on the page is meant, neither its scrolling nor its own Escape.
+    // Prevents scrolling and the Escape shortcut of the page.
     event.preventDefault()
   }
   return {
@@ -50,7 +50,7 @@ export function useBarCursor({
       'aria-valuenow': (cursor?.at ?? startOf(count).at) + 1,
       'aria-valuetext': count === 0 ? 'none' : cursorText(histogram, cursor ?? startOf(count)),
       onKeyDown: press,
-      // A pointer that has pressed here has its own line over the bars.
+      // After a click the pointer has its own marker, so only keyboard focus sets the cursor.
       onFocus: ({ currentTarget }: FocusEvent<HTMLElement>) =>
         currentTarget.matches(':focus-visible') && choose(startOf(count)),
       onBlur: () => choose(null),
@@ -58,7 +58,7 @@ export function useBarCursor({
   }
 }
 
-/** At the newest bar. */
+/** Starts at the newest bar. */
 function startOf(count: number): BarCursor {
   return within({ anchor: count - 1, at: count - 1 }, count)
 }

@@ -6,7 +6,7 @@ import type { Explorer } from './use-explorer.ts'
 import type { OpenEvent } from './use-open-event.ts'
 import { useShortcuts } from './use-shortcuts.ts'
 
-/** What each key does here; the dialog behind `?` names them. */
+/** The shortcuts of the explorer. The dialog that `?` opens lists them. */
 export function useExplorerKeys({
   explorer: { timeWindow, change },
   opened: { openId, activeId, open, close, step },
@@ -35,7 +35,7 @@ export function useExplorerKeys({
     ArrowDown: (event) => isRow(event.target) && (event.preventDefault(), step(1)),
     ArrowUp: (event) => isRow(event.target) && (event.preventDefault(), step(-1)),
     Enter: ({ target }) => {
-      // A button or a link that has the focus takes it for itself.
+      // A focused button or link handles Enter itself.
       if ((target === document.body || isRow(target)) && activeId !== null) open(activeId)
     },
   })

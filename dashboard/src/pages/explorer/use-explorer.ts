@@ -8,7 +8,7 @@ import { windowOf } from './time-window.ts'
 export type Explorer = ReturnType<typeof useExplorer>
 export type Change = (patch: SearchPatch, options?: { replace?: boolean }) => void
 
-/** What the address asks for, and the one way to change it. */
+/** The query in the URL, and the only function that changes it. */
 export function useExplorer() {
   const search = useSearch({ from: '/shell/app/explorer' })
   const change = useChange()
@@ -17,13 +17,13 @@ export function useExplorer() {
   const filters = useStable(filtersOf(search, workspace?.id ?? null))
   const [refreshes, setRefreshes] = useState(0)
   const { range, from, to } = search
-  // A range that ends now is fixed while its pages are loaded, and moves on with a refresh.
+  // A range that ends now is fixed while its pages load, and moves on a refresh.
   const { timeWindow, askedAt } = useMemo(() => {
-    // Reading the clock here is the point: the number of refreshes says when to read it again.
+    // Reads the clock on purpose: a refresh changes `refreshes`, so that the clock is read again.
     const nowMs = Date.now()
     const asked = { ...(range && { range }), ...(from && { from }), ...(to && { to }) }
     const timeWindow = windowOf(asked, nowMs)
-    // To a time that is not over yet events are added: an answer of before is not the one of now.
+    // A window that includes the present still receives events, so cached responses must not be reused.
     return { timeWindow, askedAt: timeWindow.toMs > nowMs ? nowMs : refreshes }
   }, [range, from, to, refreshes])
   const refresh = useCallback(() => setRefreshes((count) => count + 1), [])
@@ -47,10 +47,13 @@ function useChange(): Change {
   )
 }
 
-/** The picker reads what it remembers only after it was drawn; that is nobody's choice of now. */
+/**
+ * Mantine reads the picker's stored value once more after the first render. Changes within this time
+ * aren't the member's choice.
+ */
 const SETTLE_MS = 100
 
-/** The workspace stands in the address and in the picker above; whichever changes last is followed. */
+/** Keeps the workspace in the URL and in the picker equal. Whichever changed last wins. */
 function useChosenWorkspace(inAddress: string | undefined, change: Change): void {
   const { session, workspace, chooseWorkspace } = useSigned()
   const chosen = workspace?.id ?? ALL_WORKSPACES
@@ -85,10 +88,10 @@ function useChosenWorkspace(inAddress: string | undefined, change: Change): void
   }, [chosen, change])
 }
 
-/** Neither a project nor an event is of another workspace; a view says which it is about. */
+/** A project, an event and a view each belong to a workspace, so changing the workspace clears them. */
 const OF_ONE_WORKSPACE: SearchPatch = { projectId: null, event: null, view: null }
 
-/** The same object as long as it says the same, so that a queried list is not asked for again. */
+/** Returns the same object while its content is equal, so that queries aren't sent again. */
 function useStable(filters: Filters): Filters {
   const key = JSON.stringify(filters)
   // oxlint-disable-next-line react-hooks/exhaustive-deps -- the key is the whole of it

@@ -3,17 +3,17 @@ import { followEvents, type LiveState } from './event-source.ts'
 import { type ExplorerEvent, isBefore } from './explorer-event.ts'
 import type { Filters } from './filters.ts'
 
-/** A busy service sends hundreds a second; the eye is told four times. */
+/** A busy service sends hundreds of events per second. The page renders four times per second. */
 const TELL_EVERY_MS = 250
-/** Beyond these the list is loaded anew, which costs less than keeping them all. */
+/** Beyond this the list is reloaded, which costs less than keeping all of them. */
 const FRESH_EVENTS_MAX = 2_000
 
 type Arrived = { shown: readonly ExplorerEvent[]; waiting: readonly ExplorerEvent[] }
 const NONE: Arrived = { shown: [], waiting: [] }
 
 /**
- * New events while `isLive`. Those that come while somebody reads further down wait until `admit`,
- * so that no row moves under the eye.
+ * New events while `isLive` is set. Events that arrive while the member is scrolled down wait until
+ * `admit` is called, so that no row moves.
  */
 export function useLiveEvents({
   filters,
@@ -33,7 +33,7 @@ export function useLiveEvents({
   const [arrived, setArrived] = useState(NONE)
   const [state, setState] = useState<LiveState>('connecting')
   const collected = useRef<ExplorerEvent[]>([])
-  // A new question, or a page loaded anew, has everything that had arrived for the one before.
+  // A new query or a reload already contains everything that arrived before it.
   useEffect(() => setArrived(NONE), [filters, askedAt, isLive])
   useEffect(() => {
     if (!isLive) return undefined
@@ -43,7 +43,7 @@ export function useLiveEvents({
       onEvent: (event) => {
         collected.current.push(event)
         if (collected.current.length <= FRESH_EVENTS_MAX) return
-        // A page in the background is seldom woken to take what has come.
+        // Timers rarely run in a background tab, so the events pile up.
         collected.current = []
         refresh()
       },

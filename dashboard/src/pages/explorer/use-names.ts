@@ -3,7 +3,7 @@ import { useSigned } from '../../shell/session-context.tsx'
 import type { Names } from './columns.ts'
 import { useProjectNames } from './event-queries.ts'
 
-/** What an event names by id only; an unknown one keeps its id. */
+/** Resolves the ids in an event to names. Unknown ids stay as they are. */
 export function useNames(workspaceId: string | undefined): Names {
   const { session } = useSigned()
   const project = useProjectNames(workspaceId)

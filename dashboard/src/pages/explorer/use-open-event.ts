@@ -5,7 +5,7 @@ import { useRowCursor } from './use-row-cursor.ts'
 
 export type OpenEvent = ReturnType<typeof useOpenEvent>
 
-/** Which event is open (the address says it), and the ways from one to the next. */
+/** The open event, which the URL names, and the functions to open, close and step. */
 export function useOpenEvent({
   events,
   openId,
@@ -33,7 +33,7 @@ export function useOpenEvent({
     change({ event: null })
     focusRow(openId)
   }, [change, openId, setOwnId, focusRow])
-  /** With an event open the next one takes its place. */
+  /** If an event is open, replaces it with the next one. */
   const step = useCallback(
     (by: 1 | -1) => {
       const event = move(by)

@@ -2,10 +2,10 @@ import { type RefObject, useCallback, useRef, useState } from 'react'
 import { ROW_PX } from './EventList.tsx'
 import type { ExplorerEvent } from './explorer-event.ts'
 
-/** What lies over the list's upper end: the bar of the page and the names of the columns. */
+/** The height of the page bar and the column names, which cover the top of the list. */
 const COVERED_PX = 80
 
-/** The row that j, k and Enter are about. It is an event, not a place: new ones may come above it. */
+/** The row that j, k and Enter act on. Stored as an event id, because new events can arrive above it. */
 export function useRowCursor(
   events: readonly ExplorerEvent[],
   {
@@ -20,7 +20,10 @@ export function useRowCursor(
   latest.current = { events, activeId }
   const rowPx = isSmall ? ROW_PX.small : ROW_PX.usual
 
-  /** To the next (1) or previous (-1) event, which it returns; from the first on the screen when none is chosen. */
+  /**
+   * Moves to the next (1) or previous (-1) event and returns it. Starts with the first visible row if
+   * none is active.
+   */
   const move = useCallback(
     (by: 1 | -1): ExplorerEvent | null => {
       const { events: rows, activeId: id } = latest.current
@@ -38,7 +41,7 @@ export function useRowCursor(
   )
   const focusRow = useCallback(
     (id: string | null) => {
-      // After the row is drawn.
+      // Waits until the row is rendered.
       requestAnimationFrame(() => {
         const row = [...(body.current?.querySelectorAll<HTMLElement>('[data-id]') ?? [])].find(
           ({ dataset }) => dataset['id'] === id,

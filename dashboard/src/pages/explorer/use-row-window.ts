@@ -1,14 +1,14 @@
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useState } from 'react'
 
-/** Rows beyond the screen that are there already, on either side. */
+/** Rows rendered beyond each edge of the screen. */
 const BEYOND_ROWS = 12
-/** The window moves by so many rows at once, so that most scrolling draws nothing at all. */
+/** The window moves by this many rows at a time, so that most scrolling renders nothing. */
 const STEP_ROWS = 8
 
-/** Whoever has not scrolled may be content with what is on the screen. */
+/** `isScrolled` is false until the member scrolls, so that the list doesn't prefetch until then. */
 export type RowWindow = { first: number; last: number; isScrolled: boolean }
 
-/** Which rows of a list of equal ones are near the screen. The page scrolls, not the list. */
+/** The rows near the screen in a list with rows of equal height. The page scrolls, not the list. */
 export function useRowWindow(
   body: RefObject<HTMLElement | null>,
   { count, rowPx }: { count: number; rowPx: number },

@@ -2,7 +2,7 @@ import { useEffect, useLayoutEffect, useRef } from 'react'
 
 export type Shortcuts = Record<string, (event: KeyboardEvent) => unknown>
 
-/** Keys for whoever does not type into something just now. */
+/** Runs keyboard shortcuts, except while the member is typing. */
 export function useShortcuts(shortcuts: Shortcuts): void {
   const latest = useRef(shortcuts)
   useLayoutEffect(() => {
@@ -12,7 +12,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
     const press = (event: KeyboardEvent) => {
       const act = latest.current[event.key]
       if (!act || event.ctrlKey || event.metaKey || event.altKey || isElsewhere(event)) return
-      // The letter itself is for nobody: a field that is focused now would take it.
+      // The shortcut can focus a field, which must not receive the letter.
       if (event.key.length === 1) event.preventDefault()
       act(event)
     }
@@ -21,7 +21,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
   }, [])
 }
 
-/** A field takes its letters, and an open dialog or menu its own keys. */
+/** True if the key belongs to a field, or to an open dialog or menu. */
 function isElsewhere({ target, defaultPrevented }: KeyboardEvent): boolean {
   if (defaultPrevented) return true
   const overlays = document.querySelectorAll('[role=dialog],[role=menu],[role=listbox]')

@@ -1,4 +1,4 @@
-/** A row as the service sends it: everything that its hash is made of. */
+/** An event as the service returns it, with everything that its hash depends on. */
 export type ProvableEvent = {
   id: string
   seq: number
@@ -23,17 +23,17 @@ const PARTS = ['actor', 'metadata', 'resource'] as const
 type Part = (typeof PARTS)[number]
 
 export type EventCheck = {
-  /** The hash as it comes out here. */
+  /** The hash as computed here. */
   hash: string
-  /** Values that were deleted together with their salts; the chain holds without them. */
+  /** Parts that were erased together with their salts. The chain stays valid without them. */
   erased: Part[]
-  /** What differs, each as a sentence. Empty: the event is what was sealed. */
+  /** One sentence per difference. Empty if the event is unchanged since it was sealed. */
   differences: string[]
 }
 
 /**
- * Recomputes the commitments and the hash of one event, as docs/chain-format.md says it, with
- * nothing but what the browser has. It shares no code with the service, so it cannot share a mistake.
+ * Recomputes the commitments and the hash of one event as docs/chain-format.md specifies, using only
+ * browser APIs. It shares no code with the service, so it can't share a bug.
  */
 export async function verifyEvent(event: ProvableEvent): Promise<EventCheck> {
   const differences = [...misnamed('sealed', event.sealed), ...misnamed('salts', event.salts)]
@@ -48,7 +48,7 @@ export async function verifyEvent(event: ProvableEvent): Promise<EventCheck> {
   return { hash, erased, differences }
 }
 
-/** False where a page has no WebCrypto: browsers keep it to https and to this machine. */
+/** False if the page has no WebCrypto, which browsers restrict to HTTPS and localhost. */
 export function canVerify(): boolean {
   return typeof globalThis.crypto?.subtle !== 'undefined'
 }
@@ -104,7 +104,7 @@ async function hashOf(event: ProvableEvent): Promise<string> {
   return toHex(await globalThis.crypto.subtle.digest('SHA-256', core))
 }
 
-/** The text that is hashed. */
+/** The text to hash. */
 export function coreOf(event: ProvableEvent): string {
   const { id, seq, companyId, workspaceId, projectId, timestamp, receivedAt } = event
   const { category, action, traceId, sealed, prevHash } = event
@@ -112,7 +112,7 @@ export function coreOf(event: ProvableEvent): string {
   return canonical({ ...place, category, action, traceId, sealed, prevHash })
 }
 
-/** RFC 8785. JSON.stringify writes strings and numbers as it asks; keys sort by UTF-16 units. */
+/** RFC 8785. JSON.stringify already formats strings and numbers so; keys sort by UTF-16 code units. */
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)

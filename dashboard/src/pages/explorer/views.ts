@@ -31,7 +31,7 @@ export async function refreshViews(): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: VIEWS_KEY })
 }
 
-/** What a view keeps of the address: all but the live switch and the open event. */
+/** The part of the query that a view saves: everything but the live tail and the open event. */
 export function viewQueryOf(
   { columns, by }: ExplorerSearch,
   { workspaceId: _workspaceId, ...filters }: Filters,
@@ -47,7 +47,7 @@ export function viewQueryOf(
   }
 }
 
-/** The whole address of a view: what it does not say is taken away. */
+/** Replaces the whole query with that of a view. Removes the fields that the view doesn't set. */
 export function viewPatch({ id, workspaceId, query }: View): SearchPatch {
   const { range, from, to, columns, groupBy, text, not } = query
   const patch: SearchPatch = {

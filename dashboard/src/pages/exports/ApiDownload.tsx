@@ -11,7 +11,9 @@ type ApiDownloadProps = {
   onClose: () => void
 }
 
-/** The other way to the file: of any size, for programs, or when a browser is not enough. */
+/**
+ * Explains how to download by API: for files of any size, for scripts, and for what exceeds the browser.
+ */
 export function ApiDownload({ isOpen: isShown, onClose, ...about }: ApiDownloadProps) {
   return (
     <Modal opened={isShown} onClose={onClose} title="Download by the API" size="lg" centered>

@@ -7,12 +7,14 @@ import { ApiDownload } from './ApiDownload.tsx'
 import { useExportRefusal } from './ExportGate.tsx'
 import { bodyOfJob, downloadPath, type Export, readPreflight } from './exports.ts'
 
-/** A job is downloaded once. Where it is not asked for again, nobody sees that it was. */
+/**
+ * A job can be downloaded once. A page that doesn't poll would not show that the download has started.
+ */
 const BEGUN = 'The download has begun. How it ended, and Rerun to have it again, is under Exports.'
 
 /**
- * A plain link, so that the browser writes the file to disk as it comes. A browser says little when a
- * download is refused, so what would refuse it is asked for at the same time.
+ * A plain link, so that the browser streams the file to disk. Browsers barely report a refused download,
+ * so the preflight runs at the same time and explains the refusal.
  */
 export function DownloadLink({
   job,

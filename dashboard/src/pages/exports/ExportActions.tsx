@@ -16,7 +16,7 @@ import { bodyOfJob, type Export, isOpen, refreshExports } from './exports.ts'
 
 type Dialog = 'cancel' | 'api'
 
-/** What can be done with one export: an open one is downloaded, an ended one is run again. */
+/** The actions for one export: download it while it is open, rerun it after it has ended. */
 export function ExportActions({
   job,
   onNew,
@@ -78,7 +78,7 @@ function Rerun({ job, onSay }: Pick<RowActions, 'onSay'> & { job: Export }) {
       ),
     onSuccess: refreshExports,
   })
-  // Called only while this is still looked at.
+  // Passed to `mutate`, which calls it only while this component is mounted.
   const say = (again: Export) =>
     onSay('A new export with the same rows is ready to download.', again)
   return (

@@ -24,7 +24,7 @@ const FORMATS: readonly ExportBody['format'][] = ['JSONL', 'CSV']
 
 type FieldsProps = { draft: Draft; onChange: (draft: Draft) => void }
 
-/** Everything that an export, or a template, is made of. */
+/** The fields of an export or a template. */
 export function ExportFields({ draft, onChange }: FieldsProps) {
   const { data: capabilities } = useCapabilities()
   return (
@@ -74,7 +74,7 @@ function SourceField({ draft, onChange }: FieldsProps) {
         value={draft.source}
         onChange={(value) => {
           const source = SOURCES.find((name) => name === value) ?? 'HOT'
-          // Archived events need a time; the commonest is a better start than a complaint.
+          // Archived events need a period. The most common one is a better default than an error.
           const time = source !== 'HOT' && draft.time === 'all' ? 'previousMonth' : draft.time
           onChange({ ...draft, source, time })
         }}
@@ -123,7 +123,7 @@ function WorkspaceField({ draft, onChange }: FieldsProps) {
       value={draft.workspaceId ?? ALL}
       onChange={(value) => {
         const workspaceId = value === ALL ? null : value
-        // A project belongs to one workspace.
+        // A project belongs to one workspace, so its filters are removed.
         const lines = draft.lines.filter(({ field }) => field !== 'projectId')
         const not = draft.not.filter((text) => readExclusion(text)?.field !== 'projectId')
         onChange({ ...draft, workspaceId, lines, not })
@@ -132,7 +132,7 @@ function WorkspaceField({ draft, onChange }: FieldsProps) {
   )
 }
 
-/** Only where there are views to choose from. */
+/** Hidden if there are no views. */
 function ViewField({ draft, onChange }: FieldsProps) {
   const { data } = useQuery({
     queryKey: ['views'],

@@ -3,19 +3,19 @@ import { useRefusal } from '../../parts/Gate.tsx'
 import { Refused } from '../../parts/Refused.tsx'
 import { useCapabilities } from './exports.ts'
 
-/** What makes or sends rows: disabled with the reason where the role or the plan has none of it. */
+/** Disables a control for exports and shows the reason, if the role or the plan forbids them. */
 export function ExportGate({
   what,
   children,
 }: {
-  /** "make exports": what is not allowed. */
+  /** What is not allowed, for example "make exports". */
   what: string
   children: ComponentProps<typeof Refused>['children']
 }) {
   return <Refused reason={useExportRefusal(what)}>{children}</Refused>
 }
 
-/** Null for whoever may. */
+/** Why exports aren't allowed. Null if they are. */
 export function useExportRefusal(what: string): string | null {
   const { data: capabilities } = useCapabilities()
   const refusal = useRefusal('exports.create', what)

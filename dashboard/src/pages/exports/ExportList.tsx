@@ -28,7 +28,7 @@ export function ExportList({
   onDownload,
 }: {
   onNew: (start?: ExportBody) => void
-  /** A download was begun a moment ago. */
+  /** A download was started a moment ago. */
   pollFast: boolean
   onDownload: () => void
 }) {
@@ -50,7 +50,7 @@ export function ExportList({
     return <NoExports onNew={onNew} of={workspace?.name ?? null} />
   const say = (sentence: string, job?: Export) => {
     setNotice(sentence)
-    // A new one is on top of the list of all.
+    // A new export is at the top of the unfiltered list.
     if (job) show(job)
   }
   return (

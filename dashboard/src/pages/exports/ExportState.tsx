@@ -8,7 +8,7 @@ import { STATUS_LABELS } from './export-text.ts'
 import { type Export, isOpen } from './exports.ts'
 import type { Progress } from './pace.ts'
 
-/** Longer than a busy service or a slow line usually takes between two pages of rows. */
+/** Longer than a busy service or a slow connection usually takes between two pages of rows. */
 const STILL_AFTER_MS = 15_000
 
 /** The status, the progress, and what to do if the export failed. */
@@ -72,7 +72,7 @@ function paceText(progress: Progress | undefined): string {
   return `, ${formatCount(Math.round(rowsPerSecond))} per second`
 }
 
-/** An open export can have an error too: a download broke off, and can be started again. */
+/** An open export can have an error too: its download failed and can be restarted. */
 function Failure({ job }: { job: Export }) {
   const { failureSummary, retryHint, status } = job
   if (failureSummary === null || status === 'CANCELED') return null

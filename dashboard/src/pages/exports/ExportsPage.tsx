@@ -13,7 +13,7 @@ import { useShowExport } from './use-show-export.ts'
 
 const route = getRouteApi('/shell/app/exports')
 
-/** Files of events: those that were asked for, and what is asked for again and again. */
+/** The exports and the export templates. */
 export function ExportsPage() {
   const { tab } = route.useSearch()
   const navigate = route.useNavigate()

@@ -11,7 +11,7 @@ import { useSuggestions } from './use-suggestions.ts'
 
 const WORDS: Record<DraftField, string> = { ...FIELD_WORDS, text: 'contains the text' }
 
-/** Each field once, equal to one value, and what the explorer has left out. */
+/** One line per filter, each field at most once, and the exclusions taken over from the explorer. */
 export function FilterLines({
   draft,
   onChange,
@@ -144,7 +144,7 @@ function SuggestedValue({ line: { field, value }, workspaceId, onChange }: Value
       aria-label={WORDS[field]}
       className={classes.value}
       data={suggestions}
-      // The service has looked already.
+      // The service has already filtered the suggestions.
       filter={({ options }) => options}
       maxLength={512}
       value={value}

@@ -7,7 +7,7 @@ import { DownloadLink } from './DownloadLink.tsx'
 import { limitText } from './export-text.ts'
 import { type Export, type PreflightAnswer, useCapabilities } from './exports.ts'
 
-/** It is made: the file comes with its download, now or in the next days. */
+/** Shown after the export is created. The file is generated on download, now or in the next days. */
 export function MadeExport({
   job,
   preflight,

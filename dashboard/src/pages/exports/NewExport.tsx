@@ -17,15 +17,15 @@ import { usePreflight } from './use-preflight.ts'
 
 type NewExportProps = {
   isOpen: boolean
-  /** What the form begins with; null: with nothing chosen. */
+  /** The initial values of the form. Null for an empty form. */
   start: ExportBody | null
   onClose: () => void
   onMade?: (job: Export) => void
-  /** A download has begun: whoever shows exports looks for its progress. */
+  /** Called when a download starts, so that the list can poll its progress. */
   onDownload?: () => void
 }
 
-/** Asks for an export, and says beforehand what it comes to. */
+/** Creates an export, and shows the estimated size first. */
 export function NewExport(props: NewExportProps) {
   const { isOpen, onClose } = props
   return (

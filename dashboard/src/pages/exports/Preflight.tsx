@@ -8,7 +8,7 @@ import { type PreflightAnswer, useCapabilities } from './exports.ts'
 import classes from './Preflight.module.css'
 import type { usePreflight } from './use-preflight.ts'
 
-/** What it comes to, before anything is made. */
+/** The estimated size of the export, before it is created. */
 export function Preflight({
   missing,
   preflight: { data, error, isFetching },

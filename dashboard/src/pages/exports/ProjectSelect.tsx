@@ -2,7 +2,7 @@ import { Select, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 
-/** By name where the workspace is known; over several workspaces an id says which one is meant. */
+/** Offers projects by name if one workspace is selected. Across workspaces it takes a project id. */
 export function ProjectSelect({
   workspaceId,
   value,

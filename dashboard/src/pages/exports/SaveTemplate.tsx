@@ -2,7 +2,7 @@ import { NameDialog } from '../../parts/NameDialog.tsx'
 import type { ExportBody } from './exports.ts'
 import { createTemplate } from './templates.ts'
 
-/** Keeps what the form says under a name. It must not stand inside that form: submitting one would submit both. */
+/** Saves the form as a template. Must be outside of that form: submitting one would submit both. */
 export function SaveTemplate({
   body,
   isOpen,

@@ -7,7 +7,7 @@ import { MenuChoice } from '../../parts/MenuChoice.tsx'
 import { EditTemplate } from './EditTemplate.tsx'
 import { deleteTemplate, type Template } from './templates.ts'
 
-/** For whoever may change it: its owner, an owner or an admin of the company. */
+/** For members who may change the template: its owner, and the company's owners and admins. */
 export function TemplateActions({ template }: { template: Template }) {
   const [dialog, setDialog] = useState<'edit' | 'delete' | null>(null)
   const close = () => setDialog(null)

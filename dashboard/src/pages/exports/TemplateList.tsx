@@ -9,11 +9,11 @@ import { useProjectNames } from './project-names.ts'
 import { TemplateRow } from './TemplateRow.tsx'
 import { useTemplates } from './templates.ts'
 
-/** What is exported again and again, ready to run. */
+/** The saved export templates, ready to run. */
 export function TemplateList({ onNew }: { onNew: () => void }) {
   const { data, error, isPending, refetch } = useTemplates()
   const { workspace } = useSigned()
-  // One without a workspace is of all that whoever runs it sees.
+  // A template without a workspace exports all workspaces that the member who runs it sees.
   const templates = (data?.templates ?? []).filter(
     ({ workspaceId }) => workspace === null || workspaceId === null || workspaceId === workspace.id,
   )

@@ -6,7 +6,7 @@ import { EXPORT_RANGES, isExportRange } from './export-text.ts'
 const RANGES = Object.entries(EXPORT_RANGES).map(([value, { words }]) => ({ value, label: words }))
 const DAY_MS = 86_400_000
 
-/** By the events' own time: a range that ends now, exact times, or no bound where none is needed. */
+/** The period, by the events' timestamps: a relative range, exact times, or none if none is required. */
 export function TimeFields({
   draft,
   onChange,
@@ -59,7 +59,7 @@ export function TimeFields({
   )
 }
 
-/** The last full day, unless times were given already. */
+/** Defaults to the previous full day. */
 function exactStart({ from, to }: Draft): { from: string; to: string } {
   const midnight = new Date()
   midnight.setHours(0, 0, 0, 0)

@@ -8,18 +8,18 @@ export type DraftField = FilterField | 'text'
 export type FilterLine = { field: DraftField; value: string }
 export type TimeChoice = 'all' | 'exact' | ExportRange
 
-/** An export, or a template, while somebody fills in the form. */
+/** An export or a template while the member fills in the form. */
 export type Draft = {
   source: ExportBody['source']
   format: ExportBody['format']
-  /** Null: all that whoever runs it sees. */
+  /** Null for all workspaces that the member who runs it sees. */
   workspaceId: string | null
   time: TimeChoice
-  /** Of an exact time, as the service writes it. */
+  /** The exact times, in the API's format. */
   from: string | null
   to: string | null
   lines: readonly FilterLine[]
-  /** Values to leave out, as the service spells them. */
+  /** Excluded values, in the notation of the service. */
   not: readonly string[]
   limit: number | null
   viewId: string | null
@@ -61,7 +61,7 @@ export function draftOf({ source, format, filters = {}, limit, ...rest }: Export
   }
 }
 
-/** Lines without a value are not meant yet. */
+/** Skips filter lines without a value. */
 export function bodyOf(draft: Draft): ExportBody {
   const { source, format, limit, viewId } = draft
   return {
@@ -92,7 +92,7 @@ function timesOf({ time, from, to }: Draft): { range?: ExportRange; from?: strin
   return { ...(from !== null && { from }), ...(to !== null && { to }) }
 }
 
-/** What is still missing, as a sentence; null when the service can be asked. */
+/** What is still missing, as a sentence. Null if the form is complete. */
 export function missingIn({ source, time, from, to, lines, viewId }: Draft): string | null {
   const isArchived = source !== 'HOT'
   if (time === 'all' && isArchived && viewId === null) {

@@ -25,7 +25,7 @@ export const SOURCE_WORDS: Record<ExportBody['source'], { label: string; about: 
   HOT_AND_ARCHIVED: { label: 'Both', about: 'Hot and archived events, in one file.' },
 }
 
-/** As part of a sentence. */
+/** For use within a sentence. */
 export const SOURCE_EVENTS: Record<ExportBody['source'], string> = {
   HOT: 'hot events',
   ARCHIVED: 'archived events',
@@ -49,7 +49,7 @@ export function isExportRange(text: string): text is ExportRange {
 
 type Filters = NonNullable<ExportBody['filters']>
 
-/** What was filtered by, without the workspace and the time; nothing when all events are meant. */
+/** The filters without the workspace and the period. Empty if there are none. */
 export function filterText(filters: Filters, projectName: (id: string) => string): string {
   const words = FILTER_FIELDS.flatMap((field) => {
     const value = filters[field]
@@ -82,7 +82,7 @@ export function timeText({ range, from, to }: Filters): string {
   return last ? `until ${last}` : 'of any time'
 }
 
-/** The bound of a download, in the megabytes that the service counts it in. */
+/** The download limit. The service counts a megabyte as 1,048,576 bytes. */
 export function limitText(bytesMax: string): string {
   return `${Math.round(Number(bytesMax) / 1_048_576)} MB`
 }

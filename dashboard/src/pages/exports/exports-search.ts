@@ -1,7 +1,7 @@
 export const EXPORT_STATUSES = ['PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELED'] as const
 export type ExportStatus = (typeof EXPORT_STATUSES)[number]
 
-/** What the address of the page says: which part of it, which states, and which export is marked. */
+/** The search parameters of the page: the tab, the status filter and the highlighted export. */
 export type ExportsSearch = { tab?: 'templates'; status?: ExportStatus; job?: string }
 
 export function readExportsSearch(search: Record<string, unknown>): ExportsSearch {

@@ -15,18 +15,18 @@ export type PreflightAnswer =
   paths['/dashboard/exports/preflight']['post']['responses'][200]['content']['application/json']
 
 const PAGE_EXPORTS = 30
-/** Others make exports too, and one that waits expires. */
+/** Other members create exports too, and pending ones expire. */
 const REFRESH_MS = 15_000
 
 type ExportsAsked = {
   status: ExportStatus | undefined
   workspaceId: string | null
-  /** Something is about to change, and somebody watches for it. */
+  /** The member waits for a change. */
   pollFast: boolean
   fastPollMs: number
 }
 
-/** Newest first. */
+/** The exports, newest first. */
 export function useExports({ status, workspaceId, pollFast, fastPollMs }: ExportsAsked) {
   const asked = { ...(status && { status }), ...(workspaceId !== null && { workspaceId }) }
   return usePages(
@@ -43,7 +43,7 @@ export function refreshExports(): Promise<void> {
   return queryClient.invalidateQueries({ queryKey: ['exports', 'list'] })
 }
 
-/** What the plan allows, and whether filters work just now. */
+/** What the plan allows, and whether filters are currently available. */
 export function useCapabilities() {
   return useQuery({
     queryKey: ['exports', 'capabilities'],
@@ -64,7 +64,7 @@ export function isOpen({ status }: Pick<Export, 'status'>): boolean {
   return status === 'PENDING' || status === 'RUNNING'
 }
 
-/** What a job was asked for, to ask the same again. */
+/** The request that repeats a job. */
 export function bodyOfJob({ source, format, filters, rowLimit }: Export): ExportBody {
   return { source, format, filters, limit: Number(rowLimit) }
 }

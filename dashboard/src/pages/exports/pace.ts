@@ -1,14 +1,14 @@
 import type { Export } from './exports.ts'
 
-/** How much of the rate is the last look's; the rest is what it was before. */
+/** The weight of the latest sample in the moving average. */
 const NEWEST_SHARE = 0.5
 
 export type Progress = {
   job: Export
-  /** When this number of rows was seen first. */
+  /** When this number of rows was first seen. */
   movedAtMs: number
   seenAtMs: number
-  /** Null until it was looked at twice. */
+  /** Null until there are two samples. */
   rowsPerSecond: number | null
 }
 export type ProgressById = Record<string, Progress>

@@ -5,14 +5,14 @@ import { refreshExports } from './exports.ts'
 import { progressAfter, type ProgressById } from './pace.ts'
 
 export const POLL_MS = 1_500
-/** A download that broke stays open for days: nobody need look at it every second. */
+/** A broken download stays open for days, so it is polled less often. */
 const IDLE_POLL_MS = 10_000
 const IDLE_AFTER_MS = 60_000
 const RUNNING_MAX = 50
 
 const KEY = ['exports', 'running'] as const
 
-/** How far the downloads have come that run: one question for all of them. */
+/** The progress of all running downloads, from one request. */
 export function useProgress(hasRunning: boolean): ProgressById {
   const { data } = useQuery({
     queryKey: KEY,
@@ -32,7 +32,7 @@ async function readProgress(): Promise<ProgressById> {
   )
   const before = queryClient.getQueryData<ProgressById>(KEY) ?? {}
   const after = progressAfter(before, data, Date.now())
-  // What runs no longer has come to an end, which the list has to say.
+  // An export that is no longer running has ended, so the list must be reloaded.
   if (Object.keys(before).some((id) => !(id in after))) void refreshExports()
   return after
 }

@@ -4,7 +4,7 @@ import { shorten } from '../../parts/shorten.ts'
 
 const NAMES_MAX = 50
 
-/** Names of projects by id. One without events has none here, and is shown by its id. */
+/** Resolves project ids to names. A project without events isn't listed and is shown by its id. */
 export function useProjectNames(isNeeded: boolean): (id: string) => string {
   const { data } = useQuery({
     queryKey: ['filter-options', 'projectId', 'names'],

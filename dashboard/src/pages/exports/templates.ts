@@ -9,7 +9,7 @@ export type Template =
 
 const KEY = ['export-templates'] as const
 
-/** All of them: a company has a few hundred at most. */
+/** Not paged: a company has at most a few hundred. */
 export function useTemplates() {
   return useQuery({
     queryKey: KEY,

@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from 'react'
 
 const FAST_MS = 15_000
 
-/** True for a while after the member started something, so that its result shows soon. */
+/** True for a while after the member starts something, so that the result shows soon. */
 export function usePollFast(): [pollFast: boolean, startPollingFast: () => void] {
   const [pollFast, setPollFast] = useState(false)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)

@@ -3,10 +3,10 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { bodyOf, type Draft, missingIn } from './draft.ts'
 import { readPreflight } from './exports.ts'
 
-/** Somebody who types is not done yet. */
+/** The preflight runs after this pause in typing. */
 const PAUSE_MS = 350
 
-/** What the export would come to, asked anew whenever the form rests. */
+/** The estimated size of the export, updated when the form stops changing. */
 export function usePreflight(draft: Draft) {
   const [rested] = useDebouncedValue(draft, PAUSE_MS)
   const body = bodyOf(rested)

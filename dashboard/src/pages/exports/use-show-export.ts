@@ -4,7 +4,9 @@ import type { Export } from './exports.ts'
 
 const route = getRouteApi('/shell/app/exports')
 
-/** Marks an export in the list of all; one of another workspace than the chosen shows with all of them. */
+/**
+ * Highlights an export in the unfiltered list. Switches to all workspaces if it belongs to another one.
+ */
 export function useShowExport(): (job: Export) => void {
   const { workspace, chooseWorkspace } = useSigned()
   const navigate = route.useNavigate()

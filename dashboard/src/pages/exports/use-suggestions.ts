@@ -5,10 +5,10 @@ import type { DraftField } from './draft.ts'
 
 const PAUSE_MS = 200
 const SUGGESTIONS_MAX = 12
-/** Longer text is not looked for. */
+/** Longer text is truncated before the search. */
 const CONTAINS_LENGTH_MAX = 200
 
-/** The commonest values of a field that contain what was typed. */
+/** The most common values of a field that contain the typed text. */
 export function useSuggestions(
   field: DraftField,
   typed: string,

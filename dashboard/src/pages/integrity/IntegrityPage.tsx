@@ -9,13 +9,13 @@ import { CheckYourself } from './CheckYourself.tsx'
 
 const POLL_MS = 1_000
 
-/** The head of each chain, and the proof that it holds. */
+/** The head of each chain, and its verification. */
 export function IntegrityPage() {
   const { workspace } = useSigned()
   const chains = useQuery({
     queryKey: ['integrity'],
     queryFn: () => unwrap(client.GET('/dashboard/integrity')),
-    // While a run is under way somebody watches it.
+    // Polls while a verification is running.
     refetchInterval: ({ state: { data } }) =>
       data?.chains.some(({ lastRun }) => lastRun?.status === 'RUNNING') ? POLL_MS : false,
   })
@@ -44,7 +44,10 @@ export function IntegrityPage() {
   )
 }
 
-/** The chosen workspace's, or all; and after them the dashboard's own, which belongs to every one. */
+/**
+ * The chain of the selected workspace, or all of them, followed by that of the system workspace, which is
+ * always included.
+ */
 function chainsOf(chains: readonly Chain[], workspaceId: string | null): Chain[] {
   const isChosen = ({ kind, ...chain }: Chain) =>
     workspaceId === null || kind === 'SYSTEM' || chain.workspaceId === workspaceId

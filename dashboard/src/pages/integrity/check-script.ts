@@ -1,4 +1,4 @@
-/** What an auditor's own program does with each line of an export, short enough to paste. */
+/** A script for auditors that verifies each line of an export, short enough to paste. */
 export const CHECK_SCRIPT = `// check.mjs: node check.mjs export.jsonl
 import { createHash, createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -116,7 +116,7 @@ function readLines(text: string): string[] {
     .filter((line) => line !== '')
 }
 
-/** The service names an entry by its place; people know it by what it says. */
+/** The service names an invalid entry by its index. The message shows its text instead. */
 function faultsOf(error: Error | null, entries: readonly string[]): string | null {
   if (!(error instanceof ApiError)) return null
   const faults = error.details.flatMap(({ path, message }) => {

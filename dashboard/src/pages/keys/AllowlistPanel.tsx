@@ -4,7 +4,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useCompany } from '../company/company.ts'
 import { AllowlistEditor } from './AllowlistEditor.tsx'
 
-/** From where keys may be used. */
+/** The addresses from which keys can be used. */
 export function AllowlistPanel() {
   const company = useCompany()
   const [isSaved, setSaved] = useState(false)
@@ -23,7 +23,7 @@ export function AllowlistPanel() {
           address={company.data.address}
           isSaved={isSaved}
           onSaved={setSaved}
-          // Begins anew with what is stored, so that nobody saves over a list he has not seen.
+          // Resets the form when the stored list changes, so that the member sees it before saving.
           key={`${company.data.allowlist.entries.join()} ${company.data.allowlist.forAllCalls}`}
         />
       )}

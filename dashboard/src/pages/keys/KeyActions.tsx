@@ -13,7 +13,7 @@ import { isWorking, type Key, refreshKeys, STATUS_WORDS } from './keys.ts'
 const route = getRouteApi('/shell/app/keys')
 type Dialog = 'rename' | 'revoke'
 
-/** What can be done with one key. A key that ended can only be asked about, or renamed. */
+/** The actions for a key. A key that has ended can only be checked or renamed. */
 export function KeyActions({ apiKey, onRotate }: { apiKey: Key; onRotate: () => void }) {
   const navigate = route.useNavigate()
   const [dialog, setDialog] = useState<Dialog | null>(null)

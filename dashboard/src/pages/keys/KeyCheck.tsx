@@ -14,7 +14,7 @@ import { useKeysWorkspace } from './use-keys-workspace.ts'
 
 const route = getRouteApi('/shell/app/keys')
 
-/** "May this key…?": asks the gates that a call would meet, without making one. */
+/** Checks whether a key would be allowed to make a call, without making it. */
 export function KeyCheck() {
   const workspace = useKeysWorkspace()
   const { pages, items: keys } = useKeys(workspace?.id ?? null)

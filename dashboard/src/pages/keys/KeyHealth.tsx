@@ -4,7 +4,7 @@ import rows from '../../parts/Rows.module.css'
 import { StatusText, type Tone } from '../../parts/StatusText.tsx'
 import type { Key } from './keys.ts'
 
-/** The score and what costs it most; on hover or a click all that it lost points for. */
+/** The health score and its largest deduction. Hovering or clicking shows all deductions. */
 export function KeyHealth({ apiKey: { health, name } }: { apiKey: Key }) {
   const [isOpen, open] = useDisclosure(false)
   if (health === null) return <span className="soft">–</span>

@@ -54,7 +54,7 @@ const TONES: Record<Key['status'], Tone> = {
   EXPIRED: 'neutral',
   REVOKED: 'neutral',
 }
-/** When one ended: people ask. */
+/** When a revoked or rotated key stopped working. */
 function StatusSince({ apiKey: { status, graceUntil, revokedAt } }: { apiKey: Key }) {
   const endedAt = revokedAt ?? graceUntil
   if (status !== 'REVOKED' || endedAt === null) return null

@@ -6,7 +6,7 @@ import classes from './KeyVerdict.module.css'
 type Verdict =
   paths['/dashboard/keys/preflight']['post']['responses'][200]['content']['application/json']
 
-/** Every gate in the order in which a call meets it; the first that says no is the answer. */
+/** All checks in the order in which a call passes them. The first one that fails decides. */
 export function KeyVerdict({
   verdict: { allowed, address, refusal, gates, rateLimit },
   keyName,

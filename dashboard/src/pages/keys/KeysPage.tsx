@@ -17,13 +17,13 @@ import { RotateKey } from './RotateKey.tsx'
 
 const route = getRouteApi('/shell/app/keys')
 
-/** The keys that programs use, what each may do, and from where. */
+/** The API keys, what each may do, and the IP allowlist. */
 export function KeysPage() {
   const { may } = useSigned()
   const { tab } = route.useSearch()
   const navigate = route.useNavigate()
   const [isCreating, creating] = useDisclosure(false)
-  // Not in its row, which may go with the old key while the new one is still to be copied.
+  // The dialog isn't in the row, which can disappear with the old key before the new one is copied.
   const [rotated, setRotated] = useState<Key | null>(null)
   const [isRotating, rotating] = useDisclosure(false)
   if (!may('keys.read')) {

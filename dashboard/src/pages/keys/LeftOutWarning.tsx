@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Text } from '@mantine/core'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 
-/** The second step of saving a list without one's own address: not by mistake. */
+/** Asks for confirmation before saving an allowlist that excludes the member's own address. */
 export function LeftOutWarning({
   address,
   forAllCalls,

@@ -3,14 +3,14 @@ import { CodeBox } from '../../parts/CodeBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import type { Key, NewKey } from './keys.ts'
 
-/** The only time that a key is seen, and a command that uses it. */
+/** The only time that a key is shown, with a command that uses it. */
 export function NewKeyBox({
   made,
   advice = null,
   onDone,
 }: {
   made: NewKey
-  /** What to do with it, where a program waits for it. */
+  /** What to do with the key, if a program is waiting for it. */
   advice?: string | null
   onDone: () => void
 }) {

@@ -17,13 +17,13 @@ const MARKS = [0, 6, 12, 18, 24].map((value) => ({
 }))
 
 type RotateProps = {
-  /** Null before the first was chosen. */
+  /** Null until a key is selected. */
   apiKey: Key | null
   isOpen: boolean
   onClose: () => void
 }
 
-/** A new key in the place of the old one, with time to change over. */
+/** Replaces a key with a new one, with a grace period for the old one. */
 export function RotateKey({ apiKey, isOpen, onClose }: RotateProps) {
   return (
     <SecretDialog isOpen={isOpen} onClose={onClose} title={`Rotate ${apiKey?.name ?? ''}`}>

@@ -1,6 +1,6 @@
 const DAY_MS = 86_400_000
 
-/** By their days; a key without an end is a choice, and costs it some health. */
+/** In days. A key can also never expire, which lowers its health score. */
 export const EXPIRY_PRESETS = [
   { value: '7', label: 'In 7 days' },
   { value: '30', label: 'In 30 days' },

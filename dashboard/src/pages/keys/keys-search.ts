@@ -1,6 +1,6 @@
 export const KEYS_TABS = ['check', 'allowlist'] as const
 
-/** What the address of the page says: which part of it, and which key is asked about. */
+/** The search parameters of the page: the tab, the key to check, and whether ended keys are shown. */
 export type KeysSearch = { tab?: (typeof KEYS_TABS)[number]; key?: string; ended?: true }
 
 export function readKeysSearch(search: Record<string, unknown>): KeysSearch {

@@ -11,7 +11,7 @@ export type KeyScope = Key['scope']
 
 const PAGE_KEYS = 100
 
-/** Newest first, those that have ended included. */
+/** The keys, newest first, including those that have ended. */
 export function useKeys(workspaceId: string | null) {
   return usePages(['keys', workspaceId], (onward) => {
     const query = { limit: PAGE_KEYS, ...(workspaceId !== null && { workspaceId }), ...onward }
@@ -19,7 +19,7 @@ export function useKeys(workspaceId: string | null) {
   })
 }
 
-/** Workspaces and the company count their keys, so they change as well. */
+/** Includes the workspaces and the company, which show the number of their keys. */
 export async function refreshKeys(): Promise<void> {
   await Promise.all(
     ['keys', 'workspaces', 'company'].map((first) =>
@@ -35,7 +35,10 @@ export const STATUS_WORDS: Record<Key['status'], string> = {
   REVOKED: 'Revoked',
 }
 
-/** When it ends by itself: one that is being replaced mostly sooner than was planned. Null: never. */
+/**
+ * When the key stops working: at its expiry, or at the end of the rotation's grace period if that is
+ * sooner. Null if never.
+ */
 export function endOf({ status, expiresAt, graceUntil }: Key): string | null {
   if (status !== 'ROTATING' || graceUntil === null) return expiresAt
   return expiresAt !== null && Date.parse(expiresAt) < Date.parse(graceUntil)

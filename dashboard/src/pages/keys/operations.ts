@@ -3,7 +3,9 @@ import type { paths } from '../../api/schema.d.ts'
 export type Operation =
   paths['/dashboard/keys/preflight']['post']['requestBody']['content']['application/json']['operation']
 
-/** What a key can be asked to do, in words. A new operation without words fails the build. */
+/**
+ * The operations that can be checked, with their labels. A new operation without a label fails the build.
+ */
 const WORDS: Record<Operation, readonly [group: string, label: string]> = {
   createEvent: ['Events', 'send an event'],
   createEventBatch: ['Events', 'send many events at once'],
@@ -33,9 +35,9 @@ const WORDS: Record<Operation, readonly [group: string, label: string]> = {
   cancelExport: ['Exports', 'cancel an export'],
 }
 
-const OPERATIONS = Object.keys(WORDS) as Operation[] // The keys of the record above.
+const OPERATIONS = Object.keys(WORDS) as Operation[] // The record has exactly these keys.
 
-/** For a choice, by what they are about. */
+/** The options of the select, by group. */
 export const OPERATION_GROUPS = [...new Set(Object.values(WORDS).map(([group]) => group))].map(
   (group) => ({
     group,

@@ -2,8 +2,8 @@ import type { Workspace } from '../../api/session.ts'
 import { useSigned } from '../../shell/session-context.tsx'
 
 /**
- * Whose keys are shown; null: all. Where there is one workspace only it is always the chosen one, and the
- * company's own keys, which belong to none, would never be seen.
+ * The workspace whose keys are shown. Null shows all keys. A single workspace is always selected, which
+ * would hide the company keys, because they belong to no workspace.
  */
 export function useKeysWorkspace(): Workspace | null {
   const { session, workspace } = useSigned()

@@ -1,7 +1,7 @@
 import { Box, Center, Group } from '@mantine/core'
 import type { ReactNode } from 'react'
 
-/** The narrow page before somebody is signed in. */
+/** The narrow layout of pages before sign-in. */
 export function Doorway({ children }: { children: ReactNode }) {
   return (
     <Center mih="100vh" p="md" component="main">

@@ -7,7 +7,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Doorway } from './Doorway.tsx'
 import classes from './ForgottenPassword.module.css'
 
-/** The answer is the same for every address, so that it is no test for accounts. */
+/** Shows the same response for every email address, so that it doesn't reveal which accounts exist. */
 export function ForgottenPassword({ email: known, onBack }: { email: string; onBack: () => void }) {
   const [email, setEmail] = useState(known)
   const ask = useMutation({

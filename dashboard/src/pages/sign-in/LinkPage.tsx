@@ -11,7 +11,10 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Doorway } from './Doorway.tsx'
 
-/** An invitation, or a new password. The token stands behind the #, which no server is ever sent. */
+/**
+ * Accepts an invitation or sets a new password. The token is in the URL fragment, which browsers never
+ * send to a server.
+ */
 export function LinkPage() {
   useDocumentTitle('Annals')
   const [token] = useState(() => window.location.hash.slice(1))

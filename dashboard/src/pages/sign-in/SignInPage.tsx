@@ -10,7 +10,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Doorway } from './Doorway.tsx'
 import { ForgottenPassword } from './ForgottenPassword.tsx'
 
-/** Shown in the place of whatever page was asked for; afterwards that page is there. */
+/** Replaces the requested page, which appears after signing in. */
 export function SignInPage() {
   useDocumentTitle('Sign in · Annals')
   const [email, setEmail] = useState('')
@@ -20,7 +20,7 @@ export function SignInPage() {
     mutationFn: () => unwrap(client.POST('/dashboard/session', { body: { email, password } })),
     onSuccess: (session) => queryClient.setQueryData(SESSION_KEY, session),
   })
-  // Nobody need quote a number for a wrong password.
+  // A wrong password needs no trace id.
   const isWrong = signIn.error instanceof ApiError && signIn.error.status === 401
   if (hasForgotten) {
     return <ForgottenPassword email={email} onBack={() => setForgotten(false)} />

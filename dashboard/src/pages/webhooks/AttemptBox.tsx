@@ -6,7 +6,7 @@ import { answerText } from './delivery-text.ts'
 import { BodyText } from './BodyText.tsx'
 import type { DeliveryDetail } from './webhook-types.ts'
 
-/** One attempt, and what the receiver said to it. */
+/** One attempt, and the receiver's response. */
 export function AttemptBox({ attempt }: { attempt: DeliveryDetail['attempts'][number] }) {
   const isTaken = attempt.message === null
   return (

@@ -23,7 +23,7 @@ const FILTERS = [
   { value: 'SUCCEEDED', label: 'Delivered' },
 ]
 
-/** Newest first, by state. */
+/** The deliveries of a webhook, newest first, optionally with one status. */
 export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: Webhook }) {
   const { status: filter, delivery: openId = null } = route.useSearch()
   const navigate = route.useNavigate()

@@ -14,7 +14,7 @@ import { DELIVERY_WORDS } from './delivery-text.ts'
 import type { DeliveryDetail } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
-/** What was sent, and each answer beside it. */
+/** What was sent, and the response to each attempt. */
 export function DeliveryDrawer({
   webhookId,
   deliveryId,
@@ -135,7 +135,7 @@ function Fact({ label, text }: { label: string; text: string }) {
   )
 }
 
-/** For reading only: what was sent has no blanks. */
+/** Formatted for display only. The body is sent without whitespace. */
 function pretty(body: string): string {
   try {
     return JSON.stringify(JSON.parse(body), null, 2)

@@ -29,7 +29,7 @@ export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: 
   )
 }
 
-/** What the columns are; the rows themselves are read out one by one. */
+/** The column names, hidden from screen readers, which read each row on its own. */
 export function DeliveryHead() {
   return (
     <div className={classes.head} aria-hidden="true">

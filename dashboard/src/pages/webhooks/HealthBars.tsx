@@ -5,7 +5,7 @@ const WIDTH = 144
 const HEIGHT = 28
 const STEP = WIDTH / 24
 
-/** The last day, hour by hour: what was taken below, what failed on top of it. */
+/** The last 24 hours, one bar per hour. From bottom to top: succeeded, failed and open deliveries. */
 export function HealthBars({ hours }: { hours: WebhookHealth['hours'] }) {
   const most = Math.max(
     1,

@@ -5,7 +5,7 @@ const RECEIVER = `node -e "require('http').createServer((q,s)=>{q.on('data',d=>c
 
 const START = 'ANNALS_WEBHOOK_DESTINATIONS=any npm start'
 
-/** Something that listens, for whoever has nothing yet. */
+/** A command that starts a receiver, for trying out webhooks without a server. */
 export function LocalReceiver() {
   return (
     <Stack gap="xs" w="100%" maw={620} mt="md">

@@ -17,7 +17,7 @@ export function RedeliverWindow({
   isDisabled,
 }: {
   webhookId: string
-  /** The webhook is. */
+  /** The webhook is disabled. */
   isDisabled: boolean
 }) {
   const [isOpen, setOpen] = useState(false)
@@ -101,7 +101,7 @@ function WindowForm({ webhookId }: { webhookId: string }) {
   )
 }
 
-/** The service takes at most 10,000 a call and says where to go on. */
+/** The service accepts at most 10,000 per call and returns where to continue. */
 async function sendAll(webhookId: string, window: { from: string; to: string }) {
   const to = new Date(window.to).toISOString()
   let from: string | null = new Date(window.from).toISOString()

@@ -15,7 +15,7 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 
-/** Paste what the receiver got, and read what is wrong. */
+/** Checks the signature of a pasted request, and explains what is wrong. */
 export function SignatureCheck({ webhookId }: { webhookId: string }) {
   const [body, setBody] = useState('')
   const [signature, setSignature] = useState('')

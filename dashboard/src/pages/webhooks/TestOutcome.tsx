@@ -6,10 +6,10 @@ import { answerText, DELIVERY_WORDS } from './delivery-text.ts'
 import type { DeliveryDetail } from './webhook-types.ts'
 
 const LOOK_MS = 500
-/** A minute: by then the list below says more. */
+/** One minute. After that the list of deliveries says more. */
 const LOOKS_MAX = 120
 
-/** What became of a test, as soon as its first attempt has ended. */
+/** The result of a test delivery, as soon as its first attempt has ended. */
 export function TestOutcome({
   webhookId,
   deliveryId,
@@ -17,7 +17,7 @@ export function TestOutcome({
 }: {
   webhookId: string
   deliveryId: string
-  /** What else shows deliveries is behind now. */
+  /** Called so that other lists of deliveries are reloaded. */
   onEnd: () => void
 }) {
   const { data: delivery } = useQuery({
@@ -34,7 +34,7 @@ export function TestOutcome({
   const isOver = hasEnded(delivery)
   useEffect(() => {
     if (isOver) onEnd()
-    // Once for each test, not for each drawing.
+    // Runs once per test, not once per render.
   }, [isOver, deliveryId])
   if (!delivery || !isOver) return 'A test is on its way.'
   const { tone } = DELIVERY_WORDS[delivery.status]

@@ -23,7 +23,7 @@ export function refreshWebhook(webhookId: string): Promise<unknown> {
   )
 }
 
-/** What can be done at once: a test, and the switch. */
+/** Sends a test, and enables or disables the webhook. */
 export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }) {
   const [isDisabling, setDisabling] = useState(false)
   const path = { params: { path: { webhookId: id } } }

@@ -16,10 +16,10 @@ import { useHealth, WebhookState } from './WebhookRow.tsx'
 import { WebhookSettings } from './WebhookSettings.tsx'
 
 const route = getRouteApi('/shell/app/webhooks/$webhookId')
-/** As often as its list of deliveries, so that the numbers above are those of the list. */
+/** Same as the list of deliveries, so that the numbers match. */
 const REFRESH_MS = 5_000
 
-/** One webhook: what it sent and what came back. */
+/** One webhook: its health, deliveries, signature check and settings. */
 export function WebhookPage() {
   const { webhookId } = route.useParams()
   const { tab } = route.useSearch()
@@ -89,7 +89,7 @@ export function WebhookPage() {
   )
 }
 
-/** The link is old or cut off, or somebody else's. */
+/** The link is outdated or incomplete, or the member may not see the webhook. */
 function NoSuchWebhook() {
   return (
     <>

@@ -12,7 +12,7 @@ import { LocalReceiver } from './LocalReceiver.tsx'
 import { WebhookRow } from './WebhookRow.tsx'
 import { useWebhooks } from './webhooks.ts'
 
-/** Each webhook with its health at a glance. */
+/** All webhooks, each with its health. */
 export function WebhooksPage() {
   const { workspace, may } = useSigned()
   const mayCreate = may('webhooks.manage')

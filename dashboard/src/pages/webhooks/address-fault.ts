@@ -1,6 +1,6 @@
 import { ApiError } from '../../api/client.ts'
 
-/** What the service has against an address, to be read at its field; null: it is not about the address. */
+/** The error message for the URL field. Null if the error isn't about the URL. */
 export function addressFault(error: Error | null): string | null {
   if (!(error instanceof ApiError)) return null
   const message = error.details.find(({ path }) => path === '/url')?.message

@@ -1,7 +1,7 @@
 import type { Tone } from '../../parts/StatusText.tsx'
 import type { Delivery, DeliveryStatus } from './webhook-types.ts'
 
-/** A delivery's state in a word and a colour. */
+/** The label and color of each delivery status. */
 export const DELIVERY_WORDS: Record<DeliveryStatus, { word: string; tone: Tone }> = {
   PENDING: { word: 'Waiting', tone: 'neutral' },
   SENDING: { word: 'On its way', tone: 'neutral' },
@@ -10,7 +10,7 @@ export const DELIVERY_WORDS: Record<DeliveryStatus, { word: string; tone: Tone }
   FAILED: { word: 'Failed', tone: 'bad' },
 }
 
-/** Unlike a key it is kept as it is, because every delivery is signed with it. */
+/** Unlike a key, the secret is stored in full, because it signs every delivery. */
 export const SECRET_KEPT =
   'The service keeps it to sign with, and shows it to nobody. Whoever loses it rotates it.'
 
@@ -25,7 +25,7 @@ const ERROR_WORDS: Record<NonNullable<Delivery['errorClass']>, string> = {
   http: 'no proper answer',
 }
 
-/** What came back: a status, or why there is none. */
+/** The response status, or why there is none. */
 export function answerText({
   responseStatus,
   errorClass,
@@ -34,5 +34,5 @@ export function answerText({
   return errorClass === null ? null : ERROR_WORDS[errorClass]
 }
 
-/** Why nothing can be sent to a webhook that is off. */
+/** Why nothing can be sent to a disabled webhook. */
 export const ENABLE_FIRST = 'This webhook is disabled. Enable it first.'

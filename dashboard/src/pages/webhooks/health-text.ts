@@ -1,10 +1,10 @@
 import { formatCount, formatDuration } from '../../parts/format.ts'
 import type { Webhook, WebhookHealth } from './webhook-types.ts'
 
-/** When it was last heard of, which is how a new one is told from one with nothing to do. */
+/** Distinguishes a new webhook from an idle one. */
 type Heard = Pick<Webhook, 'lastSuccessAt' | 'lastFailureAt'>
 
-/** All that is known of a day, in a line. */
+/** Summarizes the last 24 hours in one line. */
 export function healthText(health: WebhookHealth, heard: Heard): string {
   const { medianMs, open } = health
   const within = withinText(health)
@@ -16,8 +16,8 @@ export function healthText(health: WebhookHealth, heard: Heard): string {
 }
 
 /**
- * What became of all that was to be sent in the time of the bars. What waits for another attempt is not
- * delivered: a receiver that refuses everything is at fault long before its last attempt.
+ * The share of the deliveries of the last 24 hours that succeeded. Deliveries that wait for a retry don't
+ * count as delivered, so that a receiver that refuses everything shows long before its last attempt.
  */
 export function deliveredText({ hours, isCut }: WebhookHealth, heard: Heard): string {
   const { delivered, all } = sumOf(hours)
@@ -26,13 +26,15 @@ export function deliveredText({ hours, isCut }: WebhookHealth, heard: Heard): st
     return isNew ? 'Nothing sent yet' : 'Nothing new in 24 hours'
   }
   const share = `${Math.floor((delivered / all) * 1_000) / 10} %`
-  // A busy webhook has more in a day than the service looks at.
+  // A busy webhook has more deliveries per day than the service counts.
   if (isCut) return `${share} of the newest ${formatCount(all)} delivered`
   if (delivered === 0) return `None of ${formatCount(all)} delivered in 24 hours`
   return `${share} delivered in 24 hours`
 }
 
-/** How long attempts take; null for a webhook that gets none through, to which it says nothing. */
+/**
+ * The 95th percentile of attempt durations. Null if nothing succeeded, because it would be meaningless.
+ */
 export function withinText({ hours, p95Ms }: WebhookHealth): string | null {
   if (p95Ms === null || sumOf(hours).delivered === 0) return null
   return `95 % within ${formatDuration(p95Ms)}`

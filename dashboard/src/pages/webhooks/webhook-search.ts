@@ -7,7 +7,7 @@ export const DELIVERY_STATUSES = [
   'FAILED',
 ] as const
 
-/** What the address of a webhook's page says: which part of it, which states, and which delivery is open. */
+/** The search parameters of the page: the tab, the status filter and the open delivery. */
 export type WebhookSearch = {
   tab?: (typeof WEBHOOK_TABS)[number]
   status?: (typeof DELIVERY_STATUSES)[number]

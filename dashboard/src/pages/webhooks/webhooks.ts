@@ -3,7 +3,7 @@ import { client, unwrap } from '../../api/client.ts'
 
 const REFRESH_MS = 10_000
 
-/** Null: those of every workspace that one sees. */
+/** Null for all workspaces that the member sees. */
 export function useWebhooks(workspaceId: string | null) {
   const query = workspaceId === null ? {} : { workspaceId }
   return useQuery({

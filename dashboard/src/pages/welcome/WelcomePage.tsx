@@ -11,7 +11,7 @@ import { FirstEventCommand, FirstEventWatch } from '../explorer/FirstEvent.tsx'
 import { expiryOf } from '../keys/expiry.ts'
 import { refreshKeys } from '../keys/keys.ts'
 
-/** From nothing to the first event. */
+/** Guides a new company to its first event. */
 export function WelcomePage() {
   const { session, workspace, may } = useSigned()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
