@@ -23,7 +23,7 @@ test('times are whole hours or days by the clock on the wall, also when it is ch
   const zone = process.env.TZ
   process.env.TZ = 'Europe/Berlin'
   try {
-    // The clock goes back on the night to the 25th.
+    // The clock goes back in the night to the 25th.
     const fromMs = Date.parse('2026-10-24T10:00:00Z')
     const range = { fromMs, toMs: fromMs + 2 * DAY_MS }
     const { stepMs, marks } = timeMarks(range, 480, { spacePx: 90 })

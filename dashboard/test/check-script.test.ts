@@ -84,7 +84,7 @@ test('the script fails at an event that does not follow the one before', () => {
   assert.equal(status, 1)
 })
 
-/** With another past, and a hash that fits it. */
+/** Changes the previous hash of an event, and recomputes its own hash to match. */
 function relinked(line: string): string {
   const event = { ...JSON.parse(line), prevHash: '0'.repeat(64) }
   const hash = createHash('sha256')

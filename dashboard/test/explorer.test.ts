@@ -81,7 +81,7 @@ test('what came live and what was loaded are one list, in order and without doub
       .map(({ id }) => id)
       .join('')
   assert.equal(ids(true), 'fedcaz')
-  // The last one belongs to a page that is still to be loaded.
+  // The last one belongs to a page that isn't loaded yet.
   assert.equal(ids(false), 'fedca')
 })
 

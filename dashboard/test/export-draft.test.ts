@@ -51,5 +51,5 @@ test('the rate of a download follows its rows from one look to the next', () => 
 })
 
 function running(rowsExported: string): Export {
-  return { id: 'job', status: 'RUNNING', rowsExported } as Export // All that a rate is made of.
+  return { id: 'job', status: 'RUNNING', rowsExported } as Export // A rate depends on these fields only.
 }

@@ -8,7 +8,7 @@ import {
   verifyEvent,
 } from '../src/pages/explorer/verify-event.ts'
 
-/** What only the event before can show; a look at one event alone does not. */
+/** Changes that only the previous event can reveal, not a check of one event alone. */
 const SEEN_BY_NEIGHBOURS = [
   'a gap in seq',
   'the event before has another hash',

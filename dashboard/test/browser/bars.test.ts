@@ -101,11 +101,11 @@ promise('no bar stands above the highest count that is written beside them', asy
           [...svg.querySelectorAll(selector)].map((part) => part.getBoundingClientRect().top)
         return { lines: topsOf('g > path'), bars: topsOf(':scope > path') }
       })
-  // The count is written a moment before the chart is drawn again.
+  // The count is updated a moment before the chart is redrawn.
   await expect(async () => {
     const tops = await readTops()
     assert(tops.lines.length > 1 && tops.bars.length > 0)
-    // A line is drawn on the middle of a pixel.
+    // A grid line is centered on a pixel.
     assert(Math.min(...tops.lines) - 1 <= Math.min(...tops.bars), JSON.stringify(tops))
   }).toPass({ timeout: PATIENCE_MS })
 })
@@ -137,7 +137,7 @@ async function boxOf(page: Page) {
   return box
 }
 
-/** From a point in the bars on, by shares of their width and height. */
+/** Drags from a point in the bars, by a share of their width and height. */
 async function drag(page: Page, fingers: CDPSession, by: { x: number; y: number }): Promise<void> {
   const box = await boxOf(page)
   const touch = (type: 'touchStart' | 'touchMove', share: number) =>

@@ -11,24 +11,24 @@ const SYSTEM_PATHS = [
   '/usr/bin/google-chrome-stable',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ]
-/** No switch here turns a protection of the pages off; the sandbox is the system's, and root has none. */
+/** None of these disables a protection of the pages. Chromium's sandbox doesn't work as root. */
 const ARGUMENTS = [
   '--no-sandbox',
   '--disable-dev-shm-usage',
   '--disable-gpu',
   '--no-first-run',
-  // Nothing but this machine has a name: whatever a page or the browser itself wants, it stays here.
+  // Resolves no host but this machine, so that neither the pages nor the browser can reach the network.
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
 ]
 
 export type TestBrowser = AsyncDisposable & { browser: Browser; from: string }
 
-/** An executable, and the folder it was unpacked into. */
+/** An executable, and the folder it was unpacked to. */
 type Chromium = AsyncDisposable & { path: string }
 
 /**
- * A real Chromium: the one that all files of a test run share, or one of its own. Null if none starts:
- * by hand the tests are skipped, and with `CI` set they fail.
+ * A real Chromium: the one that all test files share, or a separate one. Null if none starts: the tests
+ * are then skipped, or fail if `CI` is set.
  */
 export async function startBrowser(): Promise<TestBrowser | null> {
   const { TEST_BROWSER: shared } = process.env
@@ -38,7 +38,7 @@ export async function startBrowser(): Promise<TestBrowser | null> {
   return { browser, from: shared, [Symbol.asyncDispose]: () => browser.close() }
 }
 
-/** For all files of a test run, which find its address in `TEST_BROWSER`. */
+/** Starts the browser that all test files share. They find its address in `TEST_BROWSER`. */
 export async function startSharedBrowser(): Promise<(AsyncDisposable & { url: string }) | null> {
   const started = await startAny((executablePath) =>
     chromium.launchServer({ executablePath, args: ARGUMENTS, host: '127.0.0.1' }),
@@ -57,7 +57,7 @@ async function startOwn(): Promise<TestBrowser | null> {
   return { browser: opened, from: path, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }
 
-/** The first that starts: the one that `CHROMIUM_PATH` names, the system's, the one that npm brings. */
+/** Uses the first Chromium that starts: `CHROMIUM_PATH`, then the system's, then the one from npm. */
 async function startAny<T extends { close: () => Promise<void> }>(
   start: (path: string) => Promise<T>,
 ): Promise<{ opened: T; path: string; stack: AsyncDisposableStack } | null> {
@@ -93,14 +93,16 @@ function installedAt(path: string | undefined): Chromium | null {
   return path ? { path, [Symbol.asyncDispose]: async () => {} } : null
 }
 
-/** It unpacks itself into the temporary folder and uses whatever is there, so it gets one of its own. */
+/**
+ * The package unpacks to the temporary folder and reuses what it finds there, so it gets a separate one.
+ */
 async function unpackOwn(): Promise<Chromium | null> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return null
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(await mkdtempDisposable(join(tmpdir(), 'annals-chromium-')))
   const usual = process.env.TMPDIR
   process.env.TMPDIR = folder.path
-  // Makes it unpack the libraries that it needs as well.
+  // Makes the package unpack the libraries that it needs as well.
   process.env.AWS_LAMBDA_JS_RUNTIME ??= 'nodejs24.x'
   const { default: packaged } = await import('@sparticuz/chromium')
   const path = await packaged.executablePath()

@@ -7,21 +7,21 @@ import { startTestApp, type TestApp } from '../../../server/test/harness/start-a
 import { startBrowser, type TestBrowser } from './browser.ts'
 import { openVisit, PATIENCE_MS, type Visit, type Visitor } from './visit.ts'
 
-/** Looks again until it holds, for as long as a page may take. */
+/** Retries an assertion for as long as a page may take. */
 export const expect = playwrightExpect.configure({ timeout: PATIENCE_MS })
 
-/** Screenshots of tests that failed. */
+/** Screenshots of failed tests. */
 const RESULTS = join(import.meta.dirname, '../../test-results')
 
 export type Dashboard = {
   annals: TestApp
-  /** A window of its own, of somebody who is signed in or of nobody. It is closed after the test. */
+  /** Opens a window, signed in if the visitor has a member. It is closed after the test. */
   open: (visitor?: Visitor) => Promise<Page>
-  /** A test in the browser. At its end no page may have complained or asked for anything from elsewhere. */
+  /** A browser test. It fails if a page logged an error or requested anything from another host. */
   promise: (name: string, work: () => Promise<void>) => void
 }
 
-/** The service with its pages, a database of its own and one browser, for the tests of one file. */
+/** Starts the service with its pages, a separate database and a browser, for the tests of one file. */
 export async function startDashboard({
   env = {},
 }: { env?: Record<string, string> } = {}): Promise<Dashboard> {

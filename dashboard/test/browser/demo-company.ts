@@ -14,21 +14,21 @@ type Owner = Pick<Member, 'email' | 'cookie' | 'call'>
 export type DemoCompany = CreatedCompany & {
   owner: Owner
   webhookId: string
-  /** One of the events, by id. */
+  /** The id of one of the events. */
   eventId: string
-  /** Opens the page of an invitation. */
+  /** The path of an invitation's page. */
   invitationPath: string
 }
 
 type DemoOptions = {
   count: number
   endMs: number
-  /** So many, the last ones, are sent to the webhook. */
+  /** How many of the last events are delivered to the webhook. */
   deliveredCount?: number
   email?: string | null
 }
 
-/** A company that has a little of everything a page can show. */
+/** Creates a company with some of everything that a page can show. */
 export async function createDemo(
   annals: TestApp,
   receiver: Receiver,
@@ -45,7 +45,7 @@ export async function createDemo(
   const events = demoEvents({ count, endMs }).map((event) =>
     event.category === 'billing' ? { ...event, projectId: company.project.id } : event,
   )
-  // The last ones come after the webhook, so that it has deliveries.
+  // The last events are sent after the webhook is created, so that it has deliveries.
   await storeEvents(annals, company.workspaceKey, events.slice(0, -deliveredCount))
   const webhook = await make('webhooks', { workspaceId, url: receiver.url, secretLabel: 'vault' })
   await storeEvents(annals, company.workspaceKey, events.slice(-deliveredCount))

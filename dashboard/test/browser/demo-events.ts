@@ -9,7 +9,7 @@ export type DemoEvent = {
 }
 
 const DAY_MS = 86_400_000
-/** A little less than the range that shows them. */
+/** A little less than the 30-day range that shows them. */
 const SPAN_MS = 29.9 * DAY_MS
 
 const PEOPLE = [
@@ -22,7 +22,7 @@ const PEOPLE = [
   { id: 'svc_billing', email: 'billing-service@acme.example', role: 'service' },
 ] as const
 
-/** What happens, and how often in comparison. */
+/** The kinds of events, with their relative frequency. */
 const KINDS = [
   { category: 'auth', action: 'user.login', type: 'session', weight: 24 },
   { category: 'auth', action: 'user.logout', type: 'session', weight: 12 },
@@ -41,8 +41,8 @@ type Kind = (typeof KINDS)[number]
 const WEIGHTED: readonly Kind[] = KINDS.flatMap((kind) => Array<Kind>(kind.weight).fill(kind))
 
 /**
- * Events of a company like many: busy by day, quiet by night and on weekends. The same numbers give the
- * same events, the oldest first.
+ * Events of a typical company: busy during the day, quiet at night and on weekends. The same arguments
+ * produce the same events, oldest first.
  */
 export function demoEvents({
   count,
@@ -100,7 +100,7 @@ function pick<T>(values: readonly T[], random: () => number): T {
   return value
 }
 
-/** A small generator of our own (mulberry32), so that the events are the same everywhere. */
+/** A small random number generator (mulberry32), so that the events are the same everywhere. */
 function randomOf(seed: number): () => number {
   let state = seed
   return () => {

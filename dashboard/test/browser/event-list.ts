@@ -1,6 +1,6 @@
 import type { Page } from '@playwright/test'
 
-/** By its first cell, the time: in the others the pointer may meet a "filter by this". */
+/** Clicks the first cell, the time, because other cells can show a filter button under the pointer. */
 export async function openEvent(page: Page, action: string): Promise<void> {
   const row = page.getByRole('grid', { name: 'Events' }).getByRole('row', { name: action })
   await row.getByRole('gridcell').first().click()

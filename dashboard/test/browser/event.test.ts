@@ -80,7 +80,7 @@ promise(
     await page.goto('/app/explorer')
     await expect(page.getByRole('gridcell', { name: 'first.one' })).toBeVisible()
     await page.getByRole('switch', { name: 'Live' }).click()
-    // Until it follows it is called otherwise.
+    // Doesn't wait for the connection: the list reloads when the live tail connects.
     await expect(page.getByRole('switch', { name: 'Live' })).toBeChecked()
     const lateMs: number[] = []
     for (const nth of [1, 2, 3]) {

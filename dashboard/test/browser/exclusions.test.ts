@@ -31,13 +31,13 @@ const rows = (page: Page) => page.getByRole('grid', { name: 'Events' }).locator(
 const chip = (page: Page, words: string) =>
   page.getByRole('button', { name: `Remove the filter ${words}`, exact: true })
 
-/** The page shows what the service finds without these values, and as many. */
+/** Expects the same events and the same total as the service returns without these values. */
 async function expectWithout(page: Page, not: readonly string[]): Promise<string[]> {
   const found = await walkExplorer(owner, { workspaceId, not })
   await expect(total(page)).toHaveText(`${found.length} events`)
   await expect(page.getByRole('grid', { name: 'Events' })).toHaveAttribute('aria-busy', 'false')
   const ids = found.map(({ id }) => String(id))
-  // The total may come before the rows.
+  // The total can appear before the rows.
   await expect(async () => {
     const shown = await rows(page).evaluateAll((all) => all.map((row) => row.dataset['id']))
     assert.deepEqual(shown, ids.slice(0, shown.length))

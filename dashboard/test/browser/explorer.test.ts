@@ -25,7 +25,7 @@ async function openExplorer(search: string, member: Member = owner): Promise<Pag
   return page
 }
 
-/** Until the list and the bars are those of the question that is asked. */
+/** Waits until the list and the bars show the current query. */
 async function settled(page: Page): Promise<void> {
   await expect(total(page)).toHaveText(/^[\d,]+ events?$/)
   await expect(page.getByRole('grid', { name: 'Events' })).toHaveAttribute('aria-busy', 'false')
@@ -37,7 +37,7 @@ const rows = (page: Page) => page.getByRole('grid', { name: 'Events' }).locator(
 const idsOf = (page: Page) => rows(page).evaluateAll((all) => all.map((row) => row.dataset['id']))
 const addressOf = (page: Page) => new URL(page.url()).searchParams
 
-/** What the service itself finds for the page's address, as rows and as a number. */
+/** Expects the same events and the same total as the service returns for the page's query. */
 async function expectFound(page: Page, parameters: Record<string, string>): Promise<string[]> {
   const found = await walkExplorer(owner, { workspaceId, ...parameters })
   await expect(total(page)).toHaveText(`${found.length} ${found.length === 1 ? 'event' : 'events'}`)
@@ -95,7 +95,7 @@ promise('dragging over the bars zooms into exactly that time', async () => {
   await settled(page)
   const { from, to } = timesOf(page)
   const spanMs = Date.parse(to) - Date.parse(from)
-  // The axis takes a little of the width.
+  // The axis takes up some of the width.
   assert(spanMs > 2.5 * DAY_MS && spanMs < 3.2 * DAY_MS, `${spanMs / DAY_MS} days`)
   const found = await expectFound(page, { from, to })
   assert(found.length > 0 && found.length < 400)
@@ -134,7 +134,7 @@ promise('a link is a view: reloaded, or opened by somebody else, it shows the sa
   assert.deepEqual(await sightOf(theirs), before)
 })
 
-/** Everything that somebody would compare. */
+/** Everything that a link must reproduce, after a reload and for another member. */
 async function sightOf(page: Page) {
   return {
     search: Object.fromEntries(addressOf(page)),
@@ -191,7 +191,7 @@ promise('“export exactly this” gives a file with exactly the rows that are s
     exported.map(({ id, hash }) => ({ id, hash })),
     bySeq.map(({ id, hash }) => ({ id, hash })),
   )
-  // A second press would save the refusal as a file.
+  // A second click would save the error response as a file.
   await expect(link).toHaveAccessibleDescription(/^The download has begun/)
   await expect(link).toBeFocused()
   page.on('download', () => assert.fail('a job is downloaded once'))

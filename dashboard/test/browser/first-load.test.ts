@@ -10,7 +10,7 @@ const { annals, open, promise } = await startDashboard()
 
 const FIRST_BYTES_MAX = 300_000
 const SECOND_PAGES_BYTES_MAX = 10_000
-/** Most browsers take Brotli as well, which is less; the promise is for those that do not. */
+/** Most browsers also accept Brotli, which is smaller. The limit is for those that don't. */
 const GZIP_ONLY = { extraHTTPHeaders: { 'accept-encoding': 'gzip' } }
 
 promise(
@@ -45,7 +45,7 @@ promise('the next events are asked for when somebody scrolls, and not before', a
   assert.deepEqual(asked, ['first'])
   await page.mouse.wheel(0, 100)
   await expect.poll(() => asked).toEqual(['first', 'next'])
-  // And so on to the oldest; the names of the columns are the first row.
+  // Continues to the oldest event. The first row contains the column names.
   await expect(async () => {
     await page.keyboard.press('End')
     const last = page.getByRole('row').last()
@@ -55,7 +55,7 @@ promise('the next events are asked for when somebody scrolls, and not before', a
 
 type Load = { pages: number; data: number; codings: Set<string> }
 
-/** Loads the explorer, until it shows what there is, and counts every byte that came, heads included. */
+/** Loads the explorer until it shows the events, and counts all bytes received, including headers. */
 async function measureLoads(page: Page): Promise<() => Promise<Load>> {
   const network = await page.context().newCDPSession(page)
   await network.send('Network.enable')

@@ -17,7 +17,7 @@ promise('“Verify now” keeps the focus while the chain is verified', async ()
   await page.keyboard.press('Enter')
   await expect(verify).toHaveAttribute('aria-busy', 'true')
   await expect(verify).toBeFocused()
-  // Pressed again while it is busy, it begins nothing else.
+  // Clicking again while the button is busy starts nothing.
   await page.keyboard.press('Enter')
   await expect.poll(() => answers.askedFor()).toBe(1)
   answers.release()

@@ -1,6 +1,6 @@
 import type { Page } from '@playwright/test'
 
-/** Requests that have left the page and do not reach the service before they are let go. */
+/** Requests that the page has sent but that don't reach the service until `release` is called. */
 type HeldAnswers = { askedFor: () => number; release: () => void }
 
 export async function holdAnswers(page: Page, method: string, path: string): Promise<HeldAnswers> {

@@ -8,7 +8,7 @@ import { expect, startDashboard } from './dashboard.ts'
 
 const { annals, open, promise } = await startDashboard({ env: ANY_DESTINATION })
 
-/** Whoever takes it for markup makes an element with this mark, or runs a script that sets it. */
+/** If a page treats a value as markup, an element with this attribute appears, or a script sets it. */
 const MARK = 'data-planted'
 
 function hostile(where: string): string {
@@ -19,7 +19,7 @@ async function expectNoElement(page: Page): Promise<void> {
   assert.equal(await page.locator(`[${MARK}]`).count(), 0, page.url())
 }
 
-/** An address has no blanks; this is as much as it takes. */
+/** An email address can't contain spaces, so this is the most that fits. */
 const HOSTILE_ADDRESS = `"'><b/${MARK}>@example.com`
 
 const EVENT = {

@@ -120,7 +120,7 @@ promise(
     const row = page.getByRole('row', { name: /Production key/ })
     const health = row.getByRole('button', { name: /^Health of Production key/ })
     await expect(health).toHaveText('75')
-    // It never expires as well, which costs less.
+    // The other deduction is for never expiring, which costs fewer points.
     await expect(row).toContainText('The company has no IP allowlist. And 1 more.')
     await health.click()
     await expect(page.getByRole('listitem').filter({ hasText: /^−/ })).toHaveText([

@@ -15,7 +15,7 @@ promise('a new name shows before the service has answered, and stays', async () 
   await expect(page.getByRole('region', { name: 'Live' })).toBeVisible()
   await expect(page.getByRole('dialog')).toHaveCount(0)
   await expect.poll(() => answers.askedFor()).toBe(1)
-  // A reload before the answer would cancel the request.
+  // A reload before the response would cancel the request.
   const answered = page.waitForResponse((response) => response.request().method() === 'PATCH')
   answers.release()
   await answered
@@ -70,7 +70,7 @@ promise('a view is renamed and shared at once, and one that is gone says so', as
   await menu.getByRole('button', { name: 'Delete the view Sign-ins' }).click()
   const question = page.getByRole('dialog', { name: 'Delete the view Sign-ins?' })
   await expect(question).toBeVisible()
-  // Deleted elsewhere once the question is open: the list that the page loads next lacks the view.
+  // Deletes the view elsewhere once the dialog is open, so the page's next list lacks it.
   expect((await owner.call('DELETE', path)).status).toBe(204)
   await question.getByLabel('Type Sign-ins to go on').fill('Sign-ins')
   await page.keyboard.press('Enter')

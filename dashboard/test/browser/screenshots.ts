@@ -17,8 +17,8 @@ import { type DemoCompany, createDemo } from './demo-company.ts'
 import { openVisit } from './visit.ts'
 
 /**
- * `bin/node dashboard/test/browser/screenshots.ts`: makes the pictures in docs/images anew, from a
- * company with some thousand events of the last 30 days.
+ * `bin/node dashboard/test/browser/screenshots.ts`: updates the screenshots in docs/images, from a
+ * company with a few thousand events of the last 30 days.
  */
 const IMAGES = join(import.meta.dirname, '../../../docs/images')
 const DESK = { width: 1_280, height: 800 }
@@ -40,7 +40,7 @@ await using opened = await startBrowser()
 if (opened === null) throw new Error('there is no browser to take pictures with')
 await takePictures(opened.browser, await prepare(annals, receiver))
 
-/** Now and then a delivery is refused, for good or for now, as happens. */
+/** Refuses an occasional delivery, permanently or temporarily. */
 function sometimesBusy(): Script {
   let count = 0
   return () => {
@@ -90,7 +90,7 @@ async function makeExports(app: TestApp, { owner, workspace }: DemoCompany): Pro
   await make({})
 }
 
-/** Over the last day, as if each had been sent when it happened, to a receiver with a name. */
+/** Spreads the deliveries over the last day, and replaces the receiver's URL with a realistic one. */
 async function spreadDeliveries(app: TestApp, sink: Receiver): Promise<void> {
   const address = 'https://hooks.acme.example/annals'
   await asOwner(app, async (db) => {
@@ -99,7 +99,7 @@ async function spreadDeliveries(app: TestApp, sink: Receiver): Promise<void> {
       update webhook_delivery d
          set created_at = d.created_at - (m.last - d.sequence) * interval '8 minutes',
              updated_at = d.updated_at - (m.last - d.sequence) * interval '8 minutes',
-             -- Nobody is to be sent anything at that address.
+             -- Nothing must be sent to that address.
              due_at = d.due_at + interval '1 hour',
              attempts = replace(d.attempts::text, ${sink.url}, ${address})::jsonb
         from (select max(sequence) as last from webhook_delivery) m`.execute(db)
@@ -117,7 +117,7 @@ async function takePictures(browser: Browser, demo: DemoCompany): Promise<void> 
     await page.mouse.move(0, 0)
     await picture(page, name)
   }
-  // Of all workspaces, until the explorer has named one.
+  // These pages show all workspaces until the explorer selects one.
   await take('keys', '/app/keys')
   await take('integrity', '/app/integrity')
   await take('exports', '/app/exports')

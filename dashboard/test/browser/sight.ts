@@ -8,7 +8,7 @@ import { type Dashboard, expect, startDashboard } from './dashboard.ts'
 import { type DemoCompany, createDemo } from './demo-company.ts'
 import { DESK } from './visit.ts'
 
-/** Enough for every kind of row. The check takes as long as the page has elements. */
+/** Enough for every kind of row. The accessibility check takes longer the more elements a page has. */
 const EVENTS = 60
 const SMALL = { width: 390, height: 844 }
 
@@ -16,14 +16,14 @@ const SMALL = { width: 390, height: 844 }
 export type Sight = {
   name: string
   path: string
-  /** Seen once the page has what it is about. */
+  /** Text that appears once the page has loaded its data. */
   shows: string | RegExp
   isSignedOut?: true
-  /** What to do there before it is looked at. */
+  /** What to do before the checks. */
   act?: (page: Page) => Promise<void>
 }
 
-/** Everything that a page could show, and a test for each sight of it. */
+/** Creates a company with everything that a page can show, and a test for each sight. */
 export async function promiseSights(
   sightsOf: (demo: DemoCompany, receiverUrl: string) => readonly Sight[],
 ): Promise<void> {
@@ -45,7 +45,7 @@ function promiseSight({ open, promise }: Dashboard, sight: Sight, { owner }: Dem
       assert.deepEqual(await barriersOf(page), [], 'light')
       await page.emulateMedia({ colorScheme: 'dark' })
       await settle(page)
-      // A theme changes nothing but colors.
+      // A theme changes only colors.
       assert.deepEqual(await barriersOf(page, ['color-contrast']), [], 'dark')
       await page.setViewportSize(SMALL)
       await settle(page)
@@ -62,7 +62,7 @@ async function show(page: Page, { path, shows, act }: Sight): Promise<void> {
   await settle(page)
 }
 
-/** Until nothing on the page stands for something that is still to come, and no color changes any more. */
+/** Waits until no placeholder is left and no animation is running. */
 async function settle(page: Page): Promise<void> {
   await expect(page.locator('.mantine-Skeleton-root, [aria-busy=true]')).toHaveCount(0)
   await page.waitForFunction(() =>
@@ -71,7 +71,7 @@ async function settle(page: Page): Promise<void> {
   await page.evaluate(() => document.fonts.ready.then(() => null))
 }
 
-/** Accessibility faults of the page as it stands, by all rules or by some. */
+/** The accessibility violations of the page, by all rules or by some. */
 export async function barriersOf(page: Page, rules?: string[]): Promise<string[]> {
   const { violations } = await new AxeBuilder({ page })
     .setLegacyMode(true)
@@ -82,7 +82,7 @@ export async function barriersOf(page: Page, rules?: string[]): Promise<string[]
   )
 }
 
-/** What makes the page wider than the screen. */
+/** The elements that make the page wider than the screen. */
 async function beyondEdge(page: Page): Promise<string[]> {
   return await page.evaluate(() => {
     const root = document.documentElement
@@ -94,7 +94,7 @@ async function beyondEdge(page: Page): Promise<string[]> {
   })
 }
 
-/** For `act`: a button that opens a dialog. */
+/** For `act`: clicks a button that opens a dialog. */
 export function clickButton(name: string): (page: Page) => Promise<void> {
   return async (page) => {
     await page.getByRole('button', { name }).first().click()
@@ -102,7 +102,7 @@ export function clickButton(name: string): (page: Page) => Promise<void> {
   }
 }
 
-/** For `act`. */
+/** For `act`: opens a tab. */
 export function openTab(name: string): (page: Page) => Promise<void> {
   return async (page) => {
     await page.getByRole('tab', { name }).click()

@@ -54,7 +54,7 @@ promise('whoever is removed is shown the sign-in at his next click', async () =>
 promise('what a viewer may not do is there, disabled, with the reason', async () => {
   const company = await annals.createCompany()
   const admin = await signInAs(annals, company, 'ADMIN')
-  // Without one the page says in a sentence who creates them.
+  // Without a webhook, the page shows a sentence instead of the button.
   const made = await admin.call('POST', '/dashboard/webhooks', {
     body: { workspaceId: company.workspace.id, url: 'https://example.com/annals' },
   })

@@ -6,23 +6,23 @@ import {
 } from '@playwright/test'
 import type { Member } from '../../../server/test/harness/dashboard.ts'
 
-/** A page of ours answers within this on a machine that has other things to do as well. */
+/** A page responds within this time, even on a busy machine. */
 export const PATIENCE_MS = 20_000
 export const DESK = { width: 1_280, height: 800 }
 
 export type Visitor = {
-  /** Without one nobody is signed in. */
+  /** Omitted if signed out. */
   member?: Pick<Member, 'cookie'>
   context?: BrowserContextOptions
-  /** The window of an earlier test of the file with the same member, which has loaded the pages. */
+  /** Reuses the window of an earlier test with the same member, which has already loaded the pages. */
   isShared?: true
 }
 
-/** Somebody's browser window, of which everything that it complains about is kept. */
+/** A browser window that records everything that goes wrong in it. */
 export type Visit = {
   page: Page
   context: BrowserContext
-  /** Foreign hosts, messages of the console, errors that nobody caught. */
+  /** Requests to other hosts, console messages and uncaught errors. */
   complaints: string[]
 }
 
@@ -34,10 +34,10 @@ export async function openVisit(
   const context = await browser.newContext({
     baseURL: url,
     viewport: DESK,
-    // The same wherever the tests run, and a zone that is not the service's.
+    // The same wherever the tests run, and not the time zone of the service.
     locale: 'en-GB',
     timezoneId: 'Europe/Berlin',
-    // What slides in is there at once.
+    // Disables animations.
     reducedMotion: 'reduce',
     ...requests,
   })
@@ -59,7 +59,7 @@ export async function openVisit(
   return { page: await context.newPage(), context, complaints }
 }
 
-/** The browser writes down every answer that is none; pages show those that matter themselves. */
+/** The browser logs every 4xx response. Pages show those that matter themselves. */
 function isRefusal(text: string): boolean {
   return /^Failed to load resource: the server responded with a status of 4\d\d/.test(text)
 }

@@ -16,7 +16,7 @@ async function send(key: string, action: string): Promise<void> {
   expect(status).toBe(201)
 }
 
-/** Of a new company, by its admin. */
+/** Creates a webhook in a new company, as its admin. */
 async function makeWebhook(url: string) {
   const company = await annals.createCompany()
   const admin = await signInAs(annals, company, 'ADMIN')
