@@ -11,7 +11,7 @@ import { ROOT } from './lib/service.ts'
 const DAYS = 30
 const DAY_MS = 86_400_000
 
-/** `npm run bench -- archive`: a million events into the archive, and out of it again. */
+/** `npm run bench -- archive`: archives a million events, and exports them again. */
 export async function benchArchive(): Promise<void> {
   await benchSeeded('archive', { days: DAYS }, async (seeded) => {
     const bytesPerRow = await measureArchiver(seeded)
@@ -22,7 +22,7 @@ export async function benchArchive(): Promise<void> {
   })
 }
 
-/** The whole command, with its start. */
+/** Measures the whole command, including its startup. */
 async function measureArchiver(seeded: SeededService): Promise<number> {
   const { env, dataDir, events, rows, ratios } = seeded
   const startedAt = performance.now()

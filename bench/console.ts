@@ -33,7 +33,7 @@ type IngestRow = {
   postgresUs: number
 }
 
-/** `npm run bench -- console`: what the explorer asks for, and what counting costs ingest. */
+/** `npm run bench -- console`: measures the explorer's queries, and what the rollup costs ingest. */
 export async function benchConsole(): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'annals-bench-'))
   try {
@@ -73,7 +73,7 @@ function named(names: readonly string[]): string[] {
   return names.flatMap((name) => ['--workspace', name])
 }
 
-/** One node that takes events, alone and then beside a node that counts them. */
+/** Measures ingest on one node, alone and then beside a node that counts the events. */
 async function measureIngest({
   env,
   connection,
@@ -129,7 +129,7 @@ async function waitForRollup(connection: EngineConnection): Promise<number> {
   const startedAt = performance.now()
   return await asOwner(connection, async (client) => {
     while (performance.now() - startedAt < CATCH_UP_MS_MAX) {
-      // Short tails are left to be counted live.
+      // The rollup leaves short tails to be counted live.
       const { rows } = await client.query(
         `select 1 from chain_head h left join rollup_head r using (workspace_id)
           where h.seq - coalesce(r.seen_seq, 0) > 1000`,

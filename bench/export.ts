@@ -16,7 +16,7 @@ import type { Service } from './lib/service.ts'
 const DAYS = 30
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 8)
 
-/** `npm run bench -- export`: a million events as JSONL and CSV, and beside clients that are slow. */
+/** `npm run bench -- export`: exports a million events as JSONL and CSV, and measures slow clients. */
 export async function benchExport(): Promise<void> {
   await benchSeeded('export', { days: DAYS }, async (seeded) => {
     await measureHot(seeded)
@@ -43,7 +43,7 @@ async function measureHot(seeded: SeededService): Promise<void> {
   }
 }
 
-/** The same columns as the exporter reads, as fast as the database gives them. */
+/** Copies the columns that the exporter reads, as fast as the database can. */
 async function copyPlain(connection: EngineConnection): Promise<Download> {
   const client = new Client(connection)
   await client.connect()
@@ -64,7 +64,7 @@ async function copyPlain(connection: EngineConnection): Promise<Download> {
   return { rows, bytes, seconds, firstByteMs: 0, rssGrowthMb: 0 }
 }
 
-/** Many readers that hardly read, beside ingest. */
+/** Measures ingest beside many clients that hardly read. */
 async function measureSlowClients(seeded: SeededService): Promise<void> {
   const { service, workspaceKey: key, rows, ratios } = seeded
   await ingest(service, key)

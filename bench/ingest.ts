@@ -37,7 +37,9 @@ type Measured = {
   others: number
 }
 
-/** `npm run bench -- ingest`: ours beside an echo and two naive designs, in one run on one engine. */
+/**
+ * `npm run bench -- ingest`: compares Annals with an echo server and two naive designs, on one engine.
+ */
 export async function benchIngest(only: string | undefined): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'annals-bench-'))
   const env = {
@@ -81,7 +83,7 @@ export async function benchIngest(only: string | undefined): Promise<void> {
             }),
           ),
         )
-      // The compiler needs some thousand requests of each process before the numbers are its own.
+      // Each process needs several thousand requests until the JIT compiler has warmed up.
       await load(WARM_UP_SECONDS * services.length)
       const batchesBefore = await readBatches(services)
       const before = readCpu(services, postmaster)
@@ -186,7 +188,7 @@ async function loadEvents(
   })
 }
 
-/** How large commits were, and the most tries one took, over all nodes. */
+/** The sizes of the commits, and the most tries that one took, over all nodes. */
 async function readBatches(services: readonly Service[]) {
   const sizes = await Promise.all(
     services.map((s) => readHistogram(s, 'annals_batch_commit_events')),

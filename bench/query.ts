@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000
 type Tenant = { key: string; project: string | null }
 type Row = { filter: string; size: number; p50Ms: number; p99Ms: number; rows: number }
 
-/** `npm run bench -- query`: pages with each filter, at 10,000 and at 1,000,000 events. */
+/** `npm run bench -- query`: measures pages with each filter, at 10,000 and at 1,000,000 events. */
 export async function benchQuery(): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'annals-bench-'))
   const env = { ANNALS_DATA_DIR: dataDir, ANNALS_RATE_LIMITS: 'off' }
@@ -49,7 +49,7 @@ function found(env: Record<string, string>): Tenant {
   return { key: created.workspaceKey, project: created.project.id }
 }
 
-/** What autovacuum does by itself a minute later. */
+/** Does what autovacuum would do a minute later. */
 async function analyze(connection: object): Promise<void> {
   const client = new Client(connection)
   await client.connect()
@@ -106,7 +106,7 @@ async function measurePages(port: number, key: string, query: string) {
   return { p50Ms, p99Ms, rows }
 }
 
-/** Walks page by page; the first and the last hundred are compared. */
+/** Reads page after page, and compares the first hundred with the last hundred. */
 async function measureDepth(port: number, key: string) {
   const times: number[] = []
   let cursor: string | null = null

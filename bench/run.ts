@@ -5,7 +5,7 @@ import { benchIngest } from './ingest.ts'
 import { benchQuery } from './query.ts'
 import { benchWebhooks } from './webhooks.ts'
 
-/** `npm run bench -- <name>`: black-box measurements, each of which also verifies what it wrote. */
+/** `npm run bench -- <name>`: black-box benchmarks, each of which also verifies what it wrote. */
 const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   ingest: benchIngest,
   query: benchQuery,

@@ -15,7 +15,7 @@ import { type Part, SECONDS, type Stand } from './webhook/stand.ts'
 import { measureThroughput } from './webhook/throughput.ts'
 import { verifyArrived } from './webhook/verify-arrived.ts'
 
-/** In this order: the last leaves deliveries behind that would disturb the others. */
+/** The order matters: the last part leaves deliveries behind that would disturb the others. */
 const PARTS: Record<string, (stand: Stand) => Promise<Part>> = {
   throughput: measureThroughput,
   latency: measureLatency,
@@ -24,7 +24,7 @@ const PARTS: Record<string, (stand: Stand) => Promise<Part>> = {
   backlog: measureBacklog,
 }
 
-/** `npm run bench -- webhooks [part]`: from the event's answer to the receiver, in one run. */
+/** `npm run bench -- webhooks [part]`: measures webhook deliveries, all parts or one. */
 export async function benchWebhooks(only: string | undefined): Promise<void> {
   const chosen = Object.entries(PARTS).filter(([name]) => only === undefined || name === only)
   if (chosen.length === 0) throw new Error(`the parts are ${Object.keys(PARTS).join(', ')}`)

@@ -8,7 +8,7 @@ export type EngineConnection = {
   database: string
 }
 
-/** A fresh cluster writes at half speed until its WAL files have been recycled once. */
+/** A new cluster writes at half speed until its WAL files have been recycled once. */
 export async function warmUpEngine(connection: EngineConnection): Promise<void> {
   await asOwner(connection, async (client) => {
     for (let round = 0; round < 2; round += 1) {
@@ -21,7 +21,7 @@ export async function warmUpEngine(connection: EngineConnection): Promise<void> 
   })
 }
 
-/** All nodes of a database have the same secret key. */
+/** All nodes of a database share one secret key. */
 export const SECRET_KEY = Buffer.alloc(32, 7).toString('base64')
 
 /** For nodes that share one database, each in its own process. */

@@ -9,14 +9,14 @@ const WHEEL_TURNS = 80
 const WHEEL_PIXELS = 1_200
 const BRUSHES = 8
 const BRUSH_STEPS = 40
-/** About two frames: a hand that moves. */
+/** About two frames, like a moving hand. */
 const STEP_MS = 33
 
 export type PageRow = { name: string; p50Ms: number; p95Ms: number; maxMs: number; aimMs: number }
 
 /**
- * What a person feels of the explorer, in a real browser: how long until it can be used, and the
- * frames while he scrolls and brushes. Empty where no browser starts.
+ * Measures the explorer in a real browser: the time until it is usable, and the frame times while
+ * scrolling and brushing. Returns no rows if no browser starts.
  */
 export async function measureExplorerPages(
   { port }: Service,
@@ -52,14 +52,14 @@ export async function measureExplorerPages(
   ]
 }
 
-/** What the functions that run in the page use of it. */
+/** The globals that functions running in the page use. */
 type PageGlobals = {
   document: { querySelector: (selector: string) => object | null }
   requestAnimationFrame: (draw: (nowMs: number) => void) => void
   frames: number[]
 }
 
-/** Since the navigation began: the rows and the bars are there, and the search can be typed into. */
+/** The time from navigation until the rows and the bars are visible and the search field is usable. */
 async function loadExplorer(page: Page, address: string): Promise<number> {
   await page.goto(address, { waitUntil: 'commit' })
   const handle = await page.waitForFunction(
@@ -74,7 +74,7 @@ async function loadExplorer(page: Page, address: string): Promise<number> {
   return Number(await handle.jsonValue())
 }
 
-/** The time from each frame to the next, as long as the work goes on. */
+/** Returns the time between frames while `work` runs. */
 async function countFrames(page: Page, work: () => Promise<void>): Promise<number[]> {
   await page.evaluate(() => {
     const view = globalThis as unknown as PageGlobals
@@ -99,9 +99,9 @@ async function scroll(page: Page): Promise<void> {
   }
 }
 
-/** Each time into what is there, and back again; the answer of the search belongs to it. */
+/** Brushes and goes back, several times. Includes the wait for the new total. */
 async function brush(page: Page): Promise<void> {
-  // By its attributes: to look for roles goes through the whole page, in the frames that are measured.
+  // Located by attribute, because a search by role walks the whole page during the measured frames.
   const total = page.locator('[aria-label="Events over time"] [role=status]')
   for (let nth = 0; nth < BRUSHES; nth += 1) {
     const before = await total.innerText()
@@ -118,7 +118,7 @@ async function brush(page: Page): Promise<void> {
     await total.filter({ hasNotText: before }).waitFor()
     const within = await total.innerText()
     await page.goBack()
-    // Not the same number as before: the range ends now, and time goes on.
+    // The total can differ from the first one, because the range ends now.
     await total.filter({ hasNotText: within }).waitFor()
   }
 }

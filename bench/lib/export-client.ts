@@ -19,7 +19,7 @@ export type Download = {
   rssGrowthMb: number
 }
 
-/** A download by a client that takes what it gets, held against the digest in the trailer. */
+/** Downloads as fast as possible, and checks the digest in the trailer. */
 export async function exportAll(
   service: Service,
   key: string,
@@ -60,7 +60,7 @@ export async function exportAll(
   return { rows, bytes, seconds, firstByteMs, rssGrowthMb: (peak - before) / MIB }
 }
 
-/** By how much the service grows by many readers that hardly read, and something beside them. */
+/** How much the memory of the service grows with many clients that hardly read, while `beside` runs. */
 export async function growthBySlowClients(
   service: Service,
   key: string,
@@ -70,7 +70,7 @@ export async function growthBySlowClients(
   const before = rssBytesOf(service.pid)
   const clients: Socket[] = []
   while (clients.length < SLOW_CLIENTS) clients.push(await readSlowly(service, key, options))
-  // The system's buffers take the first megabytes of each; from then on the clients are slow.
+  // System buffers absorb the first megabytes of each download. Only then are the clients slow.
   await new Promise((resolve) => setTimeout(resolve, STALL_MS))
   await beside()
   const growthMb = (rssBytesOf(service.pid) - before) / MIB
@@ -94,7 +94,7 @@ async function createJob(service: Service, key: string, options: ExportOptions):
     headers: {
       authorization: `Bearer ${key}`,
       'content-type': 'application/json',
-      // One that was kept may just be closed by the service, after a long download.
+      // After a long download the service can be closing a kept-alive connection.
       connection: 'close',
     },
     body: JSON.stringify(options),

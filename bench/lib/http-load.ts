@@ -1,20 +1,20 @@
 import { connect, type Socket } from 'node:net'
 
 /**
- * Closed-loop load over keep-alive connections, one request at a time each. Written on raw sockets,
- * because a client library would take more of the two cores than the service that is measured.
+ * Closed-loop load over keep-alive connections, one request at a time each. Uses raw sockets, because a
+ * client library would use more of the two cores than the service under test.
  */
 export type LoadOptions = {
   port: number
   connections: number
   durationMs: number
-  /** A connection sends no sooner than this after its last request; without it, as soon as it can. */
+  /** The minimum time between the requests of a connection. By default, each sends as soon as it can. */
   everyMs?: number
-  /** The next request's bytes for a connection. */
+  /** The bytes of a connection's next request. */
   request: (connection: number, nth: number) => Buffer
-  /** Ends the load before its time. */
+  /** Ends the load early. */
   isDone?: () => boolean
-  /** Told of every answer. */
+  /** Called for every response. */
   onAnswer?: (status: number, body: string) => void
 }
 
@@ -25,7 +25,7 @@ export type LoadResult = {
   perSecond: number
   p50Ms: number
   p99Ms: number
-  /** Of answers below 300. */
+  /** Counts only responses with a status below 300. */
   acceptedPerSecond: number
   acceptedP99Ms: number
 }

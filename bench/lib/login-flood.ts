@@ -17,8 +17,9 @@ type FloodRow = {
 }
 
 /**
- * Events at a steady pace, alone and beside a hundred connections that try passwords as fast as they
- * are answered. No throttle is on: it is the flood from so many addresses that none has tried too often.
+ * Sends events at a steady rate, alone and beside a hundred connections that try passwords as fast as
+ * they get responses. Throttling is off, as if the flood came from so many addresses that none exceeds
+ * its limit.
  */
 export async function measureLoginFlood({
   env,
@@ -47,7 +48,7 @@ export async function measureLoginFlood({
       connections: FLOOD_CONNECTIONS,
       durationMs,
       request: (index, nth) => {
-        // Every other one is of somebody who exists.
+        // Every second attempt uses an existing account.
         const email = nth % 2 === 0 ? user.email : `nobody-${index}-${nth}@example.com`
         const body = JSON.stringify({ email, password: PASSWORD })
         return requestBytes('POST', '/dashboard/session', { body })

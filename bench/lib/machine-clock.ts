@@ -1,6 +1,6 @@
 /**
- * Milliseconds since the machine started, to the nanosecond. All processes of a machine read the same
- * clock, and nobody sets it: what one process began can be timed by another.
+ * Milliseconds since the machine started, with nanosecond resolution. All processes share this clock and
+ * nothing adjusts it, so one process can time what another started.
  */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6

@@ -9,8 +9,8 @@ const CONNECTIONS = 32
 export type Acknowledged = { id: string; key: string; answeredAtMs: number }
 
 /**
- * Open-loop load: one event at a time, at its time, whether or not the one before has its answer. A
- * service that falls behind is not spared, as it is by a caller that waits.
+ * Open-loop load: sends each event at its scheduled time, without waiting for the previous response.
+ * Unlike a closed loop, it doesn't slow down when the service falls behind.
  */
 export async function postPaced({
   port,
@@ -19,7 +19,7 @@ export async function postPaced({
   seconds,
 }: {
   port: number
-  /** Used in turn. */
+  /** Used in rotation. */
   keys: readonly string[]
   perSecond: number
   seconds: number

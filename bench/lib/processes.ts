@@ -4,14 +4,14 @@ const TICK_US = 10_000
 
 type Stat = { pid: number; parent: number; cpuUs: number }
 
-/** CPU time so far, in microseconds, of one process, all its threads. */
+/** The CPU time of a process so far, in microseconds, over all threads. */
 export function cpuUsOf(pid: number): number {
   return readStat(pid)?.cpuUs ?? 0
 }
 
 /**
- * CPU time of PostgreSQL: the postmaster, its children, and the children it has waited for. A
- * connection that ends between two readings is in the last.
+ * The CPU time of PostgreSQL: the postmaster, its children, and the children that have exited, so that
+ * connections that end between two readings are included.
  */
 export function postgresCpuUs(postmaster: number): number {
   const children = allStats().filter(({ parent }) => parent === postmaster)
@@ -23,7 +23,7 @@ export function postgresCpuUs(postmaster: number): number {
   )
 }
 
-/** Of those connections alone that a user of the database has; their processes' titles name it. */
+/** The CPU time of one database user's connections, whose process titles contain the name. */
 export function postgresCpuUsOfUser(postmaster: number, user: string): number {
   return allStats()
     .filter(({ parent, pid }) => parent === postmaster && titleOf(pid).includes(` ${user} `))
@@ -36,7 +36,7 @@ export function rssBytesOf(pid: number): number {
   return statusBytesOf(pid, 'VmRSS')
 }
 
-/** The most it ever had. */
+/** The peak resident memory. */
 export function peakRssBytesOf(pid: number): number {
   return statusBytesOf(pid, 'VmHWM')
 }
@@ -46,7 +46,7 @@ function statusBytesOf(pid: number, name: string): number {
   return Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) * 1_024
 }
 
-/** Empty for a process that is gone. */
+/** Empty if the process has exited. */
 function readStatus(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/status`, 'utf8')
@@ -72,7 +72,7 @@ function titleOf(pid: number): string {
 function fieldsOf(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name is in brackets and may hold blanks.
+    // The process name is in parentheses and can contain spaces.
     return text.slice(text.lastIndexOf(')') + 2).split(' ')
   } catch {
     return null

@@ -4,7 +4,7 @@ import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { ROOT } from './service.ts'
 
-/** Where and with what a number was measured; a number without it does not exist. */
+/** Where and with what the numbers were measured. Numbers without this context mean nothing. */
 export function circumstances(postgresSettings: Record<string, string>) {
   const git = (...args: string[]) =>
     execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim()
@@ -28,7 +28,7 @@ export function saveResult(name: string, result: object): string {
   return path
 }
 
-/** Rows of numbers as text, aligned. */
+/** Formats rows as an aligned table. */
 export function table(rows: readonly Record<string, string | number>[]): string {
   const names = Object.keys(rows[0] ?? {})
   const cells = [names, ...rows.map((row) => names.map((name) => format(row[name] ?? '')))]

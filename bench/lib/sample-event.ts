@@ -12,7 +12,7 @@ const ACTIONS = [
   'renamed',
 ]
 
-/** About half a kilobyte, with every part and an idempotency key, as a real product sends it. */
+/** About half a kilobyte, with every part and an idempotency key, like the events of a real product. */
 export function sampleEvent(nth: number, timestamp?: string): Record<string, unknown> {
   const category = CATEGORIES[nth % CATEGORIES.length] ?? ''
   return {

@@ -19,7 +19,7 @@ export async function seedEvents(
     key: string
     count: number
     days: number
-    /** Further fields of the nth event. */
+    /** Additional fields of the nth event. */
     more?: (nth: number) => Record<string, unknown>
   },
 ): Promise<void> {

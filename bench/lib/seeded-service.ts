@@ -9,7 +9,7 @@ import { annals, type Service, startAnnals } from './service.ts'
 
 const EVENTS = Number(process.env.BENCH_EVENTS ?? 1_000_000)
 
-/** A service with one workspace that is full of events, and the place for what is measured. */
+/** A service with one workspace full of events, and the results so far. */
 export type SeededService = {
   service: Service
   workspaceKey: string
@@ -21,7 +21,9 @@ export type SeededService = {
   ratios: Record<string, number>
 }
 
-/** Measures a service with a million events over `days`, then verifies them, prints and saves. */
+/**
+ * Measures a service with a million events over `days`, verifies them, and prints and saves the results.
+ */
 export async function benchSeeded(
   name: string,
   { days }: { days: number },

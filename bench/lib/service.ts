@@ -7,13 +7,13 @@ export const ROOT = join(import.meta.dirname, '../..')
 
 export type Service = AsyncDisposable & {
   pid: number
-  /** 0 for a node that only works. */
+  /** 0 for a worker, which serves no requests. */
   port: number
-  /** Of `/metrics`; null where there is none. */
+  /** The port of `/metrics`. Null if there is none. */
   metricsPort: number | null
 }
 
-/** A program of the project in its own process; ready when it prints the address it listens on. */
+/** Starts a program in its own process, and waits until it prints the address it listens on. */
 export function startProgram(file: string, env: Record<string, string>): Promise<Service> {
   return start(join(ROOT, 'bin/node'), [join(ROOT, file)], env)
 }
@@ -44,13 +44,13 @@ function readPorts(child: ChildProcess): Promise<{ port: number; metricsPort: nu
     let text = ''
     const read = (chunk: Buffer) => {
       text += chunk.toString()
-      // Annals names all in its line service.started; the references print one address.
+      // Annals logs its addresses with `service.started`. The reference programs print one address.
       const line = /^(?:http:|.*"event":"service\.started").*\n/m.exec(text)?.[0]
       if (line === undefined) return
-      // A worker has none.
+      // A worker has no port.
       const port = /(?:"url":"|^)http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1]
       const metricsPort = /"metricsUrl":"http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1]
-      // The log of a long load is not kept.
+      // Discards the rest of the log, which a long load would fill.
       child.stdout?.off('data', read).resume()
       resolve({ port: Number(port ?? 0), metricsPort: metricsPort ? Number(metricsPort) : null })
     }
@@ -61,7 +61,7 @@ function readPorts(child: ChildProcess): Promise<{ port: number; metricsPort: nu
   })
 }
 
-/** Sum and count of a histogram so far. */
+/** The sum and count of a histogram so far. */
 export async function readHistogram(
   service: Service,
   name: string,
@@ -74,7 +74,7 @@ export async function readHistogram(
   return { sum: read('sum'), count: read('count') }
 }
 
-/** The highest bucket of the tries that anything fell into. */
+/** The highest non-empty bucket of the number of tries. */
 export async function readTriesMax(service: Service): Promise<number> {
   if (service.metricsPort === null) return 0
   const response = await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)
@@ -96,7 +96,7 @@ export function startAnnals(env: Record<string, string>, role = 'all'): Promise<
   })
 }
 
-/** Runs an `annals` command and returns what it prints. */
+/** Runs an `annals` command and returns its output. */
 export function annals(env: Record<string, string>, ...options: string[]): string {
   return execFileSync(join(ROOT, 'bin/annals'), options, {
     env: { ...process.env, ...env },

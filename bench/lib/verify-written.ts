@@ -3,7 +3,7 @@ import { Client } from 'pg'
 
 const IDS_PER_READ = 20_000
 
-/** Every acknowledged id is stored exactly once, and every chain holds. */
+/** Verifies that every acknowledged id is stored exactly once and every chain is valid. */
 export async function verifyWritten(
   connection: object,
   acknowledged: readonly string[],

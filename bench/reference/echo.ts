@@ -1,6 +1,6 @@
 import { fastify } from 'fastify'
 
-/** The floor: Fastify that parses a body and answers an id, and does nothing else. */
+/** The baseline: Fastify parsing a body and returning an id, and nothing else. */
 const app = fastify()
 app.post('/v1/events', async (_request, reply) => {
   reply.code(201)

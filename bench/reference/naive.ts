@@ -3,8 +3,8 @@ import { fastify } from 'fastify'
 import { Pool, type PoolClient } from 'pg'
 
 /**
- * What most teams would write first: one INSERT a request on a pool of ten, two indexes, jsonb.
- * With CHAIN=1 each event is hashed onto the last one of its workspace, under a row lock.
+ * What most teams would write first: one INSERT per request on a pool of ten connections, two indexes,
+ * jsonb. With CHAIN=1 each event is hashed onto the previous one in its workspace, under a row lock.
  */
 const pool = new Pool({ ...JSON.parse(process.env.CONNECTION ?? '{}'), max: 10 })
 await pool.query(`

@@ -3,11 +3,11 @@ import { createServer, type Socket } from 'node:net'
 import { machineMs } from '../lib/machine-clock.ts'
 
 /**
- * The receiver of the webhooks under measure, and the witness of what arrived. On raw sockets, like
- * the load: Node's own server would take more of the two cores than the dispatcher that is measured.
+ * The receiver of the measured webhooks, which records what arrived. Uses raw sockets, like the load,
+ * because Node's HTTP server would use more of the two cores than the dispatcher under test.
  *
- *   POST /<behaviour>/<name>     a delivery; what arrives is kept by name
- *   GET  /control/ports          all that it listens on: each is a receiver to the service
+ *   POST /<behaviour>/<name>     a delivery, recorded under this name
+ *   GET  /control/ports          all ports; the service treats each as a separate receiver
  *   GET  /control/<what>/<name>  `summary`, `arrivals` or `sample`
  */
 const PORTS = Number(process.env.RECEIVER_PORTS ?? 1)
@@ -15,13 +15,13 @@ const DRIP_MS = 500
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
 const FAILURE = 'HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nno'
 const ID_LENGTH = 36
-/** `{"id":"`: a body begins with the id of its event. */
+/** A body starts with `{"id":"` and the id of its event. */
 const ID_AT = 7
 
 type Witness = {
   requests: number
   lastAtMs: number
-  /** When the first byte of each event's first delivery came. */
+  /** When the first byte of each event's first delivery arrived. */
   events: Map<string, number>
   deliveries: Set<string>
   sequences: Set<number>
@@ -44,7 +44,7 @@ process.stdout.write(`http://127.0.0.1:${ports[0]}\n`)
 function serve(socket: Socket): void {
   let pending: Buffer | null = null
   let firstByteAtMs = 0
-  // A sender that gives up on a hanging request resets the connection.
+  // A sender resets the connection when a hanging request times out.
   socket.on('error', () => {})
   socket.on('data', (chunk: Buffer) => {
     if (pending === null) firstByteAtMs = machineMs()
@@ -57,7 +57,7 @@ function serve(socket: Socket): void {
   })
 }
 
-/** Null while a part is missing. There is one request at a time on a connection. */
+/** Null if the request is incomplete. A connection sends one request at a time. */
 function readRequest(bytes: Buffer): Request | null {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd === -1) return null
@@ -96,7 +96,7 @@ function takeDelivery(socket: Socket, request: Request, firstByteAtMs: number): 
   }
 }
 
-/** Never comes to the end of its headers. */
+/** Sends headers that never end. */
 function drip(socket: Socket): void {
   socket.write('HTTP/1.1 200 OK\r\nx-drip: ')
   const timer = setInterval(() => socket.write('.'), DRIP_MS)
@@ -121,7 +121,7 @@ function witnessOf(name: string): Witness {
 
 function note(witness: Witness, { head, headEnd, bytes }: Request, firstByteAtMs: number): void {
   const bodyAt = headEnd + 4
-  // From the bytes and not from `head`: a slice of a text keeps all of it in memory.
+  // Read from the bytes instead of `head`, because a substring would keep the whole string in memory.
   const eventId = bytes.toString('latin1', bodyAt + ID_AT, bodyAt + ID_AT + ID_LENGTH)
   const deliveryIdAt = head.indexOf('\r\nwebhook-id: ') + '\r\nwebhook-id: '.length
   const deliveryId = bytes.toString('latin1', deliveryIdAt, deliveryIdAt + ID_LENGTH)
@@ -161,7 +161,7 @@ function summaryOf(witness: Witness) {
     requests,
     events: events.size,
     duplicates: requests - deliveries.size,
-    // A sequence begins at 1.
+    // Sequences start at 1.
     sequenceGaps: highestSequence - sequences.size,
     firstAtMs: events.values().next().value ?? 0,
     lastAtMs,

@@ -2,8 +2,8 @@ import { type Dispatcher, Pool } from 'undici'
 import { machineMs } from '../lib/machine-clock.ts'
 
 /**
- * The floor of sending: one delivery's bytes, again and again, and nothing else. It uses `dispatch`,
- * the cheapest call that undici has, because `request` makes a stream of each answer.
+ * The baseline of sending: the bytes of one delivery in a loop, and nothing else. Uses `dispatch`, the
+ * cheapest call of undici, because `request` creates a stream per response.
  */
 const { TARGET = '', HEADERS = '{}', BODY = '', SECONDS = '2', CONCURRENCY = '64' } = process.env
 

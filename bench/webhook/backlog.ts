@@ -14,11 +14,11 @@ import {
 } from './stand.ts'
 
 const WAITING = Math.min(100_000, 10_000 * SECONDS)
-/** Timed on a webhook where nothing else waits, and on one where all the others wait behind. */
+/** Measured on a webhook with only these deliveries, and on one with many more behind them. */
 const DRAINED = WAITING / 20
 const RSS_EVERY_MS = 200
 
-/** Deliveries that wait in great number must slow neither other webhooks nor their own. */
+/** A large backlog must slow down neither other webhooks nor its own. */
 export async function measureBacklog(stand: Stand): Promise<Part> {
   const [quiet, laden] = createTenants(stand, 2)
   if (!quiet || !laden) throw new Error('there is a workspace for each')
@@ -60,7 +60,7 @@ export async function measureBacklog(stand: Stand): Promise<Part> {
   }
 }
 
-/** The latency of a webhook for which nothing waits, and the most memory the service took. */
+/** The latency of a webhook without a backlog, and the peak memory of the service. */
 async function measureBeside(
   stand: Stand,
   service: Service,
@@ -75,7 +75,7 @@ async function measureBeside(
   return { ...latency, rssMbMax: rssBytesMax / 2 ** 20 }
 }
 
-/** How fast the first of the waiting deliveries go out to a receiver that takes them. */
+/** How fast the first deliveries of a backlog are sent, in deliveries per second. */
 async function measureDrain(
   stand: Stand,
   service: Service,
@@ -90,9 +90,9 @@ async function measureDrain(
 }
 
 /**
- * Written as the owner, because no caller can make deliveries wait in such number at once: while a
- * receiver takes nothing, its events stay in the ledger. They are of events from before the webhook,
- * which the dispatcher leaves alone.
+ * Inserts the deliveries as the database owner, because clients can't create such a backlog at once:
+ * while a receiver fails, its events stay in the ledger. The events are older than the webhook, so the
+ * dispatcher creates no deliveries for them itself.
  */
 async function makeWait(
   { connection }: Stand,
@@ -122,8 +122,8 @@ async function makeWait(
 }
 
 /**
- * What autovacuum does by itself a minute later. Both are measured: a service that started on an
- * empty table was several times slower before it than after.
+ * Does what autovacuum would do a minute later. Measured before and after, because a service that started
+ * on an empty table was several times slower before.
  */
 async function analyze({ connection }: Stand): Promise<void> {
   await asOwner(connection, (client) => client.query('vacuum (analyze) webhook_delivery'))

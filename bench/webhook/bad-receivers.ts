@@ -13,7 +13,7 @@ import {
   type Tenant,
 } from './stand.ts'
 
-/** Each is a port of its own, so an origin of its own to the service. */
+/** Each has its own port, so that the service sees separate origins. */
 export const RECEIVERS = 100
 const WORKSPACES = 4
 const BAD_RECEIVERS = 10
@@ -22,7 +22,7 @@ const EVENTS_PER_SECOND = 20
 
 type Hooked = { name: string; behaviour: Behaviour; tenant: Tenant }
 
-/** A hundred receivers, of which ten misbehave: the others must not notice. */
+/** Ten of a hundred receivers misbehave, which must not affect the others. */
 export async function measureBadReceivers(stand: Stand): Promise<Part> {
   const tenants = createTenants(stand, WORKSPACES)
   await using service = await startNode(stand, 'all')
@@ -64,7 +64,7 @@ async function createWebhooks(
   const hooked: Hooked[] = []
   for (const [index, tenant] of tenants.entries()) {
     for (let nth = index; nth < RECEIVERS; nth += tenants.length) {
-      // The first ten are spread over the workspaces, and the behaviours over those of each.
+      // The bad receivers are spread over the workspaces, and each workspace gets different behaviors.
       const bad = BAD_BEHAVIOURS[(nth + Math.floor(nth / tenants.length)) % BAD_BEHAVIOURS.length]
       const behaviour = nth < BAD_RECEIVERS ? (bad ?? 'hang') : 'ok'
       const name = `many-${nth}`

@@ -24,17 +24,17 @@ type Setting = {
   tenant: Tenant | undefined
   api: Service
   worker?: Service
-  /** Of the one webhook; none without it. */
+  /** The name of the webhook. Omitted to measure without one. */
   webhook?: string
 }
 type Row = { name: string; perSecond: number; requestUs: number; everythingUs: number }
 
 /**
- * What an event costs with a webhook and without, in CPU time of the nodes and PostgreSQL.
+ * The CPU time per event of the nodes and PostgreSQL, with and without a webhook.
  *
- * The request path is what goes on while events are taken in, but for the worker and its connections;
- * what PostgreSQL does in the background for deliveries is in it. Everything goes on until the last
- * delivery has arrived.
+ * The request path covers the time while events are ingested, except for the worker and its connections,
+ * but including PostgreSQL's background work for deliveries. "Everything" lasts until the last delivery
+ * has arrived.
  */
 export async function measureCpu(stand: Stand): Promise<Part> {
   const [first, second, third, fourth] = createTenants(stand, 4)

@@ -17,7 +17,7 @@ const EVENTS_PER_SECOND = 200
 
 export type Latency = { events: number; p50Ms: number; p99Ms: number; maxMs: number }
 
-/** From the answer that an event is stored to the first byte at the receiver. */
+/** The latency from the response that an event is stored to the first byte at the receiver. */
 export async function measureLatency(stand: Stand): Promise<Part> {
   const [tenant] = createTenants(stand, 1)
   if (!tenant) throw new Error('a company has a workspace')
@@ -55,7 +55,7 @@ export async function measurePaced(
   )
 }
 
-/** A little below zero is right: the delivery can overtake the answer. */
+/** Slightly negative values are correct, because a delivery can arrive before the response. */
 export function latencyOf(latenciesMs: readonly number[]): Latency {
   return {
     events: latenciesMs.length,

@@ -3,12 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Service, startProgram } from '../lib/service.ts'
 
 const POLL_MS = 100
-/** Longer than the first retry takes; what has not come by then is lost. */
+/** Longer than the first retry takes. Events that haven't arrived by then are lost. */
 const STILL_MS_MAX = 30_000
 
 export type Behaviour = 'ok' | 'hang' | 'reset' | 'fail' | 'drip'
 
-/** What came to one name. Times are of the machine's clock. */
+/** What arrived under one name. Times are of the machine clock. */
 export type Summary = {
   requests: number
   events: number
@@ -20,14 +20,14 @@ export type Summary = {
 
 export type Receiver = AsyncDisposable & {
   pid: number
-  /** Where a webhook sends to. The same `nth` is the same receiver to the service. */
+  /** The URL of a webhook. The service treats URLs with the same `nth` as one receiver. */
   urlOf: (name: string, options?: { behaviour?: Behaviour; nth?: number }) => string
   summarize: (name: string) => Promise<Summary>
-  /** When the first byte of each event came. */
+  /** When the first byte of each event arrived. */
   arrivals: (name: string) => Promise<Map<string, number>>
-  /** The first delivery, as it came. */
+  /** The first delivery, as it arrived. */
   sample: (name: string) => Promise<{ headers: Record<string, string>; body: string }>
-  /** Until so many events have come to a name. Fails when nothing more comes. */
+  /** Waits until `count` events have arrived under a name. Fails if nothing more arrives. */
   awaitEvents: (name: string, count: number) => Promise<Summary>
 }
 
@@ -57,7 +57,7 @@ async function ask<T>({ port }: Service, what: string): Promise<T> {
   return answer
 }
 
-/** Without those that a client writes by itself. */
+/** Leaves out the headers that an HTTP client adds itself. */
 function readHeaders(head: string): Record<string, string> {
   const lines = head.split('\r\n').slice(1)
   return Object.fromEntries(

@@ -7,7 +7,7 @@ import type { Receiver } from './receiver.ts'
 
 export const SECONDS = Number(process.env.BENCH_SECONDS ?? 10)
 export const WARM_UP_SECONDS = Math.min(4, SECONDS)
-/** The user of the worker's connections: so its part of PostgreSQL's time can be told apart. */
+/** The database user of the worker, which identifies its share of PostgreSQL's CPU time. */
 export const WORKER_USER = 'bench_worker'
 
 const BATCH_EVENTS = 200
@@ -16,13 +16,13 @@ const INGEST_MS_MAX = 15 * 60_000
 
 export type Tenant = { key: string; workspaceId: string; companyKey: string }
 
-/** Lines of a table, and figures with their aims in their names. */
+/** The rows of a table, and figures whose names include their targets. */
 export type Part = {
   rows: Record<string, string | number>[]
   figures: Record<string, number>
 }
 
-/** What all parts share: one engine, one receiver, and what must have arrived in the end. */
+/** What all parts share: an engine, a receiver, and the events that must arrive. */
 export type Stand = {
   connection: EngineConnection
   postmaster: number
@@ -30,7 +30,7 @@ export type Stand = {
   receiver: Receiver
   /** Every acknowledged event. */
   acknowledged: string[]
-  /** By name of a healthy webhook: the events that it must get. */
+  /** The events that each healthy webhook must receive, by its name. */
   owed: Map<string, string[]>
 }
 
@@ -76,7 +76,7 @@ export async function createWebhook(
   return id
 }
 
-/** As fast as batches go. Returns the ids; they are owed to the webhook `name`, if there is one. */
+/** Ingests as fast as batches allow. Returns the ids, which the webhook `name` must receive, if given. */
 export async function ingestBatches(
   stand: Stand,
   { port }: Service,
@@ -106,7 +106,7 @@ export function idsOf(body: string): string[] {
   return [...body.matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id ?? '')
 }
 
-/** Into the books: these are stored, and the webhook must get them. */
+/** Records that these events are stored, and that the webhook must receive them. */
 export function acknowledge(stand: Stand, ids: readonly string[], name?: string): void {
   for (const id of ids) stand.acknowledged.push(id)
   if (name === undefined) return

@@ -21,7 +21,7 @@ const CONCURRENCY = 64
 
 type Throughput = { perSecond: number; fromStartPerSecond: number; cpuUs: number }
 
-/** Deliveries a second from events that come as fast as batches go, beside a bare loop of undici. */
+/** Deliveries per second while batches are ingested at full speed, compared with a bare undici loop. */
 export async function measureThroughput(stand: Stand): Promise<Part> {
   const [warmUp, measured] = createTenants(stand, 2)
   const ours = await measureEndToEnd(stand, warmUp, measured)

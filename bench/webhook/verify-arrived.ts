@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import type { Stand } from './stand.ts'
 
-/** Every acknowledged event came to every healthy webhook, in a sequence without gaps. */
+/**
+ * Verifies that every healthy webhook received all its acknowledged events, in a sequence without gaps.
+ */
 export async function verifyArrived({ owed, receiver }: Stand): Promise<string> {
   let arrived = 0
   let duplicates = 0
