@@ -3,15 +3,15 @@ import { ApiError } from './client.ts'
 import { SESSION_KEY } from './session.ts'
 
 /** When the session ends, every call fails with this code. The shell then shows the sign-in page. */
-function noteSignedOut(error: Error): void {
+function handleSignedOut(error: Error): void {
   if (error instanceof ApiError && error.code === 'not_signed_in') {
     queryClient.setQueryData(SESSION_KEY, null)
   }
 }
 
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: noteSignedOut }),
-  mutationCache: new MutationCache({ onError: noteSignedOut }),
+  queryCache: new QueryCache({ onError: handleSignedOut }),
+  mutationCache: new MutationCache({ onError: handleSignedOut }),
   defaultOptions: {
     queries: {
       staleTime: 5_000,

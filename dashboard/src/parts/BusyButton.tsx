@@ -13,17 +13,17 @@ type BusyProps = ButtonProps &
  * the top of the page, so the button keeps the focus while it is busy and ignores clicks.
  */
 export function BusyButton({ isBusy, disabled = false, onClick, ...others }: BusyProps) {
-  const isHeld = isBusy || disabled
+  const isInactive = isBusy || disabled
   return (
     <Button
       component={FocusableButton}
       type="button"
-      aria-disabled={isHeld || undefined}
+      aria-disabled={isInactive || undefined}
       aria-busy={isBusy || undefined}
       {...others}
       disabled={disabled}
       loading={isBusy}
-      onClick={isHeld ? ignorePress : onClick}
+      onClick={isInactive ? ignorePress : onClick}
     />
   )
 }

@@ -8,14 +8,14 @@ export function NoAccess({ what }: { what: string }) {
   return (
     <EmptyState icon="shield" title={`Your role may not see ${what}`}>
       <Text size="sm" className="soft" ta="center" maw={440}>
-        You are {ROLE_WORDS[session.user.role]} of {session.company.name}. Its owners and admins see
+        You are {ROLE_NAMES[session.user.role]} of {session.company.name}. Its owners and admins see
         this page; one of them can give you another role under Company, Members.
       </Text>
     </EmptyState>
   )
 }
 
-const ROLE_WORDS = {
+const ROLE_NAMES = {
   OWNER: 'an owner',
   ADMIN: 'an admin',
   ANALYST: 'an analyst',

@@ -5,7 +5,7 @@ import type { Company } from './company.ts'
 type Bounds = NonNullable<Company['bounds']>
 type CountedBound = 'workspaces' | 'members' | 'companyKeys' | 'views' | 'openExports'
 
-const WORDS: readonly [bound: CountedBound, label: string][] = [
+const LABELS: readonly [bound: CountedBound, label: string][] = [
   ['workspaces', 'Workspaces'],
   ['members', 'Members and open invitations'],
   ['companyKeys', 'Company keys'],
@@ -28,7 +28,7 @@ export function BoundList({ company: { bounds } }: { company: Company }) {
         </Text>
       ) : (
         <Stack gap="sm">
-          {WORDS.map(([bound, label]) => (
+          {LABELS.map(([bound, label]) => (
             <BoundLine key={bound} label={label} {...bounds[bound]} />
           ))}
           <Text size="sm" className="soft numeric">

@@ -26,7 +26,7 @@ export function PasswordForm() {
       await queryClient.invalidateQueries({ queryKey: ['sessions'] })
     },
   })
-  const faults = faultsOf(change.error)
+  const fieldErrors = fieldErrorsOf(change.error)
   const isDifferent = typed.again !== '' && typed.again !== typed.next
   const field = (name: keyof typeof EMPTY) => ({
     required: true,
@@ -54,14 +54,14 @@ export function PasswordForm() {
           <PasswordInput
             label="Your present password"
             autoComplete="current-password"
-            error={faults.currentPassword}
+            error={fieldErrors.currentPassword}
             {...field('current')}
           />
           <PasswordInput
             label="The new one"
             description="10 to 200 characters; neither your e-mail address nor one of the most common ones. A few words in a row are good."
             autoComplete="new-password"
-            error={faults.newPassword}
+            error={fieldErrors.newPassword}
             {...field('next')}
           />
           <PasswordInput
@@ -70,7 +70,7 @@ export function PasswordForm() {
             error={isDifferent && 'This is not the same as above.'}
             {...field('again')}
           />
-          {faults.isElsewhere && <ErrorBox error={change.error} />}
+          {fieldErrors.isElsewhere && <ErrorBox error={change.error} />}
           <Group gap="sm">
             <BusyButton type="submit" size="xs" isBusy={change.isPending} disabled={isDifferent}>
               Change the password
@@ -92,10 +92,10 @@ export function PasswordForm() {
   )
 }
 
-type Faults = { currentPassword?: string; newPassword?: string; isElsewhere: boolean }
+type FieldErrors = { currentPassword?: string; newPassword?: string; isElsewhere: boolean }
 
 /** Assigns each error to the field that caused it. */
-function faultsOf(error: Error | null): Faults {
+function fieldErrorsOf(error: Error | null): FieldErrors {
   const details = error instanceof ApiError ? error.details : []
   const about = (path: string) => details.find((detail) => detail.path === path)?.message
   const current = about('/currentPassword')

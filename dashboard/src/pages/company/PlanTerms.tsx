@@ -7,7 +7,7 @@ export function PlanTerms({ plan }: { plan: Company['plan'] }) {
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="plan">
       <Title order={2} id="plan">
-        Plan: {PLAN_WORDS[plan.name]}
+        Plan: {PLAN_LABELS[plan.name]}
       </Title>
       <List size="sm" mt="xs" spacing={4} className="numeric">
         {sentencesOf(plan).map((sentence) => (
@@ -21,7 +21,7 @@ export function PlanTerms({ plan }: { plan: Company['plan'] }) {
   )
 }
 
-const PLAN_WORDS: Record<Company['plan']['name'], string> = {
+const PLAN_LABELS: Record<Company['plan']['name'], string> = {
   FREE: 'Free',
   STARTER: 'Starter',
   PRO: 'Pro',

@@ -33,7 +33,7 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
       const body = { name: typed }
       return unwrap(client.PATCH('/dashboard/workspaces/{workspaceId}', { params, body }))
     },
-    patches: (typed) => renameSketches(id, typed),
+    patches: (typed) => renamePatches(id, typed),
     refresh: refreshCompany,
   })
   if (kind === 'SYSTEM') return <SystemCard workspace={workspace} />
@@ -92,7 +92,7 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
 }
 
 /** The card reads the name from the list of workspaces, other pages read it from the session. */
-function renameSketches(id: string, name: string): Patch[] {
+function renamePatches(id: string, name: string): Patch[] {
   const renamed = <T extends { workspaces: { id: string; name: string }[] }>(data: T): T => ({
     ...data,
     workspaces: withChanged(data.workspaces, id, { name }),

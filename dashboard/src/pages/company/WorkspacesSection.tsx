@@ -43,7 +43,7 @@ export function WorkspacesSection() {
       <Stack gap="sm">
         {workspaces.isPending &&
           [1, 2].map((card) => <Skeleton height={78} radius="sm" key={card} />)}
-        {workspaces.data?.workspaces.toSorted(ownLast).map((workspace) => (
+        {workspaces.data?.workspaces.toSorted(systemLast).map((workspace) => (
           <WorkspaceCard workspace={workspace} key={workspace.id} />
         ))}
       </Stack>
@@ -76,6 +76,6 @@ export function WorkspacesSection() {
 }
 
 /** The system workspace comes last, because it is needed least. */
-function ownLast(one: WorkspaceSummary, other: WorkspaceSummary): number {
+function systemLast(one: WorkspaceSummary, other: WorkspaceSummary): number {
   return Number(one.kind === 'SYSTEM') - Number(other.kind === 'SYSTEM')
 }

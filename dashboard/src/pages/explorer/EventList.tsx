@@ -10,7 +10,7 @@ import { useRowWindow } from './use-row-window.ts'
 
 export const ROW_PX = { usual: 34, small: 54 } as const
 /** Once the list has been scrolled, the next page loads when fewer than this many rows are left. */
-const ASK_ROWS = 60
+const PREFETCH_ROWS = 60
 
 type ListProps = {
   events: readonly ExplorerEvent[]
@@ -37,7 +37,7 @@ export function EventList(props: ListProps) {
   const { events, columns, isSmall, isBusy, activeId, openId, onMore, bodyRef, change } = props
   const rowPx = isSmall ? ROW_PX.small : ROW_PX.usual
   const { first, last, isScrolled } = useRowWindow(bodyRef, { count: events.length, rowPx })
-  const isNearEnd = last + (isScrolled ? ASK_ROWS : 0) >= events.length
+  const isNearEnd = last + (isScrolled ? PREFETCH_ROWS : 0) >= events.length
   useEffect(() => {
     if (isNearEnd) onMore?.()
   }, [isNearEnd, onMore])

@@ -58,7 +58,7 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
         )}
         {event && (
           <>
-            <Alike event={event} change={change} />
+            <RelatedEvents event={event} change={change} />
             <EventFacts event={event} names={names} mayExclude={mayExclude} onFilter={change} />
             <section className={classes.section} aria-label="Metadata">
               <h3 className={classes.heading}>Metadata</h3>
@@ -92,7 +92,7 @@ function CopyLink() {
 }
 
 /** Links to events with the same actor, resource or trace, without the other filters. */
-function Alike({ event, change }: { event: ExplorerEvent; change: Change }) {
+function RelatedEvents({ event, change }: { event: ExplorerEvent; change: Change }) {
   const choices: [string, SearchPatch | null][] = [
     ['Same actor', actorPatch(event)],
     ['Same resource', resourcePatch(event)],

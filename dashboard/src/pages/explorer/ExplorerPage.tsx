@@ -56,7 +56,7 @@ export function ExplorerPage() {
   )
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
-  useTopOnNewQuestion(JSON.stringify([filters, search.range, search.from, search.to]))
+  useScrollToTopOnNewQuery(JSON.stringify([filters, search.range, search.from, search.to]))
 
   const isOffered = session.workspaces.some(
     ({ id, kind }) => id === workspaceId && kind === 'CUSTOMER',
@@ -128,7 +128,7 @@ export function ExplorerPage() {
 }
 
 /** Scrolls to the top when the query changes. On load, the browser's scroll position stays. */
-function useTopOnNewQuestion(question: string): void {
+function useScrollToTopOnNewQuery(question: string): void {
   const asked = useRef(question)
   useEffect(() => {
     if (asked.current === question) return

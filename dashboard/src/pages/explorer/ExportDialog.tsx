@@ -72,7 +72,7 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
         <Choice label="From where" choices={SOURCES} value={source} onChange={setSource} />
         <ErrorBox error={preflight.error} />
         {preflight.isPending && <Skeleton height={44} />}
-        {preflight.data && !preflight.error && <Outlook answer={preflight.data} />}
+        {preflight.data && !preflight.error && <Estimate answer={preflight.data} />}
         <ErrorBox error={create.error} />
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
@@ -138,7 +138,7 @@ function Choice<Value extends string>({
 }
 
 /** The estimated size of the export, and what prevents it. */
-function Outlook({ answer }: { answer: Answer }) {
+function Estimate({ answer }: { answer: Answer }) {
   const { rows, isEstimate, estimatedBytes, rowLimit, isCut, needsRestore, fitsDownload } = answer
   return (
     <Stack gap={2} role="status">

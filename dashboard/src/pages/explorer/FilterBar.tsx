@@ -11,7 +11,7 @@ import type { Change } from './use-explorer.ts'
 
 const TEXT_LENGTH_MAX = 200
 /** The search runs after this pause in typing. */
-const PAUSE_MS = 250
+const DEBOUNCE_MS = 250
 
 type BarProps = {
   filters: Filters
@@ -123,7 +123,7 @@ function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
   const send = useDebouncedCallback((value: string) => {
     sent.current = value
     onText(value)
-  }, PAUSE_MS)
+  }, DEBOUNCE_MS)
   // The URL can change in other ways: a view, the back button, "Clear all".
   useEffect(() => {
     if (text === sent.current) return

@@ -12,7 +12,7 @@ import classes from './FilterBar.module.css'
 import { FIELD_WORDS, type Filters, mayExclude, TRACE_ID } from './filters.ts'
 import type { TimeWindow } from './time-window.ts'
 
-const PAUSE_MS = 150
+const DEBOUNCE_MS = 150
 /** The number of values that fit without scrolling. Typing finds the others. */
 const VALUES_SHOWN_MAX = 10
 
@@ -43,9 +43,9 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
   const isFull = !mayExclude(filters)
   const [isRefused, setRefused] = useState(false)
   const choose = (option: string) => {
-    const isLeftOut = isNot || isShift.current
+    const isExclusion = isNot || isShift.current
     isShift.current = false
-    if (isLeftOut && isFull && field !== null && isExcludable(field)) {
+    if (isExclusion && isFull && field !== null && isExcludable(field)) {
       setRefused(true)
       return
     }
@@ -56,7 +56,7 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
       combobox.focusSearchInput()
       return
     }
-    if (!isLeftOut || !isExcludable(field)) onChoose(field, option)
+    if (!isExclusion || !isExcludable(field)) onChoose(field, option)
     else onExclude({ field, value: option })
     combobox.closeDropdown()
     combobox.focusTarget()
@@ -205,7 +205,7 @@ function TraceOption({ typed }: { typed: string }) {
 type KnownProps = ValueProps & { field: Exclude<FilterField, 'traceId'> }
 
 function KnownValues({ field, typed, filters, timeWindow }: KnownProps) {
-  const [contains] = useDebouncedValue(typed, PAUSE_MS)
+  const [contains] = useDebouncedValue(typed, DEBOUNCE_MS)
   const { workspaceId, not } = filters
   // Only these two fields are counted within the period and without excluded values.
   const isCounted = field === 'category' || field === 'action'

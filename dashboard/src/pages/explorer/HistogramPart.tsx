@@ -5,7 +5,7 @@ import { windowOf, zoomOutPatch } from './time-window.ts'
 import type { Explorer } from './use-explorer.ts'
 
 /** During a live tail the histogram is reloaded this often. */
-const MOVE_EVERY_MS = 5_000
+const RELOAD_EVERY_MS = 5_000
 
 export const HistogramPart = memo(function HistogramPart({
   explorer,
@@ -18,15 +18,15 @@ export const HistogramPart = memo(function HistogramPart({
   isFailed: boolean
 }) {
   const { search, filters, timeWindow, askedAt, change } = explorer
-  const moves = useMoves(isLive)
+  const reloads = useReloads(isLive)
   const { range } = search
   const shown = useMemo(
-    () => (moves > 0 ? windowOf({ ...(range && { range }) }, Date.now()) : timeWindow),
-    [moves, range, timeWindow],
+    () => (reloads > 0 ? windowOf({ ...(range && { range }) }, Date.now()) : timeWindow),
+    [reloads, range, timeWindow],
   )
   const by = search.by === 'action' ? 'action' : 'category'
-  const question = { filters, timeWindow: shown, askedAt: askedAt + moves }
-  const { data, error, isPlaceholderData } = useHistogram(question, by)
+  const query = { filters, timeWindow: shown, askedAt: askedAt + reloads }
+  const { data, error, isPlaceholderData } = useHistogram(query, by)
   const zoomOut = useCallback(() => change(zoomOutPatch(search, Date.now())), [change, search])
   return (
     <Histogram
@@ -43,12 +43,12 @@ export const HistogramPart = memo(function HistogramPart({
 })
 
 /** A counter that increases while `isOn` is set, to trigger a reload. */
-function useMoves(isOn: boolean): number {
-  const [moves, setMoves] = useState(0)
+function useReloads(isOn: boolean): number {
+  const [reloads, setReloads] = useState(0)
   useEffect(() => {
     if (!isOn) return undefined
-    const timer = setInterval(() => setMoves((count) => count + 1), MOVE_EVERY_MS)
+    const timer = setInterval(() => setReloads((count) => count + 1), RELOAD_EVERY_MS)
     return () => clearInterval(timer)
   }, [isOn])
-  return isOn ? moves : 0
+  return isOn ? reloads : 0
 }

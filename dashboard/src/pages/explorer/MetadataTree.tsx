@@ -6,7 +6,7 @@ import classes from './EventPanel.module.css'
 /** Deeper levels are collapsed at first. */
 const OPEN_LEVELS = 3
 /** Entries shown per object or list. Copying includes all of them. */
-const SHOWN_MAX = 200
+const ENTRIES_SHOWN_MAX = 200
 
 /** The metadata of an event as a tree. */
 export function MetadataTree({ value }: { value: Record<string, unknown> }) {
@@ -18,13 +18,13 @@ function Entries({ value, level }: { value: object; level: number }) {
   const entries = Object.entries(value)
   return (
     <ul className={classes.tree}>
-      {entries.slice(0, SHOWN_MAX).map(([key, item]) => (
+      {entries.slice(0, ENTRIES_SHOWN_MAX).map(([key, item]) => (
         <li key={key}>
           <Entry name={isList ? `[${key}]` : key} value={item} level={level} />
         </li>
       ))}
-      {entries.length > SHOWN_MAX && (
-        <li className="soft">and {entries.length - SHOWN_MAX} more</li>
+      {entries.length > ENTRIES_SHOWN_MAX && (
+        <li className="soft">and {entries.length - ENTRIES_SHOWN_MAX} more</li>
       )}
     </ul>
   )

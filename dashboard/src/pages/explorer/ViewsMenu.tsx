@@ -18,9 +18,9 @@ const DeleteView = lazy(async () => ({ default: (await import('./DeleteView.tsx'
 export function ViewsMenu({ viewId, change }: { viewId: string | undefined; change: Change }) {
   const [isOpen, { toggle, close }] = useDisclosure(false)
   const [wasOpened, setOpened] = useState(false)
-  const [doomed, setDoomed] = useState<View | null>(null)
+  const [viewToDelete, setViewToDelete] = useState<View | null>(null)
   const [edited, setEdited] = useState<View | null>(null)
-  useFocusBack(doomed !== null || edited !== null)
+  useFocusBack(viewToDelete !== null || edited !== null)
   const views = useViews()
   const current = views.data?.find(({ id }) => id === viewId)
   return (
@@ -69,7 +69,7 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
                   close()
                 }}
                 onDelete={() => {
-                  setDoomed(view)
+                  setViewToDelete(view)
                   close()
                 }}
               />
@@ -81,9 +81,9 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
         <Suspense>
           <EditView view={edited} onClose={() => setEdited(null)} onRefused={setEdited} />
           <DeleteView
-            view={doomed}
-            onClose={() => setDoomed(null)}
-            onRefused={setDoomed}
+            view={viewToDelete}
+            onClose={() => setViewToDelete(null)}
+            onRefused={setViewToDelete}
             onDeleted={(id) => id === viewId && change({ view: null }, { replace: true })}
           />
         </Suspense>

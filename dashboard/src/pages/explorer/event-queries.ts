@@ -16,13 +16,13 @@ const NEXT_PAGE_EVENTS = 100
 /** A browser handles this many events easily. To see more, narrow the period. */
 export const LOADED_EVENTS_MAX = 50_000
 /** Pages are numerous and large, so those of earlier queries are evicted soon. */
-const KEEP_MS = 60_000
+const CACHE_MS = 60_000
 
 /** `askedAt` distinguishes refreshes of the same query. */
-type Question = { filters: Filters; timeWindow: TimeWindow; askedAt: number }
+type EventsQuery = { filters: Filters; timeWindow: TimeWindow; askedAt: number }
 
 /** The matching events, newest first, loaded page by page. */
-export function useEventPages({ filters, timeWindow, askedAt }: Question) {
+export function useEventPages({ filters, timeWindow, askedAt }: EventsQuery) {
   const times = timesOf(timeWindow)
   const pages = useInfiniteQuery({
     queryKey: ['events', 'pages', filters, times, askedAt],
@@ -45,14 +45,14 @@ export function useEventPages({ filters, timeWindow, askedAt }: Question) {
     placeholderData: keepPreviousData,
     // A refetch would reload every page. A refresh starts with the first page instead.
     staleTime: Number.POSITIVE_INFINITY,
-    gcTime: KEEP_MS,
+    gcTime: CACHE_MS,
     structuralSharing: false,
   })
   const loaded = useMemo(() => pages.data?.pages.flatMap(({ data }) => data) ?? [], [pages.data])
   return { pages, loaded, hotSince: pages.data?.pages[0]?.hotSince ?? null }
 }
 
-export function useHistogram({ filters, timeWindow, askedAt }: Question, by: CountBy) {
+export function useHistogram({ filters, timeWindow, askedAt }: EventsQuery, by: CountBy) {
   return useQuery({
     queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, askedAt],
     queryFn: ({ signal }) =>
@@ -63,7 +63,7 @@ export function useHistogram({ filters, timeWindow, askedAt }: Question, by: Cou
         }),
       ),
     placeholderData: keepPreviousData,
-    gcTime: KEEP_MS,
+    gcTime: CACHE_MS,
   })
 }
 

@@ -4,7 +4,7 @@ import { type ExplorerEvent, isBefore } from './explorer-event.ts'
 import type { Filters } from './filters.ts'
 
 /** A busy service sends hundreds of events per second. The page renders four times per second. */
-const TELL_EVERY_MS = 250
+const RENDER_EVERY_MS = 250
 /** Beyond this the list is reloaded, which costs less than keeping all of them. */
 const FRESH_EVENTS_MAX = 2_000
 
@@ -58,7 +58,7 @@ export function useLiveEvents({
       const events = collected.current.filter(({ timestamp }) => Date.parse(timestamp) >= fromMs)
       collected.current = []
       if (events.length > 0) setArrived((before) => take(before, events, isAtTop()))
-    }, TELL_EVERY_MS)
+    }, RENDER_EVERY_MS)
     return () => clearInterval(timer)
   }, [isLive, fromMs, isAtTop])
   const isOver = arrived.shown.length > FRESH_EVENTS_MAX

@@ -1,7 +1,7 @@
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useState } from 'react'
 
 /** Rows rendered beyond each edge of the screen. */
-const BEYOND_ROWS = 12
+const OVERSCAN_ROWS = 12
 /** The window moves by this many rows at a time, so that most scrolling renders nothing. */
 const STEP_ROWS = 8
 
@@ -33,11 +33,11 @@ export function useRowWindow(
   return seenRows
 }
 
-type Sight = { topPx: number; screenPx: number; rowPx: number; count: number }
+type Viewport = { topPx: number; screenPx: number; rowPx: number; count: number }
 
-function rowsAt({ topPx, screenPx, rowPx, count }: Sight): Omit<RowWindow, 'isScrolled'> {
-  const above = Math.floor(-topPx / rowPx) - BEYOND_ROWS
-  const below = Math.ceil((screenPx - topPx) / rowPx) + BEYOND_ROWS
+function rowsAt({ topPx, screenPx, rowPx, count }: Viewport): Omit<RowWindow, 'isScrolled'> {
+  const above = Math.floor(-topPx / rowPx) - OVERSCAN_ROWS
+  const below = Math.ceil((screenPx - topPx) / rowPx) + OVERSCAN_ROWS
   const first = Math.max(0, Math.floor(above / STEP_ROWS) * STEP_ROWS)
   const last = Math.min(count, Math.ceil(below / STEP_ROWS) * STEP_ROWS)
   return { first: Math.min(first, count), last: Math.max(last, 0) }

@@ -11,7 +11,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       const act = latest.current[event.key]
-      if (!act || event.ctrlKey || event.metaKey || event.altKey || isElsewhere(event)) return
+      if (!act || event.ctrlKey || event.metaKey || event.altKey || isReserved(event)) return
       // The shortcut can focus a field, which must not receive the letter.
       if (event.key.length === 1) event.preventDefault()
       act(event)
@@ -22,7 +22,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
 }
 
 /** True if the key belongs to a field, or to an open dialog or menu. */
-function isElsewhere({ target, defaultPrevented }: KeyboardEvent): boolean {
+function isReserved({ target, defaultPrevented }: KeyboardEvent): boolean {
   if (defaultPrevented) return true
   const overlays = document.querySelectorAll('[role=dialog],[role=menu],[role=listbox]')
   if ([...overlays].some((overlay) => overlay.checkVisibility())) return true

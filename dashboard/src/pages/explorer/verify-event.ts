@@ -68,10 +68,10 @@ async function verifyPart(event: ProvableEvent, part: Part): Promise<PartCheck> 
   }
   if (commitment === null || salt === null) return differs(`${part} was never sealed.`)
   const recomputed = await commitmentOf(part, value, salt)
-  return recomputed === commitment ? HOLDS : differs(`${part} is not what was sealed.`)
+  return recomputed === commitment ? VALID : differs(`${part} is not what was sealed.`)
 }
 
-const HOLDS: PartCheck = { difference: null, isErased: false }
+const VALID: PartCheck = { difference: null, isErased: false }
 
 function differs(difference: string): PartCheck {
   return { difference, isErased: false }

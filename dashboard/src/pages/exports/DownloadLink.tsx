@@ -10,7 +10,8 @@ import { bodyOfJob, downloadPath, type Export, readPreflight } from './exports.t
 /**
  * A job can be downloaded once. A page that doesn't poll would not show that the download has started.
  */
-const BEGUN = 'The download has begun. How it ended, and Rerun to have it again, is under Exports.'
+const STARTED =
+  'The download has begun. How it ended, and Rerun to have it again, is under Exports.'
 
 /**
  * A plain link, so that the browser streams the file to disk. Browsers barely report a refused download,
@@ -22,20 +23,20 @@ export function DownloadLink({
   ...look
 }: { job: Export; onBegin: () => void } & Pick<ButtonProps, 'size' | 'variant'>) {
   const refusal = useExportRefusal('download exports')
-  const [hasBegun, setBegun] = useState(false)
+  const [hasStarted, setStarted] = useState(false)
   const [isExplained, setExplained] = useState(false)
   const check = useMutation({
     mutationFn: () => readPreflight(bodyOfJob(job)),
     onSuccess: ({ fitsDownload, needsRestore }) => {
       setExplained(!fitsDownload || needsRestore)
-      setBegun(fitsDownload && !needsRestore)
+      setStarted(fitsDownload && !needsRestore)
     },
   })
   const { fitsDownload = true, needsRestore = false } = check.data ?? {}
   return (
     <>
       {refusal === null ? (
-        <Refused reason={hasBegun && job.status === 'PENDING' ? BEGUN : null}>
+        <Refused reason={hasStarted && job.status === 'PENDING' ? STARTED : null}>
           <Button
             component="a"
             href={downloadPath(job)}
@@ -44,7 +45,7 @@ export function DownloadLink({
             variant="default"
             leftSection={<Icon name="export" size={13} />}
             onClick={() => {
-              setBegun(true)
+              setStarted(true)
               onBegin()
               check.mutate()
             }}

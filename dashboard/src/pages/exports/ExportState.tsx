@@ -9,7 +9,7 @@ import { type Export, isOpen } from './exports.ts'
 import type { Progress } from './pace.ts'
 
 /** Longer than a busy service or a slow connection usually takes between two pages of rows. */
-const STILL_AFTER_MS = 15_000
+const STALLED_AFTER_MS = 15_000
 
 /** The status, the progress, and what to do if the export failed. */
 export function ExportState({ job, progress }: { job: Export; progress: Progress | undefined }) {
@@ -21,7 +21,7 @@ export function ExportState({ job, progress }: { job: Export; progress: Progress
         <span>{label}</span>
       </Group>
       <span className={`${rows.second} numeric`}>
-        <HowFar job={job} progress={progress} />
+        <ProgressText job={job} progress={progress} />
       </span>
       {job.sha256 !== null && (
         <span className={rows.second}>
@@ -33,7 +33,7 @@ export function ExportState({ job, progress }: { job: Export; progress: Progress
   )
 }
 
-function HowFar({ job, progress }: { job: Export; progress: Progress | undefined }) {
+function ProgressText({ job, progress }: { job: Export; progress: Progress | undefined }) {
   const { status, rowsExported, rowLimit, bytes, truncated, expiresAt, finishedAt } = job
   const count = `${formatCount(Number(rowsExported))} ${rowsExported === '1' ? 'row' : 'rows'}`
   switch (status) {
@@ -65,7 +65,7 @@ function paceText(progress: Progress | undefined): string {
   if (!progress) return ''
   const { seenAtMs, movedAtMs, rowsPerSecond } = progress
   const stillMs = seenAtMs - movedAtMs
-  if (stillMs >= STILL_AFTER_MS) {
+  if (stillMs >= STALLED_AFTER_MS) {
     return `, none for ${formatDuration(stillMs)}: if your browser has stopped, download it again`
   }
   if (rowsPerSecond === null || rowsPerSecond < 1) return ''

@@ -9,7 +9,7 @@ import { useProjectNames } from './project-names.ts'
 import { ProjectSelect } from './ProjectSelect.tsx'
 import { useSuggestions } from './use-suggestions.ts'
 
-const WORDS: Record<DraftField, string> = { ...FIELD_WORDS, text: 'contains the text' }
+const LABELS: Record<DraftField, string> = { ...FIELD_WORDS, text: 'contains the text' }
 
 /** One line per filter, each field at most once, and the exclusions taken over from the explorer. */
 export function FilterLines({
@@ -41,7 +41,7 @@ export function FilterLines({
               allowDeselect={false}
               data={DRAFT_FIELDS.filter(
                 (field) => field === line.field || free.includes(field),
-              ).map((field) => ({ value: field, label: WORDS[field] }))}
+              ).map((field) => ({ value: field, label: LABELS[field] }))}
               value={line.field}
               onChange={(value) => {
                 const field = DRAFT_FIELDS.find((name) => name === value) ?? line.field
@@ -56,7 +56,7 @@ export function FilterLines({
             <ActionIcon
               variant="subtle"
               color="gray"
-              aria-label={`Remove the filter ${WORDS[line.field]}`}
+              aria-label={`Remove the filter ${LABELS[line.field]}`}
               onClick={() => setLines(lines.toSpliced(nth, 1))}
             >
               <Icon name="close" size={14} />
@@ -141,7 +141,7 @@ function SuggestedValue({ line: { field, value }, workspaceId, onChange }: Value
   const suggestions = useSuggestions(field, value, workspaceId)
   return (
     <Autocomplete
-      aria-label={WORDS[field]}
+      aria-label={LABELS[field]}
       className={classes.value}
       data={suggestions}
       // The service has already filtered the suggestions.

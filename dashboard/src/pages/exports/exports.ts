@@ -18,7 +18,7 @@ const PAGE_EXPORTS = 30
 /** Other members create exports too, and pending ones expire. */
 const REFRESH_MS = 15_000
 
-type ExportsAsked = {
+type ExportsQuery = {
   status: ExportStatus | undefined
   workspaceId: string | null
   /** The member waits for a change. */
@@ -27,7 +27,7 @@ type ExportsAsked = {
 }
 
 /** The exports, newest first. */
-export function useExports({ status, workspaceId, pollFast, fastPollMs }: ExportsAsked) {
+export function useExports({ status, workspaceId, pollFast, fastPollMs }: ExportsQuery) {
   const asked = { ...(status && { status }), ...(workspaceId !== null && { workspaceId }) }
   return usePages(
     ['exports', 'list', asked],

@@ -1,7 +1,7 @@
 import type { Export } from './exports.ts'
 
 /** The weight of the latest sample in the moving average. */
-const NEWEST_SHARE = 0.5
+const NEWEST_WEIGHT = 0.5
 
 export type Progress = {
   job: Export
@@ -35,6 +35,6 @@ function progressOf(before: Progress | undefined, job: Export, nowMs: number): P
     job,
     movedAtMs: moved > 0 ? nowMs : before.movedAtMs,
     seenAtMs: nowMs,
-    rowsPerSecond: usual === null ? newest : newest * NEWEST_SHARE + usual * (1 - NEWEST_SHARE),
+    rowsPerSecond: usual === null ? newest : newest * NEWEST_WEIGHT + usual * (1 - NEWEST_WEIGHT),
   }
 }

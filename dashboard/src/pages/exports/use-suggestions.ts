@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import type { DraftField } from './draft.ts'
 
-const PAUSE_MS = 200
+const DEBOUNCE_MS = 200
 const SUGGESTIONS_MAX = 12
 /** Longer text is truncated before the search. */
 const CONTAINS_LENGTH_MAX = 200
@@ -14,7 +14,7 @@ export function useSuggestions(
   typed: string,
   workspaceId: string | null,
 ): string[] {
-  const [contains] = useDebouncedValue(typed.trim().slice(0, CONTAINS_LENGTH_MAX), PAUSE_MS)
+  const [contains] = useDebouncedValue(typed.trim().slice(0, CONTAINS_LENGTH_MAX), DEBOUNCE_MS)
   const isListed = field !== 'text' && field !== 'traceId'
   const { data } = useQuery({
     queryKey: ['filter-options', field, workspaceId, contains],

@@ -56,7 +56,7 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
         classNames={{ input: 'mono' }}
         value={text}
         onChange={(event) => change(() => setText(event.currentTarget.value))}
-        error={faultsOf(save.error, entries)}
+        error={entryErrors(save.error, entries)}
       />
       <Group gap="xs">
         <Text size="sm">
@@ -86,7 +86,7 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
           onBack={() => save.reset()}
         />
       ) : (
-        faultsOf(save.error, entries) === null && <ErrorBox error={save.error} />
+        entryErrors(save.error, entries) === null && <ErrorBox error={save.error} />
       )}
       <Group gap="sm">
         <Gate permission="company.manage" what="change the allowlist">
@@ -117,11 +117,11 @@ function readLines(text: string): string[] {
 }
 
 /** The service names an invalid entry by its index. The message shows its text instead. */
-function faultsOf(error: Error | null, entries: readonly string[]): string | null {
+function entryErrors(error: Error | null, entries: readonly string[]): string | null {
   if (!(error instanceof ApiError)) return null
-  const faults = error.details.flatMap(({ path, message }) => {
+  const messages = error.details.flatMap(({ path, message }) => {
     const place = /^\/entries\/(\d+)$/.exec(path)?.[1]
     return place === undefined ? [] : [`${entries[Number(place)] ?? ''} ${message}`]
   })
-  return faults.length === 0 ? null : `${faults.join('. ')}.`
+  return messages.length === 0 ? null : `${messages.join('. ')}.`
 }

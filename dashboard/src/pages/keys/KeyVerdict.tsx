@@ -36,7 +36,7 @@ export function KeyVerdict({
             data-first-no={refusal?.gate === name ? true : undefined}
           >
             <StatusText tone={ok ? 'good' : 'bad'}>
-              {`${GATE_WORDS[name] ?? name}: ${ok ? 'yes' : 'no'}`}
+              {`${GATE_LABELS[name] ?? name}: ${ok ? 'yes' : 'no'}`}
             </StatusText>
             <span>{message}</span>
           </li>
@@ -46,7 +46,7 @@ export function KeyVerdict({
   )
 }
 
-const GATE_WORDS: Record<string, string> = {
+const GATE_LABELS: Record<string, string> = {
   exists: 'Known',
   status: 'Still works',
   scope: 'Scope',

@@ -6,7 +6,7 @@ export type Operation =
 /**
  * The operations that can be checked, with their labels. A new operation without a label fails the build.
  */
-const WORDS: Record<Operation, readonly [group: string, label: string]> = {
+const LABELS: Record<Operation, readonly [group: string, label: string]> = {
   createEvent: ['Events', 'send an event'],
   createEventBatch: ['Events', 'send many events at once'],
   listEvents: ['Events', 'read events'],
@@ -35,19 +35,19 @@ const WORDS: Record<Operation, readonly [group: string, label: string]> = {
   cancelExport: ['Exports', 'cancel an export'],
 }
 
-const OPERATIONS = Object.keys(WORDS) as Operation[] // The record has exactly these keys.
+const OPERATIONS = Object.keys(LABELS) as Operation[] // The record has exactly these keys.
 
 /** The options of the select, by group. */
-export const OPERATION_GROUPS = [...new Set(Object.values(WORDS).map(([group]) => group))].map(
+export const OPERATION_GROUPS = [...new Set(Object.values(LABELS).map(([group]) => group))].map(
   (group) => ({
     group,
-    items: OPERATIONS.filter((operation) => WORDS[operation][0] === group).map((operation) => ({
+    items: OPERATIONS.filter((operation) => LABELS[operation][0] === group).map((operation) => ({
       value: operation,
-      label: WORDS[operation][1],
+      label: LABELS[operation][1],
     })),
   }),
 )
 
 export function operationText(operation: Operation): string {
-  return WORDS[operation][1]
+  return LABELS[operation][1]
 }

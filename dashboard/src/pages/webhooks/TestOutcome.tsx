@@ -5,9 +5,9 @@ import { StatusText } from '../../parts/StatusText.tsx'
 import { answerText, DELIVERY_WORDS } from './delivery-text.ts'
 import type { DeliveryDetail } from './webhook-types.ts'
 
-const LOOK_MS = 500
+const POLL_MS = 500
 /** One minute. After that the list of deliveries says more. */
-const LOOKS_MAX = 120
+const POLLS_MAX = 120
 
 /** The result of a test delivery, as soon as its first attempt has ended. */
 export function TestOutcome({
@@ -29,7 +29,7 @@ export function TestOutcome({
       )
     },
     refetchInterval: ({ state }) =>
-      hasEnded(state.data) || state.dataUpdateCount >= LOOKS_MAX ? false : LOOK_MS,
+      hasEnded(state.data) || state.dataUpdateCount >= POLLS_MAX ? false : POLL_MS,
   })
   const isOver = hasEnded(delivery)
   useEffect(() => {

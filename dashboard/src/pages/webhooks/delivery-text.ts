@@ -14,7 +14,7 @@ export const DELIVERY_WORDS: Record<DeliveryStatus, { word: string; tone: Tone }
 export const SECRET_KEPT =
   'The service keeps it to sign with, and shows it to nobody. Whoever loses it rotates it.'
 
-const ERROR_WORDS: Record<NonNullable<Delivery['errorClass']>, string> = {
+const ERROR_LABELS: Record<NonNullable<Delivery['errorClass']>, string> = {
   dns: 'name not found',
   connect: 'no connection',
   tls: 'TLS failed',
@@ -31,7 +31,7 @@ export function answerText({
   errorClass,
 }: Pick<Delivery, 'responseStatus' | 'errorClass'>): string | null {
   if (responseStatus !== null) return String(responseStatus)
-  return errorClass === null ? null : ERROR_WORDS[errorClass]
+  return errorClass === null ? null : ERROR_LABELS[errorClass]
 }
 
 /** Why nothing can be sent to a disabled webhook. */

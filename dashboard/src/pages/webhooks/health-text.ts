@@ -2,14 +2,14 @@ import { formatCount, formatDuration } from '../../parts/format.ts'
 import type { Webhook, WebhookHealth } from './webhook-types.ts'
 
 /** Distinguishes a new webhook from an idle one. */
-type Heard = Pick<Webhook, 'lastSuccessAt' | 'lastFailureAt'>
+type LastResults = Pick<Webhook, 'lastSuccessAt' | 'lastFailureAt'>
 
 /** Summarizes the last 24 hours in one line. */
-export function healthText(health: WebhookHealth, heard: Heard): string {
+export function healthText(health: WebhookHealth, lastResults: LastResults): string {
   const { medianMs, open } = health
   const within = withinText(health)
   return [
-    deliveredText(health, heard),
+    deliveredText(health, lastResults),
     ...(within !== null && medianMs !== null ? [`median ${formatDuration(medianMs)}`, within] : []),
     `${formatCount(open)} open`,
   ].join(' · ')
@@ -19,10 +19,10 @@ export function healthText(health: WebhookHealth, heard: Heard): string {
  * The share of the deliveries of the last 24 hours that succeeded. Deliveries that wait for a retry don't
  * count as delivered, so that a receiver that refuses everything shows long before its last attempt.
  */
-export function deliveredText({ hours, isCut }: WebhookHealth, heard: Heard): string {
+export function deliveredText({ hours, isCut }: WebhookHealth, lastResults: LastResults): string {
   const { delivered, all } = sumOf(hours)
   if (all === 0) {
-    const isNew = heard.lastSuccessAt === null && heard.lastFailureAt === null
+    const isNew = lastResults.lastSuccessAt === null && lastResults.lastFailureAt === null
     return isNew ? 'Nothing sent yet' : 'Nothing new in 24 hours'
   }
   const share = `${Math.floor((delivered / all) * 1_000) / 10} %`
