@@ -26,10 +26,10 @@ export async function benchArchive(): Promise<void> {
 async function measureArchiver(seeded: SeededService): Promise<number> {
   const { env, dataDir, events, rows, ratios } = seeded
   const startedAt = performance.now()
-  const { said, peakRssBytes } = await runArchiver(env)
+  const { log, peakRssBytes } = await runArchiver(env)
   const seconds = (performance.now() - startedAt) / 1_000
-  const archived = Number(/archived (\d+) events/.exec(said)?.[1] ?? 0)
-  if (archived !== events) throw new Error(`${archived} of ${events} events were archived: ${said}`)
+  const archived = Number(/archived (\d+) events/.exec(log)?.[1] ?? 0)
+  if (archived !== events) throw new Error(`${archived} of ${events} events were archived: ${log}`)
   const bytes = sizeOf(join(dataDir, 'archive'))
   rows.push(rowOf('archive', { rows: archived, bytes, seconds, firstByteMs: 0, rssGrowthMb: 0 }))
   ratios['archive rows/s (≥ 20,000)'] = Math.round(archived / seconds)
@@ -48,8 +48,8 @@ async function runArchiver(env: Record<string, string>) {
   const sample = () => (peakRssBytes = Math.max(peakRssBytes, peakRssBytesOf(child.pid ?? 0)))
   const sampling = setInterval(sample, 100)
   try {
-    const said = await text(child.stdout)
-    return { said, peakRssBytes }
+    const log = await text(child.stdout)
+    return { log, peakRssBytes }
   } finally {
     clearInterval(sampling)
     await exited

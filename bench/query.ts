@@ -28,7 +28,7 @@ export async function benchQuery(): Promise<void> {
     const rows: Row[] = []
     const deep: { size: number; page: number; p50Ms: number; p99Ms: number }[] = []
     for (const size of [SMALL, LARGE]) {
-      const tenant = found(env)
+      const tenant = createTenant(env)
       const { key, project } = tenant
       const more = (nth: number) => (nth % 4 === 0 ? { projectId: project } : {})
       await seedEvents(service, { key, count: size, days: SPREAD_DAYS, more })
@@ -44,7 +44,7 @@ export async function benchQuery(): Promise<void> {
   }
 }
 
-function found(env: Record<string, string>): Tenant {
+function createTenant(env: Record<string, string>): Tenant {
   const created = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE'))
   return { key: created.workspaceKey, project: created.project.id }
 }

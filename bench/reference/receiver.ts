@@ -18,7 +18,7 @@ const ID_LENGTH = 36
 /** A body starts with `{"id":"` and the id of its event. */
 const ID_AT = 7
 
-type Witness = {
+type Recording = {
   requests: number
   lastAtMs: number
   /** When the first byte of each event's first delivery arrived. */
@@ -30,7 +30,7 @@ type Witness = {
 }
 type Request = { path: string; head: string; headEnd: number; bytes: Buffer }
 
-const witnesses = new Map<string, Witness>()
+const recordings = new Map<string, Recording>()
 const servers = Array.from({ length: PORTS }, () =>
   createServer({ noDelay: true }, serve).listen(0, '127.0.0.1'),
 )
@@ -78,7 +78,7 @@ function headerOf(head: string, name: string): string | null {
 
 function takeDelivery(socket: Socket, request: Request, firstByteAtMs: number): void {
   const [, behaviour = '', name = ''] = request.path.split('/')
-  note(witnessOf(name), request, firstByteAtMs)
+  record(recordingOf(name), request, firstByteAtMs)
   switch (behaviour) {
     case 'hang':
       return
@@ -103,10 +103,10 @@ function drip(socket: Socket): void {
   socket.once('close', () => clearInterval(timer))
 }
 
-function witnessOf(name: string): Witness {
-  const known = witnesses.get(name)
+function recordingOf(name: string): Recording {
+  const known = recordings.get(name)
   if (known) return known
-  const witness: Witness = {
+  const recording: Recording = {
     requests: 0,
     lastAtMs: 0,
     events: new Map(),
@@ -115,24 +115,28 @@ function witnessOf(name: string): Witness {
     highestSequence: 0,
     sample: { head: '', body: '' },
   }
-  witnesses.set(name, witness)
-  return witness
+  recordings.set(name, recording)
+  return recording
 }
 
-function note(witness: Witness, { head, headEnd, bytes }: Request, firstByteAtMs: number): void {
+function record(
+  recording: Recording,
+  { head, headEnd, bytes }: Request,
+  firstByteAtMs: number,
+): void {
   const bodyAt = headEnd + 4
   // Read from the bytes instead of `head`, because a substring would keep the whole string in memory.
   const eventId = bytes.toString('latin1', bodyAt + ID_AT, bodyAt + ID_AT + ID_LENGTH)
   const deliveryIdAt = head.indexOf('\r\nwebhook-id: ') + '\r\nwebhook-id: '.length
   const deliveryId = bytes.toString('latin1', deliveryIdAt, deliveryIdAt + ID_LENGTH)
-  witness.requests += 1
-  witness.lastAtMs = firstByteAtMs
-  if (!witness.events.has(eventId)) witness.events.set(eventId, firstByteAtMs)
-  witness.deliveries.add(deliveryId)
+  recording.requests += 1
+  recording.lastAtMs = firstByteAtMs
+  if (!recording.events.has(eventId)) recording.events.set(eventId, firstByteAtMs)
+  recording.deliveries.add(deliveryId)
   const sequence = Number(headerOf(head, 'x-service-sequence'))
-  witness.sequences.add(sequence)
-  witness.highestSequence = Math.max(witness.highestSequence, sequence)
-  if (witness.requests === 1) witness.sample = { head, body: bytes.toString('utf8', bodyAt) }
+  recording.sequences.add(sequence)
+  recording.highestSequence = Math.max(recording.highestSequence, sequence)
+  if (recording.requests === 1) recording.sample = { head, body: bytes.toString('utf8', bodyAt) }
 }
 
 function answerControl(socket: Socket, path: string): void {
@@ -147,16 +151,16 @@ function reportOf(what: string, name: string): unknown {
     case 'ports':
       return ports
     case 'arrivals':
-      return [...witnessOf(name).events]
+      return [...recordingOf(name).events]
     case 'sample':
-      return witnessOf(name).sample
+      return recordingOf(name).sample
     default:
-      return summaryOf(witnessOf(name))
+      return summaryOf(recordingOf(name))
   }
 }
 
-function summaryOf(witness: Witness) {
-  const { requests, lastAtMs, events, deliveries, sequences, highestSequence } = witness
+function summaryOf(recording: Recording) {
+  const { requests, lastAtMs, events, deliveries, sequences, highestSequence } = recording
   return {
     requests,
     events: events.size,

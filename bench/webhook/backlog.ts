@@ -20,26 +20,26 @@ const RSS_EVERY_MS = 200
 
 /** A large backlog must slow down neither other webhooks nor its own. */
 export async function measureBacklog(stand: Stand): Promise<Part> {
-  const [quiet, laden] = createTenants(stand, 2)
-  if (!quiet || !laden) throw new Error('there is a workspace for each')
+  const [quiet, loaded] = createTenants(stand, 2)
+  if (!quiet || !loaded) throw new Error('there is a workspace for each')
   await using service = await startNode(stand, 'all')
   await createWebhook(service, quiet, stand.receiver.urlOf('beside'))
-  await ingestBatches(stand, service, { tenant: laden, count: WAITING })
+  await ingestBatches(stand, service, { tenant: loaded, count: WAITING })
 
-  await measureDrain(stand, service, { tenant: laden, name: 'drain-warm-up', waiting: DRAINED })
+  await measureDrain(stand, service, { tenant: loaded, name: 'drain-warm-up', waiting: DRAINED })
   const short = await measureDrain(stand, service, {
-    tenant: laden,
+    tenant: loaded,
     name: 'drain-short',
     waiting: DRAINED,
   })
   const before = await measureBeside(stand, service, quiet)
   const hanging = stand.receiver.urlOf('laden', { behaviour: 'hang', nth: 1 })
-  await makeWait(stand, laden, await createWebhook(service, laden, hanging), WAITING)
+  await insertBacklog(stand, loaded, await createWebhook(service, loaded, hanging), WAITING)
   const fresh = await measureBeside(stand, service, quiet)
   await analyze(stand)
   const beside = await measureBeside(stand, service, quiet)
   const long = await measureDrain(stand, service, {
-    tenant: laden,
+    tenant: loaded,
     name: 'drain-long',
     waiting: WAITING,
   })
@@ -82,7 +82,7 @@ async function measureDrain(
   { tenant, name, waiting }: { tenant: Tenant; name: string; waiting: number },
 ): Promise<number> {
   const webhookId = await createWebhook(service, tenant, stand.receiver.urlOf(name))
-  await makeWait(stand, tenant, webhookId, waiting)
+  await insertBacklog(stand, tenant, webhookId, waiting)
   await stand.receiver.awaitEvents(name, DRAINED)
   const arrivedAtMs = [...(await stand.receiver.arrivals(name)).values()].slice(0, DRAINED)
   const tookMs = Math.max(...arrivedAtMs) - Math.min(...arrivedAtMs)
@@ -94,7 +94,7 @@ async function measureDrain(
  * while a receiver fails, its events stay in the ledger. The events are older than the webhook, so the
  * dispatcher creates no deliveries for them itself.
  */
-async function makeWait(
+async function insertBacklog(
   { connection }: Stand,
   { workspaceId }: Tenant,
   webhookId: string,

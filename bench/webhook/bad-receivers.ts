@@ -20,13 +20,13 @@ const BAD_RECEIVERS = 10
 const BAD_BEHAVIOURS = ['hang', 'reset', 'fail', 'drip'] as const
 const EVENTS_PER_SECOND = 20
 
-type Hooked = { name: string; behaviour: Behaviour; tenant: Tenant }
+type CreatedWebhook = { name: string; behaviour: Behaviour; tenant: Tenant }
 
 /** Ten of a hundred receivers misbehave, which must not affect the others. */
 export async function measureBadReceivers(stand: Stand): Promise<Part> {
   const tenants = createTenants(stand, WORKSPACES)
   await using service = await startNode(stand, 'all')
-  const hooked = await createWebhooks(stand, service, tenants)
+  const webhooks = await createWebhooks(stand, service, tenants)
   const posted = await postPaced({
     port: service.port,
     keys: tenants.map(({ key }) => key),
@@ -38,7 +38,7 @@ export async function measureBadReceivers(stand: Stand): Promise<Part> {
     posted.map(({ id }) => id),
   )
   const latenciesMs: number[] = []
-  const healthy = hooked.filter(({ behaviour }) => behaviour === 'ok')
+  const healthy = webhooks.filter(({ behaviour }) => behaviour === 'ok')
   for (const { name, tenant } of healthy) {
     const own = posted.filter(({ key }) => key === tenant.key)
     const ids = own.map(({ id }) => id)
@@ -60,8 +60,8 @@ async function createWebhooks(
   { receiver }: Stand,
   service: Service,
   tenants: readonly Tenant[],
-): Promise<Hooked[]> {
-  const hooked: Hooked[] = []
+): Promise<CreatedWebhook[]> {
+  const webhooks: CreatedWebhook[] = []
   for (const [index, tenant] of tenants.entries()) {
     for (let nth = index; nth < RECEIVERS; nth += tenants.length) {
       // The bad receivers are spread over the workspaces, and each workspace gets different behaviors.
@@ -69,8 +69,8 @@ async function createWebhooks(
       const behaviour = nth < BAD_RECEIVERS ? (bad ?? 'hang') : 'ok'
       const name = `many-${nth}`
       await createWebhook(service, tenant, receiver.urlOf(name, { behaviour, nth }))
-      hooked.push({ name, behaviour, tenant })
+      webhooks.push({ name, behaviour, tenant })
     }
   }
-  return hooked
+  return webhooks
 }

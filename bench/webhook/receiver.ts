@@ -4,7 +4,7 @@ import { type Service, startProgram } from '../lib/service.ts'
 
 const POLL_MS = 100
 /** Longer than the first retry takes. Events that haven't arrived by then are lost. */
-const STILL_MS_MAX = 30_000
+const STALL_MS_MAX = 30_000
 
 export type Behaviour = 'ok' | 'hang' | 'reset' | 'fail' | 'drip'
 
@@ -85,7 +85,7 @@ async function awaitEvents(
       stillSince = performance.now()
     }
     const stillMs = performance.now() - stillSince
-    assert(stillMs < STILL_MS_MAX, `${name}: ${best} of ${count} events came, and then no more`)
+    assert(stillMs < STALL_MS_MAX, `${name}: ${best} of ${count} events came, and then no more`)
     await delay(POLL_MS)
   }
 }
