@@ -27,7 +27,7 @@ async function openBars(context: Visitor['context'] = {}): Promise<Page> {
 const region = (page: Page) => page.getByRole('region', { name: 'Events over time' })
 const total = (page: Page) => region(page).getByRole('status')
 const bars = (page: Page) => region(page).getByRole('slider', { name: 'Events by time' })
-const spoken = async (page: Page) => (await bars(page).getAttribute('aria-valuetext')) ?? ''
+const valueText = async (page: Page) => (await bars(page).getAttribute('aria-valuetext')) ?? ''
 const timesOf = (page: Page) => {
   const parameters = new URL(page.url()).searchParams
   return { from: parameters.get('from'), to: parameters.get('to') }
@@ -46,18 +46,18 @@ promise('the bars are walked, chosen and zoomed into with nothing but the keyboa
   await keyboard.press('Home')
   await expect(bars(page)).toHaveAttribute('aria-valuenow', '1')
   await keyboard.press('End')
-  const newest = await spoken(page)
+  const newest = await valueText(page)
   await keyboard.press('ArrowLeft')
   await expect(bars(page)).toHaveAttribute('aria-valuenow', String(count - 1))
-  assert.notEqual(await spoken(page), newest)
-  assert.match(await spoken(page), /^\d+ \w+, [\d:]+ – .+: [\d,]+ events?/)
+  assert.notEqual(await valueText(page), newest)
+  assert.match(await valueText(page), /^\d+ \w+, [\d:]+ – .+: [\d,]+ events?/)
 
   for (let step = 0; step < 9; step += 1) await keyboard.press('Shift+ArrowLeft')
-  assert.match(await spoken(page), /^10 bars, /)
+  assert.match(await valueText(page), /^10 bars, /)
   await keyboard.press('Escape')
-  assert.doesNotMatch(await spoken(page), / bars, /)
+  assert.doesNotMatch(await valueText(page), / bars, /)
   await keyboard.press('Shift+Home')
-  const chosen = /: ([\d,]+ events?)$/.exec(await spoken(page))?.[1]
+  const chosen = /: ([\d,]+ events?)$/.exec(await valueText(page))?.[1]
   assert(chosen)
   await keyboard.press('Enter')
   await expect.poll(() => timesOf(page).from).not.toBeNull()

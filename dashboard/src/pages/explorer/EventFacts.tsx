@@ -33,7 +33,7 @@ export function EventFacts({ event, names, mayExclude, onFilter }: FactsProps) {
         <Fact label="Received">{formatLocal(receivedMs, 'full')}</Fact>
       </Part>
       <Part title="Who">
-        {actor === null && <Fact label="Actor">{goneText(event, 'actor')}</Fact>}
+        {actor === null && <Fact label="Actor">{missingText(event, 'actor')}</Fact>}
         <Value
           label="E-mail"
           text={actor?.email}
@@ -46,7 +46,7 @@ export function EventFacts({ event, names, mayExclude, onFilter }: FactsProps) {
       <Part title="What">
         <Value label="Action" text={action} patch={{ action }} {...common} />
         <Value label="Category" text={category} patch={{ category }} {...common} />
-        {resource === null && <Fact label="Resource">{goneText(event, 'resource')}</Fact>}
+        {resource === null && <Fact label="Resource">{missingText(event, 'resource')}</Fact>}
         <Value
           label="Type"
           text={resource?.type}
@@ -93,7 +93,7 @@ export function EventFacts({ event, names, mayExclude, onFilter }: FactsProps) {
   )
 }
 
-function goneText({ sealed }: ExplorerEvent, part: 'actor' | 'resource'): ReactNode {
+function missingText({ sealed }: ExplorerEvent, part: 'actor' | 'resource'): ReactNode {
   return <span className="soft">{part in sealed ? 'erased' : 'none'}</span>
 }
 

@@ -82,7 +82,7 @@ export function Results(props: ResultsProps) {
         onMore={hasNextPage && !isFetching ? more : null}
         bodyRef={props.bodyRef}
       />
-      <Foot {...props} />
+      <Footer {...props} />
     </>
   )
 }
@@ -90,9 +90,9 @@ export function Results(props: ResultsProps) {
 /** Counts the events that arrived while the member was scrolled down. Scrolling to the top shows them. */
 function NewPill({ count, onAdmit }: { count: number; onAdmit: () => void }) {
   useEffect(() => {
-    const look = () => window.scrollY < 40 && onAdmit()
-    window.addEventListener('scroll', look, { passive: true })
-    return () => window.removeEventListener('scroll', look)
+    const onScroll = () => window.scrollY < 40 && onAdmit()
+    window.addEventListener('scroll', onScroll, { passive: true })
+    return () => window.removeEventListener('scroll', onScroll)
   }, [onAdmit])
   return (
     <div role="status" className={classes.pill}>
@@ -111,7 +111,7 @@ function NewPill({ count, onAdmit }: { count: number; onAdmit: () => void }) {
 }
 
 /** Explains why the list ends here. */
-function Foot({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
+function Footer({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
   const last = events.at(-1)
   if (pages.hasNextPage) {
     return <div className={`${classes.foot} soft`}>Loading earlier events…</div>

@@ -7,7 +7,7 @@ import type { TimeWindow } from './time-window.ts'
 export type BarCursor = { anchor: number; at: number }
 
 /** Page Up and Page Down move by the number of bars divided by this. */
-const PAGE_SHARE = 10
+const PAGE_DIVISOR = 10
 
 /** Returns the cursor after a key press, or null if the key doesn't move it. */
 export function moveBar(
@@ -15,7 +15,7 @@ export function moveBar(
   key: string,
   { count, isExtending }: { count: number; isExtending: boolean },
 ): BarCursor | null {
-  const page = Math.max(1, Math.round(count / PAGE_SHARE))
+  const page = Math.max(1, Math.round(count / PAGE_DIVISOR))
   const to = {
     ArrowLeft: at - 1,
     ArrowRight: at + 1,

@@ -47,12 +47,12 @@ export function readExplorerSearch(search: Record<string, unknown>): ExplorerSea
     if (typeof value === 'string' && value !== '') read[field] = value
     else if (typeof value === 'number' || typeof value === 'boolean') read[field] = String(value)
   }
-  const not = readNot(search['not'])
+  const not = readExclusions(search['not'])
   return not.length === 0 ? read : { ...read, not }
 }
 
 /** Reads one or several values, up to the limit of the service. */
-function readNot(value: unknown): string[] {
+function readExclusions(value: unknown): string[] {
   const texts = [value].flat().filter((text) => typeof text === 'string')
   return [...new Set(texts)].filter((text) => readExclusion(text) !== null).slice(0, EXCLUSIONS_MAX)
 }
@@ -74,8 +74,8 @@ export function patchSearch(
   // Filtering by a field removes its exclusions, and excluding a value removes the filter by that value.
   const not = (next.not ?? []).filter((text) => {
     const field = readExclusion(text)?.field
-    const isAskedFor = field !== undefined && typeof patch[field] === 'string'
-    return text !== readmit && (!isAskedFor || patch.not !== undefined)
+    const isFilteredBy = field !== undefined && typeof patch[field] === 'string'
+    return text !== readmit && (!isFilteredBy || patch.not !== undefined)
   })
   if (added && not.length < EXCLUSIONS_MAX) {
     not.push(exclusionText(added))

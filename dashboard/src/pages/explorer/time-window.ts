@@ -21,7 +21,7 @@ const RANGE_DEFAULT: Range = '24h'
 /** A search for a trace covers at most this period. */
 export const TRACE_SPAN_MS_MAX = DAY_MS
 /** Zooming out multiplies the period by this factor. */
-const ZOOM_OUT = 3
+const ZOOM_OUT_FACTOR = 3
 const YEARS_MS = { min: Date.UTC(1970, 0), max: Date.UTC(9999, 0) }
 
 export type TimeWindow = {
@@ -110,7 +110,7 @@ export function zoomOutPatch(search: ExplorerSearch, nowMs: number): SearchPatch
     return wider ? rangePatch(wider) : {}
   }
   if (fromMs >= base.fromMs && toMs <= base.toMs) return { from: null, to: null }
-  const extraMs = ((toMs - fromMs) * (ZOOM_OUT - 1)) / 2
+  const extraMs = ((toMs - fromMs) * (ZOOM_OUT_FACTOR - 1)) / 2
   return exactPatch(fromMs - extraMs, Math.min(toMs + extraMs, Math.max(toMs, endOf(nowMs))))
 }
 

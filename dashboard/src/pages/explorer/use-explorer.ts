@@ -84,16 +84,16 @@ function useChosenWorkspace(inAddress: string | undefined, change: Change): void
     picked.current = chosen
     if (seen.current === chosen || (isNamed.current && !isSettled.current)) return
     seen.current = chosen
-    if (isNamed.current) change({ workspaceId: chosen, ...OF_ONE_WORKSPACE })
+    if (isNamed.current) change({ workspaceId: chosen, ...CLEARED_FIELDS })
   }, [chosen, change])
 }
 
 /** A project, an event and a view each belong to a workspace, so changing the workspace clears them. */
-const OF_ONE_WORKSPACE: SearchPatch = { projectId: null, event: null, view: null }
+const CLEARED_FIELDS: SearchPatch = { projectId: null, event: null, view: null }
 
 /** Returns the same object while its content is equal, so that queries aren't sent again. */
 function useStable(filters: Filters): Filters {
   const key = JSON.stringify(filters)
-  // oxlint-disable-next-line react-hooks/exhaustive-deps -- the key is the whole of it
+  // oxlint-disable-next-line react-hooks/exhaustive-deps -- the key contains every field
   return useMemo(() => filters, [key])
 }

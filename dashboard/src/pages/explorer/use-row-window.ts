@@ -14,22 +14,22 @@ export function useRowWindow(
   { count, rowPx }: { count: number; rowPx: number },
 ): RowWindow {
   const [seenRows, setRows] = useState<RowWindow>({ first: 0, last: 40, isScrolled: false })
-  const look = useCallback(() => {
+  const update = useCallback(() => {
     if (!body.current) return
     const topPx = body.current.getBoundingClientRect().top
     const rows = rowsAt({ topPx, screenPx: window.innerHeight, rowPx, count })
     const seen = { ...rows, isScrolled: window.scrollY > 0 }
     setRows((before) => (isSame(before, seen) ? before : seen))
   }, [body, rowPx, count])
-  useLayoutEffect(look, [look])
+  useLayoutEffect(update, [update])
   useEffect(() => {
-    window.addEventListener('scroll', look, { passive: true })
-    window.addEventListener('resize', look)
+    window.addEventListener('scroll', update, { passive: true })
+    window.addEventListener('resize', update)
     return () => {
-      window.removeEventListener('scroll', look)
-      window.removeEventListener('resize', look)
+      window.removeEventListener('scroll', update)
+      window.removeEventListener('resize', update)
     }
-  }, [look])
+  }, [update])
   return seenRows
 }
 

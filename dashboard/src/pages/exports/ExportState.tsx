@@ -64,9 +64,9 @@ function ProgressText({ job, progress }: { job: Export; progress: Progress | und
 function paceText(progress: Progress | undefined): string {
   if (!progress) return ''
   const { seenAtMs, movedAtMs, rowsPerSecond } = progress
-  const stillMs = seenAtMs - movedAtMs
-  if (stillMs >= STALLED_AFTER_MS) {
-    return `, none for ${formatDuration(stillMs)}: if your browser has stopped, download it again`
+  const stalledMs = seenAtMs - movedAtMs
+  if (stalledMs >= STALLED_AFTER_MS) {
+    return `, none for ${formatDuration(stalledMs)}: if your browser has stopped, download it again`
   }
   if (rowsPerSecond === null || rowsPerSecond < 1) return ''
   return `, ${formatCount(Math.round(rowsPerSecond))} per second`
