@@ -84,8 +84,8 @@ async function awaitEvents(
       best = summary.events
       stillSince = performance.now()
     }
-    const stillMs = performance.now() - stillSince
-    assert(stillMs < STALL_MS_MAX, `${name}: ${best} of ${count} events came, and then no more`)
+    const stalledMs = performance.now() - stillSince
+    assert(stalledMs < STALL_MS_MAX, `${name}: ${best} of ${count} events came, and then no more`)
     await delay(POLL_MS)
   }
 }
