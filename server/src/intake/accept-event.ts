@@ -11,7 +11,7 @@ import { TimeSlice } from '../platform/time-slice.ts'
 import type { Outcome, PendingItem } from './pending-item.ts'
 import type { Writer } from './writer.ts'
 
-/** An event as a client sends it, checked against the schema. */
+/** An event as a client sends it, already validated against the schema. */
 export type EventInput = {
   category: string
   action: string
@@ -23,7 +23,7 @@ export type EventInput = {
   idempotencyKey?: string
 }
 
-/** Where an event comes from: decided by the key and the request, never by the body. */
+/** Where an event comes from. The key and the request decide this, never the body. */
 export type EventOrigin = { companyId: CompanyId; workspaceId: WorkspaceId; traceId: string }
 
 export type Receipt = { id: EventId; isNew: boolean; hasOtherBody: boolean }
@@ -31,19 +31,19 @@ export type Receipt = { id: EventId; isNew: boolean; hasOtherBody: boolean }
 export type AcceptDeps = {
   writer: Writer
   clock: Clock
-  /** Returns those of the ids that are not projects of the workspace. */
+  /** Returns the ids that are not projects of the workspace. */
   listUnknownProjects: (
     place: { companyId: CompanyId; workspaceId: WorkspaceId },
     ids: ReadonlySet<ProjectId>,
   ) => Promise<ReadonlySet<ProjectId>>
 }
 
-/** A client's clock may run ahead this far; any age behind is fine. */
+/** How far a client's clock may run ahead. Timestamps in the past have no limit. */
 const AHEAD_MS_MAX = 24 * 3_600_000
-/** Of SHA-256, in hex: 128 bits, which fit a uuid column. */
+/** Hex digits kept of a SHA-256: 128 bits, which fit a uuid column. */
 const DIGEST_DIGITS = 32
 
-/** One event: answered after its commit, never before. */
+/** Accepts one event. Returns only after the event is committed. */
 export async function acceptEvent(
   input: EventInput,
   origin: EventOrigin,
@@ -58,7 +58,7 @@ export async function acceptEvent(
   return receiptOf(await deps.writer.submit(item))
 }
 
-/** Many events, each with its own receipt or its own refusal, in their order. */
+/** Accepts many events and returns a receipt or an error for each, in the order of the inputs. */
 export async function acceptEvents(
   inputs: readonly (EventInput | ApiError)[],
   origin: EventOrigin,
@@ -116,7 +116,7 @@ async function refuseUnknownProjects(
   })
 }
 
-/** What is wrong with one item is its own answer; anything else fails the whole call. */
+/** Returns an error that is specific to one item. Any other error fails the whole call. */
 function refusal(error: unknown): ApiError {
   if (error instanceof ApiError && error.status === 400) return error
   throw error
@@ -178,7 +178,7 @@ function readInput(
     facets,
     key: {
       keyDigest: digest(input.idempotencyKey),
-      // What the client wrote, not what we made of it: an absent timestamp is the same twice.
+      // Check the timestamp the client sent, not the default, so that a retry without one matches.
       bodyCheck: crc32(
         `${input.category}\0${input.action}\0${input.timestamp === undefined ? '' : timestampMs}` +
           `\0${projectId}\0${event.actor}\0${event.metadata}\0${event.resource}`,

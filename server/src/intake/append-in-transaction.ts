@@ -10,7 +10,7 @@ import { randomFraction } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { EventInput, EventOrigin } from './accept-event.ts'
 
-/** What the service itself writes: it has no key, no project and no clock of its own. */
+/** An event that the service itself writes: without an idempotency key, a project or its own timestamp. */
 export type OwnEvent = Pick<EventInput, 'category' | 'action' | 'actor' | 'resource' | 'metadata'>
 
 export type AppendInTransaction = typeof appendInTransaction
@@ -18,8 +18,8 @@ export type AppendInTransaction = typeof appendInTransaction
 const drawSalts = createSaltSource()
 
 /**
- * Writes an event as a part of somebody's transaction, so that it is stored exactly when the change
- * that it tells of is. Call it last: the head of the chain is locked until the transaction ends.
+ * Appends an event within the caller's transaction, so that the event is stored if and only if the change
+ * it describes is. Call this last, because it locks the chain head until the transaction ends.
  */
 export async function appendInTransaction(
   trx: Queryable,

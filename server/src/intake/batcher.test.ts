@@ -11,7 +11,7 @@ const LIMITS: BatcherLimits = {
   waitMsMax: 1_000_000,
 }
 
-/** An item weighs its length, and its owner is its first letter. */
+/** An item's size is its length, and its owner is its first letter. */
 const WEIGHTS: BatcherWeights<string> = {
   bytesOf: (item) => item.length,
   ownerOf: (item) => item.charAt(0),
@@ -20,7 +20,7 @@ const WEIGHTS: BatcherWeights<string> = {
   waitingBytesMax: 1_000,
 }
 
-/** A commit that the test ends by hand, one batch after the other. */
+/** A commit function whose batches the test completes by hand. */
 function handCommit() {
   const batches: string[][] = []
   const ends: { resolve: (results: string[]) => void; reject: (reason: unknown) => void }[] = []
@@ -33,7 +33,7 @@ function handCommit() {
       started.shift()?.()
       return new Promise<string[]>((resolve, reject) => ends.push({ resolve, reject }))
     },
-    /** Call it before what makes the next batch start. */
+    /** Call this before the action that starts the next batch. */
     nextStart: () => new Promise<void>((resolve) => started.push(resolve)),
     finish: (index: number) => ends[index]?.resolve(shout(batches[index] ?? [])),
     fail: (index: number, reason: unknown) => ends[index]?.reject(reason),
@@ -156,7 +156,7 @@ test('who would wait too long, by the speed of the batches so far, is refused at
   const secondStart = nextStart()
   const second = batcher.submit('b')
   await secondStart
-  // An item in 10 ms: five more are answered within 50 ms, the sixth is not.
+  // At one item per 10 ms, five more items finish within 50 ms and the sixth does not.
   const waiting = ['c', 'd', 'e', 'f', 'g'].map((item) => batcher.submit(item))
   await assert.rejects(batcher.submit('h'), isOverloaded)
   const thirdStart = nextStart()
@@ -223,7 +223,7 @@ test('no wake-up is lost: whenever a call comes, it is answered', async () => {
       )
       const calls: Promise<string>[] = []
       for (const turns of wave) {
-        // So many turns of the microtask queue later: around the end of a drain each one counts.
+        // Wait this many microtasks. Around the end of a drain, each one makes a difference.
         for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
         if (turns === 4) await new Promise(setImmediate)
         calls.push(batcher.submit('a'))
@@ -334,7 +334,7 @@ test('an owner that has filled the queue is refused, and others are served in th
   const first = nextStart()
   const answers = ['a0', 'a1', 'a2', 'a3'].map((item) => batcher.submit(item))
   await first
-  // The second batch is ready. Behind it there is room for four items of one owner.
+  // The second batch is ready. Behind it, there is room for four more items of one owner.
   answers.push(
     ...['a4', 'a5', 'a6', 'a7', 'a8', 'a9', 'aA', 'aB'].map((item) => batcher.submit(item)),
   )

@@ -13,25 +13,28 @@ type Batch<In, Out> = { items: In[]; waiters: Waiter<In, Out>[] }
 
 export type BatcherLimits = {
   itemsPerBatchMax: number
-  /** This many items may go before another one, however slow the batches are: a cold start is not an overload. */
+  /**
+   * The queue always accepts this many items, however slow the batches are: a cold start is not an
+   * overload.
+   */
   waitingMin: number
-  /** However fast the batches are. */
+  /** The queue never accepts more items than this, however fast the batches are. */
   waitingMax: number
   waitMsMax: number
-  /** How long to wait for company, beyond the turn; asked before each batch. */
+  /** Extra time to wait for more items, beyond the event-loop turns. Called before each batch. */
   lingerMs?: () => number
 }
 
-/** Gets to work on a batch that goes next, while another is in flight. The commit gets the same array. */
+/** Prepares the next batch while another is in flight. The commit receives the same array. */
 export type PrepareBatch<In> = (items: In[]) => void
 
-/** What items weigh, and how much is held: a few items can be as large as many. */
+/** Byte sizes and limits, because a few large items can take as much memory as many small ones. */
 export type BatcherWeights<In> = {
   bytesOf: (item: In) => number
   bytesPerBatchMax: number
-  /** Whose item it is. Items of one owner keep their order. */
+  /** The owner of an item. Items of one owner keep their order. */
   ownerOf: (item: In) => string
-  /** Of one owner in a batch, so that one with large items doesn't delay the others. */
+  /** Limits one owner's bytes per batch, so that an owner with large items doesn't delay the others. */
   bytesPerOwnerMax: number
   waitingBytesMax: number
 }
@@ -44,19 +47,19 @@ const WEIGHTLESS: BatcherWeights<unknown> = {
   waitingBytesMax: 0,
 }
 
-/** How much of the newest batch's speed goes into the estimate. */
+/** The weight of the newest batch in the moving average of the throughput. */
 const NEWEST_SHARE = 0.2
 const TURNS_MAX = 20
 
 /**
- * Group commit. Callers submit one item and wait; a single writer commits all waiting items in
- * one transaction. While a commit is in flight the next batch fills, so the batch size follows
- * the load by itself: an idle service commits single events at once, a busy one amortises.
+ * Group commit. Callers submit one item and wait; a single writer commits all waiting items in one
+ * transaction. While a commit is in flight the next batch fills, so the batch size follows the load: an
+ * idle service commits single events immediately, and a busy one amortizes the cost of a commit.
  *
- * A caller is answered only after the commit that holds its item has returned. A caller that would wait
- * longer than `waitMsMax`, judged by how fast batches go, is refused immediately: a short queue keeps
- * the other answers quick, and a refused caller can go to another node. Owners take turns, so an owner
- * that has sent much waits, or is refused, before it delays the others.
+ * A caller gets its result only after the commit that contains its item has returned. If the recent
+ * throughput means that a caller would wait longer than `waitMsMax`, it is rejected immediately: a short
+ * queue keeps latency low for the others, and a rejected caller can try another node. Owners take turns, so
+ * an owner that sends a lot waits, or is rejected, before it delays the others.
  */
 export class Batcher<In, Out> implements AsyncDisposable {
   readonly #commit: (items: In[]) => Promise<Out[]>
@@ -65,11 +68,11 @@ export class Batcher<In, Out> implements AsyncDisposable {
   readonly #queue: FairQueue<Waiter<In, Out>>
   readonly #prepare: PrepareBatch<In>
   #isCommitting = false
-  /** The batch that goes next, when a full one waited while another was in flight. */
+  /** A full batch that waits while another is in flight. It is committed next. */
   #ahead: Batch<In, Out> | null = null
   #writer: Promise<void> | null = null
   #closed = false
-  /** Infinite until the first batch tells. */
+  /** Infinite until the first batch has been measured. */
   #itemsPerMs = Number.POSITIVE_INFINITY
 
   constructor(
@@ -97,17 +100,17 @@ export class Batcher<In, Out> implements AsyncDisposable {
   }
 
   /**
-   * True when `count` more items of `owner` would wait too long or weigh too much. An empty queue takes
-   * any one call. An owner has no more bytes than are left for the others.
+   * True if `count` more items of `owner` would wait too long or take too much memory. An empty queue
+   * accepts any single call. An owner may not queue more bytes than remain free for the others.
    */
   isFull(owner: string, count = 1): boolean {
     const { waitingMin, waitingMax, waitMsMax } = this.#limits
     const { bytes } = this.#queue
     const isHeavy = this.#queue.bytesOf(owner) > this.#weights.waitingBytesMax - bytes
     if (this.#closed || isHeavy) return true
-    const inTime = Math.min(waitingMax, Math.max(waitingMin, this.#itemsPerMs * waitMsMax))
-    if (this.waiting + count <= Math.max(count, inTime)) return false
-    return this.#readyCount + this.#queue.turnsUntil(owner, count) > inTime
+    const acceptedMax = Math.min(waitingMax, Math.max(waitingMin, this.#itemsPerMs * waitMsMax))
+    if (this.waiting + count <= Math.max(count, acceptedMax)) return false
+    return this.#readyCount + this.#queue.turnsUntil(owner, count) > acceptedMax
   }
 
   submit(item: In): Promise<Out> {
@@ -115,7 +118,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
     return new Promise((resolve, reject) => this.#enqueue({ item, resolve, reject }))
   }
 
-  /** Items of one owner. All or none are let in; each is answered by itself. */
+  /** Submits items of one owner. Either all are queued or none; each has its own result. */
   submitAll(items: readonly In[]): Promise<PromiseSettledResult<Out>[]> {
     const [first] = items
     if (first === undefined) return Promise.resolve([])
@@ -125,22 +128,22 @@ export class Batcher<In, Out> implements AsyncDisposable {
     return new Promise((resolveAll) => {
       const results: PromiseSettledResult<Out>[] = Array.from({ length: items.length })
       let left = items.length
-      const settle = (place: number, result: PromiseSettledResult<Out>) => {
-        results[place] = result
+      const settle = (index: number, result: PromiseSettledResult<Out>) => {
+        results[index] = result
         left -= 1
         if (left === 0) resolveAll(results)
       }
-      items.forEach((item, place) =>
+      items.forEach((item, index) =>
         this.#enqueue({
           item,
-          resolve: (value) => settle(place, { status: 'fulfilled', value }),
-          reject: (reason) => settle(place, { status: 'rejected', reason }),
+          resolve: (value) => settle(index, { status: 'fulfilled', value }),
+          reject: (reason) => settle(index, { status: 'rejected', reason }),
         }),
       )
     })
   }
 
-  /** Fails everyone who waits: what stopped the writer would only stop them later. */
+  /** Rejects all waiting callers, because the fault that stopped the writer would fail their batches too. */
   rejectWaiting(reason: unknown): void {
     const ahead = this.#ahead?.waiters ?? []
     this.#ahead = null
@@ -160,7 +163,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
       this.#ahead = null
       await this.#run(batch)
     }
-    // Same turn as the emptiness check above, so a submit between the two cannot be lost.
+    // No await since the emptiness check above, so no submit can slip in between and be lost.
     this.#writer = null
   }
 
@@ -172,10 +175,10 @@ export class Batcher<In, Out> implements AsyncDisposable {
       this.#prepareNext()
       const results = await committing
       assert.equal(results.length, waiters.length)
-      // The assertion above: there is a result for every waiter.
+      // The assertion above guarantees a result for every waiter.
       waiters.forEach((waiter, index) => waiter.resolve(results[index]!))
     } catch (cause) {
-      // One failed batch fails its own callers only (the commit itself isolates a bad row).
+      // A failed batch fails only its own callers (the commit itself isolates a bad row).
       for (const waiter of waiters) waiter.reject(cause)
     } finally {
       this.#isCommitting = false
@@ -183,7 +186,10 @@ export class Batcher<In, Out> implements AsyncDisposable {
     this.#learnSpeed(waiters.length / (performance.now() - startedAtMs))
   }
 
-  /** A batch that is full gains nothing by waiting, so it is got ready while another is in flight. */
+  /**
+   * Prepares the next batch while another is in flight, if it is full: waiting longer would add nothing to
+   * it.
+   */
   #prepareNext(): void {
     if (!this.#isCommitting || this.#ahead) return
     if (this.#queue.size < this.#limits.itemsPerBatchMax) return
@@ -191,14 +197,14 @@ export class Batcher<In, Out> implements AsyncDisposable {
     try {
       this.#prepare(this.#ahead.items)
     } catch {
-      // The commit does the same work and meets the same fault, where it fails its own callers only.
+      // The commit repeats this work and hits the same error, and there only its own callers fail.
     }
   }
 
   /**
-   * Lets requests that are just arriving join, for as long as every turn of the event loop brings
-   * more. The callers of the last batch come back in such a wave: without this half of them miss
-   * the next batch, and batches stay half as large for good. An idle service waits one turn.
+   * Lets arriving requests join the batch, as long as each turn of the event loop brings more. The callers
+   * of the last batch return in such a wave: without this, half of them miss the next batch, and batches
+   * stay half as large permanently. An idle service waits one turn.
    */
   async #gather(): Promise<void> {
     const lingerMs = this.#limits.lingerMs?.() ?? 0

@@ -20,19 +20,20 @@ import { sealBatch, type SealedBatch, type SealSources } from './seal-batch.ts'
 
 export type CommitDeps = {
   heads: HeadCache
-  /** Of this batch alone, until its outcome is known. */
+  /** Used by this batch only, until its outcome is known. */
   writer: BindWriter
   sources: () => SealSources
-  /** Told of every try, for the metrics. */
+  /** Called on every try, for the metrics. */
   onTry?: (tries: number) => void
 }
 
-/** A batch that is sealed and encoded before its turn, on the heads as the one before leaves them. */
+/** A batch that is sealed and encoded early, on the heads that the batch in flight is expected to leave. */
 export type SealedAhead = { batch: SealedBatch; messages: Buffer }
 
 /**
- * Seals and encodes while the batch before is at the database, so that no caller waits for it.
- * Null when it takes more than that: a head is not known, or a key stands twice in the batch.
+ * Seals and encodes a batch while the previous one is in flight, so that no caller waits for this work.
+ * Returns null if that isn't possible: a head is unknown, contended or locked, or a key appears twice in
+ * the batch.
  */
 export function sealAhead(
   items: readonly PendingItem[],
@@ -45,16 +46,16 @@ export function sealAhead(
   return { batch, messages: encodeAppend(batch, writer) }
 }
 
-/** With the heads locked the second try succeeds; the rest is for unexpected failures. */
+/** With the heads locked, the second try succeeds. The others are for unexpected failures. */
 const TRIES_MAX = 5
 
 /**
- * Commits a batch and says what became of each item, in their order. It throws only when the
- * database did not answer: then the outcome is unknown, and the writer reads the heads again.
+ * Commits a batch and returns the outcome of each item, in order. Throws on an error that isn't the fault
+ * of a row: the outcome is then unknown, and the writer discards its cached heads.
  *
  *   known heads ──seal, or sealed ahead──▶ append ──▶ stored
- *                           ├─ key is stored already ──▶ replayed; its workspace's others go again
- *                           └─ another node moved the head ──▶ again, under a lock
+ *                           ├─ key is already stored ──▶ replayed; retry the workspace's other items
+ *                           └─ another node moved the head ──▶ retry with the heads locked
  */
 export async function commitBatch(
   client: Client,
@@ -88,7 +89,10 @@ export async function commitBatch(
   })
 }
 
-/** The same key twice in one batch: the first is the event, the others are its replays. */
+/**
+ * Finds keys that appear more than once in a batch: the first item is the event, the others are its
+ * replays.
+ */
 function splitRepeats(items: readonly PendingItem[]) {
   const byKey = new Map<string, PendingItem>()
   const leaders: PendingItem[] = []
@@ -106,7 +110,10 @@ function splitRepeats(items: readonly PendingItem[]) {
   return { leaders, followers }
 }
 
-/** Null when its leader was refused and it is another event: then it stands for itself. */
+/**
+ * Null if the leader was refused and the follower has a different body. It then has to be committed by
+ * itself.
+ */
 function repeatOf(first: Outcome, follower: PendingItem, leader: PendingItem): Outcome | null {
   const bodyCheck = follower.key?.bodyCheck
   if (first.kind === 'crowded') return first
@@ -117,7 +124,7 @@ function repeatOf(first: Outcome, follower: PendingItem, leader: PendingItem): O
   return { kind: 'replayed', id: first.id, hasOtherBody, storedCheck }
 }
 
-/** One try. Fills in outcomes and returns the items that must go again. */
+/** Makes one try. Sets the outcomes and returns the items to retry. */
 async function commitOnce(
   client: Client,
   items: readonly PendingItem[],
@@ -127,7 +134,7 @@ async function commitOnce(
 ): Promise<readonly PendingItem[]> {
   const { heads } = deps
   const locked = workspaceIdsOf(items).filter((id) => heads.isLocked(id))
-  if (locked.length > 0) return await setLockedAside(client, items, locked, outcomes, heads)
+  if (locked.length > 0) return await refuseLocked(client, items, locked, outcomes, heads)
   const isContended = items.some((item) => heads.isContended(item.event.workspaceId))
   try {
     return isContended
@@ -135,17 +142,17 @@ async function commitOnce(
       : await commitOnKnownHeads(client, items, outcomes, deps, ahead)
   } catch (error) {
     const code = sqlStateOf(error)
-    if (code !== null && (RETRIED.has(code) || isReroute(error))) {
+    if (code !== null && (RETRYABLE.has(code) || isReroute(error))) {
       for (const item of items) heads.noteMiss(item.event.workspaceId)
       return items
     }
     if (code === SQLSTATE.LOCK_NOT_AVAILABLE) {
       const suspects = workspaceIdsOf(items)
-      const free = await setLockedAside(client, items, suspects, outcomes, heads)
-      // If no head is locked, something is that all workspaces need.
+      const free = await refuseLocked(client, items, suspects, outcomes, heads)
+      // If no head is locked, the lock is on something that all workspaces need.
       if (free.length < items.length) return free
     }
-    if (code === null || !ROW_REFUSED.test(code)) throw error
+    if (code === null || !ROW_ERROR.test(code)) throw error
     return await isolate(client, items, outcomes, deps)
   }
 }
@@ -155,11 +162,11 @@ function workspaceIdsOf(items: readonly PendingItem[]): WorkspaceId[] {
 }
 
 /**
- * Another transaction, such as one that an operator left open, holds a head for longer than a batch waits.
- * Finds out which of the suspects is locked, refuses the items of that workspace, so that no other one has
+ * Handles a head that another transaction, such as one an operator left open, locks for longer than a batch
+ * waits. Finds the locked workspaces among the suspects, refuses their items so that no other workspace has
  * to wait, and returns the rest.
  */
-async function setLockedAside(
+async function refuseLocked(
   client: Client,
   items: readonly PendingItem[],
   suspects: readonly WorkspaceId[],
@@ -178,33 +185,33 @@ async function setLockedAside(
   })
 }
 
-/** Other nodes lock heads too, but only for moments. */
-const LOOKS_MAX = 3
-const LOOK_EVERY_MS = 10
+/** Check several times, because other nodes lock heads too, but only briefly. */
+const LOCK_CHECKS_MAX = 3
+const LOCK_CHECK_EVERY_MS = 10
 
 async function findFree(
   client: Client,
   workspaceIds: readonly WorkspaceId[],
 ): Promise<ReadonlySet<WorkspaceId>> {
   const free = new Set<WorkspaceId>()
-  for (let looks = 0; looks < LOOKS_MAX && free.size < workspaceIds.length; looks += 1) {
-    if (looks > 0) await delay(LOOK_EVERY_MS)
+  for (let checks = 0; checks < LOCK_CHECKS_MAX && free.size < workspaceIds.length; checks += 1) {
+    if (checks > 0) await delay(LOCK_CHECK_EVERY_MS)
     const others = workspaceIds.filter((id) => !free.has(id))
     for (const id of await listFreeHeads(client, others)) free.add(id)
   }
   return free
 }
 
-/** A unique violation means that a head we relied on was not the head: the lock will tell. */
-const RETRIED: ReadonlySet<string> = new Set([
+/** A unique violation means that a head in the cache was stale. The retry locks the heads and reads them. */
+const RETRYABLE: ReadonlySet<string> = new Set([
   SQLSTATE.UNIQUE_VIOLATION,
   SQLSTATE.SERIALIZATION_FAILURE,
   SQLSTATE.DEADLOCK_DETECTED,
 ])
-/** Data, integrity and size errors: some row's own fault. */
-const ROW_REFUSED = /^(22|23|54)/
+/** Data, integrity and limit errors: one of the rows is at fault. */
+const ROW_ERROR = /^(22|23|54)/
 
-/** A row that the database refuses fails its own caller only: halve until it stands alone. */
+/** Splits a batch in half until the row that the database refuses is alone, so that only its caller fails. */
 async function isolate(
   client: Client,
   items: readonly PendingItem[],
@@ -247,7 +254,7 @@ async function commitOnKnownHeads(
   }
 }
 
-/** Whether the batch before ended as it was expected to. If not, the seals are thrown away. */
+/** Checks that the previous batch left the heads as expected. If it didn't, the early seals are discarded. */
 function isOnHeads({ moves }: SealedBatch, heads: HeadCache): boolean {
   return moves.every(({ workspaceId, from }) => heads.get(workspaceId)?.hash === from.hash)
 }
@@ -260,7 +267,7 @@ function sealNow(
   return { batch, messages: encodeAppend(batch, writer) }
 }
 
-/** The same under locks, for workspaces that several writers write at once. */
+/** Commits with the heads locked, for workspaces that several nodes write to at the same time. */
 async function commitLocked(
   client: Client,
   items: readonly PendingItem[],
@@ -277,7 +284,7 @@ async function commitLocked(
     if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
     return settle(batch, result, outcomes, heads)
   } catch (error) {
-    // On a dead connection this fails too, and the first error is the one that counts.
+    // On a broken connection the rollback fails too, and the first error is the one to report.
     await client.query('rollback').catch(() => {})
     throw error
   }

@@ -3,24 +3,24 @@ type Measures<Item> = {
   ownerOf: (item: Item) => string
 }
 
-/** The items of one owner, in their order. */
-type Line<Item> = { items: Item[]; bytes: number }
+/** The items of one owner, in order of arrival. */
+type OwnerQueue<Item> = { items: Item[]; bytes: number }
 
 export type BatchLimits = {
   itemsMax: number
   bytesMax: number
-  /** Of one owner, so that one with large items doesn't delay the others. */
+  /** Limits one owner's bytes per batch, so that an owner with large items doesn't delay the others. */
   bytesPerOwnerMax: number
 }
 
 /**
- * Items that wait in a line per owner. Owners take turns, so how long an item waits depends on the items
- * of its own owner and on how many owners there are, not on how much another owner has sent.
+ * A queue per owner. Owners take turns, so the wait for an item depends on how many items its own owner has
+ * queued and on the number of owners, not on how much another owner has sent.
  */
 export class FairQueue<Item> {
   readonly #measures: Measures<Item>
   /** By owner, in the order of their turns. */
-  readonly #lines = new Map<string, Line<Item>>()
+  readonly #queues = new Map<string, OwnerQueue<Item>>()
   #size = 0
   #bytes = 0
 
@@ -37,15 +37,15 @@ export class FairQueue<Item> {
   }
 
   bytesOf(owner: string): number {
-    return this.#lines.get(owner)?.bytes ?? 0
+    return this.#queues.get(owner)?.bytes ?? 0
   }
 
-  /** How many items are taken up to and including the last of `count` further items of `owner`. */
+  /** How many items leave the queue until the last of `count` further items of `owner` has left it. */
   turnsUntil(owner: string, count: number): number {
-    const own = (this.#lines.get(owner)?.items.length ?? 0) + count
-    let turns = own
-    for (const [other, { items }] of this.#lines) {
-      if (other !== owner) turns += Math.min(items.length, own)
+    const ownItems = (this.#queues.get(owner)?.items.length ?? 0) + count
+    let turns = ownItems
+    for (const [other, { items }] of this.#queues) {
+      if (other !== owner) turns += Math.min(items.length, ownItems)
     }
     return turns
   }
@@ -53,43 +53,44 @@ export class FairQueue<Item> {
   push(item: Item): void {
     const owner = this.#measures.ownerOf(item)
     const bytes = this.#measures.bytesOf(item)
-    let line = this.#lines.get(owner)
-    if (!line) this.#lines.set(owner, (line = { items: [], bytes: 0 }))
-    line.items.push(item)
-    line.bytes += bytes
+    let queue = this.#queues.get(owner)
+    if (!queue) this.#queues.set(owner, (queue = { items: [], bytes: 0 }))
+    queue.items.push(item)
+    queue.bytes += bytes
     this.#size += 1
     this.#bytes += bytes
   }
 
-  /** As many items as fit, and at least one: an item that is larger than its share goes alone. */
+  /** Takes as many items as fit, and at least one: an item that is larger than the limit goes alone. */
   take({ itemsMax, bytesMax, bytesPerOwnerMax }: BatchLimits): Item[] {
     const taken: Item[] = []
     const bytesByOwner = new Map<string, number>()
-    const turnMax = Math.max(1, Math.floor(itemsMax / this.#lines.size))
+    const itemsPerTurnMax = Math.max(1, Math.floor(itemsMax / this.#queues.size))
     let bytes = 0
-    for (const [owner, line] of this.#lines) {
+    for (const [owner, queue] of this.#queues) {
       if (taken.length === itemsMax) break
-      const end = Math.min(taken.length + turnMax, itemsMax)
-      const before = bytesByOwner.get(owner) ?? 0
-      let ofOwner = before
+      const end = Math.min(taken.length + itemsPerTurnMax, itemsMax)
+      const ownerBytesBefore = bytesByOwner.get(owner) ?? 0
+      let ownerBytes = ownerBytesBefore
       let count = 0
-      for (const item of line.items) {
-        const weight = this.#measures.bytesOf(item)
-        const hasShare = ofOwner > 0 && ofOwner + weight > bytesPerOwnerMax
-        const isFull = taken.length > 0 && bytes + weight > bytesMax
-        if (taken.length === end || hasShare || isFull) break
+      for (const item of queue.items) {
+        const itemBytes = this.#measures.bytesOf(item)
+        const isOverShare = ownerBytes > 0 && ownerBytes + itemBytes > bytesPerOwnerMax
+        const isFull = taken.length > 0 && bytes + itemBytes > bytesMax
+        if (taken.length === end || isOverShare || isFull) break
         taken.push(item)
-        bytes += weight
-        ofOwner += weight
+        bytes += itemBytes
+        ownerBytes += itemBytes
         count += 1
       }
-      // A line without a turn keeps its place. Others go to the end, where the loop meets them again.
+      // An owner that got no turn keeps its position. The others move to the end, where this loop reaches
+      // them again.
       if (count === 0) continue
-      line.bytes -= ofOwner - before
-      line.items.splice(0, count)
-      this.#lines.delete(owner)
-      if (line.items.length > 0) this.#lines.set(owner, line)
-      bytesByOwner.set(owner, ofOwner)
+      queue.bytes -= ownerBytes - ownerBytesBefore
+      queue.items.splice(0, count)
+      this.#queues.delete(owner)
+      if (queue.items.length > 0) this.#queues.set(owner, queue)
+      bytesByOwner.set(owner, ownerBytes)
     }
     this.#size -= taken.length
     this.#bytes -= bytes
@@ -97,8 +98,8 @@ export class FairQueue<Item> {
   }
 
   takeAll(): Item[] {
-    const items = [...this.#lines.values()].flatMap((line) => line.items)
-    this.#lines.clear()
+    const items = [...this.#queues.values()].flatMap((queue) => queue.items)
+    this.#queues.clear()
     this.#size = 0
     this.#bytes = 0
     return items

@@ -7,12 +7,12 @@ const WORKSPACES_MAX = 20_000
 const CONTENDED_MS = 5_000
 
 /**
- * The heads as this writer last saw them. They are a guess that the database checks, so a wrong
- * one costs a try, never the chain. Owned by one writer: nothing else reads or writes it.
+ * The chain heads as this writer last saw them. The database verifies each one on commit, so a stale head
+ * costs a retry and can't corrupt the chain. Owned by one writer; nothing else reads or writes it.
  */
 export class HeadCache {
   readonly #heads = new Map<WorkspaceId, ChainHead>()
-  /** Where a batch on its way to the database will leave them, if it goes well. */
+  /** The heads that the batch in flight leaves behind if it succeeds. */
   #expected: ReadonlyMap<WorkspaceId, ChainHead> = new Map()
   readonly #missedAtMs = new Map<WorkspaceId, number>()
   readonly #locked = new Set<WorkspaceId>()
@@ -27,7 +27,10 @@ export class HeadCache {
     return this.#heads.get(workspaceId)
   }
 
-  /** The heads of these workspaces after the batch under way, or null when one is not known. */
+  /**
+   * The heads of these workspaces after the batch in flight, or null if one is unknown, contended or
+   * locked.
+   */
   expectedOf(workspaceIds: Iterable<WorkspaceId>): Map<WorkspaceId, ChainHead> | null {
     const heads = new Map<WorkspaceId, ChainHead>()
     for (const id of workspaceIds) {
@@ -47,7 +50,8 @@ export class HeadCache {
   }
 
   set(workspaceId: WorkspaceId, head: ChainHead): void {
-    // Set anew, so that the oldest entry is the one that was not written for longest.
+    // Delete first, so that the map is ordered by last write and the first entry is the least recently
+    // written.
     this.#heads.delete(workspaceId)
     this.#heads.set(workspaceId, head)
     if (this.#heads.size <= WORKSPACES_MAX) return
@@ -55,7 +59,7 @@ export class HeadCache {
     if (oldest !== undefined) this.#heads.delete(oldest)
   }
 
-  /** Another writer was there: forget the head, and go straight for the lock for a while. */
+  /** Another writer moved the head: discard it, and lock the head before reading it for a while. */
   noteMiss(workspaceId: WorkspaceId): void {
     this.#heads.delete(workspaceId)
     this.#lastMissAtMs = this.#clock()
@@ -70,7 +74,10 @@ export class HeadCache {
     return false
   }
 
-  /** A batch waited in vain for the lock on the head. Until it is free again, others don't wait for it. */
+  /**
+   * A batch timed out waiting for the lock on the head. Until the lock is free, later batches don't wait
+   * for it.
+   */
   noteLocked(workspaceId: WorkspaceId): void {
     this.#heads.delete(workspaceId)
     this.#locked.add(workspaceId)
@@ -84,12 +91,12 @@ export class HeadCache {
     return this.#locked.has(workspaceId)
   }
 
-  /** True for a while after any miss: other nodes write the same workspaces. */
+  /** True for a while after any miss, because other nodes are writing to the same workspaces. */
   isCrowded(): boolean {
     return Math.abs(this.#clock() - this.#lastMissAtMs) < CONTENDED_MS
   }
 
-  /** After a commit whose outcome is unknown. */
+  /** Call this after a commit whose outcome is unknown. */
   forgetAll(): void {
     this.#heads.clear()
     this.#expected = new Map()

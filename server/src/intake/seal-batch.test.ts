@@ -33,7 +33,7 @@ function itemOf(workspaceId: WorkspaceId, action: string, key: string | null): P
   }
 }
 
-/** Heads of chains that are `seq` events long, the last sealed at `lastMs`. */
+/** Heads of chains with `seq` events, the last one sealed at `lastMs`. */
 function headsAt(seq: number, lastMs: number): Map<WorkspaceId, ChainHead> {
   return new Map(
     WORKSPACES.map((workspaceId) => [

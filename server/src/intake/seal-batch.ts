@@ -7,18 +7,18 @@ import { nextEventId } from '../ledger/event-id.ts'
 import type { WorkspaceId } from '../platform/id.ts'
 import type { PendingItem } from './pending-item.ts'
 
-/** Where clock and randomness come from. */
+/** The clock and the sources of randomness. */
 export type SealSources = { nowMs: number; random: () => number; drawSalts: () => Salts }
 
 export type SealedBatch = Append & {
-  /** The item behind each row and each key, by its place. */
+  /** The item of each row. `keyItems` has the item of each key, at the same index. */
   items: readonly PendingItem[]
   keyItems: readonly PendingItem[]
 }
 
 /**
- * Seals each item on its workspace's head, in the order of arrival. Pure: heads are given, not
- * moved. The moves are sorted, so that two writers lock the same heads in the same order.
+ * Seals each item on its workspace's head, in order of arrival. Pure: the given heads aren't changed. The
+ * moves are sorted, so that two writers lock the same heads in the same order.
  */
 export function sealBatch(
   items: readonly PendingItem[],
@@ -32,7 +32,8 @@ export function sealBatch(
     const { workspaceId } = item.event
     const head = ends.get(workspaceId) ?? heads.get(workspaceId)
     assert(head, 'a workspace has a head from its beginning')
-    // The clock may have been set back since the event was received, and `findSeqAt` relies on this.
+    // `findSeqAt` relies on ids that are never earlier than the receipt, even if the clock was set back
+    // since.
     const idMs = Math.max(nowMs, item.event.receivedAtMs)
     const id = nextEventId(head.lastId, idMs, random)
     const event = sealEvent(head, item.event, { id, salts: drawSalts() })

@@ -20,7 +20,7 @@ type WriterOptions = {
   clock: Clock
   logger: Logger
   metrics: Metrics
-  /** Told after every commit whose events were stored, for the followers of the chains. */
+  /** Called with the workspaces of each committed batch, for the consumers that follow the chains. */
   onCommit?: (workspaceIds: ReadonlySet<WorkspaceId>) => void
 }
 
@@ -37,47 +37,53 @@ const WEIGHTS = {
   bytesPerOwnerMax: 512 * 1_024,
   waitingBytesMax: 64 * 1_024 * 1_024,
 } as const
-/** With four nodes on the same workspaces this doubled the batches, and with them the rate. */
+/**
+ * Waiting this long doubled the batch size, and with it the throughput, of four nodes on the same
+ * workspaces.
+ */
 const CROWDED_LINGER_MS = 4
 /** The time limit for a batch, even if the database is alive. After it, the outcome is unknown. */
 const COMMIT_MS_MAX = 10_000
 /** How old the last confirmation that the database accepts writes can be. */
-const PROOF_MS_MAX = 2_000
+const CONFIRMATION_AGE_MS_MAX = 2_000
 /** How often the writer probes while it is down. */
-const LOOK_EVERY_MS = 200
-/** After two rejected batches in a row, twice as long from one to the next, up to the maximum. */
-const COME_BACK_MS_MIN = 500
-const COME_BACK_MS_MAX = 5_000
-/** A probe that takes longer counts as failed, until it ends: it may wait for a standby. */
+const PROBE_EVERY_MS = 200
+/**
+ * From the second rejected batch in a row on, the delay before a probe doubles each time, up to the
+ * maximum.
+ */
+const RECOVERY_DELAY_MS_MIN = 500
+const RECOVERY_DELAY_MS_MAX = 5_000
+/** A probe that takes longer counts as failed until it completes. It may be waiting for a standby. */
 const PROBE_MS_MAX = 4_000
 
 /**
- * Settings of the writer's connection. Its few statements always have the same good plan, which a
- * table without statistics would hide: a sequential scan of all keys for every batch.
+ * Settings of the writer's connection. The best plan for its few statements is always the same, but without
+ * statistics PostgreSQL might choose another, such as a sequential scan of all keys for every batch.
  */
 export const WRITER_SETTINGS = [
   'role=annals_serving',
   'enable_seqscan=off',
   'plan_cache_mode=force_generic_plan',
-  // A node that the network has cut off cannot give up its locks: the server does, for the others.
+  // A node that is cut off from the network can't release its locks, so the server releases them.
   'idle_in_transaction_session_timeout=2s',
-  // Longer than that. A workspace whose head stays locked must not stop the others.
+  // Longer than the timeout above. A workspace whose head stays locked must not block the others.
   'lock_timeout=4s',
 ]
 
 /**
- * The one writer of events in this process: a queue, a connection and the heads it knows.
+ * The only writer of events in this process, with its queue, connection and head cache.
  *
- *   up ──a batch or a probe fails──▶ down: every event is refused immediately, nothing is queued
+ *   up ──a batch or a probe fails──▶ down: every event is rejected immediately, nothing is queued
  *   down ──a probe succeeds──▶ up, with an empty head cache and a new connection
  *
- * A probe (`startProbing`) has a connection of its own, so that no batch waits for it. It runs when
- * the last proof that the database takes writes is 2 s old; a batch that was stored is a proof too.
- * A probe succeeds only if the writer has a connection as well, or gets one.
+ * The probe (`startProbing`) has its own connection, so that no batch waits for it. It runs when the last
+ * confirmation that the database accepts writes is 2 s old; a stored batch counts as a confirmation.
+ * A probe succeeds only if the writer also has a connection or can open one.
  *
- * When the server rejects batches one after another although probes succeed, the probe doesn't see the
- * cause. Then the writer stays down longer after each, until a batch is stored or a probe fails. A broken
- * connection doesn't count: it says nothing about the next one.
+ * When the server rejects several batches in a row although probes succeed, the probe can't detect the
+ * cause. The writer then stays down longer after each rejection, until a batch is stored or a probe fails.
+ * A broken connection doesn't count as a rejection: the next connection may work.
  */
 export class Writer implements AsyncDisposable {
   readonly #batcher: Batcher<PendingItem, Outcome>
@@ -88,7 +94,7 @@ export class Writer implements AsyncDisposable {
   readonly #metrics: Metrics
   readonly #onCommit: (workspaceIds: ReadonlySet<WorkspaceId>) => void
   readonly #drawSalts = createSaltSource()
-  /** Two: one holds the batch that is at the database, the other the one that goes next. */
+  /** One for the batch in flight, the other for the batch that is prepared meanwhile. */
   readonly #bindWriters = [new BindWriter(), new BindWriter()] as const
   #bindWriterInUse: BindWriter = this.#bindWriters[0]
   #ahead: { items: PendingItem[]; writer: BindWriter; sealed: SealedAhead | null } | null = null
@@ -100,10 +106,10 @@ export class Writer implements AsyncDisposable {
   #connecting: Promise<void> | null = null
   #isStopping = false
   #batchesFailed = 0
-  /** Batches that the server rejected since one was stored or a probe failed. */
+  /** The number of batches that the server rejected since one was stored or a probe failed. */
   #rejectedInARow = 0
   #probeAtMs = Number.NEGATIVE_INFINITY
-  #provenAtMs = Number.NEGATIVE_INFINITY
+  #confirmedAtMs = Number.NEGATIVE_INFINITY
 
   constructor({ connection, clock, logger, metrics, onCommit = () => {} }: WriterOptions) {
     this.#onCommit = onCommit
@@ -121,7 +127,7 @@ export class Writer implements AsyncDisposable {
       connection,
       settings: WRITE_PROBE_SETTINGS,
       name: 'annals write probe',
-      // A probe that waits for a standby keeps waiting: the server wouldn't notice a disconnect.
+      // No timeout for a probe that waits for a standby: the server wouldn't notice a disconnect.
       workMsMax: null,
     })
     this.#batcher = new Batcher(
@@ -134,17 +140,17 @@ export class Writer implements AsyncDisposable {
 
   /**
    * Starts checking whether the database accepts writes, with or without events. Resolves when the first
-   * probe has ended or timed out.
+   * probe has completed or timed out.
    */
   async startProbing(): Promise<void> {
     this.#probing = new Loop({
       name: 'write-probe',
-      everyMs: LOOK_EVERY_MS,
+      everyMs: PROBE_EVERY_MS,
       logger: this.#logger,
       run: () => this.#probe(),
     })
-    const tooLong = delay(PROBE_MS_MAX, undefined, { ref: false })
-    await Promise.race([this.#probing.runNow(), tooLong])
+    const timeout = delay(PROBE_MS_MAX, undefined, { ref: false })
+    await Promise.race([this.#probing.runNow(), timeout])
   }
 
   /** False while events are refused because the database doesn't accept writes. */
@@ -157,7 +163,7 @@ export class Writer implements AsyncDisposable {
     return this.#isCommitting || this.#batcher.waiting > 0
   }
 
-  /** Asked before a body is read: whether an event of the company would be refused for lack of room. */
+  /** Throws if an event of the company would be rejected. Call this before reading the body. */
   refuseWhenFull(companyId: CompanyId): void {
     if (this.#isDown) throw new ApiError('unavailable')
     if (this.#batcher.isFull(companyId)) throw new ApiError('overloaded')
@@ -168,7 +174,7 @@ export class Writer implements AsyncDisposable {
     return await this.#batcher.submit(item)
   }
 
-  /** All are let in or none; each has its own outcome, or its own reason. */
+  /** Either all items are queued or none. Each has its own outcome or rejection reason. */
   async submitAll(items: readonly PendingItem[]): Promise<PromiseSettledResult<Outcome>[]> {
     if (this.#isDown) throw new ApiError('unavailable')
     return await this.#batcher.submitAll(items)
@@ -187,7 +193,7 @@ export class Writer implements AsyncDisposable {
       )
       if (outcomes.some(({ kind }) => kind === 'stored')) {
         this.#rejectedInARow = 0
-        this.#notePassed()
+        this.#noteConfirmed()
       }
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
       this.#metrics.batchEvents.observe(items.length)
@@ -219,7 +225,10 @@ export class Writer implements AsyncDisposable {
     }
   }
 
-  /** Whatever went wrong, the outcome is unknown: no guess is told, and no head is believed. */
+  /**
+   * Whatever the error is, the outcome is unknown: the caller is told so, and all cached heads are
+   * discarded.
+   */
   #fail(error: unknown, events: number): unknown {
     this.#heads.forgetAll()
     if (error instanceof ApiError) return error
@@ -228,7 +237,7 @@ export class Writer implements AsyncDisposable {
     this.#probeAtMs = performance.now()
     if (isRejection(error)) {
       this.#rejectedInARow += 1
-      this.#probeAtMs += comeBackMs(this.#rejectedInARow)
+      this.#probeAtMs += recoveryDelayMs(this.#rejectedInARow)
     }
     this.#goDown(error)
     return new ApiError('unavailable', {
@@ -249,10 +258,10 @@ export class Writer implements AsyncDisposable {
     if (startedAtMs < this.#probeAtMs) return
     const failedBefore = this.#batchesFailed
     const refuse = (error: unknown): void => {
-      // Unless a batch was stored meanwhile: then it is the probe that has trouble.
-      if (this.#provenAtMs >= startedAtMs || this.#isStopping) return
+      // If a batch was stored meanwhile, only the probe has a problem.
+      if (this.#confirmedAtMs >= startedAtMs || this.#isStopping) return
       if (this.#isOnlyProbeLockedOut(error)) {
-        this.#probeAtMs = startedAtMs + PROOF_MS_MAX
+        this.#probeAtMs = startedAtMs + CONFIRMATION_AGE_MS_MAX
         return
       }
       this.#rejectedInARow = 0
@@ -275,35 +284,38 @@ export class Writer implements AsyncDisposable {
     }
     if (this.#batchesFailed > failedBefore) return
     if (this.#isDown) {
-      if (!(await this.#comeBack())) return
+      if (!(await this.#recover())) return
     } else {
-      // The probe's connection may have been the last one that the server had left.
+      // The probe may have taken the last connection that the server had available.
       const failure = await this.#connect()
       if (failure) return refuse(failure.error)
     }
-    this.#notePassed()
-  }
-
-  /** While it is down, the next probe comes at once: a batch that was still stored ends no outage. */
-  #notePassed(): void {
-    this.#provenAtMs = performance.now()
-    if (!this.#isDown) this.#probeAtMs = this.#provenAtMs + PROOF_MS_MAX
+    this.#noteConfirmed()
   }
 
   /**
-   * A server without room for one more connection says nothing about the connection that the writer
-   * has. The probe doesn't borrow that one, because a batch would wait for it.
+   * While the writer is down, the next probe isn't delayed: a late success of a batch doesn't end the
+   * outage.
+   */
+  #noteConfirmed(): void {
+    this.#confirmedAtMs = performance.now()
+    if (!this.#isDown) this.#probeAtMs = this.#confirmedAtMs + CONFIRMATION_AGE_MS_MAX
+  }
+
+  /**
+   * When the server has no free connections, the writer's own connection may still work. The probe doesn't
+   * use that one, because a batch would have to wait for it.
    */
   #isOnlyProbeLockedOut(error: unknown): boolean {
     const isFull = sqlStateOf(error) === SQLSTATE.TOO_MANY_CONNECTIONS
     return isFull && !this.#isDown && this.#session.isConnected
   }
 
-  /** Stays down and returns false if the writer can't connect, although the probe can. */
-  async #comeBack(): Promise<boolean> {
+  /** Returns false, and the writer stays down, if the writer can't connect although the probe can. */
+  async #recover(): Promise<boolean> {
     if (!this.#isCommitting) {
-      // The address may point to another server by now, while the old connection still goes to the
-      // previous one.
+      // The address may point to another server by now, while the old connection still goes to the previous
+      // one.
       this.#session.drop()
       if ((await this.#connect()) !== null) return false
     }
@@ -313,11 +325,14 @@ export class Writer implements AsyncDisposable {
     return true
   }
 
-  /** Opens the writer's connection unless it is open or a batch is using it. Returns why it can't. */
+  /**
+   * Opens the writer's connection, unless it is open or a batch is using it. Returns the error if that
+   * fails.
+   */
   async #connect(): Promise<{ error: unknown } | null> {
     if (this.#isCommitting || this.#session.isConnected) return null
     const failure = this.#session.use(async () => null).catch((error: unknown) => ({ error }))
-    // A batch that begins now waits, because a session does one piece of work at a time.
+    // A batch that starts now waits for this, because a session runs one task at a time.
     this.#connecting = failure.then(() => {})
     try {
       return await failure
@@ -337,8 +352,11 @@ export class Writer implements AsyncDisposable {
   }
 }
 
-/** How long the writer stays down at least; after a single rejection, until the next probe succeeds. */
-function comeBackMs(rejectedInARow: number): number {
+/**
+ * The minimum time to stay down. After a single rejection it is 0: the next successful probe ends the
+ * outage.
+ */
+function recoveryDelayMs(rejectedInARow: number): number {
   if (rejectedInARow < 2) return 0
-  return Math.min(COME_BACK_MS_MAX, COME_BACK_MS_MIN * 2 ** (rejectedInARow - 2))
+  return Math.min(RECOVERY_DELAY_MS_MAX, RECOVERY_DELAY_MS_MIN * 2 ** (rejectedInARow - 2))
 }
