@@ -3,7 +3,7 @@ import { assertId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { type ChainHead, type EventFacets, headAfter, type SealedEvent } from './event.ts'
 
-/** Locks the head until the end of the transaction. Null when there is no such workspace. */
+/** Locks the head until the transaction ends. Returns null if the workspace doesn't exist. */
 export async function lockHead(
   trx: Queryable,
   workspaceId: WorkspaceId,
@@ -22,7 +22,7 @@ export async function lockHead(
   }
 }
 
-/** One event on a head that this transaction has locked. Many at once have a statement of their own. */
+/** Appends one event to a head that this transaction has locked. `appendEvents` appends many. */
 export async function appendEvent(
   trx: Queryable,
   event: SealedEvent,

@@ -6,10 +6,10 @@ import type { ChainHead, EventFacets, EventId, SealedEvent } from './event.ts'
 
 const HASH_BYTES = 32
 
-/** A head to move: from where the writer knows it to where the batch takes it. */
+/** Moves a head from the position that the writer knows to the end of the batch. */
 export type HeadMove = { workspaceId: WorkspaceId; from: ChainHead; to: ChainHead }
 
-/** An idempotency key of the batch: 128 bits in hex, and a CRC-32 of the body. */
+/** The idempotency key of an event: 128 bits in hex, and a CRC-32 of the body. */
 export type KeyedEvent = {
   workspaceId: WorkspaceId
   keyDigest: string
@@ -24,24 +24,24 @@ export type Append = {
 }
 
 export type AppendResult = {
-  /** Their events are stored. */
+  /** The workspaces whose events were stored. */
   moved: ReadonlySet<WorkspaceId>
-  /** Keys that are stored already, by their place in `keys`. Nothing of their workspace was stored. */
+  /** Keys that were already stored, by index in `keys`. No event of their workspaces was stored. */
   replays: ReadonlyMap<number, { eventId: EventId; bodyCheck: number }>
-  /** A standby must confirm commits before they count. */
+  /** Whether a standby has to confirm commits. */
   isSynchronous: boolean
 }
 
 /**
- * The one statement that writes events. Each workspace stands or falls by itself: its head moves
- * only from where the writer believed it, and only when none of its keys is stored; its events and
- * keys follow the head.
+ * The only statement that writes batches of events. Each workspace succeeds or fails independently: its
+ * head moves only from the position that the writer expects, and only if none of its keys is stored
+ * already. Its events and keys are inserted only if the head moved.
  *
- * The look-up of keys is exact without a lock: a key is stored in the transaction that moves its
- * workspace's head, so while the head has not moved since this statement's snapshot, no key has
- * come either, and when it has moved the compare-and-set fails.
+ * The key lookup is exact without a lock: a key is stored in the transaction that moves its workspace's
+ * head. If the head hasn't moved since this statement's snapshot, no key was added either; if it has moved,
+ * the compare-and-set fails.
  *
- * One statement is one round trip and one commit; begin, lock, insert and commit apart cost a
+ * One statement is one round trip and one commit. Separate begin, lock, insert and commit statements cost a
  * quarter more.
  */
 const APPEND: Statement = {
@@ -85,7 +85,7 @@ union all
 select workspace_id, ordinal, event_id, body_check, current_setting('synchronous_standby_names') <> '' from replay`,
 }
 
-/** Inside a transaction it stores with it; by itself it is a transaction of its own. */
+/** Runs within the open transaction of the connection, or else in a transaction of its own. */
 export async function appendEvents(
   client: Client,
   append: Append,
@@ -94,7 +94,7 @@ export async function appendEvents(
   return await sendAppend(client, encodeAppend(append, writer))
 }
 
-/** The same with messages that were made before. */
+/** Sends an append that is already encoded. */
 export async function sendAppend(client: Client, messages: Buffer): Promise<AppendResult> {
   const rows = await runStatement(client, APPEND, messages)
   const moved = new Set<WorkspaceId>()
@@ -115,8 +115,8 @@ export async function sendAppend(client: Client, messages: Buffer): Promise<Appe
 }
 
 /**
- * The columns in the order of the statement's parameters. The writer's memory holds the messages
- * until the answer is there, so it serves one append at a time.
+ * Encodes the columns in the order of the statement's parameters. The messages stay in the writer's buffer
+ * until the response arrives, so a writer can encode only one append at a time.
  */
 export function encodeAppend({ moves, rows, keys }: Append, writer: BindWriter): Buffer {
   return writer
@@ -170,7 +170,7 @@ export async function readHeads(
   return headsOf(rows)
 }
 
-/** Locks until the end of the transaction. The ids come sorted, so that two writers cannot deadlock. */
+/** Locks the heads until the transaction ends. The ids are sorted, so that two writers can't deadlock. */
 export async function lockHeads(
   client: Client,
   workspaceIds: readonly WorkspaceId[],
@@ -184,7 +184,10 @@ export async function lockHeads(
   return headsOf(rows)
 }
 
-/** Those that no transaction has locked. Rolls back: a commit of the locks would wait for the disk. */
+/**
+ * Returns the heads that no transaction has locked. Rolls back, because committing locks waits for the
+ * disk.
+ */
 export async function listFreeHeads(
   client: Client,
   workspaceIds: readonly WorkspaceId[],
@@ -208,7 +211,7 @@ function headsOf(rows: readonly HeadRow[]): Map<WorkspaceId, ChainHead> {
   )
 }
 
-/** Returns once every commit before it is confirmed by the standby that commits wait for. */
+/** Returns once the synchronous standby has confirmed all earlier commits. */
 export async function awaitStandby(client: Client): Promise<void> {
   await client.query(`select pg_logical_emit_message(true, 'annals', 'replay')`)
 }

@@ -6,7 +6,7 @@ import * as fc from 'fast-check'
 
 import { canonicalJson, canonicalString } from './canonical.ts'
 
-/** Any character that UTF-8 can write. fast-check's own unit 'binary' takes a second to build. */
+/** Any character that UTF-8 can encode. fast-check's own unit 'binary' takes a second to build. */
 const anyChar = fc
   .oneof(
     fc.integer({ min: 0, max: 0x7f }),

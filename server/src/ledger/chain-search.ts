@@ -3,30 +3,35 @@ import type { Queryable } from '../platform/pg.ts'
 import { readReceipt } from './hot-floor-store.ts'
 
 /**
- * The seq below which no event was received at this time or later; one above the last if none was.
- * Searches by the times in the ids, which rise along the chain even if the clock is set back and are never
- * before the receipt of their event. Times of receipt can fall, so a search by them could skip events.
+ * Finds the first event whose id has this time or a later one; one above the head if there is none. No
+ * event below it was received at this time or later. Searches by the times in the ids, because they never
+ * decrease along the chain, even if the clock is set back, and are never earlier than the receipt of their
+ * event. Times of receipt can decrease, so searching by them could skip events.
  */
 export async function findSeqAt(
   db: Queryable,
   workspaceId: WorkspaceId,
   { atMs, afterSeq = 0, headSeq }: { atMs: number; afterSeq?: number; headSeq: number },
 ): Promise<number> {
-  return await halve({ low: afterSeq + 1, high: headSeq + 1 }, async (seq) => {
+  return await binarySearch({ low: afterSeq + 1, high: headSeq + 1 }, async (seq) => {
     const { id } = await readReceipt(db, workspaceId, seq)
     return isIdFrom(id, atMs)
   })
 }
 
-/** Whether an id is of this time or later. An event without one was archived, so it is older. */
+/**
+ * Whether an id has this time or a later one. An event that is not in the table was archived, so it is
+ * older.
+ */
 export function isIdFrom(id: string | null, atMs: number): id is string {
   return id !== null && idTimeMs(id) >= atMs
 }
 
 /**
- * One above the last event that was received before this time. Searches by the times of receipt: after
- * a clock ran ahead, the ids keep its time until the clock has caught up. Checks the newest event first,
- * because most windows end now. For one that ends earlier, the result can be off if the clock was wrong.
+ * Returns the seq after the last event that was received before this time. Searches by time of receipt,
+ * because after a clock ran ahead, ids keep its time until the clock has caught up. Checks the newest event
+ * first, because most windows end now. For a window that ends earlier, the result can be off if the clock
+ * was wrong.
  */
 export async function findEndSeq(
   db: Queryable,
@@ -38,11 +43,11 @@ export async function findEndSeq(
     return receivedAtMs !== null && receivedAtMs >= toMs
   }
   if (!(await isLater(headSeq))) return headSeq + 1
-  return await halve({ low: 1, high: headSeq }, isLater)
+  return await binarySearch({ low: 1, high: headSeq }, isLater)
 }
 
-/** The lowest number of the range for which `isLater` holds, or `high`. */
-async function halve(
+/** Binary search: the lowest number in the range for which `isLater` is true, or `high`. */
+async function binarySearch(
   range: { low: number; high: number },
   isLater: (seq: number) => Promise<boolean>,
 ): Promise<number> {

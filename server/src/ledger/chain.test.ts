@@ -20,7 +20,7 @@ import {
 
 const START_MS = Date.parse('2026-01-01T00:00:00Z')
 
-/** Any character that UTF-8 can write. fast-check's own unit 'binary' takes a second to build. */
+/** Any character that UTF-8 can encode. fast-check's own unit 'binary' takes a second to build. */
 const anyChar = fc
   .oneof(
     fc.integer({ min: 0, max: 0x7f }),
@@ -57,7 +57,7 @@ function sealAll(events: readonly PendingEvent[]): SealedEvent[] {
   })
 }
 
-/** The number of events that verify, from the first one on. */
+/** The number of events that verify, starting from the first. */
 function verifiedCount(events: readonly SealedEvent[], from: ChainHead = EMPTY_HEAD): number {
   let head = from
   for (const [index, event] of events.entries()) {

@@ -20,8 +20,8 @@ import {
 } from './event.ts'
 
 /**
- * The next event of a chain. Pure: the id and the salts are arguments. docs/chain-format.md is the
- * format's full text, vectors/chain.json its cases.
+ * Seals the next event of a chain. Pure: the id and the salts are arguments. docs/chain-format.md specifies
+ * the format, and vectors/chain.json has test vectors.
  */
 export function sealEvent(
   head: ChainHead,
@@ -51,9 +51,9 @@ export function sealEvent(
 }
 
 /**
- * What is hashed: RFC 8785 canonical JSON of the core. A template with the keys in their order over
- * leaves that are canonical already; the tests hold it against a general canonicaliser. Ids, hashes
- * and times consist of characters that need no escape.
+ * The hashed text: the RFC 8785 canonical JSON of the core. It is a template with the keys in canonical
+ * order, filled with values that are already canonical; the tests compare it with a general canonicalizer.
+ * Ids, hashes and times contain no characters that need escaping.
  */
 export function coreText(event: Omit<SealedEvent, 'hash'>): string {
   const projectId = event.projectId === null ? 'null' : `"${event.projectId}"`
@@ -72,11 +72,11 @@ function leafHash(core: string): string {
   return hash('sha256', `\0${core}`, 'hex')
 }
 
-/** The ledger's verdict on stored data. A problem is a finding, not an exception. */
+/** The result of verifying stored data. A problem is a finding, not an exception. */
 export type Verdict = { ok: true } | { ok: false; problem: string }
 export type Recomputed = { ok: true; hash: string } | { ok: false; problem: string }
 
-/** Whether a stored event is the one that follows `prev`. A problem's sentence has no payload. */
+/** Checks that a stored event is the one that follows `prev`. The problem text contains no payload. */
 export function verifyLink(prev: ChainHead, event: SealedEvent): Verdict {
   if (event.seq !== prev.seq + 1) {
     return bad(`seq is ${event.seq} where ${prev.seq + 1} follows`)
@@ -95,14 +95,14 @@ export function verifyLink(prev: ChainHead, event: SealedEvent): Verdict {
   return { ok: true }
 }
 
-/** The hash that the stored columns must have, when every part that is present fits `sealed`. */
+/** The hash that the stored columns must have, if every part that is present matches `sealed`. */
 export function recomputeHash(event: SealedEvent): Recomputed {
   const problem = fieldProblem(event) ?? commitmentProblem(event)
   if (problem !== null) return bad(problem)
   return { ok: true, hash: leafHash(coreText(event)) }
 }
 
-/** What no sealed event can have, and what the template must not meet. */
+/** Finds values that no sealed event can have and that the template in `coreText` can't represent. */
 function fieldProblem(event: SealedEvent): string | null {
   if (!Number.isSafeInteger(event.seq)) return 'seq is no whole number'
   if (!isUtcMs(event.timestampMs)) return 'timestamp is outside the years 0000 to 9999'
@@ -125,7 +125,8 @@ function commitmentProblem(event: SealedEvent): string | null {
     const commitment = commitments[name]
     const salt = salts[name]
     if (value === null) {
-      // Erasure takes the value and its salt together. A salt alone means that a value was lost.
+      // Erasure removes the value and its salt together. A salt without a value means that the value was
+      // lost.
       if (salt !== undefined) return `${name} is missing, but its salt is there`
       continue
     }

@@ -5,16 +5,16 @@ import type { OpenSegment } from './segment-reader.ts'
 const KEEP_MS = 1_000
 /** A read that has run for longer may be hanging, so the next reader starts a new one. */
 const JOIN_MS_MAX = 3_000
-/** About six row groups of usual events. */
+/** About six row groups of typical events. */
 const GROUP_BYTES_MAX = 32 * 1_024 * 1_024
-/** Some dozen footers, or three whole files of those that cannot be read in parts. */
+/** 32 footers, or about three whole files if they can't be read in parts. */
 const OPENED_BYTES_MAX = 16 * 1_024 * 1_024
 
 /**
- * What the readers of a node have just read of the archive, checked: footers by their file, and row
- * groups decoded. A client that comes back at once goes on from here, and so does whoever reads the
- * same file. For a slow client it is read again when it asks for more: fifty of them would hold fifty
- * row groups, of some megabytes each.
+ * What this node's readers have just read from the archive and verified: footers by file, and decoded row
+ * groups. A client that requests the next page soon continues from here, and so do other readers of the
+ * same file. For a slow client the data is read again: fifty slow clients would otherwise keep fifty row
+ * groups of several megabytes each in memory.
  */
 export class ColdCache {
   readonly opened = new ShortLivedCache<OpenSegment>(OPENED_BYTES_MAX)
@@ -32,9 +32,8 @@ type Reading<Value> = {
 type Kept<Value> = Weighed<Value> & { readers: Set<object>; timer: NodeJS.Timeout }
 
 /**
- * Keeps a value until its readers are done with it, and no longer than a moment after its last use.
- * What finds no room is not kept: to throw out another for it would make both be read again and
- * again.
+ * Keeps a value until its readers release it, but no longer than a second after its last use. A value that
+ * doesn't fit isn't cached: evicting another one for it could make both be read over and over.
  */
 export class ShortLivedCache<Value> {
   readonly #bytesMax: number
@@ -46,7 +45,7 @@ export class ShortLivedCache<Value> {
     this.#bytesMax = bytesMax
   }
 
-  /** Null when it has to be read. */
+  /** Null if the value isn't cached. */
   get(key: string, reader: object): Value | null {
     const kept = this.#kept.get(key)
     if (!kept) return null
@@ -57,8 +56,8 @@ export class ShortLivedCache<Value> {
   }
 
   /**
-   * Returns the cached value, or reads it. Concurrent readers share one read. A reader whose signal
-   * aborts stops waiting immediately, and the read continues for the others.
+   * Returns the cached value, or reads it. Concurrent readers share one read. A reader whose signal aborts
+   * stops waiting immediately, and the read continues for the others.
    */
   async find(
     key: string,
@@ -105,7 +104,7 @@ export class ShortLivedCache<Value> {
     return setTimeout(() => this.drop(key), KEEP_MS).unref()
   }
 
-  /** The reader needs it no more. */
+  /** Call this when the reader no longer needs the value. */
   release(key: string, reader: object): void {
     const kept = this.#kept.get(key)
     kept?.readers.delete(reader)

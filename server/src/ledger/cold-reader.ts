@@ -20,14 +20,14 @@ import type { Segment } from './segment-store.ts'
 
 export type ColdDeps = {
   store: ObjectStore
-  /** Resolves when it is this reader's turn to read; disposed of when it has read. */
+  /** Waits for a slot to read from the archive. The slot is disposed of after the read. */
   turn: () => Promise<Disposable>
   cache: ColdCache
   /** Aborting it stops the wait for a read and releases its slot. */
   signal: AbortSignal | null
 }
 
-/** A segment has to be restored before it can be read. */
+/** Thrown when a segment has to be restored before it can be read. */
 export class SegmentColdError extends StorageError {
   override name = 'SegmentColdError'
   readonly segment: Segment
@@ -46,8 +46,8 @@ type ColdReadOptions = {
 }
 
 /**
- * The events of a segment that match, no more at once than `limit` says. Between two pages nothing
- * is held but the number that is next: what else is needed is in the cache, or read again.
+ * Reads the matching events of a segment, in pages of at most `limit`. Between two pages it keeps only the
+ * next seq in memory: everything else is in the cache, or is read again.
  */
 export async function* readCold(
   deps: ColdDeps,
@@ -65,11 +65,11 @@ export async function* readCold(
   deps.cache.opened.release(segment.sha256, reading)
 }
 
-/** Of one segment by one reader, whom the cache knows by this very object. */
+/** One reader's pass over one segment. The cache identifies the reader by this object. */
 type Reading = ColdDeps & { segment: Segment }
 type ColdPage = { events: readonly SealedEvent[]; nextSeq: number }
 
-/** Of the next group that can hold a match, whatever it holds. */
+/** Reads from the next group that may contain a match. The page can still be empty. */
 async function readPage(reading: Reading, options: ColdReadOptions): Promise<ColdPage> {
   const { fromSeq, toSeq, filter, limit } = options
   const group = await findGroup(reading, options)
@@ -90,7 +90,7 @@ async function readPage(reading: Reading, options: ColdReadOptions): Promise<Col
   return { events, nextSeq: last.seq + 1 }
 }
 
-/** A turn is taken when something has to be read. */
+/** Returns the next group from the cache, or waits for a slot and reads it. */
 async function findGroup(
   reading: Reading,
   options: ColdReadOptions,
@@ -108,7 +108,7 @@ async function findGroup(
     if (error instanceof StorageError && error.isCold) throw new SegmentColdError(segment, error)
     if (!(error instanceof SegmentDamagedError)) throw error
   }
-  // A part has no checksum on its way here, and one that was damaged there must not fail a job.
+  // Partial reads have no checksum in transit, so retry once: damage on the way must not fail a job.
   cache.opened.drop(segment.sha256)
   return await readNext(reading, options)
 }
@@ -128,7 +128,7 @@ async function readNext(
   const read = async (stop: AbortSignal) => {
     // Don't reuse the source that opened the segment: it is bound to the signal of that read.
     const source = segment.footerSha256 === null ? opened.source : partsOf(store, segment, stop)
-    const value = await naming(segment, readGroup({ ...opened, source }, group))
+    const value = await withFileName(segment, readGroup({ ...opened, source }, group))
     return { value, bytes: value.reduce((sum, event) => sum + bytesOf(event), 0) }
   }
   return await cache.groups.find(groupKey(segment, lastSeqOf(group)), reading, read, signal)
@@ -145,7 +145,7 @@ function nextGroup({ groups }: OpenSegment, options: ColdReadOptions): SegmentGr
   return groups.find((group) => groupMayHold(group, range)) ?? null
 }
 
-/** By what the file holds: the same bytes are the same events. */
+/** Keyed by the content of the file, because the same bytes are the same events. */
 function groupKey({ sha256 }: Segment, lastSeq: number): string {
   return `${sha256}/${lastSeq}`
 }
@@ -154,7 +154,7 @@ function lastSeqOf({ firstSeq, rows }: SegmentGroup): number {
   return firstSeq + rows - 1
 }
 
-/** Of a footer that was read, and of an event without its parts: as measured, or a little more. */
+/** Estimated memory for a parsed footer, and for an event without its parts. Measured, then rounded up. */
 const FOOTER_BYTES = 512 * 1_024
 const EVENT_BYTES = 1_536
 
@@ -172,17 +172,17 @@ async function openCataloged(
     segment.footerSha256 === null
       ? sourceOf(await readChecked(store, segment, signal))
       : partsOf(store, segment, signal)
-  const opened = await naming(segment, openSegment(source, segment.footerSha256))
-  const other = PLACE_NAMES.find((name) => opened.footer[name] !== segment[name])
+  const opened = await withFileName(segment, openSegment(source, segment.footerSha256))
+  const other = IDENTITY_FIELDS.find((name) => opened.footer[name] !== segment[name])
   if (other) {
     throw new SegmentDamagedError(
-      `The file ${whereIs(segment)} is another one: its ${other} is ${opened.footer[other]}.`,
+      `The file ${describeFile(segment)} is another one: its ${other} is ${opened.footer[other]}.`,
     )
   }
   return opened
 }
 
-const PLACE_NAMES = ['workspaceId', 'firstSeq', 'lastSeq', 'firstPrevHash', 'lastHash'] as const
+const IDENTITY_FIELDS = ['workspaceId', 'firstSeq', 'lastSeq', 'firstPrevHash', 'lastHash'] as const
 
 function partsOf(store: ObjectStore, segment: Segment, signal: AbortSignal): SegmentSource {
   return {
@@ -195,7 +195,7 @@ function partsOf(store: ObjectStore, segment: Segment, signal: AbortSignal): Seg
   }
 }
 
-/** The file's bytes, when they are those that were cataloged. */
+/** Returns the bytes of the file after checking their SHA-256 against the catalog. */
 export async function readChecked(
   store: ObjectStore,
   segment: Segment,
@@ -205,27 +205,27 @@ export async function readChecked(
   if (bytes === null) throw missing(segment)
   if ((await sha256InSlices(bytes)) !== segment.sha256) {
     throw new SegmentDamagedError(
-      `The file ${whereIs(segment)} is not the one that was archived: its SHA-256 differs.`,
+      `The file ${describeFile(segment)} is not the one that was archived: its SHA-256 differs.`,
     )
   }
   return bytes
 }
 
 function missing(segment: Segment): SegmentMissingError {
-  return new SegmentMissingError(`The archive has no file ${whereIs(segment)}.`)
+  return new SegmentMissingError(`The archive has no file ${describeFile(segment)}.`)
 }
 
-/** The reader of segments knows events and no files. */
-async function naming<T>(segment: Segment, reading: Promise<T>): Promise<T> {
+/** Adds the file's name to an error, because the segment reader only knows events. */
+async function withFileName<T>(segment: Segment, reading: Promise<T>): Promise<T> {
   try {
     return await reading
   } catch (error) {
     if (!(error instanceof SegmentDamagedError)) throw error
-    const message = `The file ${whereIs(segment)} is damaged: ${error.message}.`
+    const message = `The file ${describeFile(segment)} is damaged: ${error.message}.`
     throw new SegmentDamagedError(message, { cause: error })
   }
 }
 
-function whereIs({ objectKey, firstSeq, lastSeq }: Segment): string {
+function describeFile({ objectKey, firstSeq, lastSeq }: Segment): string {
   return `${objectKey} (events ${firstSeq} to ${lastSeq})`
 }

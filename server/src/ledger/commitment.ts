@@ -5,24 +5,24 @@ import { PART_NAMES, type PartName } from './event.ts'
 
 export const SALT_BYTES = 16
 
-/** One fresh salt for each part that an event may have. */
+/** One fresh salt for each part that an event can have. */
 export type Salts = Record<PartName, Buffer>
 
-/** Names to hex texts; a name that is absent has none. */
+/** Part names and their hex texts. Absent parts have no entry. */
 export type PartTexts = Partial<Record<PartName, string>>
 
 /**
- * What the chain holds in place of a part: HMAC-SHA-256(salt, "annals/v1/" + name + 0x00 + value)
- * in hex. The salt hides the value from guessing once it is erased; the name keeps one part's
- * commitment from serving as another's.
+ * The value that the chain stores instead of a part: HMAC-SHA-256(salt, "annals/v1/" + name + 0x00 + value)
+ * in hex. The salt prevents guessing the value after it is erased. The name prevents using the commitment
+ * to one part as that to another.
  *
- * HMAC by hand (RFC 2104) from two one-shot hashes, because `createHmac` makes an object with a
- * finaliser for each call: 1.9 µs against 18.6 µs in a loop. A test compares the two.
+ * Implements HMAC (RFC 2104) with two one-shot hashes, because `createHmac` creates an object with a
+ * finalizer on each call: 1.9 µs instead of 18.6 µs in a loop. A test compares the two.
  */
 export function commitPart(name: PartName, canonicalValue: string, salt: Buffer): string {
   assert(salt.length === SALT_BYTES, 'a salt has 16 bytes')
   const message = `annals/v1/${name}\0${canonicalValue}`
-  // UTF-8 needs at most three bytes for a UTF-16 unit.
+  // UTF-8 needs at most three bytes per UTF-16 unit.
   const innerBytesMax = BLOCK_BYTES + 3 * message.length
   const inner = innerBytesMax <= scratch.length ? scratch : Buffer.alloc(innerBytesMax, INNER_PAD)
   for (let index = 0; index < SALT_BYTES; index += 1) {
@@ -40,13 +40,13 @@ const INNER_PAD = 0x36
 const OUTER_PAD = 0x5c
 const SCRATCH_BYTES = 16_384
 /**
- * Scratch space of `commitPart` alone, which runs to its end before anyone can call it again. Of
- * the first block only the salt's bytes are ever written, so the padding behind them stays.
+ * Scratch space of `commitPart`, which is synchronous, so calls can't overlap. Only the salt's bytes of the
+ * first block are ever overwritten, so the padding after them stays intact.
  */
 const scratch = Buffer.alloc(SCRATCH_BYTES, INNER_PAD)
 const outer = Buffer.alloc(BLOCK_BYTES + 32, OUTER_PAD)
 
-/** The canonical JSON text of such a map: names in order, and hex needs no escapes. */
+/** The canonical JSON text of such a map. Names are in order, and hex needs no escaping. */
 export function partTextsJson(texts: PartTexts): string {
   let json = '{'
   for (const name of PART_NAMES) {
@@ -57,7 +57,7 @@ export function partTextsJson(texts: PartTexts): string {
   return `${json}}`
 }
 
-/** The map of a stored text, or null when the text is not what `partTextsJson` writes. */
+/** Parses a stored map. Returns null if `partTextsJson` would not have written this text. */
 export function parsePartTexts(json: string, hexDigits: number): PartTexts | null {
   const texts: PartTexts = {}
   let rest = json.slice(1)
@@ -76,7 +76,7 @@ const HEX = /^[0-9a-f]+$/
 
 const POOL_SALTS = 768
 
-/** Draws salts from a pool: one call to the system for 256 events. `fill` is the randomness. */
+/** Draws salts from a pool, which takes one system call per 256 events. `fill` provides the randomness. */
 export function createSaltSource(fill: (pool: Buffer) => Buffer = randomFillSync): () => Salts {
   let pool: Buffer = Buffer.alloc(0)
   let used = 0
@@ -86,7 +86,7 @@ export function createSaltSource(fill: (pool: Buffer) => Buffer = randomFillSync
   }
   return () => {
     if (used === pool.length) {
-      // A new pool each time: salts that were handed out are views of the old one.
+      // Allocate a new pool each time: the salts already returned are views of the old one.
       pool = fill(Buffer.allocUnsafeSlow(POOL_SALTS * SALT_BYTES))
       used = 0
     }

@@ -5,8 +5,8 @@ import { facetsOf } from './facets.ts'
 import { foldCase } from './fold-case.ts'
 
 /**
- * Which events are meant. One type for the API, exports, the dashboard and saved views, so that the
- * same filter always means the same events. Null: not filtered by.
+ * Selects events. The API, exports, the dashboard and saved views share this type, so that the same filter
+ * always selects the same events. Null means that the field is not filtered.
  */
 export type EventFilter = EventFacets & {
   /** Inclusive, by the event's own timestamp. */
@@ -16,14 +16,14 @@ export type EventFilter = EventFacets & {
   category: string | null
   action: string | null
   projectId: ProjectId | null
-  /** 32 hex digits in lower case. */
+  /** 32 lowercase hex digits. */
   traceId: string | null
   /**
-   * One of category, action, actor id, actor e-mail, resource type or resource id contains it; A to Z
-   * match either case, and every other character itself.
+   * Matches if the category, action, actor id, actor email, resource type or resource id contains this
+   * text. The letters A to Z match either case; every other character matches only itself.
    */
   text: string | null
-  /** Those that have one of these values are not meant. As `orderExclusions` gives them. */
+  /** Events that have one of these values don't match. Ordered by `orderExclusions`. */
   excluded: readonly Exclusion[] | null
 }
 
@@ -54,24 +54,24 @@ export const INDEXED_FIELDS = [
 ] as const satisfies readonly (keyof EventFilter)[]
 export type IndexedField = (typeof INDEXED_FIELDS)[number]
 
-/** The fields that are compared for equality, in the order a cursor names them. */
+/** The fields that are compared for equality, in the order that cursors use. */
 export const EQUALITY_FIELDS = [...INDEXED_FIELDS, 'traceId'] as const
 
-/** One text for one filter, whatever the order its parts were given in. */
+/** The same text for the same filter, whatever order its parts were given in. */
 export function filterText(filter: EventFilter): string {
   return JSON.stringify([
     filter.fromMs,
     filter.toMs,
     ...EQUALITY_FIELDS.map((name) => filter[name]),
     filter.text,
-    // Only where there are some: a cursor of a filter without them stays what it was.
+    // Nothing is added without exclusions, so that existing cursors stay valid.
     ...(filter.excluded ?? []).map(({ field, value }) => [field, value]),
   ])
 }
 
 /**
- * The same as the conditions of `event-store.ts`, for an event that no database has. A caller that has
- * read the facets passes them, because parsing them costs more than everything else here.
+ * Equivalent to the conditions of `event-store.ts`, for an event that is not in the database. Callers that
+ * already have the facets pass them, because parsing them costs more than everything else here.
  */
 export function matchesFilter(
   event: SealedEvent,
@@ -90,10 +90,10 @@ export function matchesFilter(
   const values = { category, action, projectId, ...(facets ?? facetsOf(actor, resource)) }
   if (!wanted.every((name) => values[name] === filter[name])) return false
   if (filter.excluded?.some(({ field, value }) => values[field] === value)) return false
-  return filter.text === null || holdsText(values, filter.text)
+  return filter.text === null || containsText(values, filter.text)
 }
 
-/** Where a free text is looked for. */
+/** The fields that a free-text search covers. */
 export const SEARCHED_FIELDS = [
   'category',
   'action',
@@ -104,7 +104,7 @@ export const SEARCHED_FIELDS = [
 ] as const satisfies readonly (keyof EventFilter)[]
 export type SearchedField = (typeof SEARCHED_FIELDS)[number]
 
-function holdsText(values: Record<SearchedField, string | null>, text: string): boolean {
+function containsText(values: Record<SearchedField, string | null>, text: string): boolean {
   const folded = foldCase(text)
   return SEARCHED_FIELDS.some((name) => {
     const value = values[name]

@@ -8,7 +8,7 @@ import { nextEventId } from './event-id.ts'
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z')
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-/** Steps of a clock: forward, standing still, back by a moment or by years. */
+/** Steps of a clock: forward, unchanged, and back by a moment or by years. */
 const anyStepMs = fc.oneof(
   fc.constant(0),
   fc.integer({ min: 1, max: 5 }),

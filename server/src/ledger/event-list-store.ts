@@ -23,20 +23,20 @@ export type ListQuery = {
   after: PagePlace | null
   limit: number
   bytesMax: number
-  /** How many rows to read at most if no index has exactly the events of the filter. */
+  /** The maximum number of rows to read if no index contains exactly the events of the filter. */
   rowsMax: number
 }
 
 /**
- * A page of one workspace, newest first. With at most one filter, its events are a range of an index, so
- * a page costs the same wherever it lies and however many events there are. With more, the events are
- * searched in the index of one filter, `rowsMax` rows at a time, so a page can be short or even empty.
+ * Reads a page of one workspace, newest first. With at most one filter, the events are a range of an index,
+ * so a page costs the same at any position and for any number of events. With more filters, it scans the
+ * index of one of them, `rowsMax` rows at a time, so a page can be short or even empty.
  */
 export async function listEvents(db: Queryable, query: ListQuery): Promise<PartialPage> {
   return needsScan(query.filter) ? await scanEvents(db, query) : await readRange(db, query)
 }
 
-/** Whether events have to be compared with the filter because no index has exactly those that match. */
+/** Whether rows have to be compared with the filter because no index contains exactly those that match. */
 export function needsScan(filter: EventFilter): boolean {
   const isIndexed = filter.traceId === null && filter.text === null && filter.excluded === null
   return !isIndexed || indexedFieldsOf(filter).length > 1
@@ -55,21 +55,21 @@ async function readRange(db: Queryable, query: ListQuery): Promise<PartialPage> 
     hotIdCondition(query),
     ...hotTimeConditions(query),
   ]
-  // One more than requested shows whether there is a further page.
+  // Read one more than requested to detect whether there is a next page.
   const page = sql`
     select * from event
      where ${sql.join(conditions, sql` and `)}
      order by ts desc, id desc
      limit ${sql.lit(roundedLimit(limit + 1))}`
-  // One index is right whatever the values are, so its plan can be kept. Not for a range with two ends:
-  // a plan that doesn't know them expects few rows, and sorts what it finds by any index.
+  // The same index is best for all values, so the plan can be kept. Except for a range with two ends: a
+  // plan that doesn't know them expects few rows, and sorts what it finds through any index.
   const hasTwoEnds = filter.fromMs !== null && (filter.toMs !== null || after !== null)
   return await readPage(db, sql`${hasTwoEnds ? sql`` : KEEP_PLAN}${page}`, query)
 }
 
 /**
- * Reads the newest `rowsMax` rows of one index and returns those that match. If there are fewer than
- * `limit`, the list goes on after the last row that was read. All statements see the same rows.
+ * Reads the newest `rowsMax` rows of one index and returns those that match. If fewer than `limit` match,
+ * the next page starts after the last row that was read. All statements see the same snapshot.
  */
 async function scanEvents(db: Queryable, query: ListQuery): Promise<PartialPage> {
   return await inSnapshot(db, async (trx) => {
@@ -83,7 +83,7 @@ async function scanEvents(db: Queryable, query: ListQuery): Promise<PartialPage>
       toMs: null,
       ...(field && { [field]: null }),
     }
-    // Not ordered again: only then does the plan know that it needs few of the rows.
+    // Don't sort again: otherwise the plan doesn't know that it needs only a few rows.
     const page = sql`
       select * from (select * ${rows} limit ${sql.lit(query.rowsMax)}) as scanned
        where ${sql.join([...filterConditions(others), ...hotTimeConditions(query)], sql` and `)}
@@ -101,12 +101,12 @@ async function inSnapshot<T>(db: Queryable, read: (trx: Queryable) => Promise<T>
   return await snapshot.execute(read)
 }
 
-/** So few rows of an index take a fraction of a millisecond. */
+/** Reading this many index rows takes a fraction of a millisecond. */
 const SAMPLED_ROWS = 500
 
 /**
- * The field whose value is rarest from here on: a sample of its rows reaches back furthest. Statistics
- * could tell without reading, but they don't know the workspace or what has changed recently.
+ * Finds the field whose value is rarest from here on: the one whose sample of rows reaches back furthest.
+ * Statistics would need no reads, but they don't know the workspace or recent changes.
  */
 async function findRarestField(trx: Queryable, query: ListQuery): Promise<IndexedField | null> {
   const fields = indexedFieldsOf(query.filter)
@@ -118,12 +118,12 @@ async function findRarestField(trx: Queryable, query: ListQuery): Promise<Indexe
   )
   const { rows } = await sql<PagePlace & { field: IndexedField }>`
     ${sql.join(samples, sql` union all `)}`.execute(trx)
-  const few = fields.find((field) => rows.every((row) => row.field !== field))
+  const exhausted = fields.find((field) => rows.every((row) => row.field !== field))
   const [oldest] = rows.toSorted((a, b) => (isNewer(a, b) ? 1 : -1))
-  return few ?? oldest?.field ?? first
+  return exhausted ?? oldest?.field ?? first
 }
 
-/** The end of a statement that reads the rows with the value of one field, or all, newest first. */
+/** The end of a statement that reads all rows, or those with the value of one field, newest first. */
 function rowsOf(query: ListQuery, field: IndexedField | null): RawBuilder<unknown> {
   const { workspaceId, filter, after } = query
   const conditions = [
@@ -138,14 +138,14 @@ function rowsOf(query: ListQuery, field: IndexedField | null): RawBuilder<unknow
 }
 
 /**
- * A time that PostgreSQL doesn't know when it plans. If it is later than its statistics, it would expect
- * a single row, and the index of all events would look as good as the one of the field.
+ * Hides a time from the planner. If PostgreSQL saw a time later than its statistics, it would expect a
+ * single row, and the index of all events would look as good as that of the field.
  */
 function hiddenTime(ms: number): RawBuilder<unknown> {
   return sql`(select ${new Date(ms)}::timestamptz)`
 }
 
-/** Selects the place of a row by its number, from 1; nothing if there are fewer rows. */
+/** Selects the position of the nth row, starting at 1; no row if there are fewer. */
 function placeAt(
   rows: RawBuilder<unknown>,
   number: number,
@@ -156,7 +156,7 @@ function placeAt(
       ${rows} offset ${sql.lit(number - 1)} limit 1`
 }
 
-/** An index has the id, so this needs no row, and it selects the partitions. */
+/** The id is in the index, so this condition reads no table rows, and it prunes partitions. */
 function hotIdCondition({ filter, hotSinceMs, hotFromId }: ListQuery): RawBuilder<unknown> {
   if (hotFromId !== undefined) return hotFromCondition(filter, hotFromId)
   return sql`id >= ${idFloor(earliestReceiptMs(filter, hotSinceMs))}::uuid`
@@ -169,8 +169,8 @@ function hotTimeConditions({ hotSinceMs, hotFromId }: ListQuery): RawBuilder<unk
 const ROUNDED_LIMITS = [51, 201] as const
 
 /**
- * A plan knows that few rows are wanted only if the limit is in its text, and each text is a plan to
- * keep. So a page reads one of two sizes: the default or the maximum.
+ * A plan accounts for a small limit only if the limit is part of the statement's text, and each text needs
+ * a plan of its own. So a page uses one of two limits: the default or the maximum.
  */
 function roundedLimit(limit: number): number {
   return ROUNDED_LIMITS.find((rounded) => rounded >= limit) ?? limit

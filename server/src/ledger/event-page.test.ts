@@ -21,7 +21,7 @@ type Placed = {
   metadata: string | null
 }
 
-/** Few instants and ids, so that equal timestamps are the rule. */
+/** Few instants and ids, so that most timestamps are equal. */
 const anyEvents = fc.uniqueArray(
   fc.record({
     timestampMs: fc.integer({ min: -3, max: 3 }),

@@ -1,28 +1,28 @@
 import type { MonotonicClock } from '../platform/clock.ts'
 import type { SealedEvent } from './event.ts'
 
-/** A place in the order of a list: newest first by timestamp, then id. */
+/** A position in a list, which is ordered newest first by timestamp, then id. */
 export type PagePlace = { timestampMs: number; id: string }
 
 /**
- * The start of a list of events, newest first. `next` is null if the list ends here. Otherwise the page
- * has all events down to that place, and the list may go on after it.
+ * The start of a list of events, newest first. `next` is null if the list ends here. Otherwise the page has
+ * all events down to that position, and the list may continue after it.
  */
 export type PartialPage<T = SealedEvent> = { events: T[]; next: PagePlace | null }
 
 /**
- * A page ends before its limit when the parts of its events reach this size. Without it, 200 events
- * with large metadata would be 50 MB, and putting them together would hold the main thread.
+ * A page ends before its limit when the parts of its events reach this size. Without it, 200 events with
+ * large metadata would take 50 MB, and concatenating them would block the main thread.
  */
 export const PAGE_BYTES_MAX = 2 * 1_024 * 1_024
 const WORKSPACE_BYTES_MIN = 64 * 1_024
 
-/** How much to read of each of several workspaces whose pages are merged into one. */
+/** How many bytes to read per workspace when the pages of several workspaces are merged into one. */
 export function bytesPerWorkspace(workspaces: number): number {
   return Math.max(WORKSPACE_BYTES_MIN, Math.ceil(PAGE_BYTES_MAX / Math.max(1, workspaces)))
 }
 
-/** How many rows a scan may read of each of several workspaces whose pages are merged into one. */
+/** How many rows a scan may read per workspace when the pages of several workspaces are merged into one. */
 export function rowsPerWorkspace(workspaces: number): number {
   return Math.max(WORKSPACE_ROWS_MIN, Math.ceil(SCANNED_ROWS_MAX / Math.max(1, workspaces)))
 }
@@ -34,8 +34,9 @@ const WORKSPACE_ROWS_MIN = 500
 type Placed = Pick<SealedEvent, 'timestampMs' | 'actor' | 'resource' | 'metadata'> & { id: string }
 
 /**
- * Merges pages into one, newest first, at most `limit` events. It stops at the newest place where a page
- * ends that has more: the next event of that list is unknown, and could be newer than those of the others.
+ * Merges pages into one of at most `limit` events, newest first. Stops at the newest position where a page
+ * with more events to follow ends: the next event of that list is unknown, and could be newer than those of
+ * the others.
  */
 export function mergePages<T extends Placed>(
   pages: readonly PartialPage<T>[],
@@ -65,13 +66,13 @@ export function mergePages<T extends Placed>(
   }
 }
 
-/** How long a request may go on scanning for more events after its first scan. */
+/** How long a request may continue scanning for more events after its first scan. */
 const FILL_MS_MAX = 500
 
 /**
- * Reads round after round until the page is full or the list ends. A scan reads a bounded number of rows,
- * which may contain few matches or none, and an almost empty page costs a client a request. Stops when
- * `mayContinue` says so, or after half a second, with the events found until then.
+ * Reads until the page is full or the list ends. A scan reads a bounded number of rows, which may contain
+ * few matches or none, and an almost empty page costs the client another request. Stops when `mayContinue`
+ * returns false, or after half a second, and returns the events found until then.
  */
 export async function fillPage<T extends Placed>(
   readRound: (after: PagePlace | null, limit: number) => Promise<PartialPage<T>>,
@@ -106,7 +107,7 @@ export async function fillPage<T extends Placed>(
   return { events, next }
 }
 
-/** The place of the last event, or null if there is none. */
+/** The position of the last event, or null if there is none. */
 export function lastPlace(events: readonly Pick<Placed, keyof PagePlace>[]): PagePlace | null {
   const last = events.at(-1)
   return last ? { timestampMs: last.timestampMs, id: last.id } : null

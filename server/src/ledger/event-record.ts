@@ -3,19 +3,19 @@ import type { SealedEvent } from './event.ts'
 import { formatUtcMs } from '../platform/utc-time.ts'
 
 /**
- * An event as the query shows it, as JSON text. The parts are stored as the JSON they are answered
- * with, so they are put in as they are: parsing them to print them again would cost most of a page.
+ * An event as JSON, as queries return it. The parts are stored as JSON, so they are inserted unchanged:
+ * parsing and serializing them again would take most of the time of a page.
  */
 export function eventRecordJson(event: SealedEvent): string {
   return `${openRecord(event)}}`
 }
 
-/** The record and what an auditor needs beside it to recompute the hash. */
+/** The record, plus what an auditor needs to recompute the hash. */
 export function provableRecordJson(event: SealedEvent): string {
   return `${openRecord(event)},"sealed":${event.sealed},"salts":${event.salts}}`
 }
 
-/** Without the last brace: texts are put together once, at the end. */
+/** Without the closing brace, so that the text is concatenated only once. */
 function openRecord(event: SealedEvent): string {
   return (
     `{"id":"${event.id}","seq":${event.seq}` +

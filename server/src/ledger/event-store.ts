@@ -9,12 +9,12 @@ import { foldCase } from './fold-case.ts'
 
 const DAY_MS = 86_400_000
 /**
- * The time in an id is not before the receipt of its event, unless an older program stored the event
- * just when the clock was set back. This is the step that such events may have seen.
+ * The time in an id is never earlier than the receipt of its event, except when an older version stored the
+ * event just as the clock was set back. This is the largest such step that queries allow for.
  */
 const CLOCK_SKEW_MS_MAX = 3_600_000
 
-/** A row as `EVENT_COLUMNS` reads it. */
+/** A row as `EVENT_COLUMNS` selects it. */
 export type EventRow = {
   id: string
   seq: number
@@ -36,8 +36,8 @@ export type EventRow = {
 }
 
 /**
- * For a `select … from event`; the row becomes an event by `toEvent`. Times by `date_part`, a double that
- * holds every millisecond of our years: `extract` calculates in decimals, which takes several times longer.
+ * The columns of a `select … from event`; `toEvent` converts the row. Uses `date_part`, whose double
+ * represents every millisecond exactly: `extract` calculates in decimals, which takes several times longer.
  */
 export const EVENT_COLUMNS = sql`
   id, seq,
@@ -49,8 +49,9 @@ export const EVENT_COLUMNS = sql`
   encode(hash, 'hex') as hash, encode(prev_hash, 'hex') as "prevHash", sealed, salts`
 
 /**
- * Reads the rows of `page`, newest first, up to `limit` events or until their parts reach `bytesMax`,
- * and at least one. Lengths are read without the values, so a row that is left out costs next to nothing.
+ * Reads the rows of `page`, newest first, up to `limit` events or until their parts reach `bytesMax`, and
+ * at least one. PostgreSQL reads the lengths without the values, so a row that is left out costs almost
+ * nothing.
  */
 export async function readPage(
   db: Queryable,
@@ -71,29 +72,29 @@ export async function readPage(
   return { events, next: rows.at(-1)?.hasNext === true ? lastPlace(events) : null }
 }
 
-/** The bytes of an event's parts of any size. The lengths are read without the values. */
+/** The size of an event's parts. PostgreSQL reads the lengths without the values. */
 export const PART_BYTES = sql`
   coalesce(octet_length(actor), 0) + coalesce(octet_length(resource), 0)
     + coalesce(octet_length(metadata), 0)`
 
-/** In a chain ids rise with the numbers, and an index has the id: no row needs to be looked at. */
+/** Ids ascend along a chain and are in the index, so this condition reads no table rows. */
 export function hotFromCondition(filter: EventFilter, hotFromId: string): RawBuilder<unknown> {
   const earliest = idFloor(earliestReceiptMs(filter, 0))
   return sql`id >= ${earliest > hotFromId ? earliest : hotFromId}::uuid`
 }
 
-/** A stored event with what is not part of it: the copies, and whether its times are exact. */
+/** A stored event, its facet columns, and whether its stored times are whole milliseconds. */
 export type ChainEntry = { event: SealedEvent; facets: EventFacets; hasWholeMs: boolean }
 
 /** `hasMore` is false only if the run ends with the last event of the chain that is in the table. */
 type ListedRun = { entries: ChainEntry[]; hasMore: boolean }
 
-/** With the event that reaches it, a run takes a few megabytes at most. */
+/** Including the event that exceeds it, a run takes a few megabytes at most. */
 const RUN_BYTES_MAX = 2 * 1_024 * 1_024
 
 /**
- * A run of a chain in its order, for walking along it: up to `limit` events or until their parts reach
- * `bytesMax`, and at least one. Lengths are read without the values, as in `readPage`.
+ * Lists a run of a chain in order, up to `limit` events or until their parts reach `bytesMax`, and at least
+ * one. PostgreSQL reads the lengths without the values, as in `readPage`.
  */
 export async function listChainRun(
   db: Queryable,
@@ -106,7 +107,7 @@ export async function listChainRun(
   }: {
     workspaceId: WorkspaceId
     afterSeq: number
-    /** An event that the caller has read already. The run leaves it out. */
+    /** An event that the caller has already read. The run omits it. */
     seen?: { seq: number; id: string } | null
     limit: number
     bytesMax?: number
@@ -138,7 +139,7 @@ export async function listChainRun(
   return { entries, hasMore }
 }
 
-/** What connects an event with its neighbors in the chain. */
+/** The fields that link an event to its neighbors in the chain. */
 export type ChainLink = Pick<SealedEvent, 'id' | 'seq' | 'hash' | 'prevHash'>
 
 export async function listChainLinks(
@@ -153,13 +154,13 @@ export async function listChainLinks(
   return rows.map((row) => ({ ...row, id: assertId(row.id) }))
 }
 
-/** The row comparison follows the index; `ts <=` beside it is what prunes. */
+/** The row comparison follows the index; the additional `ts <=` prunes partitions. */
 export function afterCondition({ timestampMs, id }: PagePlace): RawBuilder<unknown> {
   const at = new Date(timestampMs)
   return sql`ts <= ${at} and (ts, id) < (${at}, ${id}::uuid)`
 }
 
-/** What a filter asks of a row; the workspace is the caller's to name. */
+/** The conditions of a filter. The caller adds the workspace. */
 export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
   const conditions: RawBuilder<unknown>[] = []
   if (filter.fromMs !== null) conditions.push(sql`ts >= ${new Date(filter.fromMs)}`)
@@ -178,8 +179,8 @@ export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
 }
 
 /**
- * "Is not true" holds for a row without a value too. The values of a field are one parameter, so that
- * there are few spellings however many values there are.
+ * `is not true` also includes rows where the value is null. The values of a field are one parameter, so
+ * that the number of values doesn't change the statement's text.
  */
 function excludedConditions(excluded: readonly Exclusion[]): RawBuilder<unknown>[] {
   return [...valuesByField(excluded)].map(
@@ -187,19 +188,19 @@ function excludedConditions(excluded: readonly Exclusion[]): RawBuilder<unknown>
   )
 }
 
-/** Whether a row has one of these values of a field. */
+/** Whether a row has one of these values in the field. */
 export function hasOneOf(field: ExcludedField, values: readonly string[]): RawBuilder<unknown> {
   const type = field === 'projectId' ? sql`uuid[]` : sql`text[]`
   return sql`${VALUE_COLUMNS[field]} = any (${values}::${type})`
 }
 
-/** Whether a row has one of these values, of whatever field; no row has one of none. */
+/** Whether a row has one of these values in its field. Always false without values. */
 export function hasSomeOf(values: readonly FieldValue[]): RawBuilder<unknown> {
   const conditions = [...valuesByField(values)].map((entry) => hasOneOf(...entry))
   return conditions.length === 0 ? sql`false` : sql`(${sql.join(conditions, sql` or `)})`
 }
 
-/** The columns are `collate "C"`, so `lower` folds A to Z alone, as `foldCase` does. */
+/** The columns are `collate "C"`, so `lower` folds only A to Z, as `foldCase` does. */
 function textCondition(text: string): RawBuilder<unknown> {
   const folded = foldCase(text)
   const places = SEARCHED_FIELDS.map(
@@ -208,7 +209,7 @@ function textCondition(text: string): RawBuilder<unknown> {
   return sql`(${sql.join(places, sql` or `)})`
 }
 
-/** The column that holds a copy of each field. */
+/** The column that has a copy of each field. */
 export const SEARCHED_COLUMNS: Record<SearchedField, RawBuilder<unknown>> = {
   category: sql`category`,
   action: sql`action`,
@@ -223,7 +224,10 @@ const VALUE_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
   projectId: sql`project_id`,
 }
 
-/** A timestamp is at most a day ahead of its receipt, so `from` says which partitions can hold it. */
+/**
+ * A timestamp is at most a day ahead of its receipt, so `fromMs` determines which partitions can have
+ * matches.
+ */
 export function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): number {
   return Math.max(hotSinceMs, fromMs === null ? 0 : fromMs - DAY_MS) - CLOCK_SKEW_MS_MAX
 }

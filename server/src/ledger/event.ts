@@ -3,13 +3,13 @@ import type { CompanyId, Id, ProjectId, WorkspaceId } from '../platform/id.ts'
 export type EventId = Id<'event'>
 
 /**
- * The parts of an event that may hold personal data. The chain holds a commitment to each instead
- * of its value, so that one can be erased. In this order, which is that of their canonical text.
+ * The parts of an event that may contain personal data. The chain stores a commitment to each instead of
+ * its value, so that a part can be erased. The order is that of the keys in canonical JSON.
  */
 export const PART_NAMES = ['actor', 'metadata', 'resource'] as const
 export type PartName = (typeof PART_NAMES)[number]
 
-/** An event that intake has accepted: complete, but with no place in a chain. */
+/** An event that intake has accepted. It is complete, but has no position in a chain yet. */
 export type PendingEvent = {
   companyId: CompanyId
   workspaceId: WorkspaceId
@@ -19,22 +19,22 @@ export type PendingEvent = {
   category: string
   action: string
   traceId: string | null
-  /** Canonical JSON, or null when absent. So are `metadata` and `resource`. */
+  /** Canonical JSON, or null if absent. The same applies to `metadata` and `resource`. */
   actor: string | null
   metadata: string | null
   resource: string | null
 }
 
-/** An event with its place in the chain. An erasure takes a part and its salt, and nothing else. */
+/** An event with its position in the chain. Erasure removes a part and its salt, and nothing else. */
 export type SealedEvent = PendingEvent & {
   id: EventId
-  /** From 1, without gaps, in each workspace. */
+  /** Starts at 1 in each workspace and has no gaps. */
   seq: number
   prevHash: string
   hash: string
-  /** Canonical JSON object, part name → commitment in hex: the text that is hashed and stored. */
+  /** Canonical JSON object, part name → commitment in hex. This text is hashed and stored. */
   sealed: string
-  /** Canonical JSON object: part name → salt in hex. */
+  /** Canonical JSON object, part name → salt in hex. */
   salts: string
 }
 
@@ -48,7 +48,7 @@ export function headAfter(event: SealedEvent): ChainHead {
   return { seq: event.seq, hash: event.hash, lastId: event.id }
 }
 
-/** Copies of what is filtered on, beside the canonical text that holds them. */
+/** Copies of the filtered values, stored in addition to the canonical text that contains them. */
 export type EventFacets = {
   actorId: string | null
   actorEmail: string | null

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-/** What can be left out by its value, in the order a cursor names them. */
+/** The fields whose values can be excluded, in the order that cursors use. */
 export const EXCLUDED_FIELDS = [
   'category',
   'action',
@@ -12,20 +12,22 @@ export const EXCLUDED_FIELDS = [
 ] as const
 export type ExcludedField = (typeof EXCLUDED_FIELDS)[number]
 
-/** A value of an event. */
+/** A field of an event and a value it can have. */
 export type FieldValue = { field: ExcludedField; value: string }
 
-/** Events that have this value are not meant. One that has no value there is: it has not this one. */
+/** Excludes events that have this value. An event without a value in the field is not excluded. */
 export type Exclusion = FieldValue
 
-/** Of one filter. */
+/** The maximum per filter. */
 export const EXCLUSIONS_MAX = 20
 
 export function isExcludedField(name: unknown): name is ExcludedField {
   return EXCLUDED_FIELDS.some((field) => field === name)
 }
 
-/** Each once and in one order, so that the same meaning is the same filter; null for none. */
+/**
+ * Sorts and deduplicates exclusions, so that equivalent filters are equal. Returns null if there are none.
+ */
 export function orderExclusions(given: readonly Exclusion[]): readonly Exclusion[] | null {
   if (given.length === 0) return null
   assert(given.length <= EXCLUSIONS_MAX, `a filter leaves out ${EXCLUSIONS_MAX} values at most`)
@@ -34,7 +36,7 @@ export function orderExclusions(given: readonly Exclusion[]): readonly Exclusion
   )
 }
 
-/** The values of each field, both in their order. */
+/** The distinct values of each field. Fields are in the order of `EXCLUDED_FIELDS`, values are sorted. */
 export function valuesByField(given: readonly FieldValue[]): Map<ExcludedField, string[]> {
   const valuesOf = (field: ExcludedField) =>
     given.filter((one) => one.field === field).map(({ value }) => value)

@@ -1,21 +1,21 @@
 import type { EventFacets } from './event.ts'
 
 /**
- * What is filtered on, read from the texts that were sealed, so they are JSON of known fields; of an
- * erased part nothing is left.
+ * Extracts the filtered values from an actor and a resource. The texts were sealed, so they are valid JSON
+ * with known fields. An erased part has no values.
  */
 export function facetsOf(actor: string | null, resource: string | null): EventFacets {
-  const who = readFields(actor)
-  const what = readFields(resource)
+  const actorFields = readFields(actor)
+  const resourceFields = readFields(resource)
   return {
-    actorId: who['id'] ?? null,
-    actorEmail: who['email'] ?? null,
-    resourceType: what['type'] ?? null,
-    resourceId: what['id'] ?? null,
+    actorId: actorFields['id'] ?? null,
+    actorEmail: actorFields['email'] ?? null,
+    resourceType: resourceFields['type'] ?? null,
+    resourceId: resourceFields['id'] ?? null,
   }
 }
 
-/** The fields of an actor or a resource, which are all texts. */
+/** The fields of an actor or a resource. All of them are strings. */
 export function readFields(part: string | null): Partial<Record<string, string>> {
   return part === null ? {} : JSON.parse(part)
 }

@@ -4,7 +4,7 @@ import type { SealedEvent } from './event.ts'
 import { type ChainLink, listChainLinks, listChainRun, readHead } from './event-store.ts'
 import { readReceipt } from './hot-floor-store.ts'
 
-/** An event, and the links to its neighbors in the chain as far as they are in the table. */
+/** An event and its links to its neighbors in the chain, if these are in the table. */
 export type FoundEvent = {
   event: SealedEvent
   previous: ChainLink | null
@@ -12,8 +12,8 @@ export type FoundEvent = {
 }
 
 /**
- * The event of a chain that has an id, above `floorSeq`. No index has the id alone; but in a chain ids
- * rise with the numbers, so it is found by halving.
+ * Finds an event above `floorSeq` by its id. No index starts with the id, but ids ascend along a chain, so
+ * a binary search by seq finds it.
  */
 export async function findEvent(
   db: Queryable,

@@ -1,6 +1,6 @@
 /**
- * A to Z in lower case and nothing else, which is what `lower(… collate "C")` does: a database and a
- * program that fold by different tables would find different events.
+ * Lowercases only A to Z, as `lower(… collate "C")` does. If the database and the program folded other
+ * characters differently, they would find different events.
  */
 export function foldCase(text: string): string {
   return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())

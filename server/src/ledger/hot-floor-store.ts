@@ -3,12 +3,15 @@ import type { WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 
-/** The id of an event and when it was received; both null if it is not in the table. */
+/** The id of an event and its time of receipt; both null if it is not in the table. */
 export type Receipt = { id: string | null; receivedAtMs: number | null }
 
 export type HotEdge = { afterSeq: number; headSeq: number; id: string | null }
 
-/** The event above a number, by default above where the roll-up begins, and the end of the chain. */
+/**
+ * Reads the head's seq and the id of the event after `afterSeq`, which defaults to the floor of the
+ * roll-up.
+ */
 export async function readHotEdge(
   db: Queryable,
   workspaceId: WorkspaceId,

@@ -4,14 +4,14 @@ import { findSeqAt, isIdFrom } from './chain-search.ts'
 import { readHotEdge, readReceipt } from './hot-floor-store.ts'
 
 /**
- * Where hot events begin in a chain: those above `floorSeq`, whose first has the id `fromId`; null
- * when none is hot.
+ * Where the hot events of a chain begin: above `floorSeq`. `fromId` is the id of the first one, or null if
+ * no event is hot.
  */
 export type HotFloor = { floorSeq: number; fromId: string | null }
 
 /**
- * Hot are the events from the first one on whose id is of this time or later, as `findSeqAt` finds it. The
- * event above `afterSeq` is nearly always that one.
+ * Finds the first hot event: the first whose id has this time or a later one (see `findSeqAt`). It is
+ * nearly always the event after `afterSeq`.
  */
 export async function findHotFloor(
   db: Queryable,

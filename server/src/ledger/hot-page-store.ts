@@ -6,22 +6,25 @@ import type { EventFilter } from './event-filter.ts'
 import { filterConditions } from './event-store.ts'
 import { HotPage } from './hot-page.ts'
 
-/** A statement looks at no more events than these, however few of them match. */
+/** The maximum number of events that a statement examines, however few of them match. */
 const SEQS_PER_PAGE_MAX = 50_000
-/** A page that turns out larger is read again in smaller ones. */
+/** A page that turns out larger is read again as a smaller page. */
 const PAGE_BYTES_MAX = 8 * 1_024 * 1_024
 
-/** Most events have about these; what has more makes the page grow. */
+/** The typical size of an event. The buffer grows for larger ones. */
 const ROW_BYTES = 1_024
-/** One that is larger is not kept for a small page. */
-const ROOM_TIMES_MAX = 4
+/** A buffer that exceeds the required size by more than this factor isn't reused. */
+const BUFFER_RATIO_MAX = 4
 
-/** As `HotPage` reads them: first those of one size. What can be made here is not made by the database. */
+/**
+ * In the order that `HotPage` expects, fixed-size columns first. Derived values are computed here, not in
+ * the database.
+ */
 const COLUMNS = sql`
   id, seq, ts, received_at, company_id, hash, prev_hash,
   project_id, trace_id, category, action, actor, resource, metadata, sealed, salts`
 
-/** The events of a run that match, as many as wanted or fewer: `lookedSeq` says where to go on. */
+/** Reads the matching events of a run, up to `limit` or fewer. The next page starts after `lookedSeq`. */
 export async function readHotPage(
   { pool, db }: Pick<Database, 'pool' | 'db'>,
   {
@@ -38,9 +41,9 @@ export async function readHotPage(
     toSeq: number
     filter: EventFilter
     limit: number
-    /** Rows beyond these bytes are left for the next page; the first row is always read. */
+    /** Rows beyond this size are left for the next page; the first row is always read. */
     bytesMax?: number
-    /** A page that nobody needs any more: this one may take its place in memory. */
+    /** A page that is no longer needed. The new page may reuse its buffer. */
     reuse?: HotPage | null
   },
 ): Promise<HotPage> {
@@ -58,7 +61,7 @@ export async function readHotPage(
      order by seq
      limit ${limit}`.compile(db)
   const keptBytesMax = Math.min(bytesMax, PAGE_BYTES_MAX)
-  const room = roomFor(Math.min(limit * ROW_BYTES, keptBytesMax), reuse)
+  const room = bufferFor(Math.min(limit * ROW_BYTES, keptBytesMax), reuse)
   let copied: Copied
   try {
     copied = await copyOut(pool, query, { room, keptBytesMax, bytesMax: PAGE_BYTES_MAX })
@@ -68,18 +71,21 @@ export async function readHotPage(
     return await readHotPage({ pool, db }, smaller)
   }
   const { bytes, isCut } = copied
-  // A page that was cut is full, however few rows it has.
+  // A page that was cut off is full, however few rows it has.
   return new HotPage(bytes, { workspaceId, toSeq: endSeq, limit: isCut ? 1 : limit })
 }
 
-/** Memory that is new for every page would have to be collected several times a second. */
-function roomFor(bytes: number, reuse: HotPage | null): Buffer {
+/**
+ * Reuses a buffer if possible: a new one per page would trigger the garbage collector several times per
+ * second.
+ */
+function bufferFor(bytes: number, reuse: HotPage | null): Buffer {
   const old = reuse?.bytes.buffer
-  const isFit = old && old.byteLength >= bytes && old.byteLength <= bytes * ROOM_TIMES_MAX
+  const isFit = old && old.byteLength >= bytes && old.byteLength <= bytes * BUFFER_RATIO_MAX
   return isFit ? Buffer.from(old) : Buffer.allocUnsafeSlow(bytes)
 }
 
-/** How many events of a run are in the table. */
+/** Counts the events of a run that are in the table. */
 export async function countRun(
   db: Queryable,
   { workspaceId, fromSeq, toSeq }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number },

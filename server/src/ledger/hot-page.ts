@@ -3,28 +3,28 @@ import { assertId, type WorkspaceId } from '../platform/id.ts'
 import type { SealedEvent } from './event.ts'
 import { FIELD, HotRow, PLACE } from './hot-row.ts'
 
-/** Events of a chain in its order: cold ones as objects, hot ones as the database sent them. */
+/** Events of a chain in order: cold events as objects, hot events as the bytes that the database sent. */
 export type EventPage = readonly SealedEvent[] | HotPage
 
-/** A page has no more rows than this, and no more bytes unless its first row alone has them. */
+/** The maximum number of rows and bytes of a page. The first row may exceed the bytes. */
 export type PageLimit = { rows: number; bytes: number }
 
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
-/** Flags, of which there are none for us, and the length of more that may come. */
-const HEAD_BYTES = SIGNATURE.length + 8
-/** Instead of the number of columns, behind the last row. */
-const END = Buffer.from([0xff, 0xff])
+/** The signature, then flags (which are never set here) and the length of the header extension. */
+const HEADER_BYTES = SIGNATURE.length + 8
+/** The trailer: -1 instead of the number of columns of another row. */
+const TRAILER = Buffer.from([0xff, 0xff])
 
 /**
- * A page of the table, and up to where it was looked. It stays the bytes that `copy` gave, in
- * PostgreSQL's binary format: whoever wants bytes writes them as they are, and objects are made for
- * those who ask for them.
+ * A page of the table, and the last seq that was examined for it. It keeps the bytes of `copy` in
+ * PostgreSQL's binary format, so that callers that need bytes can write them unchanged. Objects are created
+ * only on demand.
  */
 export class HotPage {
   readonly bytes: Buffer
   readonly workspaceId: WorkspaceId
   readonly lookedSeq: number
-  /** Where the rows are, for `HotRow.moveTo`, and behind them where the page ends. */
+  /** The offset of each row, for `HotRow.moveTo`, followed by the offset where the rows end. */
   readonly rowPlaces: readonly number[]
   readonly count: number
   #events: SealedEvent[] | null = null
@@ -38,7 +38,7 @@ export class HotPage {
     const row = new HotRow(bytes)
     this.rowPlaces = findRows(row)
     this.count = this.rowPlaces.length - 1
-    // The row is the last one. Behind a page that is not full there is nothing more.
+    // `row` is at the last row now. If the page is not full, the run has no more matches.
     this.lookedSeq = this.count > 0 && this.count >= limit ? row.seq : toSeq
   }
 
@@ -49,8 +49,8 @@ export class HotPage {
 
   #readEvents(): SealedEvent[] {
     const row = new HotRow(this.bytes)
-    return this.rowPlaces.slice(0, this.count).map((place) => {
-      row.moveTo(place)
+    return this.rowPlaces.slice(0, this.count).map((offset) => {
+      row.moveTo(offset)
       return readEvent(row, this.workspaceId)
     })
   }
@@ -63,15 +63,15 @@ export function eventsOf(page: EventPage): readonly SealedEvent[] {
 function findRows(row: HotRow): number[] {
   const { bytes } = row
   assert(bytes.subarray(0, SIGNATURE.length).equals(SIGNATURE), 'a copy in the binary format')
-  const places: number[] = []
-  let place = HEAD_BYTES + bytes.readInt32BE(HEAD_BYTES - 4)
-  const end = bytes.length - END.length
-  while (place < end) {
-    places.push(place)
-    place = row.moveTo(place)
+  const offsets: number[] = []
+  let offset = HEADER_BYTES + bytes.readInt32BE(HEADER_BYTES - 4)
+  const end = bytes.length - TRAILER.length
+  while (offset < end) {
+    offsets.push(offset)
+    offset = row.moveTo(offset)
   }
-  assert(place === end && bytes.subarray(end).equals(END), 'a copy has its end')
-  return [...places, end]
+  assert(offset === end && bytes.subarray(end).equals(TRAILER), 'a copy has its end')
+  return [...offsets, end]
 }
 
 function readEvent(row: HotRow, workspaceId: WorkspaceId): SealedEvent {

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 
-/** Columns that are never null and have one size, first in every row: so many bytes from its start. */
+/**
+ * The columns that are never null and have a fixed size come first in every row. These are their byte
+ * offsets.
+ */
 export const PLACE = {
   id: 4,
   seq: 24,
@@ -9,12 +12,12 @@ export const PLACE = {
   companyId: 60,
   hash: 80,
   prevHash: 116,
-  /** The first of the fields. */
+  /** The offset of the first variable-size field. */
   fields: 148,
 } as const
 const SIZES = [16, 8, 8, 8, 16, 32, 32] as const
 
-/** The other columns, in their order: a field is a length, which is -1 for null, and as many bytes. */
+/** The other columns, in order. A field is a length, which is -1 for null, followed by that many bytes. */
 export const FIELD = {
   projectId: 0,
   traceId: 1,
@@ -34,15 +37,15 @@ const UUID_BYTES = 16
 const EPOCH_2000_MS = 946_684_800_000
 
 /**
- * A row in the bytes of a page. One is moved from row to row, and says where things stand: an object
- * for each row, or for each of its values, would cost more than all else that is done with it.
+ * A cursor over the rows in a page's bytes, which returns the offsets of their values. Creating an object
+ * for each row or value would cost more than all other work on it.
  */
 export class HotRow {
   readonly bytes: Buffer
   readonly #view: DataView
   readonly #starts = new Int32Array(FIELDS)
   readonly #ends = new Int32Array(FIELDS)
-  /** Behind the number of its columns. */
+  /** The offset after the row's column count. */
   start = 0
   end = 0
 
@@ -51,24 +54,27 @@ export class HotRow {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   }
 
-  /** To the row whose number of columns stands there; returns where the next row's does. */
+  /**
+   * Moves to the row whose column count is at this offset. Returns the offset of the next row's column
+   * count.
+   */
   moveTo(at: number): number {
     const view = this.#view
     assert(view.getInt16(at) === COLUMNS, 'a row has the columns that were asked for')
     this.start = at + 2
-    let place = this.start
+    let offset = this.start
     for (const size of SIZES) {
-      assert(view.getInt32(place) === size, 'an id or a hash has one size')
-      place += 4 + size
+      assert(view.getInt32(offset) === size, 'an id or a hash has one size')
+      offset += 4 + size
     }
     for (let field = 0; field < FIELDS; field += 1) {
-      const bytes = view.getInt32(place)
-      this.#starts[field] = bytes < 0 ? -1 : place + 4
-      place += 4 + Math.max(0, bytes)
-      this.#ends[field] = place
+      const bytes = view.getInt32(offset)
+      this.#starts[field] = bytes < 0 ? -1 : offset + 4
+      offset += 4 + Math.max(0, bytes)
+      this.#ends[field] = offset
     }
-    this.end = place
-    return place
+    this.end = offset
+    return offset
   }
 
   get seq(): number {
@@ -87,7 +93,7 @@ export class HotRow {
     return this.#starts[field] === -1
   }
 
-  /** Where the field's bytes begin, unless it is null. */
+  /** The offset of the field's bytes, or -1 if it is null. */
   startOf(field: Field): number {
     return this.#starts[field] ?? 0
   }
@@ -111,15 +117,15 @@ export class HotRow {
   }
 
   /**
-   * Microseconds since the year 2000. Far from then a double has no room for the last few of them;
-   * times are whole milliseconds, to which it is always nearest.
+   * PostgreSQL stores microseconds since 2000. Far from that year, a double can't represent every
+   * microsecond, but times are whole milliseconds, and rounding always recovers them.
    */
-  #readTimeMs(place: number): number {
-    return Math.round(this.#readInt64(place) / 1_000) + EPOCH_2000_MS
+  #readTimeMs(offset: number): number {
+    return Math.round(this.#readInt64(offset) / 1_000) + EPOCH_2000_MS
   }
 
-  #readInt64(place: number): number {
-    const at = this.start + place
+  #readInt64(offset: number): number {
+    const at = this.start + offset
     return this.#view.getInt32(at) * 2 ** 32 + this.#view.getUint32(at + 4)
   }
 }

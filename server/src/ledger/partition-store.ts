@@ -7,10 +7,10 @@ export const MOVED_ROWS_MAX = 20_000
 export type PartitionState = 'created' | 'exists' | 'busy' | 'tooLarge'
 
 /**
- * Creates the month's partition if it is missing, with the month's events in the default partition.
- * Every query that begins meanwhile waits for its lock, and the lock waits for every query that is
- * running, such as a `pg_dump`. So it waits only briefly and is `busy` if that is not enough. If the
- * default partition has too many events of the month, they stay there.
+ * Creates the month's partition if it is missing, and moves the month's events from the default partition
+ * to it. Its lock waits for all running queries, such as a `pg_dump`, and new queries wait for the lock. So
+ * it waits only briefly, and returns `busy` if that isn't enough. If the default partition has too many
+ * events of the month, they stay there (`tooLarge`).
  */
 export async function ensurePartition(
   db: Queryable,
@@ -44,7 +44,7 @@ async function createPartition(trx: Queryable, month: Date): Promise<'created' |
   return rows[0]?.isCreated === true ? 'created' : 'exists'
 }
 
-/** Where the default partition's rows belong: the first instant of each month, oldest first. */
+/** The months whose events are in the default partition: the first instant of each, oldest first. */
 export async function listStrayMonths(
   db: Queryable,
   { limit }: { limit: number },

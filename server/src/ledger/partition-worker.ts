@@ -4,15 +4,15 @@ import { Loop } from '../platform/loop.ts'
 import { type Connection, Database } from '../platform/pg.ts'
 import { ensurePartition, listStrayMonths } from './partition-store.ts'
 
-const TURN_MS = 3_600_000
+const INTERVAL_MS = 3_600_000
 const BUSY_RETRY_MS = 60_000
 const MONTHS_AHEAD = 3
 const STRAY_MONTHS_MAX = 24
 
 /**
- * Keeps partitions months ahead, and empties the default one, which catches what none fits: events
- * of a service that was off for months, or of a clock that was wrong. As the owner of the tables,
- * because the serving role cannot make any.
+ * Creates partitions months ahead and empties the default partition. That one receives events that no other
+ * partition covers, after a service was off for months or a clock was wrong. Connects as the owner of the
+ * tables, because the serving role can't create any.
  */
 export function startPartitionWorker({
   connection,
@@ -25,7 +25,7 @@ export function startPartitionWorker({
   clock: Clock
   logger: Logger
   cutSignal?: AbortSignal
-  /** When to try again after a lock on the table was not available. */
+  /** When to retry after a lock on the table was not available. */
   busyRetryMs?: number
 }): Loop {
   const run = async (): Promise<number> => {
@@ -46,17 +46,17 @@ export function startPartitionWorker({
       if (state === 'exists') continue
       const month = new Date(monthMs).toISOString().slice(0, 7)
       if (state === 'busy') {
-        // The other months need the same lock, and each attempt delays queries. No event is lost
-        // meanwhile: the default partition stores those of a month without one.
+        // The other months need the same lock, and each attempt delays queries. No event is lost meanwhile:
+        // the default partition stores the events of a month without a partition.
         logger.warn({ event: 'partition.busy', month })
         return busyRetryMs
       }
       if (state === 'tooLarge') logger.warn({ event: 'partition.kept', month })
       else logger.info({ event: 'partition.made', month })
     }
-    return TURN_MS
+    return INTERVAL_MS
   }
-  const loop = new Loop({ name: 'partition', everyMs: TURN_MS, logger, run })
+  const loop = new Loop({ name: 'partition', everyMs: INTERVAL_MS, logger, run })
   void loop.runNow()
   return loop
 }

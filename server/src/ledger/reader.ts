@@ -13,28 +13,33 @@ import { listSegments, readArchivedSeq, type Segment } from './segment-store.ts'
 export type ReaderDeps = {
   database: Pick<Database, 'pool' | 'db'>
   store: ObjectStore
-  /** Asked for before each fetch and disposed of after it; without it everything is fetched at once. */
+  /**
+   * Waits for a slot before each fetch; the slot is disposed of after it. Without this, fetches don't wait.
+   */
   turn?: () => Promise<Disposable>
   /** The same for archive reads. Without it, they share `turn`. */
   coldTurn?: () => Promise<Disposable>
   /** Aborting it cancels archive reads. */
   signal?: AbortSignal
-  /** Of the node; without it a reader has its own. */
+  /** The node's shared cache. Without it, a reader has its own. */
   cache?: ColdCache
 }
 
 /** A run of one chain, both ends included. */
 export type ChainRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
-/** From so many rows a page on, the next one is fetched while this one is taken. */
+/**
+ * If pages have at least this many rows, the next one is fetched while the caller processes the current
+ * one.
+ */
 export const AHEAD_ROWS_MIN = 400
-const SEGMENTS_PER_LOOK = 50
+const SEGMENTS_PER_QUERY = 50
 
 /**
- * The events of a run that match, in the order of the chain, wherever they lie: cold ones from the
- * archive, checked as they are read, then hot ones from the table. Both at once is no contradiction:
- * what the catalog names is read from the archive, whether or not it was removed from the table. A
- * page is good until the next one is asked for.
+ * Reads the matching events of a run in chain order: cold events from the archive, verified as they are
+ * read, then hot events from the table. Events can be in both: what the catalog lists is read from the
+ * archive, whether or not it was removed from the table. A page is valid only until the next one is
+ * requested.
  */
 export async function* readEvents(
   deps: ReaderDeps,
@@ -45,12 +50,16 @@ export async function* readEvents(
   const { database, store, turn = noTurn, coldTurn = turn, cache = new ColdCache() } = deps
   const cold = { store, turn: coldTurn, cache, signal: deps.signal ?? null }
   let nextSeq = fromSeq
-  let before: Segment | null = null
+  let previous: Segment | null = null
   while (nextSeq <= toSeq) {
-    const segments = await lookUp(database, turn, { workspaceId, fromSeq: nextSeq, toSeq })
+    const segments = await listNextSegments(database, turn, {
+      workspaceId,
+      fromSeq: nextSeq,
+      toSeq,
+    })
     for (const segment of segments) {
-      refuseHole(before, segment)
-      before = segment
+      checkNoGap(previous, segment)
+      previous = segment
       const options = { fromSeq: nextSeq, toSeq, filter, limit }
       if (mayHold(segment, filter)) yield* readCold(cold, segment, options)
       nextSeq = segment.lastSeq + 1
@@ -63,29 +72,32 @@ export async function* readEvents(
 
 const noTurn = async (): Promise<Disposable> => ({ [Symbol.dispose]: () => {} })
 
-async function lookUp(
+async function listNextSegments(
   { db }: ReaderDeps['database'],
   turn: () => Promise<Disposable>,
   run: ChainRun,
 ): Promise<Segment[]> {
   using _turn = await turn()
-  return await listSegments(db, { ...run, limit: SEGMENTS_PER_LOOK })
+  return await listSegments(db, { ...run, limit: SEGMENTS_PER_QUERY })
 }
 
-/** The oldest files may have been removed on purpose; between two of them nothing may be missing. */
-function refuseHole(before: Segment | null, { firstSeq, firstPrevHash, objectKey }: Segment): void {
-  if (before === null) return
-  if (firstSeq !== before.lastSeq + 1) {
+/** The oldest files may have been deleted on purpose, but no file may be missing between two others. */
+function checkNoGap(
+  previous: Segment | null,
+  { firstSeq, firstPrevHash, objectKey }: Segment,
+): void {
+  if (previous === null) return
+  if (firstSeq !== previous.lastSeq + 1) {
     throw new SegmentMissingError(
-      `The archive has no file with the events ${before.lastSeq + 1} to ${firstSeq - 1}.`,
+      `The archive has no file with the events ${previous.lastSeq + 1} to ${firstSeq - 1}.`,
     )
   }
-  if (firstPrevHash !== before.lastHash) {
-    throw new SegmentDamagedError(`The file ${objectKey} does not follow ${before.objectKey}.`)
+  if (firstPrevHash !== previous.lastHash) {
+    throw new SegmentDamagedError(`The file ${objectKey} does not follow ${previous.objectKey}.`)
   }
 }
 
-/** Whether a segment can hold an event of the time that is asked for. */
+/** Whether a segment can contain an event in the time range of the filter. */
 export function mayHold(segment: Segment, { fromMs, toMs }: EventFilter): boolean {
   return (
     (fromMs === null || segment.maxTimestampMs >= fromMs) &&
@@ -93,7 +105,9 @@ export function mayHold(segment: Segment, { fromMs, toMs }: EventFilter): boolea
   )
 }
 
-/** Returns where to go on: at the end, or where the archiver has taken over meanwhile. */
+/**
+ * Returns the seq to continue at: the end, or where the archiver has moved events to the archive meanwhile.
+ */
 async function* readHot(
   database: ReaderDeps['database'],
   turn: () => Promise<Disposable>,
@@ -107,29 +121,29 @@ async function* readHot(
     const run = { workspaceId, fromSeq: seq, toSeq }
     return await fetchHot(database, { ...run, filter, limit: rows, bytesMax: bytes, reuse })
   }
-  let taken: HotPage | null = null
+  let reusable: HotPage | null = null
   let nextSeq = fromSeq
   let page = await fetch(nextSeq, null)
   while (page !== null) {
     nextSeq = page.lookedSeq + 1
     const isLast = nextSeq > toSeq
     const isAhead = !isLast && limit().rows >= AHEAD_ROWS_MIN
-    const ahead: Promise<HotPage | null> | null = isAhead ? fetch(nextSeq, taken) : null
-    // Its failure is met when it is awaited; until then nobody has missed anything.
+    const ahead: Promise<HotPage | null> | null = isAhead ? fetch(nextSeq, reusable) : null
+    // The error is handled where the promise is awaited. This prevents an unhandled rejection until then.
     ahead?.catch(() => {})
     if (page.count > 0) yield page
     if (isLast) break
-    // Nobody needs it any more. The next page takes its place, or that of the one before it.
+    // The caller is done with this page, so one of the next pages reuses its buffer.
     const done: HotPage = page
     page = await (ahead ?? fetch(nextSeq, done))
-    taken = ahead === null ? null : done
+    reusable = ahead === null ? null : done
   }
   return nextSeq
 }
 
 /**
- * A page, or null when a part of it may have been archived before it was read. Rows are removed only
- * after their segment is in the catalog, so one look at the catalog afterwards is enough.
+ * Returns a page, or null if some of it may have been archived before it was read. Rows are deleted only
+ * after their segment is in the catalog, so reading the catalog after the page detects this.
  */
 async function fetchHot(
   database: ReaderDeps['database'],
@@ -147,7 +161,8 @@ async function fetchHot(
   const run = { workspaceId: query.workspaceId, fromSeq: query.fromSeq, toSeq: page.lookedSeq }
   const count = isWhole ? page.count : await countRun(database.db, run)
   if (count === page.lookedSeq - query.fromSeq + 1) return page
-  // Unless the archiver took it just now; then the next look is at its catalog.
+  // If rows are missing, the archiver must have moved them just now. The caller then continues from the
+  // catalog.
   const isMoved = (await readArchivedSeq(database.db, query.workspaceId)) >= query.fromSeq
   assert(isMoved, 'a chain has no gaps')
   return null

@@ -5,12 +5,13 @@ import type { Queryable } from '../platform/pg.ts'
 import { isPlan, type Plan } from '../tenancy/plans.ts'
 import { insertBlocks } from './value-block-store.ts'
 
-/** The lengths of the roll-up's buckets. The second exists so that a month is few rows. */
+/** The bucket lengths of the roll-up. The longer one keeps the number of rows for a month small. */
 export const ROLLUP_GRAINS_S = [900, 21_600] as const
 
 /**
- * The fields whose distinct values are kept, each with its column. A list of values costs about 200
- * bytes a value, and changes with every event: what has more than so many is searched event by event.
+ * The fields whose distinct values are listed. A listed value takes about 200 bytes, and the list changes
+ * with every event. A field with more than `VALUES_PER_FIELD_MAX` values is searched event by event
+ * instead.
  */
 export const VALUE_FIELDS = [
   'category',
@@ -24,13 +25,15 @@ export const VALUE_FIELDS = [
 export type ValueField = (typeof VALUE_FIELDS)[number]
 export const VALUES_PER_FIELD_MAX = 100_000
 
-/** A run of a chain: above `afterSeq`, up to `toSeq`. */
+/** A run of a chain: above `afterSeq`, up to and including `toSeq`. */
 type Run = { workspaceId: WorkspaceId; afterSeq: number; toSeq: number }
 
-/** The roll-up counts the events above `floorSeq`, up to `seenSeq`. */
+/**
+ * The roll-up counts the events above `floorSeq`, up to and including `seenSeq`; the usage, up to `daySeq`.
+ */
 export type RollupHead = { floorSeq: number; seenSeq: number; daySeq: number }
 
-/** Begins below the oldest event that is in the table. */
+/** Starts a roll-up right before the oldest event in the table. */
 export async function ensureRollupHead(db: Queryable, workspaceId: WorkspaceId): Promise<void> {
   await sql`
     insert into rollup_head (workspace_id, floor_seq, seen_seq, day_seq, advanced_at)
@@ -42,7 +45,10 @@ export async function ensureRollupHead(db: Queryable, workspaceId: WorkspaceId):
     on conflict do nothing`.execute(db)
 }
 
-/** Whoever changes a roll-up holds its head; null when somebody else does, or there is none. */
+/**
+ * Locks the roll-up, which every change to it requires. Returns null if another transaction has the lock or
+ * there is no roll-up.
+ */
 export async function tryLockRollup(
   trx: Queryable,
   workspaceId: WorkspaceId,
@@ -53,7 +59,7 @@ export async function tryLockRollup(
   return rows[0] ?? null
 }
 
-/** The same for who must have it: it waits for its turn. */
+/** Like `tryLockRollup`, but waits for the lock. */
 export async function lockRollup(
   trx: Queryable,
   workspaceId: WorkspaceId,
@@ -75,12 +81,12 @@ export async function writeRollupHead(
      where workspace_id = ${workspaceId}`.execute(trx)
 }
 
-/** What an event's texts take, as they were sent. */
+/** The size of an event's texts as they were sent. */
 const TEXT_BYTES = sql`
   octet_length(category) + octet_length(action) + coalesce(octet_length(actor), 0)
     + coalesce(octet_length(resource), 0) + coalesce(octet_length(metadata), 0)`
 
-/** What a run comes to: by bucket, and by field and value. */
+/** Counts a run per bucket, and per field and value. */
 const runParts = ({ workspaceId, afterSeq, toSeq }: Run) => sql`
   run as materialized (
     select seq, ts, received_at, project_id, category, action, actor_id, actor_email,
@@ -106,7 +112,7 @@ const runParts = ({ workspaceId, afterSeq, toSeq }: Run) => sql`
     union all select 'projectId', project_id::text collate "C", count(*) from run where project_id is not null group by 2
   )`
 
-/** Adds a run to the usage alone. */
+/** Adds a run to the usage only. */
 export async function countDays(
   trx: Queryable,
   { workspaceId, afterSeq, toSeq }: Run,
@@ -124,9 +130,10 @@ export async function countDays(
 }
 
 /**
- * Adds a run. Usage is added for what is above `daySeq`. `isMarking`: values become frequent on the way.
- * A closed field takes no new values: those that it has are looked up one by one. A join could be turned
- * around in a workspace that the statistics do not know, and compare every value with every other.
+ * Adds a run. Only events above `daySeq` are added to the usage. With `isMarking`, values that reach the
+ * threshold become frequent. A closed field accepts no new values, and its existing ones are looked up one
+ * by one: in a workspace without statistics, the planner could reverse a join and compare every value with
+ * every other.
  */
 export async function countIn(
   trx: Queryable,
@@ -190,11 +197,11 @@ export async function countIn(
 }
 
 /**
- * Takes a run away again, while its events are still in the table. Usage stays.
+ * Subtracts a run while its events are still in the table. The usage stays.
  *
- * No part of it depends on statistics, as in `countIn`: rows are looked up one by one, deleted by their
- * physical address, and lowered by an upsert, which finds each row by its key. The roll-up's lock keeps
- * others from changing these rows in between.
+ * As in `countIn`, nothing depends on statistics: rows are looked up one by one, deleted by physical
+ * address, and decremented by an upsert, which finds each row by its key. The lock on the roll-up prevents
+ * concurrent changes to these rows.
  */
 export async function countOut(trx: Queryable, run: Run): Promise<void> {
   const { workspaceId } = run
@@ -240,7 +247,7 @@ export async function countOut(trx: Queryable, run: Run): Promise<void> {
      where e.workspace_id = ${workspaceId} and e.field = g.field`.execute(trx)
 }
 
-/** Takes everything away but the usage. */
+/** Deletes everything but the usage. */
 export async function clearRollup(trx: Queryable, workspaceId: WorkspaceId): Promise<void> {
   await sql`delete from event_rollup where workspace_id = ${workspaceId}`.execute(trx)
   await sql`delete from event_value where workspace_id = ${workspaceId}`.execute(trx)
@@ -248,7 +255,7 @@ export async function clearRollup(trx: Queryable, workspaceId: WorkspaceId): Pro
   await sql`delete from event_field where workspace_id = ${workspaceId}`.execute(trx)
 }
 
-/** One below the oldest event that is in the table; where the chain ends when none is. */
+/** The seq before the oldest event in the table, or the end of the chain if there is none. */
 export async function readFirstSeq(trx: Queryable, workspaceId: WorkspaceId): Promise<number> {
   const { rows } = await sql<{ seq: number }>`
     select coalesce(
@@ -258,10 +265,10 @@ export async function readFirstSeq(trx: Queryable, workspaceId: WorkspaceId): Pr
   return rows[0]?.seq ?? 0
 }
 
-/** So many events that are not counted are too many when this much time has passed. */
+/** A roll-up is behind if at least `eventsMin` events are uncounted and its last update is `waitMs` old. */
 export type RollupThresholds = readonly { eventsMin: number; waitMs: number }[]
 
-/** Chains with too much that is not counted, the worst first. */
+/** Chains whose roll-up is missing or behind, the ones with the most uncounted events first. */
 export async function listBehind(
   db: Queryable,
   { thresholds, limit }: { thresholds: RollupThresholds; limit: number },
@@ -281,7 +288,7 @@ export async function listBehind(
   return rows.map(({ workspaceId }) => assertId(workspaceId))
 }
 
-/** Workspaces with a roll-up, in the order of their ids. */
+/** Workspaces with a roll-up, ordered by id. */
 export async function listRolledUp(
   db: Queryable,
   { after, limit }: { after: WorkspaceId | null; limit: number },

@@ -17,44 +17,47 @@ import {
 import { settleBlocks } from './value-block-store.ts'
 import { settleFrequent } from './value-frequency-store.ts'
 
-/** The most events whose values are marked one by one. */
+/** Up to this many events, `countIn` marks frequent values itself. */
 const MARKED_RUN_MAX = 5_000
 
-/** Counted, or null when another node has the roll-up of this workspace in hand. */
+/** The number of events counted, and whether more are waiting. */
 export type Advance = { events: number; isBehind: boolean }
 
-/** Counts the next events of a chain, in one transaction: they are counted once or not at all. */
+/**
+ * Counts the next events of a chain in one transaction, so that each is counted exactly once. Returns null
+ * if another node is updating the roll-up of this workspace.
+ */
 export async function advanceRollup(
   db: Queryable,
   workspaceId: WorkspaceId,
   { runMax }: { runMax: number },
 ): Promise<Advance | null> {
   return await db.transaction().execute(async (trx) => {
-    const head = await takeRollup(trx, workspaceId, tryLockRollup)
+    const head = await lockOrCreateRollup(trx, workspaceId, tryLockRollup)
     if (!head) return null
     const headSeq = (await readHead(trx, workspaceId))?.seq ?? 0
     const toSeq = Math.min(headSeq, head.seenSeq + runMax)
     if (toSeq <= head.seenSeq) return { events: 0, isBehind: false }
-    await writeRollupHead(trx, workspaceId, await see(trx, workspaceId, head, toSeq))
+    await writeRollupHead(trx, workspaceId, await countTo(trx, workspaceId, head, toSeq))
     return { events: toSeq - head.seenSeq, isBehind: toSeq < headSeq }
   })
 }
 
 /**
- * For whoever removes events from the table, in his transaction and before he does: what is no longer
- * there is no longer counted. Up to `toSeq`, which must be the next events above those that are gone.
+ * Call this before deleting events from the table, in the same transaction, so that they are no longer
+ * counted. The deleted events must be the oldest ones that remain, up to `toSeq`.
  */
 export async function forgetRun(
   trx: Queryable,
   { workspaceId, toSeq }: { workspaceId: WorkspaceId; toSeq: number },
 ): Promise<void> {
-  const head = await takeRollup(trx, workspaceId, lockRollup)
+  const head = await lockOrCreateRollup(trx, workspaceId, lockRollup)
   if (!head || toSeq <= head.floorSeq) return
   const countedSeq = Math.min(toSeq, head.seenSeq)
   if (countedSeq > head.floorSeq) {
     await subtractRun(trx, workspaceId, head, countedSeq)
   }
-  // What was never counted is counted for the usage alone, which outlives the events.
+  // Events that were never counted are added to the usage only, which is kept after they are deleted.
   if (toSeq > head.daySeq) await countDays(trx, { workspaceId, afterSeq: head.daySeq, toSeq })
   await writeRollupHead(trx, workspaceId, {
     floorSeq: toSeq,
@@ -64,9 +67,9 @@ export async function forgetRun(
 }
 
 /**
- * Stops counting what is past its hot time, and counts again what came back to it with a larger plan.
- * Readers know the exact place by themselves; this keeps short what they must put right. Events that
- * were removed by somebody who did not say so make the counts wrong: then all is counted again.
+ * Stops counting events whose hot period is over, and counts those again that a larger plan makes hot.
+ * Readers determine the exact floor themselves; this limits how much they have to correct. If events were
+ * deleted without `forgetRun`, the counts are wrong, and everything is counted again.
  */
 export async function moveRollupFloor(
   db: Queryable,
@@ -100,14 +103,14 @@ export async function moveRollupFloor(
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
       return afterSeq > wantedSeq ? 'more' : 'done'
     }
-    // What a program counted that has no blocks.
+    // Covers events counted by an older version that doesn't maintain blocks.
     const { seenSeq, floorSeq } = head
     await settleBlocks(trx, { workspaceId, head, seenSeq, floorSeq })
     return 'done'
   })
 }
 
-async function takeRollup(
+async function lockOrCreateRollup(
   trx: Queryable,
   workspaceId: WorkspaceId,
   lock: typeof lockRollup,
@@ -118,7 +121,7 @@ async function takeRollup(
   return await lock(trx, workspaceId)
 }
 
-async function see(
+async function countTo(
   trx: Queryable,
   workspaceId: WorkspaceId,
   head: RollupHead,
@@ -129,8 +132,9 @@ async function see(
 }
 
 /**
- * After a long run the marks are made anew: of values that are all about as frequent, each run would
- * mark most and the next one take the marks away, at twice the cost of counting.
+ * After a long run, all values are marked again in one pass. If all values are about equally frequent,
+ * marking them one by one would mark most of them in each run and unmark them in the next, at twice the
+ * cost of counting.
  */
 async function addRun(
   trx: Queryable,

@@ -6,12 +6,12 @@ import type { ColumnSource } from 'hyparquet-writer'
 import { parsePartTexts, partTextsJson, SALT_BYTES, type PartTexts } from './commitment.ts'
 import { PART_NAMES, type PartName, type SealedEvent } from './event.ts'
 
-/** The hex digits of a SHA-256: of a hash in the chain, and of a commitment. */
+/** The length of a SHA-256 in hex, for hashes in the chain and commitments. */
 export const HASH_HEX_DIGITS = 64
 
 /**
- * The columns of a segment, in their order. Ids are text: Parquet's own UUID would save 3 bytes of
- * 109 an event, but Spark 4.0 still refuses a file that has one (apache/spark#55684).
+ * The columns of a segment, in order. Ids are text: Parquet's UUID type would save 3 of 109 bytes per
+ * event, but Spark 4.0 rejects files that use it (apache/spark#55684).
  */
 export const COLUMN_NAMES = [
   'seq',
@@ -40,7 +40,7 @@ const TIME = {
   converted_type: 'TIMESTAMP_MILLIS',
   logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' },
 } as const
-/** JSON too: a column of that type the writer would print as JSON once more. */
+/** Also for JSON: the writer would serialize the values of a JSON column again. */
 const TEXT = {
   type: 'BYTE_ARRAY',
   converted_type: 'UTF8',
@@ -76,8 +76,8 @@ export const SEGMENT_SCHEMA: SchemaElement[] = [
 ]
 
 /**
- * The columns of one row group. Text goes in as bytes: of strings the writer would take the least
- * and the greatest by UTF-16 units, and who prunes by such bounds misses events.
+ * The columns of one row group. Text is passed as bytes: for strings, the writer would compute minimum and
+ * maximum by UTF-16 units, and readers that prune by such bounds miss events.
  */
 export function rowGroupColumns(events: readonly SealedEvent[]): ColumnSource[] {
   const salts = events.map(({ salts }) => parsePartTexts(salts, SALT_BYTES * 2))
@@ -103,13 +103,13 @@ export function rowGroupColumns(events: readonly SealedEvent[]): ColumnSource[] 
   return COLUMN_NAMES.map((name) => ({
     name,
     data: byName[name],
-    // Indexes would stand between row groups and footer, where no digest covers them.
+    // Indexes would be written between the row groups and the footer, where no digest covers them.
     offsetIndex: false,
     ...ENCODINGS[name],
   }))
 }
 
-/** Where the writer's own choice, a dictionary when it halves the bytes, is known to be no good. */
+/** Columns where the writer's default, a dictionary if it halves the size, doesn't pay off. */
 const ENCODINGS: Partial<Record<ColumnName, { encoding: 'PLAIN' | 'DELTA_BINARY_PACKED' }>> = {
   seq: { encoding: 'DELTA_BINARY_PACKED' },
   id: { encoding: 'PLAIN' },
@@ -118,9 +118,9 @@ const ENCODINGS: Partial<Record<ColumnName, { encoding: 'PLAIN' | 'DELTA_BINARY_
   metadataSalt: { encoding: 'PLAIN' },
 }
 
-/** Views of one block, so that no value costs an allocation of its own. */
+/** The values are views of one block, which saves an allocation per value. */
 function textColumn(texts: readonly (string | null)[]): (Buffer | null)[] {
-  // UTF-8 needs at most three bytes for a UTF-16 unit.
+  // UTF-8 needs at most three bytes per UTF-16 unit.
   const bytesMax = texts.reduce((sum, text) => sum + 3 * (text?.length ?? 0), 0)
   const block = Buffer.allocUnsafeSlow(bytesMax)
   let end = 0
@@ -132,7 +132,10 @@ function textColumn(texts: readonly (string | null)[]): (Buffer | null)[] {
   })
 }
 
-/** Few texts for many events: one buffer each, by whose identity the writer knows it again. */
+/**
+ * For columns with few distinct values: one buffer per value, so that the writer can compare buffers by
+ * identity.
+ */
 function sharedTextColumn(texts: readonly (string | null)[]): (Buffer | null)[] {
   const known = new Map<string | null, Buffer | null>([[null, null]])
   return texts.map((text) => {
@@ -158,7 +161,7 @@ function saltColumn(
   })
 }
 
-/** What nothing else in the segment tells: the commitments to parts that were erased. */
+/** The commitments to erased parts, because they can't be recomputed from the rest of the segment. */
 function erasedCommitments(event: SealedEvent): string | null {
   if (event.actor !== null && event.metadata !== null && event.resource !== null) return null
   const commitments = parsePartTexts(event.sealed, HASH_HEX_DIGITS)

@@ -6,7 +6,7 @@ import type { KeyValue } from 'hyparquet'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
 import { HASH_HEX_DIGITS } from './segment-columns.ts'
 
-/** Where a row group stands in the chain and in the file, so that reading can begin at any. */
+/** The position of a row group in the chain and in the file, so that a reader can start at any group. */
 export type RowGroupPlace = {
   firstSeq: number
   rows: number
@@ -16,7 +16,7 @@ export type RowGroupPlace = {
   digest: string
 }
 
-/** What a segment says of itself in the key-value part of its Parquet footer. */
+/** The metadata of a segment in the key-value entries of its Parquet footer. */
 export type SegmentFooter = {
   workspaceId: WorkspaceId
   firstSeq: number
@@ -39,12 +39,12 @@ export function footerEntries(footer: SegmentFooter): KeyValue[] {
     { key: 'annals.firstPrevHash', value: footer.firstPrevHash },
     { key: 'annals.lastHash', value: footer.lastHash },
     { key: 'annals.rowGroups', value: JSON.stringify(footer.rowGroups) },
-    // The last entry: it is found from the end of the file.
+    // Must be the last entry: `digestOffset` searches for it from the end of the file.
     { key: DIGEST_KEY, value: DIGEST_UNSET },
   ]
 }
 
-/** Asserts what `footerEntries` writes; the reader tells its caller that the segment is damaged. */
+/** Asserts the format that `footerEntries` writes. The reader reports a failure as a damaged segment. */
 export function parseFooter(entries: readonly KeyValue[]): SegmentFooter {
   const values = new Map(entries.map(({ key, value }) => [key, value ?? '']))
   const valueOf = (name: string): string => values.get(`annals.${name}`) ?? ''
@@ -86,15 +86,15 @@ function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && Number(value) > 0
 }
 
-/** The first bytes of a Parquet file, and its last ones behind the length of the footer. */
+/** The first bytes of a Parquet file, and also its last ones, after the length of the footer. */
 export const MAGIC = 'PAR1'
 const LENGTH_BYTES = 4
 
 /**
- * Puts the footer's digest into the footer: SHA-256 of its bytes with zeros where the digest stands.
- * The chain covers what the events say; the digests cover the rest, such as statistics by which
- * readers leave rows out, and keep broken bytes from the Parquet reader, which trusts the lengths it
- * reads. They guard against accidents. Against a forger there is the chain.
+ * Writes the footer's digest into the footer: the SHA-256 of its bytes with zeros in place of the digest.
+ * The chain covers the content of the events. The digests cover the rest, such as statistics that readers
+ * use to skip rows, and keep corrupt bytes from the Parquet reader, which trusts the lengths it reads. They
+ * protect against accidents; the chain protects against forgery.
  */
 export function writeFooterDigest(file: Buffer): void {
   const footer = footerOf(file)
@@ -103,7 +103,7 @@ export function writeFooterDigest(file: Buffer): void {
   footer.write(digestOf(footer, at), at, 'latin1')
 }
 
-/** The bytes of the footer to the end of the file, or null when they do not have their digest. */
+/** The bytes from the footer to the end of the file, or null if they don't match their digest. */
 export function checkedFooterOf(file: Buffer): Buffer | null {
   const footer = footerOf(file)
   return footer !== null && hasItsDigest(footer) ? footer : null
@@ -114,7 +114,10 @@ export function hasItsDigest(footer: Buffer): boolean {
   return at !== null && footer.toString('latin1', at, at + HASH_HEX_DIGITS) === digestOf(footer, at)
 }
 
-/** What the catalog notes of a footer, so that it, and by it any row group, is checked by itself. */
+/**
+ * The hash that the catalog stores, so that the footer, and through it each row group, can be verified
+ * separately.
+ */
 export function footerSha256Of(file: Buffer): string {
   const footer = checkedFooterOf(file)
   assert(footer !== null, 'a segment has a footer with its digest')
@@ -126,13 +129,16 @@ function footerOf(file: Buffer): Buffer | null {
   return bytes === null || bytes > file.length - MAGIC.length ? null : file.subarray(-bytes)
 }
 
-/** How many of the last bytes are the footer, by the last few; null when they are too few to tell. */
+/**
+ * The size of the footer up to the end of the file, read from the last bytes; null if there are too few
+ * bytes.
+ */
 export function footerBytesOf(end: Buffer): number | null {
   const lengthAt = end.length - MAGIC.length - LENGTH_BYTES
   return lengthAt < 0 ? null : end.readUInt32LE(lengthAt) + LENGTH_BYTES + MAGIC.length
 }
 
-/** Between key and value Thrift has two bytes: the number of the field, and the length. */
+/** Thrift has two bytes between key and value: the field number and the length. */
 function digestOffset(footer: Buffer): number | null {
   const keyAt = footer.lastIndexOf(DIGEST_KEY)
   const at = keyAt + DIGEST_KEY.length + 2

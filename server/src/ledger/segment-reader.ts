@@ -28,36 +28,39 @@ export type SegmentRange = {
 }
 
 /**
- * Where a segment's bytes come from. `bytes` is how many there should be; `read` gives fewer than it
- * is asked for where the file ends.
+ * The source of a segment's bytes. `bytes` is the expected size; at the end of the file, `read` returns
+ * fewer bytes than requested.
  */
 export type SegmentSource = {
   bytes: number
   read: (start: number, end: number) => Promise<Buffer>
 }
 
-/** A file that is in memory as a whole. */
+/** A source for a file that is completely in memory. */
 export function sourceOf(file: Buffer): SegmentSource {
   return { bytes: file.length, read: async (start, end) => file.subarray(start, end) }
 }
 
-/** A file that the catalog names is not there. */
+/** Thrown when a file that the catalog lists does not exist. */
 export class SegmentMissingError extends Error {
   override name = 'SegmentMissingError'
 }
 
-/** The bytes are not those that were written. The sentence says which events, and has no payload. */
+/**
+ * Thrown when the bytes are not those that were written. The message names the events, but contains no
+ * payload.
+ */
 export class SegmentDamagedError extends Error {
   override name = 'SegmentDamagedError'
 }
 
 /**
- * The events of a range in their order, one row group at a time; groups that cannot hold any are
- * skipped. A group is handed out after all of its hashes were made again and led to the hash from
- * which the next group, or the chain, goes on. Throws `SegmentDamagedError`, and nothing else.
+ * Reads the events of a range in order, one row group at a time, and skips groups that can't contain any.
+ * It yields a group only after recomputing all of its hashes up to the one that the next group, or the
+ * chain, continues from. Throws only `SegmentDamagedError`.
  *
- * Bytes from a place that others can write to are held against the catalog's SHA-256 first: the
- * Parquet reader believes the counts in a page, and a forged one keeps it busy for minutes.
+ * If others can write to where the bytes come from, check them against the catalog's SHA-256 first: the
+ * Parquet reader trusts the counts in a page, and a forged count keeps it busy for minutes.
  */
 export async function* readSegment(
   file: Buffer,
@@ -71,7 +74,7 @@ export async function* readSegment(
   }
 }
 
-/** Reads everything, and holds it against what the writer or a catalog knows of the segment. */
+/** Reads everything and compares it with what the writer or a catalog recorded about the segment. */
 export async function verifySegment(file: Buffer, expected: SegmentSummary): Promise<Verdict> {
   try {
     const segment = await openSegment(sourceOf(file), null)
@@ -81,7 +84,7 @@ export async function verifySegment(file: Buffer, expected: SegmentSummary): Pro
       if (BOUND_NAMES.some((name) => summary[name] !== group[name])) {
         return bad(`the statistics of ${spanOf(group)} are not theirs`)
       }
-      found = found === null ? summary : joinSummaries(found, summary)
+      found = found === null ? summary : mergeSummaries(found, summary)
     }
     const wrong = SUMMARY_NAMES.find((name) => found?.[name] !== expected[name])
     return wrong ? bad(`${wrong} is ${found?.[wrong]} and not ${expected[wrong]}`) : { ok: true }
@@ -117,15 +120,15 @@ export type OpenSegment = {
   metadata: FileMetaData
 }
 
-/** Most footers are shorter, so that they come with the first read. */
+/** Most footers are smaller, so that the first read includes them. */
 const FOOTER_BYTES_USUAL = 64 * 1_024
-/** Far more than one has: before its digest is compared, its length is anybody's. */
+/** Far more than any real footer. Until its digest is verified, the length can't be trusted. */
 const FOOTER_BYTES_MAX = 16 * 1_024 * 1_024
 
 /**
- * The footer, from which each row group can be read and checked by itself. `footerSha256` is what the
- * catalog has noted of it: with it the bytes of a group are those that were archived, whoever could
- * write to the storage. Without it, the whole file was held against its SHA-256 before.
+ * Reads the footer, which makes it possible to read and verify each row group separately. `footerSha256`
+ * comes from the catalog and guarantees that the groups are those that were archived, even if others can
+ * write to the storage. Without it, the caller must have verified the SHA-256 of the whole file.
  */
 export async function openSegment(
   source: SegmentSource,
@@ -151,7 +154,7 @@ export async function openSegment(
 
 async function readFooter(source: SegmentSource): Promise<Buffer> {
   const offset = Math.max(0, source.bytes - FOOTER_BYTES_USUAL)
-  // One byte more than there should be tells a file that has grown.
+  // Read one byte beyond the expected end to detect a file that has grown.
   const end = await source.read(offset, source.bytes + 1)
   if (end.length !== source.bytes - offset) {
     const others = end.length > source.bytes - offset ? 'more' : 'fewer'
@@ -166,23 +169,25 @@ async function readFooter(source: SegmentSource): Promise<Buffer> {
 }
 
 const PAGE_BYTES_MAX = 64 * 1_024 * 1_024
-/** Of `node:zlib`. */
+/** The minimum that `node:zlib` accepts. */
 const CHUNK_BYTES_MIN = 64
 
-/** The page's size is known, so that it is made in one piece. A page without values has none. */
+/**
+ * Decompresses into a single chunk, since the size of the page is known. A page without values has size 0.
+ */
 function decompress(page: Uint8Array, pageBytes: number): Uint8Array {
   assert(pageBytes <= PAGE_BYTES_MAX, 'a page has a limit')
   const chunkSize = Math.max(pageBytes, CHUNK_BYTES_MIN)
   return zstdDecompressSync(page, { chunkSize, maxOutputLength: chunkSize })
 }
 
-/** Fatal: what is no UTF-8 was not written by us. The library's own decoder drops U+FEFF. */
+/** Fatal, because we never write invalid UTF-8. The library's own decoder drops U+FEFF. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const COLUMN_PARSERS = {
   stringFromBytes: (bytes: Uint8Array) => utf8.decode(bytes),
   timestampFromMilliseconds: Number,
 }
-/** A text in the statistics may be cut within a character. */
+/** Text in the statistics may be cut off within a character. */
 const FOOTER_PARSERS = { ...COLUMN_PARSERS, stringFromBytes: () => '' }
 
 function placeGroups(
@@ -214,7 +219,7 @@ function boundsOf(chunks: FileMetaData['row_groups'][number]['columns']): Bounds
   }
 }
 
-/** All of its events, after they have led to the hash from which the chain goes on. */
+/** Returns all events of a group, after checking that they lead to the hash that the chain continues from. */
 export async function readGroup(segment: OpenSegment, group: SegmentGroup): Promise<SealedEvent[]> {
   const { rows } = group
   const bytes = await readGroupBytes(segment, group)
@@ -232,7 +237,7 @@ export async function readGroup(segment: OpenSegment, group: SegmentGroup): Prom
   return events
 }
 
-/** With the first group comes the beginning of the file, which is no part of any. */
+/** The first group is read together with the start of the file, which belongs to no group. */
 async function readGroupBytes(
   { source, groups }: OpenSegment,
   group: SegmentGroup,
@@ -241,16 +246,16 @@ async function readGroupBytes(
   const start = group === groups[0] ? 0 : fileOffset
   const received = await source.read(start, fileOffset + bytes)
   const head = received.subarray(0, fileOffset - start)
-  const own = received.subarray(fileOffset - start)
-  const isIntact = (await sha256InSlices(own)) === digest
+  const groupBytes = received.subarray(fileOffset - start)
+  const isIntact = (await sha256InSlices(groupBytes)) === digest
   if (!isIntact) throw new SegmentDamagedError(`the bytes of ${spanOf(group)} have changed`)
   if (head.length > 0 && head.toString('latin1') !== MAGIC) {
     throw new SegmentDamagedError('it does not begin as a Parquet file')
   }
-  return own
+  return groupBytes
 }
 
-/** A scan of this group alone: it keeps what it has decoded. */
+/** Creates a scan for this group only, because a scan keeps everything it has decoded. */
 async function scanGroup(
   { source, groups, metadata }: OpenSegment,
   group: SegmentGroup,
@@ -301,7 +306,7 @@ function spanOf({ firstSeq, rows }: RowGroupPlace): string {
   return `the events ${firstSeq} to ${firstSeq + rows - 1}`
 }
 
-/** Whether a group can hold an event of the range. */
+/** Whether a group can contain an event of the range. */
 export function groupMayHold(group: SegmentGroup, range: SegmentRange): boolean {
   const { fromSeq, toSeq, fromTimestampMs, toTimestampMs } = { ...UNBOUNDED, ...range }
   return (
@@ -326,7 +331,7 @@ function isInRange({ seq, timestampMs }: SealedEvent, range: SegmentRange): bool
   )
 }
 
-function joinSummaries(left: SegmentSummary, right: SegmentSummary): SegmentSummary {
+function mergeSummaries(left: SegmentSummary, right: SegmentSummary): SegmentSummary {
   return {
     ...left,
     lastSeq: right.lastSeq,

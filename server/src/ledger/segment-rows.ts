@@ -7,13 +7,13 @@ import { parsePartTexts, partTextsJson, type Salts } from './commitment.ts'
 import { type ChainHead, headAfter, type PendingEvent, type SealedEvent } from './event.ts'
 import { type ColumnName, HASH_HEX_DIGITS } from './segment-columns.ts'
 
-/** The values of one row group as the Parquet reader hands them out. */
+/** The values of one row group as the Parquet reader returns them. */
 export type RowGroupColumns = Record<ColumnName, ArrayLike<unknown>>
 
 /**
- * The events of a row group that follow `head`, with `sealed`, `hash` and `prevHash` recomputed from
- * the columns. Only the last hash shows whether they are the events that were written. Asserts what a
- * column can hold; the reader tells its caller that the segment is damaged. Yields to the event loop.
+ * The events of a row group that follow `head`, with `sealed`, `hash` and `prevHash` recomputed from the
+ * columns. Only the last hash shows whether they are the events that were written. Asserts valid column
+ * values; the reader reports a failure as a damaged segment. Yields to the event loop.
  */
 export async function restoreEvents(
   columns: RowGroupColumns,
@@ -58,7 +58,7 @@ function restoreEvent(head: ChainHead, columns: RowGroupColumns, row: number): S
   return erased === null ? sealed : withErased(sealed, erased)
 }
 
-/** An erased part left its commitment, which stands in the hash among the others. */
+/** Adds the commitments to erased parts, because the hash covers them too. */
 function withErased(event: SealedEvent, erased: string): SealedEvent {
   const commitments = parsePartTexts(erased, HASH_HEX_DIGITS)
   const others = parsePartTexts(event.sealed, HASH_HEX_DIGITS)

@@ -3,7 +3,7 @@ import { assertId, type WorkspaceId } from '../platform/id.ts'
 import { type Queryable, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
 import type { EventId } from './event.ts'
 
-/** A run of a chain in the archive, as the catalog knows it. */
+/** A run of a chain in the archive, as the catalog describes it. */
 export type Segment = {
   workspaceId: WorkspaceId
   firstSeq: number
@@ -11,7 +11,7 @@ export type Segment = {
   objectKey: string
   bytes: number
   sha256: string
-  /** Of the footer alone; null where none was noted. */
+  /** The SHA-256 of the footer only; null if it wasn't recorded. */
   footerSha256: string | null
   firstPrevHash: string
   lastHash: string
@@ -35,7 +35,7 @@ const COLUMNS = sql`
   (extract(epoch from min_received_at) * 1000)::bigint as "minReceivedAtMs",
   (extract(epoch from max_received_at) * 1000)::bigint as "maxReceivedAtMs"`
 
-/** Segments that hold events of the range, in the order of the chain. */
+/** Lists the segments that contain events of the range, in chain order. */
 export async function listSegments(
   db: Queryable,
   {
@@ -58,7 +58,7 @@ export async function listSegments(
   }))
 }
 
-/** The last archived event's number, or 0. Everything above it is hot. */
+/** The seq of the last archived event, or 0. All events above it are hot. */
 export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): Promise<number> {
   const row = await db
     .selectFrom('segment')
@@ -69,9 +69,8 @@ export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): 
 }
 
 /**
- * Names the file of a draft in the catalog, and ends the draft with the same statement. False when
- * the segment does not follow the last one, or when somebody condemned the draft: another archiver
- * was here.
+ * Adds the file of a draft to the catalog and deletes the draft in the same statement. Returns false if the
+ * segment doesn't follow the last one or the draft was condemned: another archiver is at work.
  */
 export async function insertSegment(db: Queryable, segment: Segment, now: Date): Promise<boolean> {
   const at = (ms: number) => new Date(ms)
@@ -100,7 +99,8 @@ export async function insertSegment(db: Queryable, segment: Segment, now: Date):
       returning 1`.execute(db)
     return rows.length === 1
   } catch (error) {
-    // Another archiver's segment came in between. Not `on conflict`: the draft must stay then.
+    // Another archiver inserted its segment first. `on conflict` wouldn't do, because the draft must stay
+    // in this case.
     if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
     return false
   }

@@ -34,7 +34,7 @@ import {
 const START_MS = Date.parse('2026-01-01T00:00:00Z')
 const workspaceId = newId<'workspace'>(START_MS)
 
-/** Any character that UTF-8 can write, and often those that readers get wrong. */
+/** Any character that UTF-8 can encode, and often those that readers get wrong. */
 const anyChar = fc
   .oneof(
     fc.integer({ min: 0, max: 0x7f }),
@@ -69,7 +69,7 @@ const anyEvent: fc.Arbitrary<PendingEvent> = fc.record({
   metadata: anyPart,
   resource: anyPart,
 })
-/** A run that begins anywhere in a chain, with some parts erased. */
+/** A run that starts anywhere in a chain, with some parts erased. */
 const anyRun = fc
   .record({
     entries: fc.array(fc.record({ event: anyEvent, erased: fc.subarray([...PART_NAMES]) }), {
@@ -107,7 +107,7 @@ function eraseParts(event: SealedEvent, names: readonly PartName[]): SealedEvent
   return { ...erased, salts: partTextsJson(salts) }
 }
 
-/** Twenty events with every kind of part, a minute apart but for two that are out of order. */
+/** Twenty events with every kind of part, one minute apart except for two that are out of order. */
 const run = sealAll(
   Array.from({ length: 20 }, (_, index) => ({
     companyId: newId<'company'>(START_MS),
@@ -194,7 +194,7 @@ suite('a segment gives back what it was given', () => {
 })
 
 suite('a segment is read in parts', () => {
-  /** Counts what is read of a file, which may be another than was archived. */
+  /** Records which ranges of a file are read. The file may differ from the archived one. */
   function watch(bytes: Buffer) {
     const parts: [number, number][] = []
     const source = {

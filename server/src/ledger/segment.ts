@@ -12,10 +12,13 @@ import { footerEntries, type RowGroupPlace, writeFooterDigest } from './segment-
 
 export const SEGMENT_ROWS_MAX = 50_000
 const ROW_GROUP_ROWS_MAX = 2_500
-/** Parts in UTF-16 units. A reader holds one row group; large events make it one of fewer rows. */
+/**
+ * The size of the parts in UTF-16 units. A reader has one row group in memory, so groups of large events
+ * have fewer rows.
+ */
 const ROW_GROUP_UNITS_MAX = 8 * 1_024 * 1_024
 
-/** A run of one workspace's chain: what a catalog knows of a segment without opening it. */
+/** A run of one workspace's chain: what a catalog knows about a segment without opening it. */
 export type SegmentSummary = {
   workspaceId: WorkspaceId
   firstSeq: number
@@ -29,18 +32,18 @@ export type SegmentSummary = {
   rows: number
 }
 
-/** A segment, what it holds, and the hash of each of its events, 32 bytes each and in their order. */
+/** A segment, its summary, and the hashes of its events in order, 32 bytes each. */
 export type EncodedSegment = { file: Buffer; summary: SegmentSummary; hashes: Buffer }
 
 const HASH_BYTES = 32
 
 /**
- * A segment: a Parquet file with a run of a chain, for anyone's tools. `hash`, `prevHash` and
- * `sealed` are left out. They do not compress, and follow from the rest and the first `prevHash`;
- * the reader makes them again and so proves that nothing has changed.
+ * Writes a segment: a Parquet file with a run of a chain, readable by standard tools. It omits `hash`,
+ * `prevHash` and `sealed`, because they don't compress and follow from the rest and the first `prevHash`.
+ * The reader recomputes them, which proves that nothing has changed.
  *
- * Events are taken one by one and held until their row group is full: a whole segment of them would
- * be 200 MB, which the garbage collector copies to and fro.
+ * Events are added one by one and kept until their row group is full: the events of a whole segment would
+ * take 200 MB, which the garbage collector would keep copying.
  */
 export class SegmentWriter {
   readonly #rowsPerGroupMax: number
@@ -65,7 +68,7 @@ export class SegmentWriter {
     return this.#summary?.rows ?? 0
   }
 
-  /** Asserts that the event follows the one before. */
+  /** Asserts that the event follows the previous one. */
   add(event: SealedEvent): void {
     const units = unitsOf(event)
     const isFull =
@@ -91,7 +94,7 @@ export class SegmentWriter {
   #writeGroup(): void {
     const group = this.#group
     const start = this.#bytes.offset
-    // A promise comes only from a writer that flushes; this one keeps all in memory.
+    // Only a writer that flushes returns a promise; this one keeps everything in memory.
     void this.#parquet.write({ columnData: rowGroupColumns(group), rowGroupSize: group.length })
     copyBounds(this.#parquet.row_groups.at(-1))
     const bytes = this.#bytes.getBytes().subarray(start)
@@ -99,7 +102,7 @@ export class SegmentWriter {
     this.#rowGroups.push({
       firstSeq,
       rows: group.length,
-      // A copy: a part of a text keeps the whole of it, which may be a page of events.
+      // Copy the text: a substring keeps its whole parent in memory, which may be a page of events.
       prevHash: Buffer.from(prevHash, 'latin1').toString('latin1'),
       bytes: bytes.length,
       digest: hash('sha256', bytes, 'hex'),
@@ -112,7 +115,10 @@ export class SegmentWriter {
   }
 }
 
-/** Bounds are parts of columns, and would keep these until the footer is written: 100 MB a segment. */
+/**
+ * Copies the bounds, because as views they would keep their columns in memory until the footer is written:
+ * 100 MB per segment.
+ */
 function copyBounds(rowGroup: RowGroup | undefined): void {
   for (const { meta_data: chunk } of rowGroup?.columns ?? []) {
     const bounds = chunk?.statistics ?? {}
@@ -123,7 +129,7 @@ function copyBounds(rowGroup: RowGroup | undefined): void {
   }
 }
 
-/** The file with a run that is at hand as a whole. */
+/** Encodes a run that is completely in memory. */
 export async function encodeSegment(
   events: readonly SealedEvent[],
   options: { rowsPerGroupMax?: number } = {},
@@ -134,12 +140,12 @@ export async function encodeSegment(
 }
 
 /**
- * Most of what is left are hex digits of random bits. The lowest level packs them by their
- * frequency alone: 109 bytes an event, where level 3 looks for repetitions and gets 120, and level
- * 9 gets 116 for half as much time again.
+ * Most of the remaining data is hex digits of random bits. The lowest level packs them by frequency only:
+ * 109 bytes per event, compared with 120 at level 3, which searches for repetitions, and 116 at level 9,
+ * which takes 50% longer.
  */
 const ZSTD_LEVEL = 1
-/** More than a page can grow by, so that it is made in one piece. */
+/** More than the overhead of an incompressible page, so that the output is a single chunk. */
 const CHUNK_BYTES_SPARE = 1_024
 
 function compress(page: Uint8Array): Uint8Array {
@@ -150,7 +156,7 @@ function compress(page: Uint8Array): Uint8Array {
   })
 }
 
-/** Asserts that the events are a run of one chain. That each has its hash is for the reader. */
+/** Asserts that the events are a run of one chain. The reader verifies their hashes. */
 export function summarizeSegment(events: readonly SealedEvent[]): SegmentSummary {
   const summary = summaryOf(firstOf(events))
   for (const event of events.slice(1)) extendSummary(summary, event)
@@ -172,7 +178,7 @@ function summaryOf(event: SealedEvent): SegmentSummary {
   }
 }
 
-/** In place: it is called for every event. */
+/** Updates the summary in place, because this is called for every event. */
 function extendSummary(summary: SegmentSummary, event: SealedEvent): void {
   const { timestampMs, receivedAtMs } = event
   assert(summary.rows < SEGMENT_ROWS_MAX, 'a segment has a limit')

@@ -4,14 +4,14 @@ import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { RollupHead, ValueField } from './rollup-store.ts'
 
-/** Values in a block. To search a block costs as much as ten values one by one. */
+/** The number of values per block. Searching a block costs as much as looking up ten single values. */
 const BLOCK_VALUES = 500
-/** So many short blocks, one of each run with new values, before they are put together. */
+/** Each run with new values adds a short block. Above this number, they are merged. */
 const SHORT_BLOCKS_MAX = 50
-/** So many values that are gone or there twice, and half of all, before the blocks are made anew. */
-const SUPERFLUOUS_MIN = 1_000
+/** The blocks are rebuilt when deleted and duplicate values exceed this number plus half of all values. */
+const STALE_VALUES_MIN = 1_000
 
-/** As a part of a statement: puts (field, value) of a query into new blocks. */
+/** A part of a statement that inserts the (field, value) rows of a query as new blocks. */
 export function insertBlocks(
   workspaceId: WorkspaceId,
   values: RawBuilder<unknown>,
@@ -26,9 +26,9 @@ export function insertBlocks(
 }
 
 /**
- * After a run was counted, which added its new values: `head` is where the roll-up was, `seenSeq` and
- * `floorSeq` where it is. Blocks of fields that somebody else counted, or of which much is gone, are
- * made anew; short ones are put together.
+ * Call this after a run is counted and its new values are added. `head` is the previous state of the
+ * roll-up, `seenSeq` and `floorSeq` are its new one. Rebuilds the blocks of fields that another version has
+ * counted or that have many deleted values, and merges short blocks.
  */
 export async function settleBlocks(
   trx: Queryable,
@@ -44,7 +44,7 @@ export async function settleBlocks(
     select f.field, f.is_whole as "isWhole"
       from (select e.field, b.short,
                    e.listed_seq = ${head.seenSeq} and e.listed_floor <= ${head.floorSeq}
-                     and b.items <= e.value_count * 3 / 2 + ${sql.lit(SUPERFLUOUS_MIN)} as is_whole
+                     and b.items <= e.value_count * 3 / 2 + ${sql.lit(STALE_VALUES_MIN)} as is_whole
               from event_field e
              cross join lateral (
                select coalesce(sum(size), 0) as items,
@@ -54,7 +54,7 @@ export async function settleBlocks(
              where e.workspace_id = ${workspaceId}) as f
      where not f.is_whole or f.short > ${sql.lit(SHORT_BLOCKS_MAX)}`.execute(trx)
   for (const { field, isWhole } of rows) {
-    await (isWhole ? joinShortBlocks : makeBlocks)(trx, workspaceId, field)
+    await (isWhole ? mergeShortBlocks : rebuildBlocks)(trx, workspaceId, field)
   }
   await sql`
     ${KEEP_PLAN}
@@ -64,7 +64,11 @@ export async function settleBlocks(
   )
 }
 
-async function makeBlocks(trx: Queryable, workspaceId: WorkspaceId, field: string): Promise<void> {
+async function rebuildBlocks(
+  trx: Queryable,
+  workspaceId: WorkspaceId,
+  field: string,
+): Promise<void> {
   await sql`
     delete from event_value_block where workspace_id = ${workspaceId} and field = ${field}`.execute(
     trx,
@@ -74,7 +78,7 @@ async function makeBlocks(trx: Queryable, workspaceId: WorkspaceId, field: strin
   await insertBlocks(workspaceId, values).execute(trx)
 }
 
-async function joinShortBlocks(
+async function mergeShortBlocks(
   trx: Queryable,
   workspaceId: WorkspaceId,
   field: string,
@@ -88,7 +92,7 @@ async function joinShortBlocks(
     ${insertBlocks(workspaceId, values)}`.execute(trx)
 }
 
-/** Whether the blocks of these fields have every value that is listed. */
+/** Whether the blocks of these fields contain every listed value. */
 export async function hasBlocks(
   db: Queryable,
   { workspaceId, fields }: { workspaceId: WorkspaceId; fields: readonly ValueField[] },

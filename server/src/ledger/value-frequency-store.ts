@@ -4,19 +4,23 @@ import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 import type { RollupHead } from './rollup-store.ts'
 
-/** So many values of a field are marked as frequent at most, so many when the marks are made. */
+/**
+ * The maximum number of values per field that are marked as frequent, and the target when they are marked
+ * again.
+ */
 const FREQUENT_MAX = 4_000
-const FREQUENT_AIM = 2_000
-/** Fewer than these are too few to find the first values of a list among them. */
+const FREQUENT_TARGET = 2_000
+/** With fewer frequent values than this, a list can't find its first values among them. */
 const FREQUENT_MIN = 500
 
 /**
- * After a run was counted: `head` is where the roll-up was, `seenSeq` up to where it has seen now.
- * Fields that somebody else counted since they were marked, or with too many marks, are marked anew;
- * `sparse`: also those with too few, after counts went down; `all`: every one.
+ * Call this after a run is counted. `head` is the previous state of the roll-up, `seenSeq` the end of what
+ * it has counted now. Marks the values of a field again if another version has counted since the last time,
+ * or if too many are marked; with `sparse`, also if too few are marked after counts went down; with `all`,
+ * always.
  *
- * Beside a program that does not mark, a value that it counts back in after a change to a larger plan is
- * missing among the first ones until its next event is counted.
+ * If an older version that doesn't mark values runs at the same time, a value that it counts again after a
+ * change to a larger plan is missing from the first ones until its next event is counted.
  */
 export async function settleFrequent(
   trx: Queryable,
@@ -55,7 +59,7 @@ export async function settleFrequent(
      where workspace_id = ${workspaceId} and frequent_seq <> ${seenSeq}`.execute(trx)
 }
 
-/** Marks the values with more events than the first one that is too many. */
+/** Marks the values with more events than the first value beyond the target. */
 async function markFrequent(
   trx: Queryable,
   workspaceId: WorkspaceId,
@@ -66,7 +70,7 @@ async function markFrequent(
       select coalesce(1 + (
         select events from event_value
          where workspace_id = ${workspaceId} and field = ${field}
-         order by events desc offset ${sql.lit(FREQUENT_AIM)} limit 1), 1) as events
+         order by events desc offset ${sql.lit(FREQUENT_TARGET)} limit 1), 1) as events
     ), marked as (
       update event_value v set is_frequent = not v.is_frequent
         from bound b

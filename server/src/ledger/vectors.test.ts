@@ -55,7 +55,7 @@ const vectors: Vectors = JSON.parse(
   readFileSync(new URL('../../../vectors/chain.json', import.meta.url), 'utf8'),
 )
 
-/** This suite uses a general canonicaliser and node:crypto, and nothing of ours. */
+/** This suite uses a general canonicalizer and node:crypto, and none of our code. */
 suite('the vectors follow from the format alone', () => {
   for (const { title: chain, events } of vectors.chains) {
     let prevHash = '0'.repeat(64)

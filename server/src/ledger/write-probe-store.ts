@@ -5,24 +5,24 @@ import { appendEvents, awaitStandby } from './append-store.ts'
 /** Settings for the connection that `probeWrite` runs on. */
 export const WRITE_PROBE_SETTINGS = [
   'role=annals_serving',
-  // The plan of the writer, so that the append below doesn't scan a table.
+  // The same plan as the writer's, so that the append below doesn't scan a table.
   'enable_seqscan=off',
   'plan_cache_mode=force_generic_plan',
-  // As little memory as there can be, so that the rows below go to a file,
+  // The minimum, so that the rows below are written to a file.
   'work_mem=64kB',
   // The default tablespace, so that the file is on the same disk as the tables.
   'temp_tablespaces=',
 ]
 
 /**
- * The append statement without events. It changes no row, but PostgreSQL checks before it looks for
- * rows: a standby, a read-only server and a server where the role lost a right refuse it.
+ * An append without events. It changes no rows, but PostgreSQL checks permissions before it looks for rows:
+ * a standby, a read-only server, and a server where the role lost a privilege reject it.
  */
-const NOTHING = { moves: [], rows: [], keys: [] } as const
+const EMPTY_APPEND = { moves: [], rows: [], keys: [] } as const
 
 /**
- * Writes 0.8 MB to a temporary file, which PostgreSQL deletes after the statement. It fails on a full
- * disk, and neither tables nor the write-ahead log grow. Takes 1 ms; small rows took 20 ms.
+ * Writes 0.8 MB to a temporary file, which PostgreSQL deletes after the statement. It fails on a full disk,
+ * and grows neither the tables nor the write-ahead log. Takes 1 ms; with small rows it took 20 ms.
  */
 const WRITE_FILE = `select count(*) from unnest(array_fill(repeat('x', 8192), array[96]))`
 
@@ -31,11 +31,11 @@ const WRITE_FILE = `select count(*) from unnest(array_fill(repeat('x', 8192), ar
  * also commits an empty message (about 100 bytes of write-ahead log) and waits for the standby.
  */
 export async function probeWrite(client: Client): Promise<void> {
-  await appendEvents(client, NOTHING)
+  await appendEvents(client, EMPTY_APPEND)
   try {
     await client.query(WRITE_FILE)
   } catch (error) {
-    // Disabled temporary files don't mean that the disk is full.
+    // An error because temporary files are disabled doesn't mean that the disk is full.
     if (sqlStateOf(error) !== SQLSTATE.CONFIGURATION_LIMIT_EXCEEDED) throw error
   }
   const { rows } = await client.query<{ isSynchronous: boolean }>(
