@@ -4,8 +4,8 @@ export type ArchivePlace =
   { kind: 'folder'; path: string } | { kind: 's3'; bucket: string; prefix: string }
 
 /**
- * Reads the value of `ANNALS_ARCHIVE_URL`. The messages of its errors continue a sentence that begins with
- * that name. They never repeat the value, which may contain a secret.
+ * Parses the value of `ANNALS_ARCHIVE_URL`. Error messages continue a sentence that starts with that name,
+ * and never include the value, which may contain a secret.
  */
 export function parseArchiveUrl(text: string): ArchivePlace {
   const url = URL.parse(text)
@@ -29,7 +29,7 @@ function decode(text: string, read: (text: string) => string = decodeURIComponen
     const decoded = read(text)
     if (!decoded.includes('\0')) return decoded
   } catch {
-    // The message of the cause could repeat the value.
+    // The original message could include the value.
   }
   throw new Error('has a path with an invalid % escape')
 }

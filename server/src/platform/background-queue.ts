@@ -8,8 +8,9 @@ type QueueOptions<T> = {
 }
 
 /**
- * What somebody asked for and does not wait for: done one by one in its order. A failure is logged
- * and the next one comes. Disposal lets the running one end and drops the rest, which is logged.
+ * Runs work that no caller waits for, one item at a time and in order. A failure is logged, and the queue
+ * continues with the next item. Disposal drops the waiting items, logs how many, and waits for the running
+ * one.
  */
 export class BackgroundQueue<T> implements AsyncDisposable {
   readonly #options: QueueOptions<T>
@@ -21,7 +22,7 @@ export class BackgroundQueue<T> implements AsyncDisposable {
     this.#options = options
   }
 
-  /** False when the queue is full: the item is not in it. */
+  /** Returns false, without adding the item, if the queue is full or closed. */
   push(item: T): boolean {
     if (this.#isClosed || this.#waiting.length >= this.#options.waitingMax) return false
     this.#waiting.push(item)

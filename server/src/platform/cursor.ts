@@ -4,8 +4,8 @@ import type { Secret } from './secret.ts'
 const MAC_BYTES = 16
 
 /**
- * Opaque, signed places in a list. The signature covers what the list was of (tenant, filters,
- * order), which is not in the cursor: one that is taken elsewhere does not fit.
+ * Opaque, signed positions in a list. The signature also covers the tenant, filters and order of the list,
+ * which the cursor itself doesn't contain, so a cursor is invalid for any other list.
  */
 export class CursorCodec {
   readonly #key: Buffer
@@ -19,10 +19,10 @@ export class CursorCodec {
     return Buffer.concat([this.#sign(body, binding), body]).toString('base64url')
   }
 
-  /** Null when it was not made here for this binding. */
+  /** Null if this service didn't create the cursor for this binding. */
   decode(cursor: string, binding: string): string | null {
     const bytes = Buffer.from(cursor, 'base64url')
-    // Decoding skips foreign characters; only the one spelling we write is ours.
+    // Decoding ignores invalid characters, so accept only the exact encoding that we write.
     if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== cursor) return null
     const body = bytes.subarray(MAC_BYTES)
     if (!timingSafeEqual(this.#sign(body, binding), bytes.subarray(0, MAC_BYTES))) return null

@@ -1,12 +1,12 @@
-/** A timer that fires this much too late was held up by our own thread. */
+/** A timer that fires this late was delayed because our own thread was blocked. */
 const BLOCKED_MS = 50
 
 /**
- * Rejects with `late()` when the work takes longer. The work continues, and its result is ignored.
+ * Rejects with `late()` if the work takes longer. The work continues, and its result is ignored.
  *
- * After this thread was blocked, timers run before the I/O that arrived meanwhile is read. So pending
- * I/O is read before the work counts as late. Work that needs several answers in a row can split the
- * time into several waits: what a blocked thread cost in one of them is added to the rest.
+ * After this thread was blocked, timers run before the I/O that arrived meanwhile is read. So pending I/O
+ * is read before the work counts as late. Work that needs several responses in a row can split the time
+ * into several waits: the time that a blocked thread costs one of them is added to the rest.
  */
 export async function withDeadline<T>(
   work: Promise<T>,
@@ -36,7 +36,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** Resolves after everything that has arrived on sockets by now was read. */
+/** Resolves after everything that has arrived on sockets so far is read. */
 export async function readPendingIo(): Promise<void> {
   await new Promise(setImmediate)
 }
@@ -56,8 +56,8 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | nu
 }
 
 /**
- * Rejects with `dead()` as soon as `isAlive` returns false. It is called at every interval unless the
- * work's answer has arrived, and does not throw. The work continues, and its result is ignored.
+ * Rejects with `dead()` as soon as `isAlive` returns false. `isAlive` is called at every interval unless
+ * the response to the work has arrived, and must not throw. The work continues, and its result is ignored.
  */
 export async function whileAlive<T>(
   work: Promise<T>,
@@ -72,7 +72,7 @@ export async function whileAlive<T>(
   const death = new Promise<never>((_, reject) => {
     const ask = async (): Promise<void> => {
       await readPendingIo()
-      // The work can also end during the check, and of several checks at once the first one counts.
+      // The work can also end during the check, and if several checks overlap, the first one counts.
       if (isOver || (await isAlive()) || isOver) return
       isOver = true
       reject(dead())

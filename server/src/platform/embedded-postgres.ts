@@ -16,14 +16,14 @@ import type { EngineUser } from './engine-user.ts'
 export { EngineError } from './engine-error.ts'
 
 export interface EngineOptions {
-  /** Absolute. */
+  /** An absolute path. */
   readonly dataDir: string
-  /** False refuses a folder without a database. By default, a missing one is created. */
+  /** If false, a folder without a database is an error. By default, the database is created. */
   readonly mayCreate?: boolean
-  /** True for a service: there is one on a data folder. Commands come and go beside it. */
+  /** True for a service, because a data folder can have only one. Commands can use it at the same time. */
   readonly exclusive: boolean
   readonly logger?: EngineLogger
-  /** PostgreSQL's settings that shall differ from ours; they count when this call starts it. */
+  /** Overrides of our PostgreSQL settings. They apply only if this call starts PostgreSQL. */
   readonly settings?: EngineSettings
   /** Aborted when the caller no longer waits for the start. */
   readonly signal?: AbortSignal | undefined
@@ -112,7 +112,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
       if (this.#closing.signal.aborted) return
       this.#attached = null
       this.#logger.warn({ event: 'engine.lost', ...this.#fields() }, 'the embedded engine is gone')
-      // A command fails by its own queries; only a service outlives its engine.
+      // A command fails when its own queries do. Only a service outlives its engine.
       if (this.#exclusive) this.#recovery = this.#recover()
     })
   }
@@ -121,7 +121,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
     let waitMs = RETRY_MS_MIN
     while (!this.#closing.signal.aborted) {
       try {
-        // Without mayCreate: where a ledger was, no empty one may appear by itself.
+        // Without `mayCreate`, because an empty ledger must never silently replace an existing one.
         const attached = await attachToEngine(this.#engine, { exclusive: true, mayCreate: false })
         const event = attached.wasRunning ? 'engine.adopted' : 'engine.started'
         this.#logger.info({ event, ...this.#fields() }, 'the embedded engine is back')
@@ -156,7 +156,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
       const event = isStopped ? 'engine.stopped' : 'engine.left'
       this.#logger.info({ event, ...this.#fields() }, 'this process has left the embedded engine')
     } catch (error) {
-      // Not thrown: the work of this process is done, and its exit code says how that went.
+      // Don't throw: the work of this process is done, and its exit code reports the result of that work.
       this.#logger.warn(
         { event: 'engine.unstopped', err: error, ...this.#fields() },
         'the embedded engine could not be stopped; the next start joins it',

@@ -33,7 +33,7 @@ export interface Engine {
 /** A running engine that this process uses. */
 export interface AttachedEngine {
   readonly presence: Presence
-  /** Of the PostgreSQL that `presence` is connected to; null if it can't be found. */
+  /** The pid of the PostgreSQL that `presence` is connected to; null if it can't be found. */
   readonly postmasterPid: number | null
 }
 
@@ -45,12 +45,13 @@ export interface Attachment extends AttachedEngine {
 
 export const ENGINE_DATABASE = 'annals'
 
-/** Longer than an ordinary start or stop, which is what the lock is held for. */
+/** Longer than an ordinary start or stop, during which a process holds the lock. */
 const LOCK_WAIT_MS_MAX = 90_000
 
 /**
- * Attaches to the running engine, or starts it first, or makes it first: one path for all processes,
- * also for a service that lost its engine. Until it returns the file lock keeps all others out.
+ * Attaches to the running engine; starts it first if necessary, and creates it before that. All processes
+ * use this path, including a service that lost its engine. The file lock excludes all others until this
+ * returns.
  */
 export async function attachToEngine(
   engine: Engine,
@@ -58,7 +59,8 @@ export async function attachToEngine(
 ): Promise<Attachment> {
   removeClientVariables()
   const { exclusive, mayCreate, signal } = options
-  // Before anything is written, the lock file included: another version's folder stays as it is.
+  // Check this before writing anything, even the lock file, so that the folder of another version stays
+  // unchanged.
   const user = await chooseUser(engine.files)
   hasCluster(engine.files)
   const attach = async (): Promise<Attachment> => {
@@ -80,26 +82,25 @@ export async function attachToEngine(
 }
 
 /**
- * `pg` reads `PGSSLMODE`, `PGREPLICATION` and others for everything that its options leave open. They are
- * meant for another server, and with some of them no connection to the engine succeeds.
+ * `pg` reads `PGSSLMODE`, `PGREPLICATION` and others for every option that isn't set. They are meant for
+ * another server, and some of them make every connection to the engine fail.
  */
 function removeClientVariables(): void {
   for (const name of Object.keys(process.env)) if (name.startsWith('PG')) delete process.env[name]
 }
 
 export interface Departure {
-  /** False when other processes still use the engine. */
+  /** False if other processes still use the engine. */
   readonly isStopped: boolean
   /** Why the process left without the lock, or null. */
   readonly lockError: unknown
 }
 
 /**
- * Leaves the engine, and stops it if no other process uses it. `attached` is null while the engine is
- * lost.
+ * Leaves the engine, and stops it if no other process uses it. `attached` is null while the engine is lost.
  *
- * A lock file that can't be used keeps other processes from joining too, so the engine is stopped without
- * the lock. While another process holds the lock, it may be about to join, so the engine keeps running.
+ * An unusable lock file also prevents other processes from joining, so the engine is stopped without the
+ * lock. While another process holds the lock, it may be about to join, so the engine keeps running.
  */
 export async function leaveEngine(
   engine: Engine,
@@ -165,8 +166,8 @@ async function stopIfLast(
   attached: AttachedEngine | null,
 ): Promise<boolean> {
   if (await isUsedByOthers(connection, attached?.presence ?? null)) return false
-  // The data folder may have been moved, and its pid file with it. Another folder with an engine of its own
-  // may be in its place; that engine, its link and its enclosure stay.
+  // The data folder may have been moved, together with its pid file. Another folder with its own engine may
+  // have taken its place; that engine, its link and its enclosure must stay.
   await stopPostmaster(files, attached === null ? findPostmaster(files) : attached.postmasterPid)
   if (findPostmaster(files) === null) {
     removeSocketLink(files)
@@ -179,14 +180,14 @@ async function isUsedByOthers(
   connection: EngineConnection,
   presence: Presence | null,
 ): Promise<boolean> {
-  // An engine that admits no connections yet has no users, so only an open or full one counts.
+  // An engine that doesn't accept connections yet has no users, so only an open or full one counts.
   const probe =
     presence === null ? await probeEngine(connection) : { kind: 'open' as const, presence }
   if (probe.kind !== 'open') return probe.kind === 'full'
   try {
     return !(await probe.presence.isLast())
   } catch {
-    // The connection broke, and all others with it, as the engine went down by itself.
+    // The connection broke, and all others with it, because the engine stopped on its own.
     return false
   } finally {
     await probe.presence.close()
@@ -204,7 +205,7 @@ async function withEngineLock<T>(
   throw lockBusyError(files)
 }
 
-/** Null when another process holds the lock for too long, or when `signal` is aborted first. */
+/** Null if another process holds the lock for too long, or if `signal` aborts first. */
 async function lockEngine(files: EngineFiles, signal?: AbortSignal): Promise<Disposable | null> {
   try {
     const isNew = !existsSync(files.lock)
@@ -229,7 +230,7 @@ function lockBusyError(files: EngineFiles): EngineError {
 }
 
 function memoryBytes(): number {
-  // A container's limit; 0 or a huge number when there is none.
+  // The limit of a container; 0 or a huge number if there is none.
   const limit = process.constrainedMemory()
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
 }

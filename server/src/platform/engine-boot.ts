@@ -19,14 +19,17 @@ import {
 import type { EngineRunner } from './engine-runner.ts'
 
 const POLL_MS = 20
-/** While nothing answers at all. */
+/** How long to wait while PostgreSQL doesn't respond, or has no free connection. */
 const SILENCE_MS_MAX = 30_000
-/** While it answers that it recovers: a gigabyte of log to replay on a slow disk. */
+/**
+ * How long to wait while it reports that it is starting: replaying a gigabyte of log takes time on a slow
+ * disk.
+ */
 const RECOVERY_MS_MAX = 600_000
 const OLD_BACKENDS_MS_MAX = 30_000
 const OLD_BACKENDS_POLL_MS = 100
 
-/** Starts PostgreSQL and returns once it admits us. The caller holds the engine's file lock. */
+/** Starts PostgreSQL and returns once it accepts our connection. The caller holds the engine's file lock. */
 export async function bootPostmaster(
   files: EngineFiles,
   connection: EngineConnection,
@@ -47,7 +50,7 @@ export async function bootPostmaster(
       })
       if (presence !== null) return presence
     } catch (error) {
-      // What we started and cannot use must not be left behind.
+      // Don't leave behind a process that we started but can't use.
       await stopPostmaster(files, findPostmaster(files))
       throw error
     }
@@ -60,7 +63,7 @@ export async function bootPostmaster(
   }
 }
 
-/** Null as soon as there is nobody left who could answer. */
+/** Returns null as soon as no process is left that could respond. */
 export async function waitForAnswer(
   files: EngineFiles,
   connection: EngineConnection,

@@ -15,11 +15,11 @@ const INITDB_MS_MAX = 120_000
 const UNFINISHED = 'cluster.new-'
 
 /**
- * Makes the cluster, all of it or nothing: it grows under a name of its own and is renamed once
- * initdb has synced it, so a crash or a full disk leaves nothing that a later start could take for
- * a cluster. The name is fresh each time because an initdb whose parent was killed may still write
- * to the old one. A user without a name can't run initdb. In that case the creator runs it, and the
- * cluster's owner changes before the rename. The caller holds the engine's file lock.
+ * Creates the cluster completely or not at all: initdb creates and syncs it under a temporary name, and
+ * then it is renamed. So a crash or a full disk leaves nothing that a later start could mistake for a
+ * cluster. The name is new each time, because an initdb whose parent was killed may still write to the old
+ * one. A user without a name can't run initdb; in that case the creator runs it, and the cluster's owner
+ * changes before the rename. The caller holds the engine's file lock.
  */
 export async function createCluster(
   files: EngineFiles,
@@ -49,7 +49,7 @@ export async function createCluster(
     await runInitdb(files, runner, { name, creator: user.creator, signal })
     fs.chmodSync(files.engine, 0o700)
     if (isRoot) takeOver(folder, user)
-    // A kill after the rename would leave it behind for good.
+    // Delete it now: a kill after the rename would leave it behind permanently.
     fs.rmSync(passwordFile)
     fs.renameSync(folder, files.cluster)
     syncFolder(files.engine)
@@ -66,8 +66,8 @@ function giveTo({ uid, gid }: Owner, path: string): void {
 }
 
 /**
- * Closes each folder to the creator before it changes the owner of anything inside. Otherwise another
- * process of that user could replace one of our files with a link to one of root's.
+ * Closes each folder to the creator before changing the owner of anything inside. Otherwise another process
+ * of that user could replace one of our files with a link to one of root's.
  */
 function takeOver(folder: string, owner: Owner): void {
   giveTo(owner, folder)
@@ -93,8 +93,8 @@ async function runInitdb(
     `--pwfile=${join(runner.engine, `${name}.password`)}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
-    // The packages carry ICU 60 and the system's C library changes its order between releases;
-    // the builtin locale does neither.
+    // The packages contain ICU 60, and the C library changes its sort order between releases. The builtin
+    // locale is stable.
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
     '--locale=C',

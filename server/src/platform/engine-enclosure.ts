@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { dataFolderHash, type EngineFiles, type Owner } from './engine-files.ts'
 
 /**
- * A private mount namespace in which both folders stand at a place that the owner can enter. Each
- * step replaces the one before it, so the pid we spawn is PostgreSQL's own. Not a user namespace:
- * in one, PostgreSQL would still be the host's root.
+ * A private mount namespace with both folders at a place that the owner can enter. Each step replaces the
+ * previous program, so the pid we spawn is PostgreSQL's own. A user namespace wouldn't do: in it,
+ * PostgreSQL would still be root on the host.
  */
 const ENCLOSE = [
   'native=$1 engine=$2 place=$3 uid=$4 gid=$5',
@@ -16,7 +16,9 @@ const ENCLOSE = [
   'exec setpriv --reuid "$uid" --regid "$gid" --clear-groups --no-new-privs -- "$@"',
 ].join(' && ')
 
-/** The program and arguments that run `program` in the namespace, given as it is seen there. */
+/**
+ * The program and arguments that run `program` in the namespace. Its path is the one inside the namespace.
+ */
 export function encloseCommand(
   place: string,
   { files, native, owner }: { files: EngineFiles; native: string; owner: Owner },
@@ -27,12 +29,12 @@ export function encloseCommand(
   return { file: 'unshare', args: ['--mount', '--propagation', 'private', '--', ...shell] }
 }
 
-/** /run is emptied at boot and closed to strangers; /tmp for systems that lack it. */
+/** /run is emptied at boot and not writable by other users; /tmp is for systems without it. */
 export function enclosurePlaces(files: EngineFiles): string[] {
   return ['/run', '/tmp'].map((root) => join(root, `annals-engine-${dataFolderHash(files)}`))
 }
 
-/** Where the engine's folder can appear to the engine itself. */
+/** The paths where the engine itself may see its folder. */
 export function engineSightings(files: EngineFiles): string[] {
   return [files.engine, ...enclosurePlaces(files).map((place) => join(place, 'engine'))]
 }
@@ -41,9 +43,9 @@ export function makePlace(place: string): boolean {
   try {
     fs.mkdirSync(place, { recursive: true, mode: 0o711 })
     const found = fs.lstatSync(place)
-    // In /tmp a stranger could have taken the name first.
+    // In /tmp, another user could have taken the name first.
     if (!found.isDirectory() || found.uid !== 0 || (found.mode & 0o022) !== 0) return false
-    // Whatever the umask took away.
+    // Restores the mode that the umask may have reduced.
     fs.chmodSync(place, 0o711)
     for (const name of ['native', 'engine']) fs.mkdirSync(join(place, name), { recursive: true })
     return true
@@ -57,12 +59,12 @@ export function removePlace(place: string): void {
     try {
       fs.rmdirSync(path)
     } catch {
-      // Never made, or not ours: empty folders at worst.
+      // It was never created or isn't ours. At worst, empty folders remain.
     }
   }
 }
 
-/** For the last one out: nothing of a mount namespace stays behind. */
+/** Called by the last process to leave. A mount namespace leaves nothing else behind. */
 export function removeEnclosure(files: EngineFiles): void {
   if (process.getuid?.() === 0) enclosurePlaces(files).forEach(removePlace)
 }

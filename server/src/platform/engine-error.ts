@@ -1,14 +1,14 @@
 import { OperatorError } from '../errors.ts'
 
 /**
- * Why the embedded engine cannot serve, as one sentence for the person at the terminal. Commands
- * print `message` and exit with 1; what PostgreSQL or the system said is kept in `cause`.
+ * Why the embedded engine can't run, as one sentence for the operator. Commands print `message` and exit
+ * with 1. `cause` keeps the original error of PostgreSQL or the system.
  */
 export class EngineError extends OperatorError {
   override name = 'EngineError'
 }
 
-/** Turns what the file system said about `path` into a sentence; anything else passes as it is. */
+/** Turns a file system error about `path` into a sentence. Returns any other error unchanged. */
 export function explainFileError(path: string, cause: unknown): unknown {
   switch (errorCode(cause) ?? '') {
     case 'ENOSPC':

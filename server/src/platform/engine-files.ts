@@ -7,10 +7,10 @@ import { ENGINE_MAJOR } from './engine-package.ts'
 import { readSmallFile } from './small-file.ts'
 
 /**
- * Where everything of one embedded engine lies.
+ * The paths of one embedded engine.
  *
- * `engine/` and all below it belongs to the user that PostgreSQL runs as; the files beside it to
- * the owner of the data folder, so the engine cannot read its own password or forge its start log.
+ * `engine/` and everything in it belongs to the user that PostgreSQL runs as. The other files belong to the
+ * owner of the data folder, so the engine can't read its own password or forge its start log.
  */
 export interface EngineFiles {
   readonly dataDir: string
@@ -28,13 +28,16 @@ export interface Owner {
   readonly gid: number
 }
 
-/** Creates a missing data folder, unless `mayCreate` is false. Its real path names the engine from then on. */
+/**
+ * Creates a missing data folder, unless `mayCreate` is false. From then on, its real path identifies the
+ * engine.
+ */
 export function openDataFolder(path: string, { mayCreate }: { mayCreate: boolean }): EngineFiles {
   const expected = engineFiles(resolve(path))
-  // Before anything is written, the lock file included.
+  // Check this before writing anything, even the lock file.
   if (!mayCreate && !fs.existsSync(expected.engine)) throw missingClusterError(expected)
   try {
-    // As root, PostgreSQL's user must pass through the folder to reach its own.
+    // When running as root, PostgreSQL's user has to traverse the folder to reach its own.
     fs.mkdirSync(path, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
     fs.accessSync(path, fs.constants.W_OK | fs.constants.X_OK)
     return engineFiles(fs.realpathSync(path))
@@ -57,12 +60,12 @@ export function engineFiles(dataDir: string): EngineFiles {
   }
 }
 
-/** True when the folder holds a cluster of our version, false when it holds none; else throws. */
+/** True if the folder contains a cluster of our version, false if it contains none. Throws otherwise. */
 export function hasCluster(files: EngineFiles): boolean {
   let major: string
   try {
     if (!fs.existsSync(files.engine)) return false
-    // A folder that may not be entered must not look like an empty one.
+    // A folder that can't be entered must not look like an empty one.
     fs.readdirSync(files.engine)
     if (!fs.existsSync(files.cluster)) return false
     major = fs.readFileSync(join(files.cluster, 'PG_VERSION'), 'utf8').trim()
@@ -82,8 +85,9 @@ export function hasCluster(files: EngineFiles): boolean {
 }
 
 /**
- * Throws unless a cluster can be created: an empty one must not replace one that was lost. The password
- * gets its name once the first cluster is complete (`keepPassword`), so it shows that there was one.
+ * Throws unless a cluster may be created: an empty one must not replace one that was lost. The password
+ * file gets its final name once the first cluster is complete (`keepPassword`), so its existence shows that
+ * there was one.
  */
 export function refuseMissingCluster(
   files: EngineFiles,
@@ -105,7 +109,7 @@ function missingClusterError(files: EngineFiles): EngineError {
   )
 }
 
-/** Makes the folders that PostgreSQL writes to, all of them its user's own. */
+/** Creates the folders that PostgreSQL writes to. All of them belong to its user. */
 export function prepareFolders(files: EngineFiles, owner: Owner): void {
   try {
     const isFirst = !fs.existsSync(files.engine)
@@ -113,30 +117,31 @@ export function prepareFolders(files: EngineFiles, owner: Owner): void {
       if (!fs.existsSync(path)) fs.mkdirSync(path, { mode: 0o700 })
     }
     if (process.getuid?.() !== 0) return
-    // A copy that root made of a data folder is all root's: then every file changes hands.
+    // If root has copied the data folder, everything belongs to root, so change the owner of every file.
     const isRoots = !isFirst && fs.lstatSync(files.engine).uid === 0
     const entries = isRoots
       ? fs.readdirSync(files.engine, { recursive: true, encoding: 'utf8' })
       : ['run', 'log']
     for (const entry of entries) fs.lchownSync(join(files.engine, entry), owner.uid, owner.gid)
-    // Last, so that a crash before it leaves a folder that is still taken for root's.
+    // Change this folder last, so that after a crash it still belongs to root and the next start repeats
+    // this.
     fs.lchownSync(files.engine, owner.uid, owner.gid)
   } catch (cause) {
     throw explainFileError(files.engine, cause)
   }
 }
 
-/** What root makes in another user's data folder stays usable for that user. */
+/** Gives a path that root created in another user's data folder to that user. */
 export function giveToDataOwner(files: EngineFiles, path: string): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = fs.statSync(files.dataDir)
   fs.lchownSync(path, uid, gid)
 }
 
-/** The password of an existing cluster. */
+/** Returns the password of an existing cluster. */
 export function readPassword(files: EngineFiles): string {
   try {
-    // The first start ended between the creation of the cluster and `keepPassword`.
+    // The first start ended between creating the cluster and `keepPassword`.
     if (!fs.existsSync(files.password) && fs.existsSync(draftOf(files))) keepPassword(files)
     const exists = fs.existsSync(files.password)
     const password = exists ? readSmallFile(files.password).trim() : ''
@@ -150,7 +155,7 @@ export function readPassword(files: EngineFiles): string {
   }
 }
 
-/** A password for a new cluster. It must be durable before the cluster is. */
+/** Creates a password for a new cluster. It must be durable before the cluster is. */
 export function draftPassword(files: EngineFiles): string {
   const password = randomBytes(32).toString('base64url')
   try {
@@ -177,7 +182,7 @@ function draftOf(files: EngineFiles): string {
   return `${files.password}.new`
 }
 
-/** Durable before it returns, and readable by its owner alone from the first byte. */
+/** Durable when it returns, and from the first byte readable only by its owner. */
 export function writePrivately(path: string, text: string): void {
   fs.rmSync(path, { force: true })
   const file = fs.openSync(path, 'wx', 0o600)
@@ -189,7 +194,7 @@ export function writePrivately(path: string, text: string): void {
   }
 }
 
-/** A new or renamed entry is durable only once its folder is. */
+/** A new or renamed entry is durable only after its folder is synced. */
 export function syncFolder(path: string): void {
   const folder = fs.openSync(path, 'r')
   try {

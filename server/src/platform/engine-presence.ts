@@ -14,38 +14,38 @@ export interface EngineConnection {
 
 export type Probe =
   | { kind: 'open'; presence: Presence }
-  /** It answers, and will admit us in a while: it starts, recovers or stops. */
+  /** It responds, but doesn't accept connections at the moment: it is starting, recovering or stopping. */
   | { kind: 'starting' }
-  /** It runs and every connection is taken. */
+  /** It is running, but all connections are in use. */
   | { kind: 'full' }
   | { kind: 'closed' }
 
 /**
- * Not the service's database: that one can then be dropped, or copied as a template, and its own
- * advisory locks cannot meet ours.
+ * Not the service's database, so that one can be dropped or copied as a template, and its advisory locks
+ * can't collide with ours.
  */
 const PRESENCE_DATABASE = 'postgres'
 const APPLICATION_NAME = 'annals engine presence'
 
-/** Advisory locks of two keys; the first is ours, 'ANNL' in ASCII. */
+/** Advisory locks have two keys. The first identifies ours: 'ANNL' in ASCII. */
 const LOCK_SPACE = 0x414e4e4c
 const USER_LOCK = 1
 const SERVICE_LOCK = 2
 
 const CONNECT_MS_MAX = 10_000
-/** A killed service's session ends a moment after it. */
+/** The session of a killed service ends a moment after the service. */
 const SERVICE_LOCK_WAIT_MS_MAX = 2_000
 const POLL_MS = 20
 
-/** Starting, stopping, recovering after a crash. */
+/** Starting, stopping, or recovering after a crash. */
 const OPERATOR_INTERVENTION = '57P'
 const TOO_MANY_CONNECTIONS = '53300'
 const INVALID_PASSWORD = '28P01'
 
 /**
- * One connection that is open as long as a process uses the engine. PostgreSQL gives up its locks
- * the moment the process is gone, however it went, so they tell who is there without any file that
- * could be left behind; and its end tells the process that the engine is gone.
+ * A connection that stays open while a process uses the engine. PostgreSQL releases its locks when the
+ * process ends in any way, so they show which processes use the engine, without files that could be left
+ * behind. The end of the connection tells the process that the engine is gone.
  */
 export class Presence {
   readonly lost: Promise<void>
@@ -53,12 +53,15 @@ export class Presence {
 
   constructor(client: Client) {
     this.#client = client
-    // What went wrong does not matter here: every error of a connection is followed by its end.
+    // The cause doesn't matter here, because the end of the connection follows every error.
     client.on('error', () => {})
     this.lost = new Promise((resolve) => client.once('end', () => resolve()))
   }
 
-  /** The file lock must be held: in between, the engine would look unused. */
+  /**
+   * The caller must hold the file lock. Otherwise the engine would look unused until the lock below is
+   * taken.
+   */
   async announce({ exclusive }: { exclusive: boolean }): Promise<boolean> {
     await this.#client.query('select pg_advisory_lock_shared($1, $2)', [LOCK_SPACE, USER_LOCK])
     if (!exclusive) return true
@@ -71,15 +74,15 @@ export class Presence {
   }
 
   /**
-   * Whether nobody else is there. Asked on the same connection, which gives up its own lock first:
-   * a fresh one would see the old one's lock for a moment after it closed.
+   * Whether no other process uses the engine. Releases its own lock and checks on the same connection: a
+   * new connection would still see the old one's lock for a moment after it closed.
    */
   async isLast(): Promise<boolean> {
     await this.#client.query('select pg_advisory_unlock_all()')
     return this.#tryLock(USER_LOCK)
   }
 
-  /** The process that holds the service's lock, by what it said of itself. */
+  /** The process that holds the service lock, according to its application name. */
   async findServicePid(): Promise<number | null> {
     const { rows } = await this.#client.query<{ applicationName: string }>(
       `select a.application_name as "applicationName"
@@ -93,7 +96,7 @@ export class Presence {
     return pid === undefined ? null : Number(pid)
   }
 
-  /** Also repairs what a crash between the engine's making and this left out. */
+  /** Also creates the database if a crash right after the creation of the engine prevented it. */
   async ensureDatabase(name: string): Promise<void> {
     const found = await this.#client.query('select 1 from pg_database where datname = $1', [name])
     if (found.rowCount === 0) {
@@ -102,7 +105,7 @@ export class Presence {
   }
 
   async close(): Promise<void> {
-    // A connection that is broken already has nothing left to close.
+    // A broken connection has nothing left to close.
     await this.#client.end().catch(() => {})
   }
 
@@ -115,7 +118,7 @@ export class Presence {
   }
 }
 
-/** Tries to connect once. Throws only when no later try can do better. */
+/** Tries to connect once. Throws only if retrying can't help. */
 export async function probeEngine(connection: EngineConnection): Promise<Probe> {
   const client = new Client({
     ...connection,

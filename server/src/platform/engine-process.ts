@@ -10,7 +10,7 @@ import type { EngineRunner } from './engine-runner.ts'
 import { engineArguments, ENGINE_PORT, type EngineSettings } from './engine-settings.ts'
 
 const POLL_MS = 20
-/** A fast shutdown writes every changed page first. */
+/** A fast shutdown first writes all changed pages. */
 const FAST_STOP_MS_MAX = 60_000
 const IMMEDIATE_STOP_MS_MAX = 15_000
 
@@ -19,8 +19,8 @@ export interface Postmaster {
 }
 
 /**
- * Starts PostgreSQL apart from this process: in a session of its own, so that Ctrl-C in a terminal
- * reaches us and not the database, and with a file for its output, as it may outlive us.
+ * Starts PostgreSQL detached from this process: in its own session, so that Ctrl-C in a terminal doesn't
+ * reach the database, and with a file for its output, because it may outlive us.
  */
 export function spawnPostmaster(
   files: EngineFiles,
@@ -48,16 +48,16 @@ export function spawnPostmaster(
   }
 }
 
-/** The running postmaster of this data folder, found by its pid file but not believed from it. */
+/** The running postmaster of this data folder. The pid comes from its pid file and is verified. */
 export function findPostmaster(files: EngineFiles): number | null {
   const pid = readPid(pidFile(files))
   return pid !== null && isPostmasterOf(pid, files) ? pid : null
 }
 
 /**
- * PostgreSQL refuses to start while its old pid is alive, whoever has that pid now: common in
- * containers, where pids start again from 1. Only such files are removed. Should old backends
- * still live, PostgreSQL finds out by its shared memory, not by them.
+ * PostgreSQL refuses to start while its old pid exists, even if another program has that pid now. This is
+ * common in containers, where pids start again from 1. Only such files are removed. If old backends are
+ * still running, PostgreSQL detects them by its shared memory, not by these files.
  */
 export function removeMisleadingPidFiles(files: EngineFiles): void {
   for (const path of [pidFile(files), join(files.run, `.s.PGSQL.${ENGINE_PORT}.lock`)]) {
@@ -67,7 +67,7 @@ export function removeMisleadingPidFiles(files: EngineFiles): void {
   }
 }
 
-/** Fast shutdown, then an immediate one. The caller knows that no process uses the engine. */
+/** Fast shutdown, then an immediate one. The caller has checked that no process uses the engine. */
 export async function stopPostmaster(files: EngineFiles, pid: number | null): Promise<void> {
   if (pid === null || !isPostmasterOf(pid, files)) return
   sendSignal(pid, 'SIGINT')
@@ -90,7 +90,7 @@ function sendSignal(pid: number, signal: 'SIGINT' | 'SIGQUIT'): void {
   try {
     process.kill(pid, signal)
   } catch (error) {
-    // It ended by itself in between.
+    // It has ended on its own meanwhile.
     if (errorCode(error) !== 'ESRCH') throw error
   }
 }
@@ -108,7 +108,7 @@ function readPid(path: string): number | null {
   }
 }
 
-/** A postmaster's pid stands alone on the first line; a stand-alone backend's is negative. */
+/** The first line has only the pid, which is negative for a standalone backend. */
 export function parsePid(text: string): number | null {
   const pid = Number(text.split('\n', 1)[0])
   return Number.isSafeInteger(pid) && pid > 0 ? pid : null
@@ -123,12 +123,12 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** False for a zombie, too: it has no command line. */
+/** Also false for a zombie, which has no command line. */
 function isPostmasterOf(pid: number, files: EngineFiles): boolean {
   const commandLine = readCommandLine(pid)
   const clusters = engineSightings(files).map((engine) => join(engine, 'cluster'))
   if (clusters.some((cluster) => commandLine.includes(`/postgres -D ${cluster} `))) return true
-  // The data folder may have been moved under a running engine.
+  // The data folder may have been moved while the engine was running.
   return commandLine.includes('/postgres -D ') && worksIn(pid, files.cluster)
 }
 

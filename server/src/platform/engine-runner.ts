@@ -8,7 +8,9 @@ import type { EngineFiles, Owner } from './engine-files.ts'
 
 const run = promisify(execFile)
 
-/** How a program of the engine is started: what to execute, and the folders as it sees them. */
+/**
+ * How to start a program of the engine: the command, and the paths of the folders as the program sees them.
+ */
 export interface EngineRunner {
   readonly native: string
   readonly engine: string
@@ -29,14 +31,14 @@ interface EngineCommandOptions {
   gid?: number
 }
 
-/** The engine's programs get nothing of our environment: it may hold secrets. */
+/** The engine's programs inherit nothing from our environment, which may contain secrets. */
 const OPTIONS: EngineCommandOptions = {
-  // The working folder of the person who started us may be closed to the engine's user.
+  // The engine's user may not have access to our current working folder.
   cwd: '/',
   env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', TZ: 'UTC' },
 }
 
-/** The first way in which the owner can run PostgreSQL's programs on its folder. */
+/** Returns the first method by which the owner can run PostgreSQL's programs on its folder. */
 export async function chooseRunner(
   files: EngineFiles,
   native: string,

@@ -6,13 +6,13 @@ import { EngineError, errorCode, explainFileError } from './engine-error.ts'
 import { dataFolderHash, type EngineFiles } from './engine-files.ts'
 import { ENGINE_PORT } from './engine-settings.ts'
 
-/** A socket's address holds 104 bytes on macOS and 108 on Linux, with a final NUL. */
+/** A socket address has 104 bytes on macOS and 108 on Linux, including a final NUL. */
 const SOCKET_PATH_BYTES_MAX = 100
 
 /**
- * The folder through which this process reaches PostgreSQL's socket. Where the data folder's own
- * path is too long for a socket's address, a link in a private temporary folder leads there;
- * PostgreSQL itself always listens in the data folder, so processes need not agree on TMPDIR.
+ * The folder through which this process reaches PostgreSQL's socket. If the data folder's path is too long
+ * for a socket address, this is a link in a private temporary folder. PostgreSQL itself always listens in
+ * the data folder, so processes can have different values of TMPDIR.
  */
 export function openSocketFolder(files: EngineFiles): string {
   if (socketPathFits(files.run)) return files.run
@@ -37,19 +37,19 @@ export function openSocketFolder(files: EngineFiles): string {
   )
 }
 
-/** For the last one out. What cannot be removed does no harm. */
+/** Called by the last process to leave. A link that can't be removed does no harm. */
 export function removeSocketLink(files: EngineFiles): void {
   if (socketPathFits(files.run)) return
   const folder = linkFolder(files)
   if (fs.existsSync(folder) && isPrivate(folder)) fs.rmSync(folder, { recursive: true })
 }
 
-/** One for each user, as root may visit another user's data folder. */
+/** One per user, because root may use another user's data folder. */
 function linkFolder(files: EngineFiles): string {
   return join(tmpdir(), `annals-${process.getuid?.()}-${dataFolderHash(files)}`)
 }
 
-/** The temporary folder is everybody's: a stranger could have taken the name first. */
+/** Anyone can write to the temporary folder, so another user could have taken the name first. */
 function isPrivate(folder: string): boolean {
   const found = fs.lstatSync(folder)
   return found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o077) === 0

@@ -8,7 +8,7 @@ const LOG_BYTES_MAX = 64 * 1024
 const LINES_MAX = 20
 const REASON_LINES_MAX = 3
 
-/** How long each of the collector's files was; what lies beyond belongs to a later start. */
+/** The size of each log file. Everything after it belongs to a later start. */
 export type LogMark = ReadonlyMap<string, number>
 
 export function markEngineLog(files: EngineFiles): LogMark {
@@ -17,8 +17,8 @@ export function markEngineLog(files: EngineFiles): LogMark {
 }
 
 /**
- * PostgreSQL's last lines since the mark: at first it writes to the start log, which is new at
- * each start, then to the collector's files.
+ * PostgreSQL's last log lines since the mark. At first it writes to the start log, which is new at each
+ * start, then to the files of the log collector.
  */
 export function readEngineLog(files: EngineFiles, mark: LogMark): string[] {
   return [files.startLog, ...markEngineLog(files).keys()]
@@ -27,7 +27,7 @@ export function readEngineLog(files: EngineFiles, mark: LogMark): string[] {
     .slice(-LINES_MAX)
 }
 
-/** Why PostgreSQL ended while it started, from its last lines. */
+/** Explains from its last log lines why PostgreSQL ended during startup. */
 export function explainStartFailure(files: EngineFiles, lines: readonly string[]): EngineError {
   const cause = new Error(lines.join('\n'))
   if (lines.some((line) => line.includes('No space left on device'))) {
@@ -40,9 +40,9 @@ export function explainStartFailure(files: EngineFiles, lines: readonly string[]
   )
 }
 
-/** PostgreSQL's own last word: its last fatal line, else what it said before it could log. */
+/** PostgreSQL's own reason: its last fatal line, or what it printed before it could log. */
 export function failureReason(lines: readonly string[]): string {
-  // Our own knocking while it starts leaves fatal lines, too.
+  // Our own connection attempts during startup also produce fatal lines.
   const own = lines.filter((line) => !/FATAL: +the database system is /.test(line))
   const fatal = own.findLast((line) => /(?:FATAL|PANIC): /.test(line))
   if (fatal !== undefined) return fatal.replace(/^.*?(?:FATAL|PANIC): +/, '').trim()
@@ -51,8 +51,8 @@ export function failureReason(lines: readonly string[]): string {
 }
 
 /**
- * After a kill of the postmaster its backends live on until they notice; until then PostgreSQL
- * rightly refuses the data folder.
+ * After the postmaster is killed, its backends continue until they notice. Until then, PostgreSQL correctly
+ * refuses to start on the data folder.
  */
 export function isHeldByOldBackends(lines: readonly string[]): boolean {
   return lines.some((line) =>
@@ -64,7 +64,7 @@ function readFrom(path: string, offset: number): string {
   const file = fs.openSync(path, 'r')
   try {
     const { size } = fs.fstatSync(file)
-    // A file that is shorter than it was has been emptied for a new hour.
+    // If the file is shorter than before, it was truncated for a new hour.
     const start = Math.max(size < offset ? 0 : offset, size - LOG_BYTES_MAX)
     const buffer = Buffer.alloc(size - start)
     const bytesRead = fs.readSync(file, buffer, 0, buffer.length, start)

@@ -100,12 +100,12 @@ export function hasId(map: string, id: number): boolean {
   })
 }
 
-/** What `getent` exits with when the list has no such entry. */
+/** The exit code of `getent` if the entry doesn't exist. */
 const NOT_FOUND = 2
 
 /**
- * Whether a user or a group of the system has the id, also in a directory service. Null when `getent`
- * fails or doesn't answer in time: the id may belong to a user whom the directory can't name now.
+ * Whether the id belongs to a user or group of the system or of a directory service. Null if `getent` fails
+ * or times out: the id may belong to a user that the directory can't report at the moment.
  */
 export async function hasName(
   list: 'passwd' | 'group',
@@ -118,7 +118,7 @@ export async function hasName(
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === NOT_FOUND) return false
     if (errorCode(error) !== 'ENOENT') return null
-    // Without getent there is no directory service either.
+    // Without getent, there is no directory service either.
     const lines = fs.readFileSync(`/etc/${list}`, 'utf8').split('\n')
     return lines.some((line) => line.split(':')[2] === String(id))
   }
@@ -136,7 +136,7 @@ async function findNobody(files: EngineFiles): Promise<Owner> {
     const [uid, gid] = await Promise.all([run('id', ['-u', 'nobody']), run('id', ['-g', 'nobody'])])
     return { uid: Number(uid.stdout) >>> 0, gid: Number(gid.stdout) >>> 0 }
   } catch (cause) {
-    // A string is the system's error: the program `id` could not be started.
+    // A string is a system error code: the program `id` could not be started.
     const code = errorCode(cause)
     if (code !== undefined) {
       const hint = code === 'EMFILE' ? ' Raise the limit of open files (ulimit -n).' : ''

@@ -5,7 +5,7 @@ import { FairSemaphore, QueueFullError } from './fair-semaphore.ts'
 const { signal } = new AbortController()
 const LIMITS = { waitingMax: 100, waitingPerCompanyMax: 50 }
 
-/** Asks for a turn, and notes in `order` when it comes. */
+/** Requests a permit, and adds the name to `order` when it is granted. */
 function ask(turns: FairSemaphore, companyId: string, order: string[], name = companyId) {
   return turns.take(companyId, signal).then((turn) => (order.push(name), turn))
 }
@@ -92,7 +92,7 @@ test('a company has no more turns than its share, and another begins at once mea
   const waiting = ask(turns, 'greedy', order, 'greedy 3')
   const others = await Promise.all([ask(turns, 'modest', order), ask(turns, 'other', order)])
   assert.deepEqual(order, ['greedy', 'greedy', 'modest', 'other'])
-  // A free turn is not for the company that has its share.
+  // A free permit is not given to the company that already has its share.
   for (const turn of others) turn[Symbol.dispose]()
   await ask(turns, 'modest', order, 'modest 2')
   assert.equal(order.at(-1), 'modest 2')
@@ -141,7 +141,7 @@ test('a company that pauses takes no turn until the pause ends, and others do no
   const turn = await ask(turns, 'quiet', order)
   turn[Symbol.dispose]()
   assert.deepEqual(order, ['quiet'])
-  // It begins although the pause was extended meanwhile: nothing else would end the wait.
+  // It starts although the pause was extended meanwhile. Otherwise it would never start.
   await paused
   pauses.clear()
   await ask(turns, 'busy', order)

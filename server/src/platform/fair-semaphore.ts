@@ -1,51 +1,50 @@
 type Waiting = { companyId: string; begin: () => void }
 
 export type SemaphoreLimits = {
-  /** At once. */
+  /** The maximum number of concurrent permits. */
   permitsMax: number
-  /** At once of one company, even if turns are free. No limit unless given. */
+  /** The maximum per company, even if permits are free. Unlimited by default. */
   permitsPerCompanyMax?: number
-  /** How many can wait, of all companies and of one. Further callers are refused with `QueueFullError`. */
+  /** How many callers can wait, in total and per company. Further callers get a `QueueFullError`. */
   waitingMax: number
   waitingPerCompanyMax: number
-  /** How long a caller waits until it is refused with `QueueFullError`. No limit unless given. */
+  /** How long a caller waits before it gets a `QueueFullError`. Unlimited by default. */
   waitMsMax?: number
-  /** How much of the main thread a company can use at the moment. No limit unless given. */
+  /** How much of the main thread a company can use at the moment. Unlimited by default. */
   share?: {
-    /** How long it has to pause. */
+    /** How long the company has to pause. */
     pauseMs: (companyId: string) => number
-    /** Whether it has used more than its share lately. */
+    /** Whether the company has recently used more than its share. */
     isOver: (companyId: string) => boolean
   }
 }
 
-/** There was no turn: too many callers wait for one, or this one waited too long. */
+/** No permit was available: too many callers are waiting, or this one waited too long. */
 export class QueueFullError extends Error {}
 
 /**
- * Limits how many reads of a kind run at once on a node, because all callers share its connections and
- * its main thread. When a turn ends, the company with the fewest turns is next; among its reads, or
- * between two such companies, the one that waits longest. A caller that has a turn must not wait for
- * another.
+ * Limits the number of concurrent reads of a kind on a node, because all callers share its connections and
+ * its main thread. A released permit goes to the company with the fewest permits, and among equals to the
+ * caller that has waited longest. A caller that has a permit must not wait for another.
  *
  * Without `permitsPerCompanyMax`, a company with fifty reads delays another company by one read, however
- * long that takes. With it, some turns stay free for other companies. With `share`, a company that has
- * used too much of the main thread has one turn at a time, with pauses in between.
+ * long that takes. With it, some permits stay free for other companies. With `share`, a company that has
+ * used too much of the main thread gets one permit at a time, with pauses in between.
  */
 export class FairSemaphore {
   readonly #limits: SemaphoreLimits
-  /** In the order they came. */
+  /** In order of arrival. */
   readonly #waiting = new Set<Waiting>()
-  /** Turns of each company that has any. */
+  /** The number of permits of each company that has any. */
   readonly #taken = new Map<string, number>()
-  /** For the first pause that ends. */
+  /** Fires when the first pause ends. */
   #timer: { endsAtMs: number; timeout: NodeJS.Timeout } | null = null
 
   constructor(limits: SemaphoreLimits) {
     this.#limits = limits
   }
 
-  /** Whether somebody waits for the end of a turn. Those that pause don't. */
+  /** Whether a caller waits for a permit to be released. Callers that pause don't count. */
   get isCrowded(): boolean {
     return this.#waiting.values().some(({ companyId }) => this.#pauseMs(companyId) === 0)
   }
@@ -58,7 +57,7 @@ export class FairSemaphore {
     return this.#turnOf(companyId)
   }
 
-  /** Null if the caller would have to wait. A caller that has a turn can ask for more like this. */
+  /** Null if the caller would have to wait. A caller that has a permit can request more this way. */
   tryTake(companyId: string): Disposable | null {
     if (!this.#isFree || !this.#mayBegin(companyId)) return null
     this.#begin(companyId)
@@ -74,7 +73,7 @@ export class FairSemaphore {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const waiting = { companyId, begin: resolve }
     const leave = (reason: unknown) => {
-      // If its turn has begun, the caller ends it.
+      // If the permit was already granted, the caller releases it.
       if (this.#waiting.delete(waiting)) reject(reason)
     }
     const { waitMsMax } = this.#limits
@@ -117,7 +116,7 @@ export class FairSemaphore {
       const next = this.#next(resumed)
       if (!next) break
       this.#waiting.delete(next)
-      // Before it knows: nobody who comes meanwhile may have its turn.
+      // Count the permit before the caller resumes, so that no later caller can take it.
       this.#begin(next.companyId)
       next.begin()
       if (next.companyId === resumed) resumed = null
@@ -136,7 +135,7 @@ export class FairSemaphore {
   }
 
   /**
-   * A company that pauses gets a turn when its pause ends, even if others have extended it meanwhile.
+   * A paused company gets a permit when its pause ends, even if others have extended the pause meanwhile.
    * Otherwise it could wait forever.
    */
   #awaitPause(): void {

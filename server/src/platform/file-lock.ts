@@ -3,17 +3,17 @@ import { DatabaseSync } from 'node:sqlite'
 
 const POLL_MS = 20
 const SQLITE_BUSY = 5
-/** With the journal in memory nothing is written, so the lock can be taken on a full disk. */
+/** With the journal in memory, SQLite writes nothing, so the lock also works on a full disk. */
 const TAKE_LOCK = 'pragma journal_mode = memory; begin exclusive'
 
 /**
- * Takes a lock that excludes every other process, and every other caller in this one, until it is
- * disposed of; null when it was not free within `waitMsMax`, or before `signal` aborted.
+ * Acquires a lock that excludes all other processes, and other callers in this one, until it is disposed
+ * of. Returns null if it isn't free within `waitMsMax`, or before `signal` aborts.
  *
- * SQLite is used only for its lock, and stores nothing. It takes a lock of the kernel, which is
- * released when the process ends in any way, and Node has no other call that does. A file that is
- * created and deleted instead would stay behind when the process is killed. Nothing else in this
- * process may open the file: closing any handle on it would release the lock.
+ * SQLite is used only for its lock, and stores nothing. It takes a kernel lock, which is released when the
+ * process ends in any way, and Node has no other API for that. A lock file that is created and deleted
+ * would stay behind if the process were killed. Nothing else in this process may open the file: closing any
+ * handle on it would release the lock.
  */
 export async function acquireFileLock(
   path: string,

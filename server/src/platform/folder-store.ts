@@ -16,30 +16,30 @@ const WHOLE_MS_MAX = 120_000
 const PART_MS_MAX = 30_000
 const CLOSE_MS_MAX = 2_000
 /**
- * Of the threads that Node has for files, host names, compression and passwords: `bin/annals` sets 16, and
- * Node's default is 4. A file system that hangs, such as a network mount, blocks a thread for good, and
- * nothing can free it.
+ * How many of Node's threads for files, host names, compression and passwords this store may use:
+ * `bin/annals` sets 16, and Node's default is 4. A file system that hangs, such as a network mount, blocks
+ * a thread permanently.
  */
 const THREADS_MAX = 2
-/** Beside the workspaces' folders, whose names are ids. */
+/** Next to the folders of the workspaces, whose names are ids. */
 const DRAFTS = '.drafts'
 
-/** One per process, like the threads: all folders share them, including one that is reopened. */
+/** One per process, like the threads: all stores share it, including one that is reopened. */
 const operations = new BoundedOperations({
   runningMax: THREADS_MAX,
   late: () => new StorageError('The archive folder does not respond. Check its disk or mount.'),
 })
 
 /**
- * Objects as files below a folder, which several processes may use at once.
+ * Stores objects as files in a folder, which several processes may use at the same time.
  *
  * The first write creates the folder. Reading never does: a disk that isn't mounted must not look like an
  * archive without objects.
  *
- * An object is drafted aside and renamed to its key, so that a crash leaves a draft and never half
- * an object. Each store that writes has its own folder for drafts and keeps it locked; the next store that
- * writes removes those whose lock is free. A draft beside its object would have to be sought in the whole
- * archive, and its owner known by a process id, which after a restart in a container is our own.
+ * An object is written as a draft and renamed to its key, so that a crash leaves a draft and never half an
+ * object. Each store that writes has its own locked folder for drafts, and the next store that writes
+ * removes those whose lock is free. Drafts next to their objects would require a search of the whole
+ * archive, and an owner identified by a process id, which can be our own after a container restarts.
  */
 export function openFolderStore(
   path: string,
@@ -153,7 +153,7 @@ class FolderStore implements ObjectStore {
       let read = 0
       while (read < bytes.length) {
         const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read)
-        // It has become shorter since.
+        // The file has become shorter meanwhile.
         if (bytesRead === 0) break
         read += bytesRead
       }
@@ -199,9 +199,9 @@ class FolderStore implements ObjectStore {
   }
 
   /**
-   * Null when the object is missing while the folder is there. A folder that is missing must not look like
-   * an archive without objects. An empty one, such as a mount point without its disk, is found out by
-   * `ledger/known-archive.ts`.
+   * Returns null if the object is missing but the folder exists. A missing folder must not look like an
+   * archive without objects. `known-archive.ts` detects an empty folder, such as a mount point without its
+   * disk.
    */
   async #unlessMissing<T>(
     use: () => Promise<T>,
@@ -243,7 +243,7 @@ class FolderStore implements ObjectStore {
       using _opening = await lockOpening(this.#root)
       await rm(path, { recursive: true, force: true })
     } catch {
-      // The next store removes what stays: our lock is free from here on.
+      // The next store removes the rest, because our lock is free from now on.
     }
   }
 }
@@ -252,7 +252,10 @@ function notRegular(key: string): StorageError {
   return new StorageError(`The archived object ${key} is not a regular file.`)
 }
 
-/** No store looks for dead drafts while another is between creating its folder and locking it. */
+/**
+ * Prevents a store from looking for abandoned drafts while another has created its folder but not locked it
+ * yet.
+ */
 async function lockOpening(root: string): Promise<Disposable> {
   const lock = await acquireFileLock(join(root, DRAFTS, 'lock'), { waitMsMax: OPENING_MS_MAX })
   if (lock === null) {
@@ -287,13 +290,13 @@ async function writeDurably(path: string, bytes: Buffer): Promise<void> {
   await file.sync()
 }
 
-/** A new or renamed entry is durable only once its folder is. */
+/** A new or renamed entry is durable only after its folder is synced. */
 async function syncFolder(path: string): Promise<void> {
   await using folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
   await folder.sync()
 }
 
-/** Turns what the file system said into a sentence; anything else passes as it is. */
+/** Turns a file system error into a sentence. Returns any other error unchanged. */
 function explainFileError(root: string, cause: unknown): unknown {
   const code = codeOf(cause)
   if (code === null || cause instanceof StorageError) return cause
@@ -324,7 +327,7 @@ function sentenceOf(code: string, root: string): string {
 
 function codeOf(error: unknown): string | null {
   if (!(error instanceof Error) || !('code' in error)) return null
-  // Our own mistakes carry codes too; only what the system or SQLite says is the storage's fault.
+  // Our own bugs can have codes too. Only errors of the system or SQLite are the storage's fault.
   const isStorage = 'errno' in error || 'errcode' in error
   return isStorage && typeof error.code === 'string' ? error.code : null
 }

@@ -11,12 +11,12 @@ import type { SliceOwner } from './time-slice.ts'
 
 export type PoolGuard = {
   answerMsMax: number
-  /** Asked again and again while a caller waits; no is an outage, however long others may wait. */
+  /** Called repeatedly while a caller waits. False means an outage, even if the timeout hasn't expired. */
   isAlive: (server: Server) => Promise<boolean>
   servers: ServerList
 }
 
-/** Kysely's view of `pg`, with what it leaves out: a statement can have a name. */
+/** Kysely's type of a `pg` client, extended by statement names. */
 type NamedStatement = { name?: string; text: string; values: unknown[] }
 type NamingClient = PostgresPoolClient &
   NoticeSource & {
@@ -25,9 +25,9 @@ type NamingClient = PostgresPoolClient &
 type NamingPool = Omit<PostgresPool, 'connect'> & { connect(): Promise<NamingClient> }
 
 /**
- * A pool in which a statement that stays unanswered costs its connection. A network that swallows
- * packets breaks no socket for a quarter of an hour; without this every connection that waits on
- * such a one would be lost to the pool for as long.
+ * A pool that closes a connection when a statement on it gets no response. If the network drops packets, a
+ * socket takes a quarter of an hour to fail, and without this the pool would lose every waiting connection
+ * for that long.
  */
 export class GuardedPool implements PostgresPool {
   readonly options: object
@@ -58,7 +58,7 @@ export class GuardedPool implements PostgresPool {
     const connecting = this.#pool.connect()
     const dead = () => {
       servers.leave(server)
-      // Should it come after all, nobody is left to give it back.
+      // If the connection succeeds later, return it to the pool, because the caller is gone.
       connecting.then(
         (client) => client.release(),
         () => {},
@@ -96,7 +96,7 @@ class GuardedClient implements PostgresPoolClient {
     parameters: readonly unknown[] = [],
   ): Promise<PostgresQueryResult<R>> | PostgresCursor<R> {
     if (typeof statement !== 'string') return this.#client.query(statement)
-    // A rollback after the time was up would wait behind what is stuck.
+    // After a timeout, a rollback would wait behind the stuck statement.
     if (this.#isStuck) return Promise.reject(this.#stuckError())
     const stuck = () => {
       this.#isStuck = true
@@ -128,7 +128,7 @@ class GuardedClient implements PostgresPoolClient {
 
   #send<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>> {
     const name = keptPlanName(text)
-    // A name makes the driver prepare the statement once on each connection.
+    // With a name, the driver prepares the statement once per connection.
     const statement = { ...(name !== null && { name }), text, values: [...parameters] }
     const owner = rowOwner()
     const send = () => confirmed(this.#client, () => this.#client.query<R>(statement))

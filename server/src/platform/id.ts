@@ -4,7 +4,7 @@ import { systemClock } from './clock.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** A tenant's id is told apart from any other text by its type; it is made by parsing, at the edge. */
+/** The brand distinguishes ids from other strings. Only parsing at the edge creates one. */
 declare const brand: unique symbol
 export type Id<Name extends string> = string & { readonly [brand]: Name }
 
@@ -14,13 +14,13 @@ export type ProjectId = Id<'project'>
 export type UserId = Id<'user'>
 export type KeyId = Id<'key'>
 
-/** The id in lower case, or null when the text is no plain uuid (`urn:uuid:` and braces are none). */
+/** The id in lowercase, or null if the text isn't a plain UUID (`urn:uuid:` and braces are not accepted). */
 export function parseId<Name extends string>(text: string): Id<Name> | null {
   const lower = text.toLowerCase()
   return isId<Name>(lower) ? lower : null
 }
 
-/** For values that come from our own tables or generator: anything else is our mistake. */
+/** For values from our own tables or generator. Anything else is a bug on our side. */
 export function assertId<Name extends string>(text: string): Id<Name> {
   assert(isId<Name>(text), 'an id of ours is a lower-case uuid')
   return text
@@ -34,7 +34,7 @@ const POOL_BYTES = 4_096
 const pool = Buffer.allocUnsafe(POOL_BYTES)
 let poolUsed = POOL_BYTES
 
-/** Random bytes from one pool: a system call for each id would cost more than the id. */
+/** Random bytes from a pool, because a system call per id would cost more than the id itself. */
 function drawBytes(count: number): Buffer {
   if (poolUsed + count > POOL_BYTES) {
     randomFillSync(pool)
@@ -45,8 +45,8 @@ function drawBytes(count: number): Buffer {
 }
 
 /**
- * A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits. A UUID can't hold a time before 1970,
- * which a wrong clock can show.
+ * A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits. Times before 1970, which a wrong clock
+ * can show, become 0 because a UUID can't represent them.
  */
 export function newId<Name extends string>(nowMs: number = systemClock()): Id<Name> {
   const random = drawBytes(10).toString('hex')
@@ -58,17 +58,17 @@ export function newId<Name extends string>(nowMs: number = systemClock()): Id<Na
   )
 }
 
-/** The instant inside a UUIDv7, in milliseconds. */
+/** The time of a UUIDv7, in milliseconds. */
 export function idTimeMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 
-/** Fresh hex digits, two a byte, by the same pool. */
+/** Random hex digits from the same pool, two per byte. */
 export function randomHex(bytes: number): string {
   return drawBytes(bytes).toString('hex')
 }
 
-/** From 0 up to 1, by the same pool. */
+/** A random number from the same pool, at least 0 and below 1. */
 export function randomFraction(): number {
   return drawBytes(4).readUInt32BE() / 2 ** 32
 }

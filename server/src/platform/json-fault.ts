@@ -9,13 +9,13 @@ export type JsonFault = {
   message: string
 }
 
-/** The text is refused: `syntax` if it isn't valid JSON, `value` if a value can't be stored exactly. */
+/** The text is rejected: `syntax` if it isn't valid JSON, `value` if a value can't be stored exactly. */
 export class StrictJsonError extends Error {
   override name = 'StrictJsonError'
   readonly kind: JsonFault['kind']
   /** JSON pointer (RFC 6901) to the fault or to the container around it. */
   readonly path: string
-  /** Bytes before the fault. */
+  /** The number of bytes before the fault. */
   readonly offset: number
 
   constructor(fault: JsonFault) {
@@ -25,13 +25,13 @@ export class StrictJsonError extends Error {
     this.offset = fault.offset
   }
 
-  /** The same fault, in a text that has this one at `path`. */
+  /** The same fault in an enclosing text that has this one at `path`. */
   below(path: string): StrictJsonError {
     const { kind, offset, message } = this
     return new StrictJsonError({ kind, offset, message, path: `${path}${this.path}` })
   }
 
-  /** The same fault, in a text with `bytes` more before the fault. */
+  /** The same fault in a text with `bytes` more bytes before it. */
   movedBy(bytes: number): StrictJsonError {
     const { kind, path } = this
     const offset = this.offset + bytes
@@ -43,7 +43,7 @@ export class StrictJsonError extends Error {
   }
 }
 
-/** A path goes into answers and logs, and keys may be as long as a body. */
+/** Paths appear in responses and logs, and keys may be as long as a body. */
 const PATH_CHARS_MAX = 500
 const TOKEN_CHARS_MAX = 40
 

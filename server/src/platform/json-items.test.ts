@@ -5,7 +5,7 @@ import { sliceItems } from './json-items.ts'
 import { parseStrictJson } from './strict-json.ts'
 import { runAtOnce } from './time-slice.ts'
 
-/** Strings full of what a careless reader would take for structure. */
+/** Strings full of characters that a careless reader would mistake for structure. */
 const anyText = fc.string({
   unit: fc.constantFrom('"', '\\', '[', ']', '{', '}', ',', ':', ' ', 'a', 'é', '🎈', '\n'),
 })
@@ -30,7 +30,7 @@ test('the slices are the items, however they are written', () => {
   fc.assert(
     fc.property(fc.array(anyValue, { maxLength: 8 }), anyIndent, (values, indent) => {
       const sliced = slice(JSON.stringify({ events: values }, null, indent))
-      // Not by JSON.parse, which takes one of such keys for another now and then.
+      // Not with JSON.parse, which occasionally confuses such keys.
       const parsed = sliced?.items.map((item) => parseStrictJson(Buffer.from(item)))
       assert.equal(JSON.stringify(parsed), JSON.stringify(values))
       assert.deepEqual(JSON.parse(sliced?.frame ?? ''), { events: [] })
@@ -63,7 +63,7 @@ test('a text is valid JSON if and only if its frame and all of its items are', (
   )
 })
 
-/** Syntax alone. The strict parser can stop at a repeated key before it sees a syntax error. */
+/** Checks only the syntax. The strict parser can stop at a repeated key before it sees a syntax error. */
 function isJson(text: string): boolean {
   try {
     JSON.parse(text)

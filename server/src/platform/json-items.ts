@@ -8,13 +8,16 @@ const CLOSE_OBJECT = 0x7d
 
 const BYTES_PER_STEP = 65_536
 
-/** A text of `{ "<name>": [ … ] }` taken apart: `frame` is the same text with the array empty. */
+/** A text of `{ "<name>": [ … ] }` split up: `frame` is the same text with an empty array. */
 export type SlicedItems = {
   items: Buffer[]
   frame: Buffer
-  /** Where the array was in the frame. */
+  /** The offset of the array in the frame. */
   arrayStart: number
-  /** As `items`, but also if the array doesn't end. Then there are no items, and the frame is the text. */
+  /**
+   * The number of items, even if the array doesn't end. In that case `items` is empty, and the frame is the
+   * text.
+   */
   count: number
 }
 
@@ -71,7 +74,7 @@ export function* sliceItems(
   return { items: [], frame: text, arrayStart: text.length, count }
 }
 
-/** The place of the closing quote. */
+/** The position of the closing quote. */
 function endOfString(text: Buffer, opening: number): number {
   for (let at = opening + 1; at < text.length; at += 1) {
     const byte = text[at]

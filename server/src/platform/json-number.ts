@@ -1,12 +1,12 @@
 /**
- * Whether a double holds the decimal value of a JSON number token.
+ * Whether a double preserves the decimal value of a JSON number token.
  *
- * "Holds" means that the value survives the round trip: the shortest decimal that names the nearest
- * double, which is what every canonical form and every `JSON.stringify` writes, has the same value
- * as the token. So 0.1, 1.0, 1e2 and -0 are held. 12345678901234567890 (would come back as
- * 12345678901234567000), 0.1000000000000000055 (as 0.1), 1e400 (as infinity) and 1e-400 (as 0) are
- * not. 1152921504606846976 is refused too: it is a double, but 2^60 would be written down as
- * 1152921504606847000, and a reader of the ledger would see another number than the caller sent.
+ * A value is preserved if it survives the round trip: the shortest decimal of the nearest double, which
+ * every canonical form and `JSON.stringify` writes, has the same value as the token. This is true for 0.1,
+ * 1.0, 1e2 and -0. It is false for 12345678901234567890 (becomes 12345678901234567000),
+ * 0.1000000000000000055 (0.1), 1e400 (infinity) and 1e-400 (0). It is also false for 1152921504606846976:
+ * this is 2^60 and thus a double, but it would be written as 1152921504606847000, and a reader of the
+ * ledger would see a different number than the caller sent.
  */
 export function isHeldByDouble(token: string): boolean {
   const value = Number(token)
@@ -17,7 +17,7 @@ export function isHeldByDouble(token: string): boolean {
 
 const ZERO = 48
 
-/** Same value, same text: digits without zeros at either end, and the last one's power of ten. */
+/** A normal form: the digits without leading and trailing zeros, and the power of ten of the last digit. */
 function normalDecimal(token: string): string {
   const unsigned = token.startsWith('-') ? token.slice(1) : token
   const exponentAt = unsigned.search(/e/i)

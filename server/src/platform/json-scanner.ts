@@ -20,7 +20,7 @@ const CHARS_PER_STEP = 65_536
 const CHARS_PER_TOKEN = 256
 
 /**
- * Scans the tokens of a JSON text one by one, and refuses what RFC 8259 or our limits don't allow.
+ * Scans the tokens of a JSON text one by one, and rejects what RFC 8259 or our limits don't allow.
  * `json-reader.ts` builds values from them.
  */
 export class JsonScanner {
@@ -53,7 +53,7 @@ export class JsonScanner {
     return this.#text.charAt(this.at)
   }
 
-  /** Whether it is time to yield. Call it after each token. */
+  /** Whether it is time to yield. Call this after each token. */
   isStepOver(chars = 0): boolean {
     this.#charsDone += CHARS_PER_TOKEN + chars
     if (this.#charsDone < CHARS_PER_STEP) return false

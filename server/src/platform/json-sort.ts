@@ -8,7 +8,7 @@ export type JsonMember = {
   at: number
 }
 
-/** Sorting a run takes less than a millisecond, and longer runs need fewer merges. */
+/** Sorting a run of this length takes less than a millisecond, and longer runs need fewer merges. */
 const RUN_LENGTH = 1_024
 
 /**

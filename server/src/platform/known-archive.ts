@@ -1,9 +1,9 @@
 import { archiveMarkerKey, type ObjectStore, StorageError } from './object-store.ts'
 
 /**
- * The same store, which reports an object as missing only if the storage is the archive of the database.
- * Without this, the empty mount point of a disk that isn't mounted would pass for an archive that lost all
- * of its segments. Before the first segment there is no id, and every storage passes.
+ * The same store, but it reports an object as missing only if the storage is the archive of this database.
+ * Otherwise the empty mount point of an unmounted disk would look like an archive that lost all of its
+ * segments. Before the first segment there is no archive id, and any storage is accepted.
  */
 export function knownArchive(
   store: ObjectStore,
@@ -18,7 +18,7 @@ export function knownArchive(
     const archiveId = await readArchiveId()
     if (archiveId === null) return null
     const marker = archiveMarkerKey(archiveId)
-    // Archivers ask for the marker themselves, and have their own sentence.
+    // Archivers look up the marker themselves, and have their own error message.
     if (key === marker || (await store.stat(marker, signal)) !== null) return null
     throw new StorageError(
       `${url} has neither ${key} nor ${marker}, the marker file of this database's archive. Check that its disk is mounted and that ANNALS_ARCHIVE_URL is right.`,

@@ -10,9 +10,9 @@ import {
 } from 'node:fs'
 import { isatty } from 'node:tty'
 
-/** Between attempts to write the rest of a text. */
+/** The interval between attempts to write the rest of a text. */
 const RETRY_MS = 100
-/** Of text that waits for room. */
+/** The maximum size of text that waits to be written. */
 const WAITING_BYTES_MAX = 1_000_000
 
 type Format = {
@@ -23,22 +23,24 @@ type Format = {
 }
 
 /**
- * Where log lines go. Each line is written at once or dropped: a full disk, a full pipe, a paused
- * terminal or a reader that is gone must neither block the service nor keep it from stopping. Dropped
- * lines are counted, and the next line that can be written is preceded by a notice with their number.
+ * Where log lines go. Each line is written immediately or dropped: a full disk, a full pipe, a paused
+ * terminal or a reader that is gone must neither block the service nor keep it from stopping. Dropped lines
+ * are counted, and a notice with their number precedes the next line that can be written.
  */
 export class LogDestination {
   readonly #open: () => number
   readonly #noticeOf: (lines: number) => string
   readonly #format: (line: string) => string
   #fd: number | null = null
-  /** The end of what a pipe or a terminal took in part. It is written before anything else. */
+  /**
+   * The rest of a text that a pipe or a terminal accepted only in part. It is written before anything else.
+   */
   #rest: Buffer | null = null
   #retry: NodeJS.Timeout | null = null
   #dropped = 0
   #unreported = 0
 
-  /** `open` is called for the first line and returns a descriptor that does not block. */
+  /** `open` is called for the first line and returns a non-blocking descriptor. */
   constructor(open: () => number, { noticeOf, format = (line) => line }: Format) {
     this.#open = open
     this.#noticeOf = noticeOf
@@ -56,8 +58,7 @@ export class LogDestination {
   }
 
   /**
-   * Prints text for a person, such as keys that are shown only once. While the output is full, the text
-   * waits for room.
+   * Prints text for a person, such as keys that are shown only once. If the output is full, the text waits.
    */
   print(text: string): void {
     const outcome = this.#finishRest() ? this.#begin(text) : 'full'
@@ -72,7 +73,7 @@ export class LogDestination {
     this.#unreported += 1
   }
 
-  /** True when nothing is left of what came before. */
+  /** Returns true if nothing of the earlier text is left. */
   #finishRest(): boolean {
     if (this.#rest !== null) this.#begin(this.#rest)
     return this.#rest === null
@@ -106,30 +107,29 @@ export class LogDestination {
       if (this.#retry !== null) clearInterval(this.#retry)
       this.#retry = null
     } else {
-      // A quiet service writes no next line that would finish it.
+      // An idle service writes no next line that would trigger this.
       this.#retry ??= setInterval(() => this.#finishRest(), RETRY_MS).unref()
     }
   }
 }
 
 /**
- * A descriptor for the same file on which a write to a full pipe or a paused terminal fails instead of
- * blocking. The file is opened again, because the flag belongs to the open file and other processes may
- * share that one. Sockets cannot be opened again; Node makes them non-blocking when it opens
- * `process.stdout`.
+ * A descriptor for the same file on which writing to a full pipe or a paused terminal fails instead of
+ * blocking. The file is opened again, because the flag belongs to the open file, which other processes may
+ * share. Sockets can't be opened again; Node makes them non-blocking when it opens `process.stdout`.
  */
 export function openNonBlocking(fd: number): number {
   for (const path of pathsOf(fd)) {
     try {
       return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
     } catch {
-      // The next path, or else the descriptor itself.
+      // Try the next path, or else use the descriptor itself.
     }
   }
   return fd
 }
 
-/** Where to open a pipe or a terminal again. Other files need no flag. */
+/** The paths for opening a pipe or a terminal again. Other files don't need the flag. */
 function pathsOf(fd: number): string[] {
   const own = `/proc/self/fd/${fd}`
   if (!isatty(fd)) return statOf(fd)?.isFIFO() ? [own] : []
@@ -139,8 +139,8 @@ function pathsOf(fd: number): string[] {
 }
 
 /**
- * Whether /dev/tty leads to the same terminal: output can be redirected to another one. The file /dev/tty
- * has a device number of its own, so the terminal's is read from Linux's process table, which encodes it
+ * Whether /dev/tty is the same terminal: output can be redirected to another one. The file /dev/tty has a
+ * device number of its own, so the terminal's number is read from Linux's process table, which encodes it
  * like `stat` does.
  */
 function isControllingTerminal(fd: number): boolean {

@@ -7,8 +7,8 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /**
- * One line of JSON each; readable lines on a terminal. `event` names what happened
- * (`noun.past-participle`), ids and durations are fields, payloads and secrets never appear.
+ * Writes one line of JSON per entry, or readable lines on a terminal. `event` names what happened
+ * (`noun.past-participle`), ids and durations are fields, and payloads and secrets never appear.
  */
 export function createLogger(level: LogLevel, stream: 'stdout' | 'stderr' = 'stdout'): Logger {
   const options = {
@@ -23,7 +23,7 @@ export function createLogger(level: LogLevel, stream: 'stdout' | 'stderr' = 'std
   return pino(options, new LogDestination(open, { noticeOf: droppedNotice, format }))
 }
 
-/** What is logged of an error. */
+/** The fields of an error that are logged. */
 const ERROR_FIELDS: ReadonlySet<string> = new Set([
   'type',
   'message',
@@ -36,8 +36,8 @@ const ERROR_FIELDS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Only known fields: libraries attach more to an error, such as a client with the database's password, or
- * the values of a row.
+ * Logs only known fields: libraries attach more to an error, such as a client with the database's password,
+ * or the values of a row.
  */
 export function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error)
@@ -48,8 +48,8 @@ export function describeError(error: unknown): unknown {
 }
 
 /**
- * Prints text for a person between the lines of the log. Like these, it never blocks or fails, but it
- * waits for a reader that is slow or a terminal that is paused.
+ * Prints text for a person between the lines of the log. Like those, it never blocks or fails, but it waits
+ * for a slow reader or a paused terminal.
  */
 export function printText(logger: Logger, text: string): void {
   destinationOf(logger)?.print(text)

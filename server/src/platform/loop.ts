@@ -5,15 +5,15 @@ type LoopOptions = {
   everyMs: number
   logger: Logger
   /**
-   * One turn. It must be safe to run again after it failed half-way. It can return the time until the
-   * next turn, in milliseconds.
+   * One run. It must be safe to repeat after a failure halfway. It can return the time until the next run,
+   * in milliseconds.
    */
   run: (signal: AbortSignal) => Promise<number | void>
 }
 
 /**
- * A background duty: runs, waits, runs again, one turn at a time. A failed turn is logged and the
- * next one comes as planned. Disposal aborts the wait and lets a running turn end.
+ * A background task that runs repeatedly, one run at a time. A failed run is logged, and the next one
+ * starts as planned. Disposal cancels the wait, or waits for the current run to end.
  */
 export class Loop implements AsyncDisposable {
   readonly #options: LoopOptions
@@ -26,7 +26,7 @@ export class Loop implements AsyncDisposable {
     this.#schedule(options.everyMs)
   }
 
-  /** Runs a turn now, or joins the one that runs. */
+  /** Starts a run now, or joins the current one. */
   runNow(): Promise<void> {
     this.#turn ??= this.#takeTurn()
     return this.#turn

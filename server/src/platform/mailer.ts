@@ -8,13 +8,13 @@ export type Mail = { to: string; subject: string; text: string }
 
 const MAILS_WAITING_MAX = 1_000
 const CONNECT_MS_MAX = 10_000
-/** Without a word from the mail server. */
+/** The maximum time without a response from the mail server. */
 const SILENCE_MS_MAX = 20_000
 
 /**
- * Sends mail through the operator's mail server. Callers don't wait for it: they get the same answer,
- * quickly, whether the server is slow, down or not configured. When `cutSignal` aborts, the mail that is
- * being sent fails, so that a server that hangs doesn't delay the shutdown.
+ * Sends mail through the operator's mail server. Callers don't wait for it: they get the same response,
+ * just as fast, if the server is slow, down or not configured. When `cutSignal` aborts, the mail that is
+ * being sent fails, so that a hanging server doesn't delay the shutdown.
  */
 export class Mailer implements AsyncDisposable {
   readonly isConfigured: boolean
@@ -39,14 +39,14 @@ export class Mailer implements AsyncDisposable {
       run: async (mail) => {
         if (smtpUrl === null) return
         await deliver(smtpUrl.reveal(), mail, cutSignal).catch((error: unknown) => {
-          // The server's own words name the person; these say what went wrong.
+          // The server's message contains the recipient, so log only these fields.
           logger.error({ event: 'mail.failed', ...reasonOf(error) })
         })
       },
     })
   }
 
-  /** Takes the mail over. One that cannot be sent is logged, without its text. */
+  /** Queues the mail. If it can't be sent, that is logged without its text. */
   sendMail(mail: Mail): void {
     if (!this.isConfigured) return
     if (!this.#queue.push(mail)) this.#logger.warn({ event: 'mail.dropped' })
@@ -62,10 +62,10 @@ async function deliver(
   { to, subject, text }: Mail,
   signal: AbortSignal,
 ): Promise<void> {
-  // Most services send no mail, so its package is loaded with the first one.
+  // Most services send no mail, so the package is loaded on first use.
   const { createTransport } = await import('nodemailer')
   const { url, from } = splitSender(smtpUrl)
-  // Ours, because closing the transport doesn't close its connection.
+  // We create the socket ourselves, because closing the transport doesn't close its connection.
   const socket = new Socket()
   const transport = createTransport({
     url,
@@ -77,7 +77,7 @@ async function deliver(
     disableUrlAccess: true,
   })
   try {
-    // As an object the address is one address, whatever commas it has.
+    // As an object, the address is always a single address, even if it contains commas.
     const mail = { from, to: { name: '', address: to }, subject, text }
     await untilAborted(transport.sendMail(mail), signal)
   } finally {
@@ -88,14 +88,17 @@ async function deliver(
 
 const REASON_PARTS: readonly string[] = ['code', 'command', 'responseCode']
 
-/** As nodemailer tells it: `{ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550 }`. */
+/** The reason as nodemailer reports it: `{ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550 }`. */
 function reasonOf(error: unknown): object {
   if (!(error instanceof Error)) return {}
   const parts = Object.entries(error)
   return Object.fromEntries(parts.filter(([name]) => REASON_PARTS.includes(name)))
 }
 
-/** `smtp://user:password@host:587?from=annals@example.com`; without it, a name at the mail server's. */
+/**
+ * Splits `smtp://user:password@host:587?from=annals@example.com`. Without `from`, the sender is
+ * annals@<mail server>.
+ */
 export function splitSender(smtpUrl: string): { url: string; from: string } {
   const url = new URL(smtpUrl)
   const from = url.searchParams.get('from') ?? `annals@${url.hostname}`

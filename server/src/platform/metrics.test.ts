@@ -23,6 +23,6 @@ test('the metrics of the process cost nothing when the system clock steps ahead'
   const before = process.cpuUsage()
   await afterMore(count)
   await registry.metrics()
-  // A window of time that slides by 12 s at once takes more than 10 s of CPU.
+  // A sliding window that moves in steps of 12 s takes more than 10 s of CPU.
   assert(process.cpuUsage(before).user < 5_000_000)
 })

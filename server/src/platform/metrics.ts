@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
 
-/** Every metric of the service, in one readable list. */
+/** All metrics of the service in one list. */
 export function createMetrics({
   countWaiting = () => 0,
   countDroppedLines = () => 0,
@@ -16,8 +16,8 @@ export function createMetrics({
   collectDefaultMetrics({
     register: registry,
     prefix: 'annals_',
-    // Without a sliding window, which the library moves in steps of 12 s: when the clock stepped ahead
-    // by a century, that blocked the process for 14 s.
+    // No sliding window, because the library moves it in steps of 12 s: when the clock jumped ahead by a
+    // century, that blocked the process for 14 s.
     eventLoopUtilizationMaxAgeSeconds: 0,
     eventLoopUtilizationAgeBuckets: 1,
   })
@@ -124,7 +124,7 @@ export function createMetrics({
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Observes an answer. The series of an operation is looked up once, not for every request. */
+/** Observes a response. The series of an operation is looked up once, not for every request. */
 export function createRequestTimer({ requestSeconds }: Metrics) {
   const series = new Map<string, ReturnType<typeof requestSeconds.labels>>()
   return (operation: string, statusCode: number, seconds: number): void => {

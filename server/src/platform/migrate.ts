@@ -20,7 +20,7 @@ import { PgSession } from './pg-session.ts'
 export type Migration = {
   version: number
   name: string
-  /** The lowest schema version a program must know to run on a database with this migration. */
+  /** The lowest schema version that a program must know to run on a database with this migration. */
   oldestProgram: number
   sql: string
 }
@@ -29,8 +29,8 @@ const FILE_NAME = /^(\d{6})_([a-z_]+)\.sql$/
 const HEADER = /^-- oldest program: (\d+)$/m
 const SERVER_VERSION_MIN = 150_000
 /**
- * A start can wait longer for a busy server than a caller can. A dead network ends it within six seconds,
- * and a migration that the server works on is never ended.
+ * At startup we can wait longer for a busy server than a caller can. A dead network ends the wait within
+ * six seconds, and a migration that the server is working on is never aborted.
  */
 const TIMEOUTS = { connectMs: 5_000, probeEveryMs: 1_000, probeMs: 5_000 }
 /** PostgreSQL's code for a role that doesn't exist: an invalid value for the setting `role`. */
@@ -54,9 +54,8 @@ export function readMigrations(folder: string = MIGRATIONS_DIR): Migration[] {
 }
 
 /**
- * Brings the database to this program's schema. Forward only, each migration in its own
- * transaction. A lock makes programs that start at once migrate one at a time, and the later ones find
- * nothing to do.
+ * Migrates the database to this program's schema. Forward only, each migration in its own transaction. A
+ * lock makes concurrent programs migrate one at a time, and the later ones find nothing to do.
  */
 export async function migrate({
   connection,
@@ -69,7 +68,7 @@ export async function migrate({
   connection: Connection
   logger: Logger
   migrations?: readonly Migration[]
-  /** False refuses a database without tables instead of creating them. */
+  /** If false, a database without tables is an error. By default, the tables are created. */
   mayCreate?: boolean
   signal?: AbortSignal | undefined
 }): Promise<{ applied: number }> {
@@ -123,7 +122,7 @@ async function refuseOldServer(client: Client): Promise<void> {
   }
 }
 
-/** In any schema: `refuseOtherSchema` has a sentence of its own. */
+/** Searches all schemas, because `refuseOtherSchema` has its own message. */
 async function refuseNoTables(client: Client): Promise<void> {
   const { rows } = await client.query(
     `select from pg_class where relname = 'chain_head' and relkind in ('r', 'p') limit 1`,
@@ -134,7 +133,7 @@ async function refuseNoTables(client: Client): Promise<void> {
   )
 }
 
-/** Tables in another schema would not be found: the service would begin again without its events. */
+/** Tables in another schema wouldn't be found, and the service would start again without its events. */
 async function refuseOtherSchema(client: Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `select nspname as name
@@ -151,7 +150,10 @@ async function refuseOtherSchema(client: Client): Promise<void> {
   )
 }
 
-/** A database restored on another server has its tables but not its roles, which are per server. */
+/**
+ * Roles belong to a server, so a database that is restored on another server has its tables but not its
+ * roles.
+ */
 async function refuseMissingRoles(client: Client): Promise<void> {
   await client.query('set role annals_serving; set role annals_keeper; reset role')
 }
@@ -198,7 +200,7 @@ function refuseNewerSchema(present: Present, migrations: readonly Migration[]): 
 async function apply(client: Client, migration: Migration): Promise<void> {
   await client.query('begin')
   try {
-    // The version row comes first: a second migrator that ignored the lock would stop here.
+    // Insert the version row first, so that a second migrator that ignores the lock fails here.
     await client.query(
       'insert into schema_migration (version, name, checksum, oldest_program) values ($1, $2, $3, $4)',
       [migration.version, migration.name, checksumOf(migration), migration.oldestProgram],
@@ -215,7 +217,7 @@ function checksumOf({ sql }: Migration): string {
   return createHash('sha256').update(sql).digest('hex')
 }
 
-/** What an operator can act on becomes a sentence; anything else stays as it is. */
+/** Turns an error that an operator can fix into a sentence. Returns any other error unchanged. */
 function explain(error: unknown): unknown {
   if (error instanceof OperatorError || !(error instanceof Error)) return error
   const isRefused = error instanceof RefusedConnectionError

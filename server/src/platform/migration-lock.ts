@@ -5,17 +5,17 @@ import { SQLSTATE, sqlStateOf } from './pg-error.ts'
 
 /** Any number works, as long as nothing else in the database uses it. */
 const MIGRATION_LOCK = 4_207_001
-/** For `serve` and every command. Longer than the migrations of an ordinary upgrade. */
+/** Applies to `serve` and all commands. Longer than the migrations of an ordinary upgrade. */
 const WAIT_MS_MAX = 60_000
-/** How long one statement waits. Between two of them, the holder is reported. */
+/** How long one statement waits. Between two attempts, the holder is reported. */
 const ATTEMPT_MS = 1_000
 
 export type LockWait = { lockWaitMsMax?: number; lockAttemptMs?: number }
 
 /**
- * Takes the lock that makes programs migrate one at a time. It belongs to the session and ends with it.
- * PostgreSQL queues the programs, so that each continues as soon as the one before it is done. Reports the
- * holder once, and throws an OperatorError if the lock isn't free in time.
+ * Takes the lock that makes programs migrate one at a time. The lock belongs to the session and ends with
+ * it. PostgreSQL queues the programs, so that each continues as soon as the previous one is done. Reports
+ * the holder once, and throws an OperatorError if the lock isn't free in time.
  */
 export async function takeMigrationLock(
   client: Client,
@@ -43,7 +43,7 @@ async function tryLock(client: Client, waitMsMax: number): Promise<boolean> {
     if (sqlStateOf(error) === SQLSTATE.LOCK_NOT_AVAILABLE) return false
     throw error
   }
-  // A migration may wait for a lock as long as it has to.
+  // A migration may wait for locks as long as necessary.
   await client.query('reset lock_timeout')
   return true
 }

@@ -9,30 +9,36 @@ export { StorageError }
 export type ObjectState = { bytes: number; readiness: 'ready' | 'cold' | 'restoring' }
 
 /**
- * Stores the archive's segments. Storage failures are a `StorageError`. Every operation has a deadline,
- * and rejects with the signal's reason as soon as the signal aborts.
+ * Stores the archive's segments. Storage failures are a `StorageError`. Every operation has a deadline, and
+ * rejects with the signal's reason as soon as the signal aborts.
  */
 export type ObjectStore = AsyncDisposable & {
-  /** Whole or not at all; durable when it returns. Overwrites. */
+  /** Atomic, and durable when it returns. Overwrites an existing object. */
   put(key: string, bytes: Buffer, signal?: AbortSignal): Promise<void>
-  /** Null when there is none. */
+  /** Null if the object doesn't exist. */
   read(key: string, signal?: AbortSignal): Promise<Buffer | null>
-  /** The bytes from `start` to before `end`, fewer where the object ends; null when there is none. */
+  /**
+   * The bytes from `start` up to but not including `end`, or fewer if the object ends earlier; null if it
+   * doesn't exist.
+   */
   readRange(key: string, start: number, end: number, signal?: AbortSignal): Promise<Buffer | null>
-  /** Null when there is none. */
+  /** Null if the object doesn't exist. */
   stat(key: string, signal?: AbortSignal): Promise<ObjectState | null>
-  /** Asks for an object of a cold class to be brought back; harmless when it is ready or asked for. */
+  /**
+   * Requests that an object in a cold storage class be restored. Does nothing if it is ready or already
+   * requested.
+   */
   restore(key: string, signal?: AbortSignal): Promise<void>
-  /** Harmless when there is none. */
+  /** Does nothing if the object doesn't exist. */
   delete(key: string, signal?: AbortSignal): Promise<void>
 }
 
-/** An object is held in memory as a whole, on its way in and out. */
+/** Objects are completely in memory while they are read or written. */
 export const OBJECT_BYTES_MAX = 256 * 1_024 * 1_024
 
 /**
- * Opens `file:///…` or `s3://bucket/prefix`. Neither is touched before the first operation on an object.
- * `s3Region` is what the environment's AWS_REGION says; null when it is not set.
+ * Opens `file:///…` or `s3://bucket/prefix`. Neither is accessed before the first operation on an object.
+ * `s3Region` is the value of AWS_REGION, or null if it isn't set.
  */
 export async function openObjectStore(
   url: string,
@@ -51,7 +57,7 @@ export async function openObjectStore(
   return withCheckedKeys(await openS3Store(place, { endpoint, region, limits, objectBytesMax }))
 }
 
-/** Both stores trust a key to be one of ours, which cannot lead out of the place they were given. */
+/** Both stores rely on valid keys, which can't lead outside of the configured folder or prefix. */
 function withCheckedKeys(store: ObjectStore): ObjectStore {
   return {
     put: async (key, bytes, signal) => {
@@ -73,8 +79,8 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
 const STOP_GRACE_MS = 3_000
 
 /**
- * The same store for a background worker: when `signal` aborts, a running operation gets `graceMs`
- * before it is canceled, so that storage that hangs doesn't delay the shutdown.
+ * The same store for a background worker: when `signal` aborts, a running operation gets `graceMs` before
+ * it is canceled, so that hanging storage doesn't delay the shutdown.
  */
 export function stoppable(
   store: ObjectStore,
@@ -107,15 +113,15 @@ export function stoppable(
   }
 }
 
-/** The object that shows that a storage is the archive with this id. */
+/** The object that marks a storage as the archive with this id. */
 export function archiveMarkerKey(archiveId: string): string {
   return `annals-archive-${archiveId}`
 }
 
 const MARKER_KEY = /^annals-archive-[0-9a-f]{32}$/
 /**
- * `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, and before the dot what keeps two apart. The mark of a
- * file that is not in the catalog yet ends in `.parquet.draft`.
+ * `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, with an optional suffix before the dot that
+ * distinguishes two files. The marker of a file that is not in the catalog yet ends in `.parquet.draft`.
  */
 const SEGMENT_KEY =
   /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}(?:-[0-9a-f]{16})?\.parquet(?:\.draft)?$/

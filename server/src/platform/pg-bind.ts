@@ -1,25 +1,25 @@
 const OID = { uuid: 2950, int8: 20, text: 25, bytea: 17, timestamptz: 1184 } as const
 
 const LENGTH_BYTES = 4
-/** Dimensions, a flag that nulls may occur, the element's type, the length, the first index. */
+/** The number of dimensions, the null flag, the element type, the length and the first index. */
 const ARRAY_HEADER_BYTES = 20
 const NULL_LENGTH = -1
 const BYTES_MIN = 256 * 1_024
-/** A statement larger than this does not keep its room for the next one. */
+/** The buffer of a statement larger than this is not kept for the next one. */
 const BYTES_KEPT_MAX = 8 * 1_024 * 1_024
 
-/** Milliseconds between 1970 and 2000, where PostgreSQL's time begins. */
+/** Milliseconds from 1970 to 2000, the epoch of PostgreSQL. */
 const EPOCH_MS = 946_684_800_000
 
 type Write<T> = (target: Buffer, value: T, at: number) => void
 
 /**
- * The messages that run a prepared statement on a whole batch: Bind with one array a column, in
- * PostgreSQL's binary form and made straight from the rows, then Execute and Sync.
+ * Creates the messages that run a prepared statement on a whole batch: Bind with one array per column in
+ * PostgreSQL's binary format, written directly from the rows, then Execute and Sync.
  *
- * `pg` can send the same, but quotes and escapes every element of an array, or copies a finished
- * one again and again while its buffer grows. This one writes into memory it keeps, so a message
- * is valid only until the next `begin`.
+ * `pg` can send the same, but it quotes and escapes every array element, or repeatedly copies a finished
+ * array while its buffer grows. This class reuses its buffer, so a message is valid only until the next
+ * `begin`.
  */
 export class BindWriter {
   #bytes = Buffer.allocUnsafeSlow(BYTES_MIN)
@@ -33,7 +33,8 @@ export class BindWriter {
     this.#count = 0
     this.#room(statement.length * 3 + 32)
     this.#bytes.write('B', 0, 'latin1')
-    // After the length: no portal name, the statement's, and one format for all: binary.
+    // After the length: an empty portal name, the statement name, and one format for all parameters
+    // (binary).
     this.#at = 6
     this.#bytes[5] = 0
     this.#at += this.#bytes.write(statement, this.#at, 'utf8')
@@ -45,12 +46,12 @@ export class BindWriter {
     return this
   }
 
-  /** Uuids as their text, with or without hyphens. */
+  /** UUIDs as text, with or without hyphens. */
   uuids<Row>(rows: readonly Row[], pick: (row: Row) => string | null): this {
     return this.#fixed(rows, pick, { oid: OID.uuid, bytes: 16, write: writeHex })
   }
 
-  /** Bytes given in lower-case hex, all of the same length. */
+  /** Bytes in lowercase hex, all of the same length. */
   hexes<Row>(rows: readonly Row[], pick: (row: Row) => string, bytes: number): this {
     return this.#fixed(rows, pick, { oid: OID.bytea, bytes, write: writeHex })
   }
@@ -60,7 +61,7 @@ export class BindWriter {
     return this.#fixed(rows, pick, { oid: OID.int8, bytes: 8, write: writeCount })
   }
 
-  /** Instants in milliseconds. */
+  /** Times in milliseconds. */
   timestamptzs<Row>(rows: readonly Row[], pick: (row: Row) => number): this {
     return this.#fixed(rows, pick, { oid: OID.timestamptz, bytes: 8, write: writeInstant })
   }
@@ -69,7 +70,7 @@ export class BindWriter {
     const start = this.#openArray(OID.text, rows.length)
     for (const row of rows) {
       const value = pick(row)
-      // UTF-8 needs at most three bytes for a UTF-16 unit.
+      // UTF-8 needs at most three bytes per UTF-16 unit.
       this.#room(LENGTH_BYTES + (value === null ? 0 : value.length * 3))
       const at = this.#at
       const length = value === null ? NULL_LENGTH : writeText(this.#bytes, value, at + LENGTH_BYTES)
@@ -79,14 +80,14 @@ export class BindWriter {
     return this.#closeArray(start)
   }
 
-  /** All messages, ready to be sent. */
+  /** Returns all messages, ready to send. */
   finish(): Buffer {
     this.#room(32)
     this.#bytes.writeInt16BE(this.#count, this.#countAt)
-    // Results in text.
+    // Results in text format.
     this.#at = this.#bytes.writeInt16BE(0, this.#at)
     this.#bytes.writeInt32BE(this.#at - 1, 1)
-    // Execute the unnamed portal without a limit of rows, then Sync.
+    // Execute the unnamed portal without a row limit, then Sync.
     this.#at += this.#bytes.write('E\0\0\0\t\0\0\0\0\0S\0\0\0\u0004', this.#at, 'latin1')
     return this.#bytes.subarray(0, this.#at)
   }
@@ -139,7 +140,7 @@ const HYPHEN = 0x2d
 const ZERO = 0x30
 const LETTER_A = 0x61
 
-/** By hand, hyphens skipped: a native call for so few bytes costs several times the loop. */
+/** Skips hyphens. A loop, because a native call for so few bytes takes several times longer. */
 function writeHex(target: Buffer, value: string, at: number): void {
   let place = at
   let index = 0
@@ -161,19 +162,22 @@ function nibble(code: number): number {
 
 function writeCount(target: Buffer, value: number, at: number): void {
   target.writeUInt32BE(Math.floor(value / 0x1_0000_0000), at)
-  // To unsigned 32 bits: the remainder, without a division of doubles.
+  // The conversion to unsigned 32 bits is the remainder, without a floating-point division.
   target.writeUInt32BE(value >>> 0, at + 4)
 }
 
 function writeInstant(target: Buffer, value: number, at: number): void {
-  // Microseconds exceed a double's whole numbers for far-off years, so this one is a bigint.
+  // For distant years, microseconds exceed the integers that a double can represent, so use a bigint.
   target.writeBigInt64BE(BigInt(value - EPOCH_MS) * 1_000n, at)
 }
 
 const SHORT_LENGTH_MAX = 24
 const ASCII_MAX = 0x7f
 
-/** Returns how many bytes it took. Short ASCII by hand, for the same reason. */
+/**
+ * Returns the number of bytes written. Short ASCII is written in a loop, for the same reason as in
+ * `writeHex`.
+ */
 function writeText(target: Buffer, value: string, at: number): number {
   if (value.length > SHORT_LENGTH_MAX) return target.write(value, at, 'utf8')
   for (let index = 0; index < value.length; index += 1) {

@@ -19,7 +19,7 @@ test('a canceled statement or a deadlock may be retried, and is not an outage', 
 })
 
 test('codes of other libraries are not taken for those of PostgreSQL', () => {
-  // An HTTP status, an error of Node, and one of PostgreSQL about the statement itself.
+  // An HTTP status, a Node error, and a PostgreSQL error about the statement itself.
   for (const code of ['404', '400', '5300', 'ERR_INVALID_ARG_TYPE', 'EPERM', '23505', '57000']) {
     assert.equal(isRetryable(withCode(code)), false, code)
   }

@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 import { UnconfirmedCommitError } from './confirmed-commit.ts'
 
-/** SQLSTATE by name, as far as the program tells them apart. */
+/** The SQLSTATEs that the program distinguishes, by name. */
 export const SQLSTATE = {
   UNIQUE_VIOLATION: '23505',
   CHECK_VIOLATION: '23514',
@@ -17,7 +17,7 @@ export const SQLSTATE = {
   CONNECTION_REJECTED: '08004',
 } as const
 
-/** The code of a database error, or of the socket below it; null for anything else. */
+/** The code of a database error or of the underlying socket error; null for anything else. */
 export function sqlStateOf(error: unknown): string | null {
   if (typeof error !== 'object' || error === null || !('code' in error)) return null
   return typeof error.code === 'string' ? error.code : null
@@ -30,8 +30,8 @@ export function messageOf(error: unknown): string {
 }
 
 /**
- * True when a partition was made for a row that was on its way into the default one: sent again, it
- * finds its place. The same code as a broken check of ours, which would name its constraint.
+ * True if a partition was created for a row that was about to go to the default partition: a retry stores
+ * it there. The SQLSTATE is that of a violated check constraint, but that error would name its constraint.
  */
 export function isReroute(error: unknown): boolean {
   const isCheck = error instanceof DatabaseError && error.code === SQLSTATE.CHECK_VIOLATION
@@ -50,34 +50,35 @@ const SOCKET_CODES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * SQLSTATEs of a server that accepts no connections, or no writes: classes 08 (connection) and 53 (full
+ * SQLSTATEs of a server that accepts no connections or no writes: classes 08 (connection) and 53 (full
  * disk, out of memory, too many connections), 57P01 to 57P05 (shutting down, starting, dropped), a
- * read-only server and an I/O error. Errors of our own have such a code too. The whole code is
- * matched, because other libraries use `code` for other things.
+ * read-only server and an I/O error. Our own errors have such codes too. The whole code is matched, because
+ * other libraries use `code` for other purposes.
  */
 const OUTAGE_SQLSTATE = /^((08|53)[0-9A-Z]{3}|57P\d\d|25006|58030)$/
 
 /**
- * SQLSTATEs of a statement that failed and may succeed the next time: class 40 (deadlock, conflict on
- * a standby), a statement that was canceled, and timeouts of a transaction or a lock.
+ * SQLSTATEs of a statement that failed but may succeed next time: class 40 (deadlock, conflict on a
+ * standby), a canceled statement, and timeouts of a transaction or a lock.
  */
 const RETRYABLE_SQLSTATE = /^(40[0-9A-Z]{3}|57014|25P03|25P04|55P03)$/
 
-/** What `pg` throws without a code when a connection breaks or cannot be had in time. */
+/** Errors that `pg` throws without a code when a connection breaks or can't be opened in time. */
 const OUTAGE_MESSAGES =
   /Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|not queryable|query_wait_timeout/
 
 /**
- * True when the server itself rejected a statement or, because it is full, the connection. False for a
- * broken connection and for a server that shuts down or starts: those say nothing about the next connection.
+ * True if the server itself rejected a statement or, because it is full, the connection. False for a broken
+ * connection and for a server that is shutting down or starting: those say nothing about the next
+ * connection.
  */
 export function isRejection(error: unknown): boolean {
-  // For a list of servers, the error of a full one is only the cause, but its code is kept.
+  // For a list of servers, the error of a full server is only the cause, but its code is kept.
   if (sqlStateOf(error) === SQLSTATE.TOO_MANY_CONNECTIONS) return true
   return error instanceof DatabaseError && !/^(08|57P)/.test(error.code ?? '')
 }
 
-/** True when the database is out of reach, or takes no writes, for everyone. */
+/** True if the database is unreachable, or accepts no writes, for all callers. */
 export function isOutage(error: unknown): boolean {
   const code = sqlStateOf(error) ?? ''
   if (SOCKET_CODES.has(code) || OUTAGE_SQLSTATE.test(code)) return true
@@ -89,7 +90,7 @@ export function isOutOfDescriptors(error: unknown): boolean {
   return ['EMFILE', 'ENFILE'].includes(sqlStateOf(error) ?? '')
 }
 
-/** True when the same call may succeed later, without a change by the caller. */
+/** True if the same call may succeed later without any change by the caller. */
 export function isRetryable(error: unknown): boolean {
   if (RETRYABLE_SQLSTATE.test(sqlStateOf(error) ?? '')) return true
   return error instanceof UnconfirmedCommitError || isOutage(error)

@@ -57,12 +57,12 @@ export function serverListOf(connection: Connection): ServerList {
 /** A setting for connections without a role, to check whether settings reach the server. */
 export const PLAIN_SETTINGS: readonly string[] = ['annals.session=direct']
 
-/** Holds all tables. */
+/** Contains all tables. */
 export const SCHEMA = 'public'
 
 /**
- * Settings that reading results and our transactions rely on. A default of the role, the database or the
- * server must not change them: `pg` reads dates in ISO style only, and bytes in hex.
+ * Settings that our transactions and the parsing of results rely on. A default of the role, the database or
+ * the server must not change them: `pg` can only read dates in ISO style and bytes in hex.
  */
 const PINNED_SETTINGS: readonly string[] = [
   'DateStyle=ISO, MDY',
@@ -76,17 +76,17 @@ const PINNED_SETTINGS: readonly string[] = [
   'array_nulls=on',
   'standard_conforming_strings=on',
   'default_transaction_isolation=read committed',
-  // Connections of the pool, and those that hold a lock, are idle for longer.
+  // Pooled connections, and those that hold a lock, are idle for longer.
   'idle_session_timeout=0',
-  // Without it, a schema with the name of the login would get tables of its own.
+  // Without it, a schema with the name of the login would get its own tables.
   `search_path=${SCHEMA}`,
 ]
 
 /**
- * A connection to the current server of a list, for one use. It is open once the server has confirmed
- * every setting that it was started with: a connection pooler may drop them silently, and the service
- * would run as the owner of its tables. Every connection is checked, because an address can point to
- * another server tomorrow. It is a class because `pg` requires one for a pool.
+ * A single-use connection to the current server of a list. It counts as open once the server has confirmed
+ * all settings: a connection pooler may silently drop them, and the service would run as the owner of its
+ * tables. Every connection is checked, because an address can point to another server later. It is a class
+ * because `pg` requires one for a pool.
  */
 export class ServerClient extends Client {
   readonly server: Server
@@ -200,15 +200,18 @@ const CHECK = `
                  from unnest($1::text[]) with ordinality as setting (name, nth)
                 order by nth) as values`
 
-/** The server responds but can't be used. Has PostgreSQL's code for a rejected connection: an outage. */
+/**
+ * The server responds but can't be used. Has PostgreSQL's code for a rejected connection, which counts as
+ * an outage.
+ */
 export class UnfitServerError extends Error {
   override name = 'UnfitServerError'
   readonly code = SQLSTATE.CONNECTION_REJECTED
 }
 
 /**
- * The server refused the connection for a reason that only an operator can remove, such as a login that
- * was locked. For callers it is an outage, although the same SQLSTATE of a statement would be a bug.
+ * The server refused the connection for a reason that only an operator can fix, such as a locked login. For
+ * callers this is an outage, although the same SQLSTATE from a statement would be a bug.
  */
 export class RefusedConnectionError extends Error {
   override name = 'RefusedConnectionError'
@@ -221,7 +224,7 @@ export class RefusedConnectionError extends Error {
 
 type Refusal = { server: Server; error: unknown }
 
-/** No server of a list took the connection; the message has the reason of each. */
+/** No server of a list accepted the connection. The message has the reason of each. */
 class NoServerError extends Error {
   override name = 'NoServerError'
   readonly code: string
@@ -229,7 +232,7 @@ class NoServerError extends Error {
   constructor(refusals: readonly Refusal[]) {
     super(refusals.map(reasonOf).join('; '), { cause: refusals.at(-1)?.error })
     const { TOO_MANY_CONNECTIONS, CONNECTION_FAILED } = SQLSTATE
-    // A server that is full is there, which the writer must be able to tell.
+    // The writer must be able to tell that a server is full rather than down.
     const isFull = refusals.some(({ error }) => sqlStateOf(error) === TOO_MANY_CONNECTIONS)
     this.code = isFull ? TOO_MANY_CONNECTIONS : CONNECTION_FAILED
   }

@@ -19,16 +19,16 @@ type SessionOptions = {
   name: string
   /** The time limit for work, even if the database is alive. Null for no limit. */
   workMsMax: number | null
-  /** By default an outage is reported within a second, which suits a caller that waits. */
+  /** By default, an outage is reported within a second, which suits a waiting caller. */
   timeouts?: SessionTimeouts
-  /** Aborted when the caller no longer waits: ends the connection and everything that runs on it. */
+  /** Aborted when the caller no longer waits: closes the connection and ends everything that runs on it. */
   signal?: AbortSignal | undefined
 }
 
 type SessionTimeouts = {
   /** For each server of a list. */
   connectMs: number
-  /** While work runs, how often a second connection checks that the database works on it. */
+  /** While work runs, how often a second connection checks that the database is working on it. */
   probeEveryMs: number
   probeMs: number
 }
@@ -38,15 +38,15 @@ const TIMEOUTS: SessionTimeouts = {
   probeEveryMs: PROBE_EVERY_MS,
   probeMs: PROBE_MS_MAX,
 }
-/** A link to the database carries at least this much, so larger statements are given time to arrive. */
+/** The minimum bandwidth of a link to the database, so that large statements get time to arrive. */
 const LINK_BYTES_PER_MS = 1_000
 /** A clean disconnect takes one message. A dead network must not keep the process alive. */
 const END_MS_MAX = 500
 
 /**
- * One connection for one writer, which runs one piece of work at a time. It reconnects after the
- * connection broke and after failed work, which may have left state behind. It disconnects when the
- * database stops responding, so that no caller waits on a dead socket.
+ * A connection for one writer, which runs one task at a time. It reconnects after the connection breaks and
+ * after a task fails, because that may leave state behind. It disconnects when the database stops
+ * responding, so that no caller waits on a dead socket.
  */
 export class PgSession implements AsyncDisposable {
   readonly #options: SessionOptions
@@ -68,21 +68,21 @@ export class PgSession implements AsyncDisposable {
   }
 
   /**
-   * Runs work on the connection. If the database is unreachable, rejects as soon as a probe finds out. If
+   * Runs work on the connection. If the database is unreachable, rejects as soon as a probe detects it. If
    * it rejects, the outcome of the work is unknown and the connection is closed. The work must not pause
-   * between statements: a session that waits for us looks like one whose answer was lost.
+   * between statements: to the probe, a session that waits for us looks like one whose response was lost.
    */
   async use<T>(work: (client: Client) => Promise<T>): Promise<T> {
     let isOver = false
     const upload = new Upload(this.#socket?.bytesWritten ?? 0)
     const tearDownIfSilent = async (): Promise<void> => {
-      // After a pause of this thread, the answer may have arrived unread.
+      // If this thread was blocked, the response may have arrived but not been read yet.
       await readPendingIo()
-      // By the time of the answer, the session may have moved on to another server.
+      // By the time the probe responds, the session may have moved to another server.
       const socket = this.#socket
       const isArriving = upload.isUnderWay(socket?.bytesWritten ?? 0)
       if (isOver || (await this.#isAtWork({ isArriving }))) return
-      // Unless it was answered at last, in the meantime.
+      // Check again, because the response may have arrived meanwhile.
       if (!isOver) socket?.destroy()
     }
     const doubt = setInterval(() => void tearDownIfSilent(), this.#timeouts.probeEveryMs)
@@ -102,12 +102,14 @@ export class PgSession implements AsyncDisposable {
     }
   }
 
-  /** False while there is no connection, be it that none was needed yet. */
+  /** False while there is no connection, also if none was needed yet. */
   get isConnected(): boolean {
     return this.#client !== null
   }
 
-  /** Ends the connection at once; the next work gets a new one, from wherever the address leads. */
+  /**
+   * Closes the connection immediately. The next work opens a new one, to wherever the address points then.
+   */
   drop(): void {
     this.#client = null
     this.#socket?.destroy()
@@ -115,16 +117,16 @@ export class PgSession implements AsyncDisposable {
 
   async #connect(): Promise<Client> {
     this.#pid = null
-    // Until the server's process is known, a second connection can't tell whether it waits for us.
+    // Until the server's process is known, a second connection can't tell whether it is waiting for us.
     const limit = setTimeout(() => this.#socket?.destroy(), this.#timeouts.connectMs)
     const makeClient = (): ServerClient => {
-      // Each server of a list gets the whole time.
+      // Each server of a list gets the full timeout.
       limit.refresh()
       return this.#makeClient()
     }
     try {
       const client = await connectFirst(this.#servers, makeClient)
-      // The pending query rejects with the same error; between queries the next one finds no client.
+      // A pending query rejects with the same error. Between queries, the next one opens a new connection.
       client.on('error', () => this.#forget(client))
       client.on('end', () => this.#forget(client))
       this.#pid = client.pid
@@ -150,9 +152,9 @@ export class PgSession implements AsyncDisposable {
   }
 
   /**
-   * Whether the database is there and not itself waiting for us. If it waits although everything must
-   * have arrived, the network has lost what one of us sent; its process is ended, because it may hold
-   * locks that others wait for.
+   * Whether the database responds and isn't itself waiting for us. If it waits although everything must
+   * have arrived, the network has lost data in one direction. Its process is then terminated, because it
+   * may hold locks that others wait for.
    */
   async #isAtWork({ isArriving }: { isArriving: boolean }): Promise<boolean> {
     const { probeEveryMs, probeMs } = this.#timeouts
@@ -179,7 +181,7 @@ export class PgSession implements AsyncDisposable {
   }
 }
 
-/** Estimates from the bytes written to a socket whether some may still be on their way. */
+/** Estimates from the bytes written to a socket whether some may still be in transit. */
 class Upload {
   #writtenBytes: number
   #checkedAtMs = performance.now()
@@ -189,7 +191,7 @@ class Upload {
     this.#writtenBytes = writtenBytes
   }
 
-  /** Call at regular intervals. A count that went down is that of a new socket. */
+  /** Call this at regular intervals. A count that went down belongs to a new socket. */
   isUnderWay(writtenBytes: number): boolean {
     const fresh =
       writtenBytes < this.#writtenBytes ? writtenBytes : writtenBytes - this.#writtenBytes

@@ -2,12 +2,12 @@ import type { Client, Connection, Submittable } from 'pg'
 
 export type Statement = { name: string; text: string }
 
-/** A row of an answer: every column as text. */
+/** A row of a result, with every column as text. */
 export type TextRow = readonly (string | null)[]
 
 /**
- * Runs a prepared statement with messages that a BindWriter made. The messages are sent as they
- * are; they must stay untouched until this settles.
+ * Runs a prepared statement with the messages of a BindWriter. The messages are sent without copying, so
+ * they must not change until this settles.
  */
 export function runStatement(
   client: Client,
@@ -27,7 +27,10 @@ type Run = {
 /** The statements that the server has parsed, per connection. */
 const parsed = new WeakMap<Connection, Set<string>>()
 
-/** What `pg` expects of a query that speaks the protocol itself; it calls the handlers by name. */
+/**
+ * The interface that `pg` expects of a query that handles the protocol itself. It calls the handlers by
+ * name.
+ */
 class StatementRun implements Submittable {
   readonly #statement: Statement
   readonly #messages: Buffer
@@ -49,8 +52,8 @@ class StatementRun implements Submittable {
   }
 
   /**
-   * The statement is prepared as soon as the server reports it, even if its execution fails: the server
-   * refuses to parse the same name twice.
+   * The statement counts as prepared as soon as the server reports it, even if its execution fails: the
+   * server refuses to parse the same name twice.
    */
   #parse(connection: Connection, known: Set<string>): void {
     const note = () => known.add(this.#statement.name)
@@ -63,7 +66,7 @@ class StatementRun implements Submittable {
     this.#rows.push(fields)
   }
 
-  /** Not the end: a statement outside a transaction commits after this and can still fail. */
+  /** Not the end: a statement outside a transaction commits after this, and that can still fail. */
   handleCommandComplete(): void {}
 
   handleReadyForQuery(): void {

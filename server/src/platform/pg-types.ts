@@ -6,7 +6,7 @@ type Parser = (text: string) => unknown
 const INT8_OID = 20
 const DATE_OIDS = { date: 1082, timestamp: 1114, timestamptz: 1184 } as const
 
-/** Every bigint of ours counts rows, so it fits a number; one that does not is a broken table. */
+/** All our bigint columns fit a number. One that doesn't means a corrupt table. */
 function parseInt8(text: string): number {
   const value = Number(text)
   assert(Number.isSafeInteger(value), 'a bigint of ours fits a number')
@@ -16,8 +16,8 @@ function parseInt8(text: string): number {
 const ISO_DATE = /^\d{4,}-\d\d-\d\d/
 
 /**
- * `pg` reads a date that is not in ISO style as null, and null means that a key was never revoked and
- * does not expire. So a date that cannot be read fails its query.
+ * `pg` reads a date that isn't in ISO style as null, and null means that a key was never revoked and
+ * doesn't expire. So a date that can't be parsed fails its query.
  */
 function strictDateParser(oid: number): Parser {
   const parse: Parser = pgTypes.getTypeParser(oid)
@@ -33,7 +33,7 @@ const PARSERS: ReadonlyMap<number, Parser> = new Map([
   ...Object.values(DATE_OIDS).map((oid) => [oid, strictDateParser(oid)] as const),
 ])
 
-/** How the pools read values. */
+/** How the pools parse values. */
 export const types = {
   getTypeParser: (oid: number, format?: 'text' | 'binary'): Parser =>
     PARSERS.get(oid) ?? pgTypes.getTypeParser(oid, format),

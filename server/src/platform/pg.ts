@@ -21,12 +21,12 @@ export {
   sqlStateOf,
 } from './pg-error.ts'
 
-/** Kysely, or a transaction of it: the caller decides about the transaction. */
+/** Kysely or one of its transactions, so that the caller decides about the transaction. */
 export type Queryable = Kysely<Tables>
 
 /**
- * What a connection may do. `annals_serving` cannot update or delete an event; archiving and
- * erasure use `annals_keeper`; the owner migrates.
+ * The permissions of a connection. `annals_serving` can't update or delete events; archiving and erasure
+ * use `annals_keeper`; the owner migrates.
  */
 export type DatabaseRole = 'annals_serving' | 'annals_keeper' | 'owner'
 
@@ -36,13 +36,13 @@ type DatabaseOptions = {
   connectionsMax: number
   logger: Logger
   name?: string
-  /** After this time, the server cancels a statement and the connection stays usable. */
+  /** After this time, the server cancels a statement, and the connection stays usable. */
   statementMsMax?: number
-  /** What `isReachable` runs: cheap, and bounded by the caller. */
+  /** The query of `isReachable`. It must be cheap, and the caller limits its time. */
   check?: (db: Queryable) => Promise<unknown>
   /**
-   * Aborted when a service that stops waits no longer. Statements that are still running fail, and so
-   * does every statement after them: a new connection could wait for the same lock.
+   * Aborted when a stopping service no longer waits. Statements that are still running fail, and so do all
+   * later ones: a new connection could wait for the same lock.
    */
   cutSignal?: AbortSignal | undefined
 }
@@ -51,7 +51,7 @@ type DatabaseOptions = {
 export class Database implements AsyncDisposable {
   readonly pool: Pool
   readonly db: Queryable
-  /** The same, for small questions a caller waits on: no answer within a second is an outage. */
+  /** The same, for short queries that a caller waits for: no response within a second is an outage. */
   readonly dbFast: Queryable
   readonly #sockets = new Set<Socket>()
   readonly #runCheck: (db: Queryable) => Promise<unknown>
@@ -71,7 +71,7 @@ export class Database implements AsyncDisposable {
     const servers = serverListOf(connection)
     const settings = settingsOf(role)
     this.pool = new Pool({
-      // The pool passes it the options below.
+      // The pool passes the options below to this class.
       Client: class extends ServerClient {
         constructor(config?: ClientConfig) {
           super(servers, settings, config)
@@ -86,9 +86,10 @@ export class Database implements AsyncDisposable {
       keepAlive: true,
       stream: () => this.#openSocket(),
     })
-    // An idle connection that breaks is replaced by the pool; unhandled it would end the process.
+    // The pool replaces an idle connection that breaks. Without a listener, the event would end the
+    // process.
     this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
-    // One question per server at a time: an outage must not open a connection for each caller that waits.
+    // One probe per server at a time: an outage must not open a connection for each waiting caller.
     const opinions = new Map<Server, Promise<boolean>>()
     const isAlive = (server: Server): Promise<boolean> => {
       const asked = opinions.get(server)
@@ -102,8 +103,8 @@ export class Database implements AsyncDisposable {
   }
 
   /**
-   * All callers share one check, because anyone can ask: a check that is running or that started a
-   * moment ago is not repeated. Otherwise health checks could keep every connection busy.
+   * All callers share one check, because anyone can request it: a check that is running or started a moment
+   * ago is not repeated. Otherwise health checks could keep every connection busy.
    */
   isReachable(): Promise<boolean> {
     const nowMs = performance.now()
@@ -126,7 +127,7 @@ export class Database implements AsyncDisposable {
     }
   }
 
-  /** Ends the pool itself: Kysely ends it only if something was asked through `db`. */
+  /** Ends the pool itself, because Kysely ends it only if `db` was used. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#cutSignal?.removeEventListener('abort', this.#cut)
     const cut = setTimeout(this.#cut, END_MS_MAX)
@@ -139,7 +140,7 @@ export class Database implements AsyncDisposable {
     const socket = new Socket()
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
-    // Not at once: `pg` would open a destroyed socket again when it connects, which it does next.
+    // Not immediately: `pg` connects next, and would open a destroyed socket again.
     if (this.#cutSignal?.aborted) process.nextTick(() => socket.destroy(new Error(STOPPING)))
     return socket
   }
@@ -150,10 +151,10 @@ export class Database implements AsyncDisposable {
 }
 
 /**
- * Part of the connection startup, so no query runs before the role is set. Every statement has an
- * index. Without statistics, or with those of an empty table, a sequential scan looks cheaper, and a
+ * These are part of the connection startup, so no query runs before the role is set. Every statement has an
+ * index, but without statistics, or with those of an empty table, a sequential scan looks cheaper, and a
  * cached plan would keep it as the table grows. A node that is frozen or cut off can't end its
- * transactions, so the server does. A statement uses one process: limits per company count connections,
+ * transactions, so the server does. Each statement uses one process: limits per company count connections,
  * and parallel workers would multiply what each of them costs the others.
  */
 function settingsOf(role: DatabaseRole): readonly string[] {
@@ -171,15 +172,15 @@ function onPool(pool: Pool, guard: PoolGuard): Queryable {
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded }) })
 }
 
-/** A caller of ours has its own dead-line of a second; the rest is for a slow link to a standby. */
+/** Callers have their own deadline of a second. The rest is for a slow link to a standby. */
 const CONNECT_MS_MAX = 3_000
 const STATEMENT_MS_MAX = 30_000
-/** The server ends a statement by itself before; this is for a server that cannot tell us. */
+/** The server cancels a statement earlier. This is for a server that no longer responds. */
 const ANSWER_MS_MAX = STATEMENT_MS_MAX + 5_000
-/** Callers get an answer within a second. The rest is for a busy thread of ours. */
+/** Callers get a response within a second. The rest is for when our own thread is busy. */
 const REACH_MS_MAX = 800
-/** So a node notices within this time that its database refuses connections. */
+/** A node notices within this time that its database refuses connections. */
 const CHECK_REUSE_MS = 250
 const STOPPING = 'the service is stopping'
-/** A statement that is still running when the pool ends has no caller left. */
+/** When the pool ends, statements that are still running have no caller left. */
 const END_MS_MAX = 500

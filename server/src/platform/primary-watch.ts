@@ -7,9 +7,9 @@ const EVERY_MS = 2_000
 const CHECK_MS_MAX = 3_000
 
 /**
- * Opens a connection every two seconds to find out which server is the primary. If it is another one
- * than before, the list cuts the connections to the former primary. Open connections can't tell: a
- * server that is shutting down still serves them, but refuses new ones.
+ * Opens a connection every two seconds to find out which server is the primary. If it has changed, the list
+ * cuts the connections to the former primary. Open connections can't tell: a server that is shutting down
+ * still serves them, but refuses new ones.
  */
 export function startPrimaryWatch({
   connection,

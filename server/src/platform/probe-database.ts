@@ -5,17 +5,20 @@ import type { Server } from './pg-address.ts'
 import { isOutOfDescriptors, SQLSTATE, sqlStateOf } from './pg-error.ts'
 import { configOf } from './pg-servers.ts'
 
-/** How long a statement stays unanswered before someone else is asked, and asked again. */
+/**
+ * How long a statement waits for a response before a second connection probes the server, and how often
+ * that repeats.
+ */
 export const PROBE_EVERY_MS = 400
-/** With the doubt before it, a caller still hears of an outage within a second. */
+/** Together with the delay before it, callers still learn of an outage within a second. */
 export const PROBE_MS_MAX = 400
-/** A new connection needs several answers in a row, each of which may meet a blocked thread. */
+/** A new connection needs several responses in a row, and our thread may be blocked during each of them. */
 const PROBE_WAITS = 4
 
 /**
- * Checks on a new connection whether a server responds and `ask` returns true. A slow statement and a
- * dead network look the same to a waiting caller; a second connection tells them apart. Returns true if
- * this process can't open one.
+ * Checks on a new connection whether a server responds and `ask` returns true. A slow statement and a dead
+ * network look the same to a waiting caller; a second connection can distinguish them. Returns true if this
+ * process can't open one.
  */
 export async function probeDatabase(
   server: Server,
@@ -31,12 +34,12 @@ export async function probeDatabase(
       { timeoutMs, waits: PROBE_WAITS, late: () => new Error('the probe got no response in time') },
     )
   } catch (error) {
-    // The server has no room for the connection, but it responds.
+    // The server has no free connections, but it responds.
     if (sqlStateOf(error) === SQLSTATE.TOO_MANY_CONNECTIONS) return true
-    // The connection was never tried, which says nothing about the server.
+    // No connection was attempted, which says nothing about the server.
     return isOutOfDescriptors(error)
   } finally {
-    // Dropped without a goodbye, which would wait on the same silence.
+    // Close the socket without a clean disconnect, which could hang in the same way.
     socket.destroy()
   }
 }

@@ -7,16 +7,16 @@ type FaultOptions = {
   logger: Logger
   /** URL of the folder that contains only the code that writes events. */
   writerFolder: string
-  /** Ends the process at once, with an exit code that makes a supervisor restart it. */
+  /** Ends the process immediately, with an exit code that makes a supervisor restart it. */
   exit: () => void
 }
 
 /**
  * Handles uncaught exceptions. Until `markStarted`, each one ends the process. After that, the process
- * survives all but those from the code that writes events: they leave the writer's state unknown, and a
- * restart reads it from the database again. See docs/decisions/0035.
+ * survives all but those from the code that writes events: they leave the writer's state unknown, and after
+ * a restart it is read from the database again. See docs/decisions/0035.
  *
- * After disposal Node handles uncaught exceptions again, by ending the process.
+ * After disposal, Node handles uncaught exceptions again, by ending the process.
  */
 export class ProcessFaults implements Disposable {
   readonly #options: FaultOptions
@@ -32,7 +32,7 @@ export class ProcessFaults implements Disposable {
     }
   }
 
-  /** The service has started. */
+  /** Call this once the service has started. */
   markStarted(metrics: Metrics): void {
     this.#metrics = metrics
     for (const origin of ORIGINS) metrics.exceptionsUncaught.inc({ origin }, 0)
@@ -60,7 +60,7 @@ const CAUSES_MAX = 10
 export function comesFrom(folder: string, error: unknown): boolean {
   let current = error
   for (let depth = 0; depth < CAUSES_MAX && current instanceof Error; depth += 1) {
-    // Skip the message, which may quote a caller.
+    // Exclude the message, which may quote a caller.
     const frames = (current.stack ?? '').replace(current.message, '')
     if (frames.includes(folder)) return true
     current = current.cause

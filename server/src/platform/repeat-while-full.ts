@@ -1,4 +1,4 @@
-/** Repeats a statement that treats at most `limit` rows, as long as it finds so many. */
+/** Repeats a statement that processes at most `limit` rows, as long as it finds that many. */
 export async function repeatWhileFull(
   { limit, timesMax, signal }: { limit: number; timesMax: number; signal: AbortSignal },
   statement: () => Promise<number>,

@@ -1,11 +1,15 @@
-/** The part of a logger that is needed here: requests have one of another type than the service. */
+/**
+ * The part of a logger that is needed here, because the loggers of requests and of the service have
+ * different types.
+ */
 type WarningLogger = { warn: (fields: Record<string, unknown>) => void }
 
 const EVERY_MS = 1_000
 
 /**
- * Logs a warning that one cause can repeat many times a second: the first one in full, and those of the next
- * second as one line with their number. In an outage, every request would log a stack trace.
+ * Logs a warning that one cause can repeat many times per second: the first one in full, and those of the
+ * next second as one line with their number. Otherwise every request would log a stack trace during an
+ * outage.
  */
 export class RepeatedWarning {
   readonly #event: string

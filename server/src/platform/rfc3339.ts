@@ -2,14 +2,14 @@ const DATE_TIME =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/
 
 const MINUTE_MS = 60_000
-/** The instants whose UTC year has four digits. */
+/** The range of times whose UTC year has four digits. */
 const EARLIEST_MS = Date.parse('0000-01-01T00:00:00.000Z')
 const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
 /**
- * The instant in milliseconds, or null when the text is no RFC 3339 date-time with an offset.
- * Digits beyond the millisecond are cut, not rounded, so a time never moves into the future.
- * Second 60 is refused: no clock of ours can show it.
+ * The time in milliseconds, or null if the text isn't an RFC 3339 date-time with an offset. Digits beyond
+ * the millisecond are truncated, not rounded, so a time never moves into the future. Second 60 is rejected,
+ * because our clocks can't represent it.
  */
 export function parseRfc3339(text: string): number | null {
   const match = DATE_TIME.exec(text)
@@ -19,7 +19,7 @@ export function parseRfc3339(text: string): number | null {
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return null
   if (Number(offsetHour ?? 0) > 23 || Number(offsetMinute ?? 0) > 59) return null
   const milliseconds = fraction.slice(0, 3).padEnd(3, '0')
-  // Date.parse accepts the 31st of any month in some forms, so the day is checked by itself.
+  // Date.parse accepts the 31st of any month in some forms, so the day is checked separately.
   if (Number(day) < 1 || Number(day) > daysIn(Number(year), Number(month))) return null
   const localMs = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}.${milliseconds}Z`)
   const offsetMs = (Number(offsetHour ?? 0) * 60 + Number(offsetMinute ?? 0)) * MINUTE_MS

@@ -2,8 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { chargeCpu, type SliceOwner } from './time-slice.ts'
 
 /**
- * CPU time of the main thread for the rows of a result: decoding them, building values and serializing
- * those. `pg` decodes rows as they arrive on its socket, so the time can't be measured per request.
+ * CPU time of the main thread for the rows of a result: decoding them, and building and serializing values.
+ * `pg` decodes rows as they arrive on its socket, so the time can't be measured per request.
  */
 const MS_PER_STATEMENT = 0.3
 const MS_PER_FIELD = 0.000_7
@@ -11,12 +11,12 @@ const MS_PER_BYTE = 0.000_005
 
 const owners = new AsyncLocalStorage<SliceOwner>()
 
-/** Counts the rows that `work` reads from the database as used by the owner. */
+/** Charges the rows that `work` reads from the database to the owner. */
 export function withRowOwner<T>(owner: SliceOwner, work: () => T): T {
   return owners.run(owner, work)
 }
 
-/** The owner of what is read now. Null for the service's own reads. */
+/** The owner of the current read. Null for the service's own reads. */
 export function rowOwner(): SliceOwner | null {
   return owners.getStore() ?? null
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { StorageError } from './storage-error.ts'
 
-/** Turns what the SDK threw into a sentence; a mistake of ours passes as it is. */
+/** Turns an error of the SDK into a sentence. Returns a bug of ours unchanged. */
 export function explainS3Error(error: unknown, url: string): unknown {
   if (error instanceof StorageError || error instanceof assert.AssertionError) return error
   const answer = answerOf(error)
@@ -14,7 +14,7 @@ export function explainS3Error(error: unknown, url: string): unknown {
   })
 }
 
-/** What the server said, without its text: that may repeat the access key, or what was signed. */
+/** The server's response without its text, which may repeat the access key or the signed data. */
 export function answerOf(
   error: unknown,
 ): { name: string; status: number; requestId: string } | null {
@@ -45,7 +45,7 @@ export function sentenceOf(name: string, status: number, url: string): string {
 }
 
 function explainNoAnswer(cause: unknown, url: string): unknown {
-  // A mistake of ours is not the storage's.
+  // A bug of ours is not the storage's fault.
   if (!(cause instanceof Error) || cause instanceof TypeError) return cause
   if (cause.name === 'CredentialsProviderError') {
     return new StorageError(

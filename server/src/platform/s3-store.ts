@@ -12,7 +12,7 @@ import type { ObjectState, ObjectStore } from './object-store.ts'
 import { answerOf, explainS3Error, sentenceOf } from './s3-error.ts'
 import { StorageError } from './storage-error.ts'
 
-/** For one call of ours: a request may be tried again, and an upload is many requests. */
+/** Limits for one operation: a request may be retried, and an upload consists of many requests. */
 export type S3Limits = {
   connectMsMax: number
   /** Timeout for the start of a response and between chunks. Writes may take longer than reads. */
@@ -33,10 +33,10 @@ const LIMITS: S3Limits = {
   attemptsMax: 3,
 }
 
-/** A larger object travels in parts of this size, which are retried one by one. */
+/** Larger objects are uploaded in parts of this size, which are retried separately. */
 const PART_BYTES = 8 * 1_024 * 1_024
 const PARTS_AT_ONCE_MAX = 2
-/** How long a restored copy stays. */
+/** How long a restored copy is kept. */
 const RESTORED_DAYS = 7
 
 type Place = { bucket: string; prefix: string }
@@ -45,13 +45,14 @@ type Sdk = {
   AbortMultipartUploadCommand: typeof AbortMultipartUploadCommand
 }
 
-/** What S3-compatible servers go by when nobody says otherwise. */
+/** The default of S3-compatible servers. */
 const REGION_OF_OTHERS = 'us-east-1'
 
 /**
- * Credentials come from where AWS's own tools take them: variables, files, the machine. So does the
- * region of AWS itself. Beside an endpoint it is never left to the SDK: without one that is set, it
- * would ask 169.254.169.254, the machine's metadata, even with credentials in the environment.
+ * Credentials come from the same sources as for AWS's own tools: environment variables, files or the
+ * machine. So does the region for AWS itself. With a custom endpoint, the region is never left to the SDK:
+ * if none is set, the SDK would request it from the metadata service at 169.254.169.254, even with
+ * credentials in the environment.
  */
 export async function openS3Store(
   place: Place,
@@ -66,7 +67,7 @@ export async function openS3Store(
   const { endpoint, objectBytesMax } = options
   const region = options.region ?? (endpoint === null ? null : REGION_OF_OTHERS)
   const limits = { ...LIMITS, ...options.limits }
-  // Loaded here, so that who archives to a folder never pays for it.
+  // Load the SDK on demand, so that services that archive to a folder don't pay for it.
   const { S3, AbortMultipartUploadCommand } = await import('@aws-sdk/client-s3')
   const { Upload } = await import('@aws-sdk/lib-storage')
   const connect = (requestMsMax: number) =>
@@ -74,8 +75,8 @@ export async function openS3Store(
       ...(endpoint !== null && { endpoint, forcePathStyle: true }),
       ...(region !== null && { region }),
       maxAttempts: limits.attemptsMax,
-      // With this header, each upload opens its own connection, and a server that doesn't support the
-      // header blocks it for the whole request timeout.
+      // With this header, each upload opens its own connection, and a server that doesn't support it blocks
+      // the upload for the whole request timeout.
       expectContinueHeader: false,
       requestHandler: {
         connectionTimeout: limits.connectMsMax,
@@ -122,7 +123,7 @@ class S3Store implements ObjectStore {
     this.#objectBytesMax = options.objectBytesMax
   }
 
-  /** Each request carries a checksum (CRC32, the SDK's default), which the server compares. */
+  /** Each request has a checksum (CRC32, the SDK's default), which the server verifies. */
   async put(key: string, bytes: Buffer, signal?: AbortSignal): Promise<void> {
     const limits = { timeoutMs: this.#limits.totalMsMax, signal }
     await this.#call(limits, async (abortSignal) => {
@@ -144,7 +145,7 @@ class S3Store implements ObjectStore {
     })
   }
 
-  /** A part comes without a checksum: whoever asks for one knows what its bytes must be. */
+  /** Partial reads have no checksum, so the caller has to verify the bytes. */
   async readRange(
     key: string,
     start: number,
@@ -157,7 +158,7 @@ class S3Store implements ObjectStore {
       try {
         return await this.#receive(key, get, { bytesMax: end - start, abortSignal })
       } catch (error) {
-        // The object ends before the part begins.
+        // The object ends before the range starts.
         if (answerOf(error)?.status === 416) return Buffer.alloc(0)
         throw error
       }
@@ -172,7 +173,7 @@ class S3Store implements ObjectStore {
     for (let attempt = 1; ; attempt += 1) {
       const answer = await get().catch(nullWhen((error) => error.name === 'NoSuchKey'))
       if (answer === null) return null
-      // A proxy can leave the length out.
+      // A proxy may omit the length.
       const { Body: body, ContentLength: bytes } = answer
       assert(body instanceof Readable, 'an answer to GET has a body')
       try {
@@ -186,8 +187,8 @@ class S3Store implements ObjectStore {
         throw new Error(`${received.length} of ${bytes} bytes came`)
       } catch (error) {
         if (error instanceof StorageError) throw error
-        // The SDK retries up to the head of an answer; a body that breaks off, or does not match
-        // its checksum, is ours to ask for again.
+        // The SDK retries only until the response headers arrive. If the body breaks off or doesn't match
+        // its checksum, retry here.
         if (attempt < this.#limits.attemptsMax && !abortSignal.aborted) continue
         throw isChecksumMismatch(error)
           ? new StorageError(
@@ -209,14 +210,14 @@ class S3Store implements ObjectStore {
     if (head === null) throw new StorageError(`The archive has no ${key} to restore.`)
     if (readinessOf(head) !== 'cold') return
     const request = {
-      // What Intelligent-Tiering brings back stays, and a number of days is refused.
+      // Intelligent-Tiering keeps a restored object permanently, and rejects a number of days.
       ...(head.ArchiveStatus === undefined && { Days: RESTORED_DAYS }),
       GlacierJobParameters: { Tier: 'Standard' as const },
     }
     await this.#call(this.#partLimits(signal), async (abortSignal) => {
       await this.#client
         .restoreObject({ ...this.#target(key), RestoreRequest: request }, { abortSignal })
-        // Somebody asked, or the object moved, since we looked.
+        // Another request restored the object, or its class changed, since the check above.
         .catch(nullWhen(({ name }) => NOTHING_TO_RESTORE.has(name)))
     })
   }
@@ -236,7 +237,7 @@ class S3Store implements ObjectStore {
         .headObject(this.#target(key), { abortSignal })
         .catch(nullWhen((error) => answerOf(error)?.status === 404))
       if (head !== null) return head
-      // The answer to HEAD has no body that tells a missing object from a missing bucket.
+      // The response to HEAD has no body, which would distinguish a missing object from a missing bucket.
       const bucket = await this.#reader
         .headBucket({ Bucket: this.#place.bucket }, { abortSignal })
         .catch(nullWhen((error) => answerOf(error)?.status === 404))
@@ -256,8 +257,9 @@ class S3Store implements ObjectStore {
   }
 
   /**
-   * Upload passes no signal to its requests: they would go on after we gave up, and a late one could
-   * overwrite what the caller put since. Only the clearing away of parts is let through.
+   * Upload passes no signal to its requests. They would continue after a timeout, and a late one could
+   * overwrite what the caller has stored since. This client stops them, except for the cleanup of uploaded
+   * parts.
    */
   #stoppableClient(abortSignal: AbortSignal): S3 {
     const client = this.#client
@@ -273,7 +275,7 @@ class S3Store implements ObjectStore {
     return { timeoutMs: this.#limits.partMsMax, signal }
   }
 
-  /** One call of ours: within its time, and with its failure in our words. */
+  /** Runs one operation with its deadline, and translates its errors. */
   async #call<T>(
     { timeoutMs, signal }: CallLimits,
     run: (abortSignal: AbortSignal) => Promise<T>,
@@ -293,7 +295,7 @@ class S3Store implements ObjectStore {
     }
   }
 
-  /** Doesn't wait: requests in progress are aborted. */
+  /** Aborts the requests in progress and doesn't wait for them. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort()
     this.#client.destroy()
@@ -310,7 +312,7 @@ const NOTHING_TO_RESTORE: ReadonlySet<string> = new Set([
   'InvalidObjectState',
 ])
 
-/** The class stays what it was after a restore; `Restore` tells whether there is a copy to read. */
+/** The storage class stays the same after a restore. `Restore` tells whether a readable copy exists. */
 function readinessOf({
   StorageClass: storageClass = 'STANDARD',
   ArchiveStatus: archiveStatus,
@@ -321,7 +323,7 @@ function readinessOf({
   return restore.includes('ongoing-request="false"') ? 'ready' : 'cold'
 }
 
-/** The SDK has no class or code for it. */
+/** The SDK has no class or code for this error. */
 function isChecksumMismatch(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('Checksum mismatch')
 }
@@ -333,7 +335,7 @@ function nullWhen(isExpected: (error: Error) => boolean): (error: unknown) => nu
   }
 }
 
-/** Null if there are more: an answer without a length can be endless. */
+/** Null if there are more bytes. A response without a length could be endless. */
 async function readAtMost(stream: Readable, bytesMax: number): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -3,23 +3,26 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import type { Secret } from './secret.ts'
 
 const CIPHER = 'aes-256-gcm'
-/** The first byte of what is stored, so that another cipher can follow and both be told apart. */
+/**
+ * The first byte of the stored data, so that a later version can use another cipher and both can be
+ * distinguished.
+ */
 const VERSION = 1
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
 /**
- * Keeps texts that must be read again, such as a webhook's secret, out of the database's sight. A
- * box is bound to the row that it stands in by `associated`: copied into another row, it stays shut.
+ * Encrypts texts that must be readable again, such as webhook secrets, so that the database can't read
+ * them. `associated` binds the ciphertext to its row: copied to another row, it can't be decrypted.
  *
- * Layout: version, nonce, tag, cipher text. Nonces are random, which is safe for 2^32 texts a key;
- * one text for each secret that was ever made stays far below.
+ * Layout: version, nonce, tag, ciphertext. Nonces are random, which is safe for 2^32 texts per key. With
+ * one text per secret ever created, the number stays far below that.
  */
 export class SecretBox {
   readonly #key: Buffer
 
-  /** Boxes of different purposes do not open each other's texts. */
+  /** A box can't open the texts of a box with a different purpose. */
   constructor(secretKey: Secret<Buffer>, purpose: string) {
     const info = `annals/secret-box/${purpose}`
     this.#key = Buffer.from(hkdfSync('sha256', secretKey.reveal(), '', info, 32))
@@ -34,7 +37,7 @@ export class SecretBox {
     return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), text])
   }
 
-  /** Null when it was not sealed with this key and purpose for `associated`, or was altered. */
+  /** Null if the text wasn't sealed with this key and purpose for `associated`, or if it was modified. */
   open(sealed: Buffer, associated: string): string | null {
     if (sealed.length < HEAD_BYTES || sealed[0] !== VERSION) return null
     const nonce = sealed.subarray(1, 1 + NONCE_BYTES)
@@ -45,7 +48,7 @@ export class SecretBox {
     try {
       return Buffer.concat([plain, decipher.final()]).toString()
     } catch {
-      // The one thing that `final` throws for: the tag does not fit.
+      // `final` throws only if the tag doesn't match.
       return null
     }
   }

@@ -6,8 +6,9 @@ import { Secret } from './secret.ts'
 import { readSmallFile } from './small-file.ts'
 
 /**
- * The key of this data folder, made on first use. It is written aside and linked into place, so
- * that two programs that start at once agree on one and a crash leaves none half-written.
+ * Reads the key of this data folder, and creates it on first use. The key is written to a temporary file
+ * and linked into place, so that two programs that start at the same time use the same key, and a crash
+ * leaves no incomplete key.
  */
 export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
   const path = join(dataDir, 'secret.key')
@@ -17,12 +18,12 @@ export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
   } catch (error) {
     if (!isMissing(error)) throw error
   }
-  // Flushed: a key that is lost in a power cut takes every webhook secret with it.
+  // Flush the file: losing the key in a power failure would make every webhook secret unreadable.
   writeFileSync(draft, randomBytes(32).toString('base64'), { mode: 0o600, flush: true })
   try {
     linkSync(draft, path)
   } catch {
-    // Another program was first; its key is the one.
+    // Another program was faster, and its key is used.
   } finally {
     unlinkSync(draft)
   }
@@ -45,8 +46,7 @@ export function parseSecretKey(text: string): Secret<Buffer> | null {
 }
 
 /**
- * Tells two keys apart without revealing either. Made with a derived key, as everything that the secret
- * key is used for.
+ * Distinguishes two keys without revealing either. Like every use of the secret key, it uses a derived key.
  */
 export function fingerprintOf(secretKey: Secret<Buffer>): Buffer {
   const info = 'annals/secret-key-fingerprint'

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 
-/** A value that must not reach a log, an error or a JSON body: it prints as `[secret]` everywhere. */
+/** A value that must not reach a log, an error or a JSON body. It prints as `[secret]` everywhere. */
 export class Secret<T> {
   readonly #value: T
 

@@ -6,14 +6,15 @@ import { Loop } from './loop.ts'
 import { isOutage, type Queryable } from './pg.ts'
 
 const MEASURE_EVERY_MS = 10_000
-/** Smaller differences are left alone: they harm nothing, and a measurement is not exact. */
+/** Smaller differences are ignored: they do no harm, and a measurement isn't exact. */
 const TOLERANCE_MS = 1_000
 const WARNING_MS = 5_000
 
 /**
  * The node's clock, corrected by its difference from the database's clock. Nodes use it for leases and due
- * times that they share: with its own clock, a node that is ahead takes over work that another node still
- * does. The difference is measured from the system clock, so a clock that a test sets stays as it is.
+ * times that they share: with its own clock, a node that is ahead would take over work that another node is
+ * still doing. The difference is measured from the system clock, so a clock that a test sets stays
+ * unchanged.
  */
 export class SharedClock implements AsyncDisposable {
   readonly now: Clock
@@ -41,11 +42,11 @@ export class SharedClock implements AsyncDisposable {
     if (Math.abs(offsetMs) > WARNING_MS) this.#logger.warn({ event: 'clock.skew', offsetMs })
   }
 
-  /** Null if the database can't be asked now. */
+  /** Null if the database is unavailable. */
   async #readOffsetMs(): Promise<number | null> {
     try {
       const { offsetMs, durationMs } = await readClockOffset(this.#db)
-      // A slow answer says too little about when the database read its clock.
+      // A slow response says too little about when the database read its clock.
       return durationMs > TOLERANCE_MS ? null : offsetMs
     } catch (error) {
       if (isOutage(error)) return null

@@ -53,7 +53,7 @@ function assertBetween(actual: number, min: number, max: number): void {
 
 test('an owner that uses the thread all the time gets a quarter of it', async () => {
   const { time, work } = setUp()
-  // Many requests get no more than one.
+  // Fifty requests get no more than one.
   await Promise.all(Array.from({ length: 50 }, () => work('busy', 20)))
   assertBetween(time.busyShare, 0.24, 0.29)
 })
@@ -97,7 +97,7 @@ test('an owner that pauses does not make another wait for it', async () => {
   await work('busy', 60)
   const startedAtMs = time.ms
   await work('other', 4)
-  // Its own slices, as many of the busy owner, and the pauses that all owners share.
+  // Its own slices, the same number of slices of the busy owner, and the pauses that all owners share.
   assertBetween(time.ms - startedAtMs, 4 * SLICE_MS, 4 * 4 * SLICE_MS)
   await busy
 })
@@ -124,7 +124,7 @@ test('an owner whose work is charged gets a quarter of the thread while another 
   assert(!queue.share.isOver('reader'))
 })
 
-/** Runs short work of 3 ms for the owner, so many times at once. */
+/** Runs 3 ms of short work for the owner, `count` times concurrently. */
 async function runShorts({ time, queue }: ReturnType<typeof setUp>, owner: string, count: number) {
   const runs = Array.from(
     { length: count },
@@ -188,7 +188,7 @@ test('work that waits for a slice gets one although new short work keeps using t
     if (!isOver) setImmediate(flood)
   }
   flood()
-  // Until the owners together have used their share.
+  // Wait until the owners together have used their share.
   while (time.busyMs < 600) await new Promise(setImmediate)
   const startedMs = time.ms
   await queue.next('quiet')

@@ -2,15 +2,15 @@ import { SERVICE, type SliceOwner, ThreadShare } from './thread-share.ts'
 
 export type SliceTimers = {
   nowMs: () => number
-  /** CPU time of this thread. Unlike the wall clock, it stands still while other processes run. */
+  /** CPU time of this thread. Unlike the wall clock, it stops while other processes run. */
   cpuMs: () => number
   /** Returns a function that cancels the call. */
   after: (delayMs: number, run: () => void) => () => void
 }
 
-/** For all short work in one turn of the event loop. */
+/** The limit for all short work in one turn of the event loop. */
 const SHORT_MS_MAX = 10
-/** An owner that sent nothing for this long doesn't need the thread. */
+/** An owner that sent nothing for this long counts as inactive. */
 const ACTIVE_MS = 1_000
 
 const SYSTEM_TIMERS: SliceTimers = {
@@ -30,12 +30,12 @@ const SYSTEM_TIMERS: SliceTimers = {
  * the next turn on its own, a hundred of them would make that turn last half a second. Owners get their
  * slices in turn, so one that has a hundred requests delays another's by one slice at a time.
  *
- * A request that isn't sliced needs several turns. If each of them had a slice in it, one owner could make
- * all requests ten times slower. So an owner that used much lately pauses after each slice, and so do all
- * owners together, unless no other owner is active. The service's own work isn't paced.
+ * A request that isn't sliced needs several turns. If each of them contained a slice, one owner could make
+ * all requests ten times slower. So an owner with high recent usage pauses after each slice, and so do all
+ * owners together, unless no other owner is active. The service's own work isn't throttled.
  *
  * Short work, such as parsing a small body, doesn't wait for a slice, but all of it together has only a few
- * milliseconds per turn. It counts as used by its owner.
+ * milliseconds per turn. It is charged to its owner.
  */
 export class SliceQueue {
   readonly #timers: SliceTimers
@@ -46,7 +46,7 @@ export class SliceQueue {
     { owner: SERVICE, atMs: Number.NEGATIVE_INFINITY },
   ]
   #running: { owner: SliceOwner; startedAtMs: number; cpuMsBefore: number } | null = null
-  /** Short work that found no time left in its turn. */
+  /** Short work for which its turn had no time left. */
   readonly #shorts: (() => void)[] = []
   #shortMs = 0
   #isDrainScheduled = false
@@ -59,7 +59,7 @@ export class SliceQueue {
     this.share = new ThreadShare({ nowMs: timers.nowMs, isContended })
   }
 
-  /** Call it for every request, so that other owners leave time for it. */
+  /** Call this for every request, so that other owners leave time for it. */
   noteActivity(owner: SliceOwner): void {
     const [newest, other] = this.#active
     if (owner !== newest.owner) {
@@ -85,7 +85,7 @@ export class SliceQueue {
 
   /**
    * Runs work of a few milliseconds: immediately if this turn has time left, otherwise in a later one. If
-   * the owner has used more than its share lately, the work waits for a slice.
+   * the owner has recently used more than its share, the work waits for a slice.
    */
   runShort<T>(owner: SliceOwner, work: () => T): T | Promise<Awaited<T>> {
     if (this.share.pauseMs(owner) > 0) return this.#runInSlice(owner, work)
@@ -103,7 +103,7 @@ export class SliceQueue {
     this.#shorts.push(() => {
       const isPaused = this.share.pauseMs(owner) > 0
       const run = () => (isPaused ? this.#runInSlice(owner, work) : this.#runNow(owner, work))
-      // Also turns what it throws into a rejection.
+      // Also turns an exception into a rejection.
       resolve(new Promise((settle) => settle(run())))
     })
     return await promise
@@ -124,7 +124,7 @@ export class SliceQueue {
     }
   }
 
-  /** A new turn has its own time. */
+  /** Each turn has its own time budget. */
   readonly #drainShorts = (): void => {
     this.#shortMs = 0
     this.#isDrainScheduled = this.#shorts.length > 0
@@ -132,7 +132,7 @@ export class SliceQueue {
     if (this.#isDrainScheduled) setImmediate(this.#drainShorts)
   }
 
-  /** In the next turn of the event loop, or when the first pause ends. */
+  /** Schedules the next slice for the next turn of the event loop, or for the end of the first pause. */
   #schedule(): void {
     if (this.#isScheduled) return
     this.#cancelTimer?.()
@@ -145,16 +145,19 @@ export class SliceQueue {
       return
     }
     this.#isScheduled = true
-    // Both run in the same turn, and what the slice's owner does runs between them.
+    // Both run in the same turn, and the work of the slice's owner runs between them.
     setImmediate(() => this.#resume(ready))
     setImmediate(() => this.#settle())
   }
 
-  /** Short work that ran meanwhile may have used the owner's share again. It doesn't wait for that. */
+  /**
+   * Short work that ran meanwhile may have used up the owner's share again. The slice doesn't wait for
+   * that.
+   */
   #resume(owner: SliceOwner): void {
     const ofOwner = this.#waiting.get(owner) ?? []
     const resume = ofOwner.shift()
-    // The owner goes to the end of the line.
+    // The owner moves to the end of the queue.
     this.#waiting.delete(owner)
     if (ofOwner.length > 0) this.#waiting.set(owner, ofOwner)
     const { nowMs, cpuMs } = this.#timers

@@ -3,7 +3,7 @@ import { OperatorError } from '../errors.ts'
 
 /** Longer than any key or password. */
 const BYTES_MAX = 4_096
-/** For a program that writes the key into a pipe, such as the client of a vault. */
+/** For a program that writes the key to a pipe, such as the client of a vault. */
 const PIPE_MS_MAX = 10_000
 const POLL_MS = 20
 

@@ -24,7 +24,7 @@ export class StopSignals {
     for (const signal of STOP_SIGNALS) process.on(signal, () => this.#handle(signal))
   }
 
-  /** Sets what the first signal does. */
+  /** Sets the action for the first signal. */
   onStop(stop: (signal: StopSignal) => void): void {
     this.#stop = stop
     this.listen()

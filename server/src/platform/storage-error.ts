@@ -1,12 +1,12 @@
 /**
- * The archive's storage is out of reach or refuses: a sentence for people, free of secrets. What
- * the storage or the system said is kept in `cause`.
+ * The archive's storage is unreachable or refuses the operation. The message is a sentence for people and
+ * contains no secrets. `cause` keeps the original error of the storage or the system.
  */
 export class StorageError extends Error {
   override name = 'StorageError'
-  /** The object is there, and has to be restored before it can be read. */
+  /** The object exists, but has to be restored before it can be read. */
   readonly isCold: boolean
-  /** The storage answered that this node may not do it. */
+  /** The storage denied this node permission for the operation. */
   readonly isDenied: boolean
   /** A message for customers, without the storage's location or error. */
   readonly summary: string

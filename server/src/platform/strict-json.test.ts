@@ -27,7 +27,7 @@ function assertRefused(
   assert.match(message, /^[A-Z].*\.$/s)
 }
 
-/** Any character that UTF-8 can write. fast-check's own unit 'binary' takes a second to build. */
+/** Any character that UTF-8 can encode. fast-check's own unit 'binary' takes a second to build. */
 const anyChar = fc
   .oneof(
     fc.integer({ min: 0, max: 0x7f }),
@@ -245,7 +245,7 @@ suite('whatever the bytes are', () => {
         } catch (error) {
           assert(error instanceof StrictJsonError, String(error))
           assert(error.offset >= 0 && error.offset <= bytes.length)
-          // A grammar fault may stand behind a fault of value, never the other way round.
+          // A syntax error may come after an invalid value, but never the other way round.
           if (error.kind === 'syntax') assert(!isJson || bytes.toString('utf8').includes('\ufffd'))
         }
       }),
@@ -261,7 +261,7 @@ test('a key with an escape is never taken for a key that was read before', () =>
     ['{"a":1,"x\\\\":2}', '{"a":1,"x\\"":2}'],
     ['{"":[],"\\\\":{}}', '{"":[],"\\"":{},"\\"\\"":0}'],
   ] as const) {
-    // Twice, so that the engine has learnt the shape.
+    // Twice, so that the engine has learned the shape.
     for (const text of [before, before, after]) assert.equal(read(text), text)
   }
 })

@@ -1,6 +1,6 @@
 import type { ColumnType, Generated } from 'kysely'
 
-/** The tables as Kysely sees them. `server/schema.sql` is the same from the database's side. */
+/** The tables as Kysely types. `server/schema.sql` has the same tables in SQL. */
 export type Tables = {
   company: CompanyTable
   workspace: WorkspaceTable
@@ -30,7 +30,7 @@ export type Tables = {
   event_day: EventDayTable
 }
 
-/** Set by the database, never changed. */
+/** Set by the database and never changed. */
 type CreatedAt = ColumnType<Date, never, never>
 
 type CompanyTable = {
@@ -81,7 +81,7 @@ type ApiKeyTable = {
   name: string
   created_at: CreatedAt
   expires_at: Date | null
-  /** Set when a rotation replaced the key: it works until its grace time ends. */
+  /** Set when a rotation replaced the key. The key works until then. */
   grace_until: Date | null
   revoked_at: Date | null
 }
@@ -168,7 +168,7 @@ type SegmentTable = {
   min_received_at: Date
   max_received_at: Date
   created_at: Date
-  /** Null for files of before the digest was kept: those are read as a whole. */
+  /** Null for files from before the digest was recorded. They are read as a whole. */
   footer_sha256: Buffer | null
 }
 

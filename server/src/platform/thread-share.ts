@@ -1,34 +1,34 @@
-/** Whose work it is, such as a company's id. All of the service's own work has one owner. */
+/** The owner of work, such as a company's id. All of the service's own work has the same owner. */
 export type SliceOwner = string
 export const SERVICE: SliceOwner = ''
 
-/** Usage fades with this time constant, so it is about the CPU time of the last two seconds. */
+/** Usage decays with this time constant, so it is roughly the CPU time of the last two seconds. */
 const LATELY_MS = 2_000
 /**
- * An owner that has used less than this lately doesn't pause. The same limit applies to all owners
- * together. A 4 MB batch of ordinary events needs less.
+ * An owner whose recent usage is below this doesn't pause. The same limit applies to all owners together. A
+ * 4 MB batch of ordinary events needs less.
  */
 const FREE_MS = 250
-/** After that, a pause of three times the work leaves an owner a quarter of the thread. */
+/** Above that, a pause of three times the work leaves an owner a quarter of the thread. */
 const OWNER_PAUSE_RATIO = 3
-/** And all owners together get half of it. */
+/** All owners together get half of the thread. */
 const SHARED_PAUSE_RATIO = 1
-/** Timers can't wait for less. Shorter pauses add up until they are as long. */
+/** The shortest pause that timers support. Shorter pauses add up until they reach it. */
 const PAUSE_MS_MIN = 1
 const FORGET_MS = 5 * LATELY_MS
 
-/** Work that has just ended. `wallMs` is what it cost other requests, `cpuMs` what its owner used. */
+/** Work that has just ended. `wallMs` is the time it cost other requests, `cpuMs` the time its owner used. */
 export type Work = { cpuMs: number; wallMs: number }
 
 /**
- * An account of the main thread: how much of it each owner used lately, and how long an owner that used
- * much has to pause. All owners together pause too. None pauses while no other owner is active.
+ * Tracks how much of the main thread each owner has used recently, and how long an owner with high usage
+ * has to pause. All owners together pause too. No owner pauses while no other one is active.
  */
 export class ThreadShare {
   readonly #nowMs: () => number
   readonly #isContended: (owner: SliceOwner) => boolean
   readonly #lightMs: number
-  /** The owner that was charged last is the last one. */
+  /** Ordered by the time of the last charge, the most recent last. */
   readonly #usage = new Map<SliceOwner, Usage>()
   readonly #sharedUsage = new Usage(SHARED_PAUSE_RATIO)
 
@@ -40,7 +40,7 @@ export class ThreadShare {
     nowMs: () => number
     /** Whether an owner other than this one is active. */
     isContended: (owner: SliceOwner) => boolean
-    /** An owner that used less than this lately doesn't pause for what the others used. */
+    /** An owner whose recent usage is below this doesn't pause for the usage of others. */
     lightMs?: number
   }) {
     this.#nowMs = nowMs
@@ -72,12 +72,12 @@ export class ThreadShare {
     return pauseMs < PAUSE_MS_MIN ? 0 : pauseMs
   }
 
-  /** Whether the owner has used so much lately that it pauses. */
+  /** Whether the owner's recent usage is so high that it pauses. */
   isOver(owner: SliceOwner): boolean {
     return this.usedMs(owner) > FREE_MS && this.#isContended(owner)
   }
 
-  /** CPU time that the owner used lately. */
+  /** The CPU time that the owner has used recently. */
   usedMs(owner: SliceOwner): number {
     return this.#usage.get(owner)?.usedMsAt(this.#nowMs()) ?? 0
   }
@@ -97,7 +97,7 @@ class Usage {
     return this.#usedMs * Math.exp((this.updatedAtMs - nowMs) / LATELY_MS)
   }
 
-  /** Usage is CPU time. Pauses follow wall time, because that is what the work costs other requests. */
+  /** Usage is CPU time. Pauses depend on wall time, because that is what the work costs other requests. */
   add(
     { cpuMs, wallMs }: Work,
     { nowMs, isContended }: { nowMs: number; isContended: boolean },

@@ -19,12 +19,12 @@ export function isContended(owner: SliceOwner): boolean {
   return queue.isContended(owner)
 }
 
-/** Counts work that ran outside of slices, such as decoding rows, as used by the owner. */
+/** Charges work that ran outside of slices, such as decoding rows, to the owner. */
 export function chargeCpu(owner: SliceOwner, cpuMs: number): void {
   queue.share.charge(owner, { cpuMs, wallMs: cpuMs })
 }
 
-/** How much of the thread each company used for its requests lately. */
+/** How much of the thread each company has recently used for its requests. */
 export const requestShare: Pick<ThreadShare, 'pauseMs' | 'isOver' | 'usedMs'> = queue.share
 
 /**
@@ -49,7 +49,7 @@ export class TimeSlice {
   }
 }
 
-/** Runs work that yields about every millisecond or more often. Its first slice waits its turn too. */
+/** Runs work that yields about every millisecond or more often. Its first slice is queued too. */
 export async function runInSlices<T>(
   work: Generator<void, T, void>,
   owner: SliceOwner = SERVICE,

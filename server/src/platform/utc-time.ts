@@ -8,14 +8,14 @@ const TWO_DIGITS = Array.from({ length: 60 }, (_, number) => String(number).padS
 const THREE_DIGITS = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'))
 
 /**
- * The texts of days that were met lately, each in the place of its last bits: a page of events has few
- * days, but goes to and fro between when things happened and when they were received.
+ * A cache of recently formatted days, indexed by the low bits of the day. A page of events has few days,
+ * but alternates between timestamps and times of receipt.
  */
 const DATES_KEPT = 64
 const keptDays: number[] = Array(DATES_KEPT).fill(Number.NaN)
 const keptDates: string[] = Array(DATES_KEPT).fill('')
 
-/** Whether an instant has a `YYYY-…` text: whole milliseconds of the years 0000 to 9999. */
+/** Whether a time can be written as `YYYY-…`: whole milliseconds of the years 0000 to 9999. */
 export function isUtcMs(ms: number): boolean {
   return Number.isInteger(ms) && ms >= YEAR_0000_MS && ms < YEAR_10000_MS
 }
