@@ -124,7 +124,7 @@ function repeatOf(first: Outcome, follower: PendingItem, leader: PendingItem): O
   return { kind: 'replayed', id: first.id, hasOtherBody, storedCheck }
 }
 
-/** Makes one try. Sets the outcomes and returns the items to retry. */
+/** Tries once. Sets the outcomes and returns the items to retry. */
 async function commitOnce(
   client: Client,
   items: readonly PendingItem[],

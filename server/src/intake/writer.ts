@@ -225,10 +225,7 @@ export class Writer implements AsyncDisposable {
     }
   }
 
-  /**
-   * Whatever the error is, the outcome is unknown: the caller is told so, and all cached heads are
-   * discarded.
-   */
+  /** After any error the outcome is unknown, so the error says so, and all cached heads are discarded. */
   #fail(error: unknown, events: number): unknown {
     this.#heads.forgetAll()
     if (error instanceof ApiError) return error

@@ -31,7 +31,7 @@ const TRAILER_BYTES = 2
  */
 export async function copyOut(pool: Pool, query: CompiledQuery, into: Room): Promise<Copied> {
   const client = await pool.connect()
-  let isSpoiled = true
+  let shouldDestroy = true
   try {
     const text = `copy (${withLiterals(query)}) to stdout (format binary)`
     const reading = new Promise<Copied>((resolve, reject) => {
@@ -41,10 +41,10 @@ export async function copyOut(pool: Pool, query: CompiledQuery, into: Room): Pro
       timeoutMs: ANSWER_MS_MAX,
       late: () => new Error('Connection terminated: the database does not answer'),
     })
-    isSpoiled = false
+    shouldDestroy = false
     return copied
   } finally {
-    client.release(isSpoiled)
+    client.release(shouldDestroy)
   }
 }
 

@@ -14,8 +14,8 @@ export class CursorCodec {
     this.#key = Buffer.from(hkdfSync('sha256', secretKey.reveal(), '', 'annals/cursor', 32))
   }
 
-  encode(place: string, binding: string): string {
-    const body = Buffer.from(place)
+  encode(position: string, binding: string): string {
+    const body = Buffer.from(position)
     return Buffer.concat([this.#sign(body, binding), body]).toString('base64url')
   }
 

@@ -98,7 +98,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
     this.#engine = engine
     this.#exclusive = exclusive
     this.#logger = logger
-    this.#hold(attachment)
+    this.#watch(attachment)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -106,7 +106,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
     await this.#leaving
   }
 
-  #hold(attached: AttachedEngine): void {
+  #watch(attached: AttachedEngine): void {
     this.#attached = attached
     void attached.presence.lost.then(() => {
       if (this.#closing.signal.aborted) return
@@ -125,7 +125,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
         const attached = await attachToEngine(this.#engine, { exclusive: true, mayCreate: false })
         const event = attached.wasRunning ? 'engine.adopted' : 'engine.started'
         this.#logger.info({ event, ...this.#fields() }, 'the embedded engine is back')
-        this.#hold(attached)
+        this.#watch(attached)
         return
       } catch (error) {
         this.#logger.warn(

@@ -1,7 +1,7 @@
 /**
- * Ends the process at once. `process.exit` waits for Node's file threads, and a call into a file system
+ * Ends the process immediately. `process.exit` waits for Node's file threads, and a call into a file system
  * that hangs never returns. `process.execve` doesn't wait: the kernel ends every thread and replaces the
- * program by a shell, which only sets the exit code. It starts no other process.
+ * program with a shell, which only sets the exit code. It starts no other process.
  */
 export function endProcess(code: number): never {
   process.execve?.('/bin/sh', ['sh', '-c', `exit ${code}`], {})

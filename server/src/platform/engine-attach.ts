@@ -236,9 +236,9 @@ function memoryBytes(): number {
 }
 
 function secondServiceError(files: EngineFiles, pid: number | null): EngineError {
-  const who = pid === null ? '' : ` (process ${pid})`
+  const processName = pid === null ? '' : ` (process ${pid})`
   return new EngineError(
-    `Another annals service${who} is already running on the data folder ${files.dataDir}; stop ` +
+    `Another annals service${processName} is already running on the data folder ${files.dataDir}; stop ` +
       'it first, or set ANNALS_DATA_DIR to another folder.',
   )
 }

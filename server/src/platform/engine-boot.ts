@@ -70,18 +70,18 @@ export async function waitForAnswer(
   { isAlive, signal }: { isAlive: () => boolean; signal: AbortSignal | undefined },
 ): Promise<Presence | null> {
   const startedAtMs = performance.now()
-  let heardAtMs = startedAtMs
+  let lastResponseAtMs = startedAtMs
   for (;;) {
     const probe = await probeEngine(connection)
     if (probe.kind === 'open') return probe.presence
     if (probe.kind === 'closed' && !isAlive()) return null
     signal?.throwIfAborted()
     const nowMs = performance.now()
-    if (probe.kind !== 'closed') heardAtMs = nowMs
+    if (probe.kind !== 'closed') lastResponseAtMs = nowMs
     if (nowMs - startedAtMs > (probe.kind === 'full' ? SILENCE_MS_MAX : RECOVERY_MS_MAX)) {
       throw unansweredError(files, probe.kind)
     }
-    if (nowMs - heardAtMs > SILENCE_MS_MAX) throw unansweredError(files, probe.kind)
+    if (nowMs - lastResponseAtMs > SILENCE_MS_MAX) throw unansweredError(files, probe.kind)
     await delay(POLL_MS)
   }
 }
@@ -97,11 +97,11 @@ function spawnChecked(files: EngineFiles, runner: EngineRunner, settings: Engine
 
 function unansweredError(files: EngineFiles, kind: 'starting' | 'full' | 'closed'): EngineError {
   const pid = findPostmaster(files)
-  const who = pid === null ? 'PostgreSQL' : `PostgreSQL (process ${pid})`
+  const subject = pid === null ? 'PostgreSQL' : `PostgreSQL (process ${pid})`
   const reason = {
     starting: 'has not finished its recovery in time',
     full: 'has no connection left',
     closed: 'does not answer',
   }[kind]
-  return new EngineError(`${who} of ${files.dataDir} ${reason}; its log is in ${files.log}.`)
+  return new EngineError(`${subject} of ${files.dataDir} ${reason}; its log is in ${files.log}.`)
 }

@@ -87,7 +87,7 @@ async function runInitdb(
   { name, creator, signal }: { name: string; creator: Owner; signal: AbortSignal | undefined },
 ): Promise<void> {
   const program = join(runner.native, 'bin', 'initdb')
-  const wanted = [
+  const initdbArgs = [
     `--pgdata=${join(runner.engine, name)}`,
     `--username=${ENGINE_ROLE}`,
     `--pwfile=${join(runner.engine, `${name}.password`)}`,
@@ -101,7 +101,7 @@ async function runInitdb(
     '--data-checksums',
     '--no-instructions',
   ]
-  const { file, args, options } = runner.command(program, wanted, creator)
+  const { file, args, options } = runner.command(program, initdbArgs, creator)
   try {
     await promisify(execFile)(file, args, { ...options, timeout: INITDB_MS_MAX, signal })
   } catch (cause) {

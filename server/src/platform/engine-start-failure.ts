@@ -43,11 +43,11 @@ export function explainStartFailure(files: EngineFiles, lines: readonly string[]
 /** PostgreSQL's own reason: its last fatal line, or what it printed before it could log. */
 export function failureReason(lines: readonly string[]): string {
   // Our own connection attempts during startup also produce fatal lines.
-  const own = lines.filter((line) => !/FATAL: +the database system is /.test(line))
-  const fatal = own.findLast((line) => /(?:FATAL|PANIC): /.test(line))
+  const relevant = lines.filter((line) => !/FATAL: +the database system is /.test(line))
+  const fatal = relevant.findLast((line) => /(?:FATAL|PANIC): /.test(line))
   if (fatal !== undefined) return fatal.replace(/^.*?(?:FATAL|PANIC): +/, '').trim()
-  const spoken = own.filter((line) => !/ (?:LOG|HINT|DETAIL|WARNING): /.test(line))
-  return spoken.slice(-REASON_LINES_MAX).join(' ').trim()
+  const printed = relevant.filter((line) => !/ (?:LOG|HINT|DETAIL|WARNING): /.test(line))
+  return printed.slice(-REASON_LINES_MAX).join(' ').trim()
 }
 
 /**

@@ -36,7 +36,7 @@ export class FairSemaphore {
   /** In order of arrival. */
   readonly #waiting = new Set<Waiting>()
   /** The number of permits of each company that has any. */
-  readonly #taken = new Map<string, number>()
+  readonly #permits = new Map<string, number>()
   /** Fires when the first pause ends. */
   #timer: { endsAtMs: number; timeout: NodeJS.Timeout } | null = null
 
@@ -51,25 +51,25 @@ export class FairSemaphore {
 
   async take(companyId: string, signal: AbortSignal | null = null): Promise<Disposable> {
     signal?.throwIfAborted()
-    const turn = this.tryTake(companyId)
-    if (turn) return turn
+    const permit = this.tryTake(companyId)
+    if (permit) return permit
     await this.#wait(companyId, signal)
-    return this.#turnOf(companyId)
+    return this.#permitFor(companyId)
   }
 
   /** Null if the caller would have to wait. A caller that has a permit can request more this way. */
   tryTake(companyId: string): Disposable | null {
-    if (!this.#isFree || !this.#mayBegin(companyId)) return null
-    this.#begin(companyId)
-    return this.#turnOf(companyId)
+    if (!this.#isFree || !this.#mayAcquire(companyId)) return null
+    this.#acquire(companyId)
+    return this.#permitFor(companyId)
   }
 
-  #turnOf(companyId: string): Disposable {
-    return { [Symbol.dispose]: () => this.#end(companyId) }
+  #permitFor(companyId: string): Disposable {
+    return { [Symbol.dispose]: () => this.#release(companyId) }
   }
 
   async #wait(companyId: string, signal: AbortSignal | null): Promise<void> {
-    this.#refuseCrowd(companyId)
+    this.#rejectIfFull(companyId)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const waiting = { companyId, begin: resolve }
     const leave = (reason: unknown) => {
@@ -91,33 +91,33 @@ export class FairSemaphore {
     }
   }
 
-  #refuseCrowd(companyId: string): void {
+  #rejectIfFull(companyId: string): void {
     const { waitingMax, waitingPerCompanyMax } = this.#limits
-    const own = this.#waiting.values().filter((waiting) => waiting.companyId === companyId)
-    if (this.#waiting.size >= waitingMax || own.toArray().length >= waitingPerCompanyMax) {
+    const ownWaiting = this.#waiting.values().filter((waiting) => waiting.companyId === companyId)
+    if (this.#waiting.size >= waitingMax || ownWaiting.toArray().length >= waitingPerCompanyMax) {
       throw new QueueFullError(`${this.#waiting.size} wait for a turn`)
     }
   }
 
-  #begin(companyId: string): void {
-    this.#taken.set(companyId, this.#takenBy(companyId) + 1)
+  #acquire(companyId: string): void {
+    this.#permits.set(companyId, this.#permitsOf(companyId) + 1)
   }
 
-  #end(companyId: string): void {
-    const left = this.#takenBy(companyId) - 1
-    if (left === 0) this.#taken.delete(companyId)
-    else this.#taken.set(companyId, left)
-    this.#beginWaiting()
+  #release(companyId: string): void {
+    const permitsLeft = this.#permitsOf(companyId) - 1
+    if (permitsLeft === 0) this.#permits.delete(companyId)
+    else this.#permits.set(companyId, permitsLeft)
+    this.#resumeWaiting()
   }
 
   /** `resumed` is a company whose pause has just ended. */
-  #beginWaiting(resumed: string | null = null): void {
+  #resumeWaiting(resumed: string | null = null): void {
     while (this.#isFree) {
       const next = this.#next(resumed)
       if (!next) break
       this.#waiting.delete(next)
       // Count the permit before the caller resumes, so that no later caller can take it.
-      this.#begin(next.companyId)
+      this.#acquire(next.companyId)
       next.begin()
       if (next.companyId === resumed) resumed = null
     }
@@ -127,9 +127,9 @@ export class FairSemaphore {
   #next(resumed: string | null): Waiting | null {
     let next: Waiting | null = null
     for (const waiting of this.#waiting) {
-      if (!this.#mayBegin(waiting.companyId, resumed)) continue
-      const isFewer = !next || this.#takenBy(waiting.companyId) < this.#takenBy(next.companyId)
-      if (isFewer) next = waiting
+      if (!this.#mayAcquire(waiting.companyId, resumed)) continue
+      const hasFewer = !next || this.#permitsOf(waiting.companyId) < this.#permitsOf(next.companyId)
+      if (hasFewer) next = waiting
     }
     return next
   }
@@ -142,7 +142,7 @@ export class FairSemaphore {
     if (!this.#limits.share || !this.#isFree) return
     let first: { companyId: string; pauseMs: number } | null = null
     for (const companyId of new Set(this.#waiting.values().map((waiting) => waiting.companyId))) {
-      if (this.#hasAllTurns(companyId)) continue
+      if (this.#isAtLimit(companyId)) continue
       const pauseMs = this.#pauseMs(companyId)
       if (!first || pauseMs < first.pauseMs) first = { companyId, pauseMs }
     }
@@ -153,35 +153,35 @@ export class FairSemaphore {
     clearTimeout(this.#timer?.timeout)
     const resume = () => {
       this.#timer = null
-      this.#beginWaiting(companyId)
+      this.#resumeWaiting(companyId)
     }
     this.#timer = { endsAtMs, timeout: setTimeout(resume, pauseMs) }
   }
 
-  #mayBegin(companyId: string, resumed: string | null = null): boolean {
-    if (this.#hasAllTurns(companyId)) return false
+  #mayAcquire(companyId: string, resumed: string | null = null): boolean {
+    if (this.#isAtLimit(companyId)) return false
     return companyId === resumed || this.#pauseMs(companyId) === 0
   }
 
   get #isFree(): boolean {
-    return this.#takenInAll() < this.#limits.permitsMax
+    return this.#permitsInUse() < this.#limits.permitsMax
   }
 
-  #hasAllTurns(companyId: string): boolean {
-    const taken = this.#takenBy(companyId)
+  #isAtLimit(companyId: string): boolean {
+    const permits = this.#permitsOf(companyId)
     const { permitsPerCompanyMax = Number.POSITIVE_INFINITY, share } = this.#limits
-    return taken >= permitsPerCompanyMax || (taken > 0 && share?.isOver(companyId) === true)
+    return permits >= permitsPerCompanyMax || (permits > 0 && share?.isOver(companyId) === true)
   }
 
   #pauseMs(companyId: string): number {
     return this.#limits.share?.pauseMs(companyId) ?? 0
   }
 
-  #takenBy(companyId: string): number {
-    return this.#taken.get(companyId) ?? 0
+  #permitsOf(companyId: string): number {
+    return this.#permits.get(companyId) ?? 0
   }
 
-  #takenInAll(): number {
-    return this.#taken.values().reduce((sum, turns) => sum + turns, 0)
+  #permitsInUse(): number {
+    return this.#permits.values().reduce((sum, permits) => sum + permits, 0)
   }
 }

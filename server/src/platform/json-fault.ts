@@ -35,9 +35,9 @@ export class StrictJsonError extends Error {
   movedBy(bytes: number): StrictJsonError {
     const { kind, path } = this
     const offset = this.offset + bytes
-    const place = `at byte ${this.offset}.`
-    const message = this.message.endsWith(place)
-      ? `${this.message.slice(0, -place.length)}at byte ${offset}.`
+    const suffix = `at byte ${this.offset}.`
+    const message = this.message.endsWith(suffix)
+      ? `${this.message.slice(0, -suffix.length)}at byte ${offset}.`
       : this.message
     return new StrictJsonError({ kind, path, offset, message })
   }

@@ -254,8 +254,8 @@ export class JsonScanner {
 
   #unexpected(wanted: string): never {
     const isAtEnd = this.at >= this.#text.length
-    const met = isAtEnd ? 'The text ends' : `Unexpected ${this.#nextShown()}`
-    return this.#fail('syntax', `${met} where ${wanted} should be`)
+    const found = isAtEnd ? 'The text ends' : `Unexpected ${this.#nextShown()}`
+    return this.#fail('syntax', `${found} where ${wanted} should be`)
   }
 
   #fail(kind: JsonFault['kind'], sentence: string): never {

@@ -54,17 +54,17 @@ export class LogDestination {
 
   write(line: string): void {
     const isReady = this.#finishRest() && this.#report()
-    if (!isReady || this.#begin(this.#format(line)) !== 'written') this.#drop()
+    if (!isReady || this.#writeSome(this.#format(line)) !== 'written') this.#drop()
   }
 
   /**
    * Prints text for a person, such as keys that are shown only once. If the output is full, the text waits.
    */
   print(text: string): void {
-    const outcome = this.#finishRest() ? this.#begin(text) : 'full'
+    const outcome = this.#finishRest() ? this.#writeSome(text) : 'full'
     if (outcome === 'written') return
     const waiting = Buffer.concat([this.#rest ?? Buffer.alloc(0), Buffer.from(text)])
-    if (outcome === 'full' && waiting.length <= WAITING_BYTES_MAX) this.#keep(waiting)
+    if (outcome === 'full' && waiting.length <= WAITING_BYTES_MAX) this.#setRest(waiting)
     else this.#drop()
   }
 
@@ -75,25 +75,25 @@ export class LogDestination {
 
   /** Returns true if nothing of the earlier text is left. */
   #finishRest(): boolean {
-    if (this.#rest !== null) this.#begin(this.#rest)
+    if (this.#rest !== null) this.#writeSome(this.#rest)
     return this.#rest === null
   }
 
   #report(): boolean {
     if (this.#unreported === 0) return true
     const notice = this.#format(this.#noticeOf(this.#unreported))
-    if (this.#begin(notice) !== 'written') return false
+    if (this.#writeSome(notice) !== 'written') return false
     this.#unreported = 0
     return this.#rest === null
   }
 
   /** Writes as much as fits and keeps the rest. `full` and `failed` mean that nothing was written. */
-  #begin(text: string | Buffer): 'written' | 'full' | 'failed' {
+  #writeSome(text: string | Buffer): 'written' | 'full' | 'failed' {
     const bytes = Buffer.from(text)
     try {
       const written = writeSync((this.#fd ??= this.#open()), bytes)
       if (written === 0) return 'full'
-      this.#keep(written < bytes.length ? bytes.subarray(written) : null)
+      this.#setRest(written < bytes.length ? bytes.subarray(written) : null)
       return 'written'
     } catch (error) {
       const isFull = error instanceof Error && 'code' in error && error.code === 'EAGAIN'
@@ -101,7 +101,7 @@ export class LogDestination {
     }
   }
 
-  #keep(rest: Buffer | null): void {
+  #setRest(rest: Buffer | null): void {
     this.#rest = rest
     if (rest === null) {
       if (this.#retry !== null) clearInterval(this.#retry)
@@ -131,11 +131,11 @@ export function openNonBlocking(fd: number): number {
 
 /** The paths for opening a pipe or a terminal again. Other files don't need the flag. */
 function pathsOf(fd: number): string[] {
-  const own = `/proc/self/fd/${fd}`
-  if (!isatty(fd)) return statOf(fd)?.isFIFO() ? [own] : []
+  const ownPath = `/proc/self/fd/${fd}`
+  if (!isatty(fd)) return statOf(fd)?.isFIFO() ? [ownPath] : []
   // After `su`, the terminal's file belongs to another user, but its session can open it as /dev/tty.
-  if (isControllingTerminal(fd)) return [own, '/dev/tty']
-  return [own, ...terminalFilesOf(fd)]
+  if (isControllingTerminal(fd)) return [ownPath, '/dev/tty']
+  return [ownPath, ...terminalFilesOf(fd)]
 }
 
 /**

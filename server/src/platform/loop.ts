@@ -19,7 +19,7 @@ export class Loop implements AsyncDisposable {
   readonly #options: LoopOptions
   readonly #stop = new AbortController()
   #timer: NodeJS.Timeout | null = null
-  #turn: Promise<void> | null = null
+  #running: Promise<void> | null = null
 
   constructor(options: LoopOptions) {
     this.#options = options
@@ -28,8 +28,8 @@ export class Loop implements AsyncDisposable {
 
   /** Starts a run now, or joins the current one. */
   runNow(): Promise<void> {
-    this.#turn ??= this.#takeTurn()
-    return this.#turn
+    this.#running ??= this.#runOnce()
+    return this.#running
   }
 
   #schedule(waitMs: number): void {
@@ -39,7 +39,7 @@ export class Loop implements AsyncDisposable {
     this.#timer.unref()
   }
 
-  async #takeTurn(): Promise<void> {
+  async #runOnce(): Promise<void> {
     const { name, logger, run, everyMs } = this.#options
     let waitMs: number | void = everyMs
     try {
@@ -47,13 +47,13 @@ export class Loop implements AsyncDisposable {
     } catch (error) {
       logger.error({ event: 'loop.failed', loop: name, err: error })
     }
-    this.#turn = null
+    this.#running = null
     this.#schedule(waitMs ?? everyMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
     if (this.#timer) clearTimeout(this.#timer)
-    await this.#turn
+    await this.#running
   }
 }

@@ -31,7 +31,7 @@ export class BindWriter {
     if (this.#bytes.length > BYTES_KEPT_MAX) this.#bytes = Buffer.allocUnsafeSlow(BYTES_MIN)
     this.#at = 0
     this.#count = 0
-    this.#room(statement.length * 3 + 32)
+    this.#reserve(statement.length * 3 + 32)
     this.#bytes.write('B', 0, 'latin1')
     // After the length: an empty portal name, the statement name, and one format for all parameters
     // (binary).
@@ -71,7 +71,7 @@ export class BindWriter {
     for (const row of rows) {
       const value = pick(row)
       // UTF-8 needs at most three bytes per UTF-16 unit.
-      this.#room(LENGTH_BYTES + (value === null ? 0 : value.length * 3))
+      this.#reserve(LENGTH_BYTES + (value === null ? 0 : value.length * 3))
       const at = this.#at
       const length = value === null ? NULL_LENGTH : writeText(this.#bytes, value, at + LENGTH_BYTES)
       this.#bytes.writeInt32BE(length, at)
@@ -82,7 +82,7 @@ export class BindWriter {
 
   /** Returns all messages, ready to send. */
   finish(): Buffer {
-    this.#room(32)
+    this.#reserve(32)
     this.#bytes.writeInt16BE(this.#count, this.#countAt)
     // Results in text format.
     this.#at = this.#bytes.writeInt16BE(0, this.#at)
@@ -98,7 +98,7 @@ export class BindWriter {
     { oid, bytes, write }: { oid: number; bytes: number; write: Write<T> },
   ): this {
     const start = this.#openArray(oid, rows.length)
-    this.#room(rows.length * (LENGTH_BYTES + bytes))
+    this.#reserve(rows.length * (LENGTH_BYTES + bytes))
     const target = this.#bytes
     let at = this.#at
     for (const row of rows) {
@@ -113,7 +113,7 @@ export class BindWriter {
   }
 
   #openArray(oid: number, length: number): number {
-    this.#room(LENGTH_BYTES + ARRAY_HEADER_BYTES)
+    this.#reserve(LENGTH_BYTES + ARRAY_HEADER_BYTES)
     const start = this.#at
     const header = [1, 1, oid, length, 1]
     let at = start + LENGTH_BYTES
@@ -128,7 +128,7 @@ export class BindWriter {
     return this
   }
 
-  #room(bytes: number): void {
+  #reserve(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return
     const larger = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * 2, this.#at + bytes))
     this.#bytes.copy(larger, 0, 0, this.#at)
@@ -142,7 +142,7 @@ const LETTER_A = 0x61
 
 /** Skips hyphens. A loop, because a native call for so few bytes takes several times longer. */
 function writeHex(target: Buffer, value: string, at: number): void {
-  let place = at
+  let offset = at
   let index = 0
   while (index < value.length) {
     const high = value.charCodeAt(index)
@@ -150,8 +150,8 @@ function writeHex(target: Buffer, value: string, at: number): void {
       index += 1
       continue
     }
-    target[place] = (nibble(high) << 4) | nibble(value.charCodeAt(index + 1))
-    place += 1
+    target[offset] = (nibble(high) << 4) | nibble(value.charCodeAt(index + 1))
+    offset += 1
     index += 2
   }
 }

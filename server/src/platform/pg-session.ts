@@ -75,17 +75,17 @@ export class PgSession implements AsyncDisposable {
   async use<T>(work: (client: Client) => Promise<T>): Promise<T> {
     let isOver = false
     const upload = new Upload(this.#socket?.bytesWritten ?? 0)
-    const tearDownIfSilent = async (): Promise<void> => {
+    const closeIfUnresponsive = async (): Promise<void> => {
       // If this thread was blocked, the response may have arrived but not been read yet.
       await readPendingIo()
       // By the time the probe responds, the session may have moved to another server.
       const socket = this.#socket
-      const isArriving = upload.isUnderWay(socket?.bytesWritten ?? 0)
-      if (isOver || (await this.#isAtWork({ isArriving }))) return
+      const isUploading = upload.isUnderWay(socket?.bytesWritten ?? 0)
+      if (isOver || (await this.#isAtWork({ isUploading }))) return
       // Check again, because the response may have arrived meanwhile.
       if (!isOver) socket?.destroy()
     }
-    const doubt = setInterval(() => void tearDownIfSilent(), this.#timeouts.probeEveryMs)
+    const probeTimer = setInterval(() => void closeIfUnresponsive(), this.#timeouts.probeEveryMs)
     const { workMsMax } = this.#options
     const limit =
       workMsMax === null ? undefined : setTimeout(() => this.#socket?.destroy(), workMsMax)
@@ -97,7 +97,7 @@ export class PgSession implements AsyncDisposable {
       throw error
     } finally {
       isOver = true
-      clearInterval(doubt)
+      clearInterval(probeTimer)
       clearTimeout(limit)
     }
   }
@@ -156,10 +156,10 @@ export class PgSession implements AsyncDisposable {
    * have arrived, the network has lost data in one direction. Its process is then terminated, because it
    * may hold locks that others wait for.
    */
-  async #isAtWork({ isArriving }: { isArriving: boolean }): Promise<boolean> {
+  async #isAtWork({ isUploading }: { isUploading: boolean }): Promise<boolean> {
     const { probeEveryMs, probeMs } = this.#timeouts
     const ask = async (client: Client): Promise<boolean> => {
-      if (isArriving) return true
+      if (isUploading) return true
       const { rowCount } = await client.query(
         `select pg_terminate_backend(pid)
            from pg_stat_activity
@@ -193,11 +193,11 @@ class Upload {
 
   /** Call this at regular intervals. A count that went down belongs to a new socket. */
   isUnderWay(writtenBytes: number): boolean {
-    const fresh =
+    const newBytes =
       writtenBytes < this.#writtenBytes ? writtenBytes : writtenBytes - this.#writtenBytes
-    if (fresh > 0) {
+    if (newBytes > 0) {
       const sentAtMs = Math.max(this.#arrivesByMs, this.#checkedAtMs)
-      this.#arrivesByMs = sentAtMs + fresh / LINK_BYTES_PER_MS
+      this.#arrivesByMs = sentAtMs + newBytes / LINK_BYTES_PER_MS
     }
     this.#writtenBytes = writtenBytes
     this.#checkedAtMs = performance.now()

@@ -90,13 +90,13 @@ export class Database implements AsyncDisposable {
     // process.
     this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
     // One probe per server at a time: an outage must not open a connection for each waiting caller.
-    const opinions = new Map<Server, Promise<boolean>>()
+    const probes = new Map<Server, Promise<boolean>>()
     const isAlive = (server: Server): Promise<boolean> => {
-      const asked = opinions.get(server)
-      if (asked) return asked
-      const opinion = probeDatabase(server).finally(() => opinions.delete(server))
-      opinions.set(server, opinion)
-      return opinion
+      const running = probes.get(server)
+      if (running) return running
+      const probe = probeDatabase(server).finally(() => probes.delete(server))
+      probes.set(server, probe)
+      return probe
     }
     this.db = onPool(this.pool, { answerMsMax: ANSWER_MS_MAX, isAlive, servers })
     this.dbFast = onPool(this.pool, { answerMsMax: REACH_MS_MAX, isAlive, servers })

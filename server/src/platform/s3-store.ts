@@ -46,7 +46,7 @@ type Sdk = {
 }
 
 /** The default of S3-compatible servers. */
-const REGION_OF_OTHERS = 'us-east-1'
+const REGION_DEFAULT = 'us-east-1'
 
 /**
  * Credentials come from the same sources as for AWS's own tools: environment variables, files or the
@@ -65,7 +65,7 @@ export async function openS3Store(
 ): Promise<ObjectStore> {
   if (place.bucket === '') throw new StorageError('ANNALS_ARCHIVE_URL names no bucket.')
   const { endpoint, objectBytesMax } = options
-  const region = options.region ?? (endpoint === null ? null : REGION_OF_OTHERS)
+  const region = options.region ?? (endpoint === null ? null : REGION_DEFAULT)
   const limits = { ...LIMITS, ...options.limits }
   // Load the SDK on demand, so that services that archive to a folder don't pay for it.
   const { S3, AbortMultipartUploadCommand } = await import('@aws-sdk/client-s3')

@@ -73,9 +73,9 @@ export class SliceQueue {
   /** Resolves when the owner can run a slice. The slice ends with the first turn of the event loop. */
   next(owner: SliceOwner): Promise<void> {
     return new Promise((resolve) => {
-      const ofOwner = this.#waiting.get(owner)
-      if (ofOwner) {
-        ofOwner.push(resolve)
+      const ownerQueue = this.#waiting.get(owner)
+      if (ownerQueue) {
+        ownerQueue.push(resolve)
       } else {
         this.#waiting.set(owner, [resolve])
         this.#schedule()
@@ -155,11 +155,11 @@ export class SliceQueue {
    * that.
    */
   #resume(owner: SliceOwner): void {
-    const ofOwner = this.#waiting.get(owner) ?? []
-    const resume = ofOwner.shift()
+    const ownerQueue = this.#waiting.get(owner) ?? []
+    const resume = ownerQueue.shift()
     // The owner moves to the end of the queue.
     this.#waiting.delete(owner)
-    if (ofOwner.length > 0) this.#waiting.set(owner, ofOwner)
+    if (ownerQueue.length > 0) this.#waiting.set(owner, ownerQueue)
     const { nowMs, cpuMs } = this.#timers
     this.#running = { owner, startedAtMs: nowMs(), cpuMsBefore: cpuMs() }
     resume?.()

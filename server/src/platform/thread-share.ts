@@ -3,7 +3,7 @@ export type SliceOwner = string
 export const SERVICE: SliceOwner = ''
 
 /** Usage decays with this time constant, so it is roughly the CPU time of the last two seconds. */
-const LATELY_MS = 2_000
+const DECAY_MS = 2_000
 /**
  * An owner whose recent usage is below this doesn't pause. The same limit applies to all owners together. A
  * 4 MB batch of ordinary events needs less.
@@ -15,7 +15,7 @@ const OWNER_PAUSE_RATIO = 3
 const SHARED_PAUSE_RATIO = 1
 /** The shortest pause that timers support. Shorter pauses add up until they reach it. */
 const PAUSE_MS_MIN = 1
-const FORGET_MS = 5 * LATELY_MS
+const FORGET_MS = 5 * DECAY_MS
 
 /** Work that has just ended. `wallMs` is the time it cost other requests, `cpuMs` the time its owner used. */
 export type Work = { cpuMs: number; wallMs: number }
@@ -94,7 +94,7 @@ class Usage {
   }
 
   usedMsAt(nowMs: number): number {
-    return this.#usedMs * Math.exp((this.updatedAtMs - nowMs) / LATELY_MS)
+    return this.#usedMs * Math.exp((this.updatedAtMs - nowMs) / DECAY_MS)
   }
 
   /** Usage is CPU time. Pauses depend on wall time, because that is what the work costs other requests. */

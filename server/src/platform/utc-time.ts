@@ -11,9 +11,9 @@ const THREE_DIGITS = Array.from({ length: 1_000 }, (_, number) => String(number)
  * A cache of recently formatted days, indexed by the low bits of the day. A page of events has few days,
  * but alternates between timestamps and times of receipt.
  */
-const DATES_KEPT = 64
-const keptDays: number[] = Array(DATES_KEPT).fill(Number.NaN)
-const keptDates: string[] = Array(DATES_KEPT).fill('')
+const CACHED_DATES_MAX = 64
+const cachedDays: number[] = Array(CACHED_DATES_MAX).fill(Number.NaN)
+const cachedDates: string[] = Array(CACHED_DATES_MAX).fill('')
 
 /** Whether a time can be written as `YYYY-…`: whole milliseconds of the years 0000 to 9999. */
 export function isUtcMs(ms: number): boolean {
@@ -24,10 +24,10 @@ export function isUtcMs(ms: number): boolean {
 export function formatUtcMs(ms: number): string {
   assert(isUtcMs(ms), 'a time is in whole milliseconds of the years 0000 to 9999')
   const day = Math.floor(ms / DAY_MS)
-  const place = day & (DATES_KEPT - 1)
-  if (day !== keptDays[place]) {
-    keptDates[place] = new Date(day * DAY_MS).toISOString().slice(0, 11)
-    keptDays[place] = day
+  const slot = day & (CACHED_DATES_MAX - 1)
+  if (day !== cachedDays[slot]) {
+    cachedDates[slot] = new Date(day * DAY_MS).toISOString().slice(0, 11)
+    cachedDays[slot] = day
   }
   const msOfDay = ms - day * DAY_MS
   const secondOfDay = Math.floor(msOfDay / 1_000)
@@ -35,5 +35,5 @@ export function formatUtcMs(ms: number): string {
   const hour = TWO_DIGITS[Math.floor(minuteOfDay / 60)]
   const minute = TWO_DIGITS[minuteOfDay % 60]
   const second = TWO_DIGITS[secondOfDay % 60]
-  return `${keptDates[place]}${hour}:${minute}:${second}.${THREE_DIGITS[msOfDay % 1_000]}Z`
+  return `${cachedDates[slot]}${hour}:${minute}:${second}.${THREE_DIGITS[msOfDay % 1_000]}Z`
 }
