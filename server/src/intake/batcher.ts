@@ -14,8 +14,7 @@ type Batch<In, Out> = { items: In[]; waiters: Waiter<In, Out>[] }
 export type BatcherLimits = {
   itemsPerBatchMax: number
   /**
-   * The queue always accepts this many items, however slow the batches are: a cold start is not an
-   * overload.
+   * The queue always accepts this many items, however slow the batches are: a cold start is not an overload.
    */
   waitingMin: number
   /** The queue never accepts more items than this, however fast the batches are. */
@@ -187,8 +186,8 @@ export class Batcher<In, Out> implements AsyncDisposable {
   }
 
   /**
-   * Prepares the next batch while another is in flight, if it is full: waiting longer would add nothing to
-   * it.
+   * Prepares the next batch while another is in flight, if it is full: waiting
+   * longer would add nothing to it.
    */
   #prepareNext(): void {
     if (!this.#isCommitting || this.#ahead) return

@@ -31,9 +31,9 @@ export type CommitDeps = {
 export type SealedAhead = { batch: SealedBatch; messages: Buffer }
 
 /**
- * Seals and encodes a batch while the previous one is in flight, so that no caller waits for this work.
- * Returns null if that isn't possible: a head is unknown, contended or locked, or a key appears twice in
- * the batch.
+ * Seals and encodes a batch while the previous one is in flight, so that no caller waits for
+ * this work. Returns null if that isn't possible: a head is unknown, contended or locked, or a
+ * key appears twice in the batch.
  */
 export function sealAhead(
   items: readonly PendingItem[],
@@ -90,8 +90,7 @@ export async function commitBatch(
 }
 
 /**
- * Finds keys that appear more than once in a batch: the first item is the event, the others are its
- * replays.
+ * Finds keys that appear more than once in a batch: the first item is the event, the others are its replays.
  */
 function splitRepeats(items: readonly PendingItem[]) {
   const byKey = new Map<string, PendingItem>()
@@ -111,8 +110,8 @@ function splitRepeats(items: readonly PendingItem[]) {
 }
 
 /**
- * Null if the leader was refused and the follower has a different body. It then has to be committed by
- * itself.
+ * Null if the leader was refused and the follower has a different body. It then
+ * has to be committed by itself.
  */
 function repeatOf(first: Outcome, follower: PendingItem, leader: PendingItem): Outcome | null {
   const bodyCheck = follower.key?.bodyCheck

@@ -83,8 +83,8 @@ export class FairQueue<Item> {
         ownerBytes += itemBytes
         count += 1
       }
-      // An owner that got no turn keeps its position. The others move to the end, where this loop reaches
-      // them again.
+      // An owner that got no turn keeps its position. The others move to the end,
+      // where this loop reaches them again.
       if (count === 0) continue
       queue.bytes -= ownerBytes - ownerBytesBefore
       queue.items.splice(0, count)

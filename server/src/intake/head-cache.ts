@@ -28,8 +28,7 @@ export class HeadCache {
   }
 
   /**
-   * The heads of these workspaces after the batch in flight, or null if one is unknown, contended or
-   * locked.
+   * The heads of these workspaces after the batch in flight, or null if one is unknown, contended or locked.
    */
   expectedOf(workspaceIds: Iterable<WorkspaceId>): Map<WorkspaceId, ChainHead> | null {
     const heads = new Map<WorkspaceId, ChainHead>()
@@ -50,8 +49,8 @@ export class HeadCache {
   }
 
   set(workspaceId: WorkspaceId, head: ChainHead): void {
-    // Delete first, so that the map is ordered by last write and the first entry is the least recently
-    // written.
+    // Delete first, so that the map is ordered by last write and the first entry
+    // is the least recently written.
     this.#heads.delete(workspaceId)
     this.#heads.set(workspaceId, head)
     if (this.#heads.size <= WORKSPACES_MAX) return
@@ -75,8 +74,8 @@ export class HeadCache {
   }
 
   /**
-   * A batch timed out waiting for the lock on the head. Until the lock is free, later batches don't wait
-   * for it.
+   * A batch timed out waiting for the lock on the head. Until the lock is free,
+   * later batches don't wait for it.
    */
   noteLocked(workspaceId: WorkspaceId): void {
     this.#heads.delete(workspaceId)

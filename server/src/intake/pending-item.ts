@@ -5,9 +5,9 @@ export type PendingItem = {
   event: PendingEvent
   facets: EventFacets
   /**
-   * Null without an idempotency key. The digest (128 bits in hex) identifies the key. The check (CRC-32 of
-   * the body) only detects a client that reuses a key for a different body, so a stronger hash has no
-   * benefit.
+   * Null without an idempotency key. The digest (128 bits in hex) identifies the key. The
+   * check (CRC-32 of the body) only detects a client that reuses a key for a different body,
+   * so a stronger hash has no benefit.
    */
   key: { keyDigest: string; bodyCheck: number } | null
 }

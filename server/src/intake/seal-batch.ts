@@ -32,8 +32,8 @@ export function sealBatch(
     const { workspaceId } = item.event
     const head = ends.get(workspaceId) ?? heads.get(workspaceId)
     assert(head, 'a workspace has a head from its beginning')
-    // `findSeqAt` relies on ids that are never earlier than the receipt, even if the clock was set back
-    // since.
+    // `findSeqAt` relies on ids that are never earlier than the receipt, even
+    // if the clock was set back since.
     const idMs = Math.max(nowMs, item.event.receivedAtMs)
     const id = nextEventId(head.lastId, idMs, random)
     const event = sealEvent(head, item.event, { id, salts: drawSalts() })

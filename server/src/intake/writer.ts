@@ -38,8 +38,7 @@ const WEIGHTS = {
   waitingBytesMax: 64 * 1_024 * 1_024,
 } as const
 /**
- * Waiting this long doubled the batch size, and with it the throughput, of four nodes on the same
- * workspaces.
+ * Waiting this long doubled the batch size, and with it the throughput, of four nodes on the same workspaces.
  */
 const CROWDED_LINGER_MS = 4
 /** The time limit for a batch, even if the database is alive. After it, the outcome is unknown. */
@@ -49,8 +48,8 @@ const CONFIRMATION_AGE_MS_MAX = 2_000
 /** How often the writer probes while it is down. */
 const PROBE_EVERY_MS = 200
 /**
- * From the second rejected batch in a row on, the delay before a probe doubles each time, up to the
- * maximum.
+ * The delay before the next probe after the second rejected batch in a row. It doubles with each further
+ * one, up to the maximum.
  */
 const RECOVERY_DELAY_MS_MIN = 500
 const RECOVERY_DELAY_MS_MAX = 5_000
@@ -291,8 +290,7 @@ export class Writer implements AsyncDisposable {
   }
 
   /**
-   * While the writer is down, the next probe isn't delayed: a late success of a batch doesn't end the
-   * outage.
+   * While the writer is down, the next probe isn't delayed: a late success of a batch doesn't end the outage.
    */
   #noteConfirmed(): void {
     this.#confirmedAtMs = performance.now()
@@ -311,8 +309,8 @@ export class Writer implements AsyncDisposable {
   /** Returns false, and the writer stays down, if the writer can't connect although the probe can. */
   async #recover(): Promise<boolean> {
     if (!this.#isCommitting) {
-      // The address may point to another server by now, while the old connection still goes to the previous
-      // one.
+      // The address may point to another server by now, while the old connection
+      // still goes to the previous one.
       this.#session.drop()
       if ((await this.#connect()) !== null) return false
     }
@@ -323,8 +321,7 @@ export class Writer implements AsyncDisposable {
   }
 
   /**
-   * Opens the writer's connection, unless it is open or a batch is using it. Returns the error if that
-   * fails.
+   * Opens the writer's connection, unless it is open or a batch is using it. Returns the error if that fails.
    */
   async #connect(): Promise<{ error: unknown } | null> {
     if (this.#isCommitting || this.#session.isConnected) return null
@@ -350,8 +347,7 @@ export class Writer implements AsyncDisposable {
 }
 
 /**
- * The minimum time to stay down. After a single rejection it is 0: the next successful probe ends the
- * outage.
+ * The minimum time to stay down. After a single rejection it is 0: the next successful probe ends the outage.
  */
 function recoveryDelayMs(rejectedInARow: number): number {
   if (rejectedInARow < 2) return 0

@@ -33,16 +33,16 @@ export type AppendResult = {
 }
 
 /**
- * The only statement that writes batches of events. Each workspace succeeds or fails independently: its
- * head moves only from the position that the writer expects, and only if none of its keys is stored
- * already. Its events and keys are inserted only if the head moved.
+ * The only statement that writes batches of events. Each workspace succeeds or fails independently: its head
+ * moves only from the position that the writer expects, and only if none of its keys is stored already. Its
+ * events and keys are inserted only if the head moved.
  *
  * The key lookup is exact without a lock: a key is stored in the transaction that moves its workspace's
- * head. If the head hasn't moved since this statement's snapshot, no key was added either; if it has moved,
- * the compare-and-set fails.
+ * head. If the head hasn't moved since this statement's snapshot, no key was added either; if it has
+ * moved, the compare-and-set fails.
  *
- * One statement is one round trip and one commit. Separate begin, lock, insert and commit statements cost a
- * quarter more.
+ * One statement is one round trip and one commit. Separate begin, lock, insert and commit
+ * statements cost a quarter more.
  */
 const APPEND: Statement = {
   name: 'append-events',
@@ -185,8 +185,7 @@ export async function lockHeads(
 }
 
 /**
- * Returns the heads that no transaction has locked. Rolls back, because committing locks waits for the
- * disk.
+ * Returns the heads that no transaction has locked. Rolls back, because committing locks waits for the disk.
  */
 export async function listFreeHeads(
   client: Client,

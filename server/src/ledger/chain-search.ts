@@ -20,18 +20,17 @@ export async function findSeqAt(
 }
 
 /**
- * Whether an id has this time or a later one. An event that is not in the table was archived, so it is
- * older.
+ * Whether an id has this time or a later one. An event that is not in the table was archived, so it is older.
  */
 export function isIdFrom(id: string | null, atMs: number): id is string {
   return id !== null && idTimeMs(id) >= atMs
 }
 
 /**
- * Returns the seq after the last event that was received before this time. Searches by time of receipt,
- * because after a clock ran ahead, ids keep its time until the clock has caught up. Checks the newest event
- * first, because most windows end now. For a window that ends earlier, the result can be off if the clock
- * was wrong.
+ * Returns the seq after the last event that was received before this time. Searches by time of
+ * receipt, because after a clock ran ahead, ids keep its time until the clock has caught up. Checks
+ * the newest event first, because most windows end now. For a window that ends earlier, the result can
+ * be off if the clock was wrong.
  */
 export async function findEndSeq(
   db: Queryable,

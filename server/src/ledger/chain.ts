@@ -125,8 +125,8 @@ function commitmentProblem(event: SealedEvent): string | null {
     const commitment = commitments[name]
     const salt = salts[name]
     if (value === null) {
-      // Erasure removes the value and its salt together. A salt without a value means that the value was
-      // lost.
+      // Erasure removes the value and its salt together. A salt without a value
+      // means that the value was lost.
       if (salt !== undefined) return `${name} is missing, but its salt is there`
       continue
     }

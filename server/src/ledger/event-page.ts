@@ -34,9 +34,9 @@ const WORKSPACE_ROWS_MIN = 500
 type Placed = Pick<SealedEvent, 'timestampMs' | 'actor' | 'resource' | 'metadata'> & { id: string }
 
 /**
- * Merges pages into one of at most `limit` events, newest first. Stops at the newest position where a page
- * with more events to follow ends: the next event of that list is unknown, and could be newer than those of
- * the others.
+ * Merges pages into one of at most `limit` events, newest first. Stops at the newest position where
+ * a page with more events to follow ends: the next event of that list is unknown, and could be
+ * newer than those of the others.
  */
 export function mergePages<T extends Placed>(
   pages: readonly PartialPage<T>[],

@@ -49,9 +49,8 @@ export const EVENT_COLUMNS = sql`
   encode(hash, 'hex') as hash, encode(prev_hash, 'hex') as "prevHash", sealed, salts`
 
 /**
- * Reads the rows of `page`, newest first, up to `limit` events or until their parts reach `bytesMax`, and
- * at least one. PostgreSQL reads the lengths without the values, so a row that is left out costs almost
- * nothing.
+ * Reads the rows of `page`, newest first, up to `limit` events or until their parts reach `bytesMax`, and at
+ * least one. PostgreSQL reads the lengths without the values, so a row that is left out costs almost nothing.
  */
 export async function readPage(
   db: Queryable,
@@ -225,8 +224,8 @@ const VALUE_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
 }
 
 /**
- * A timestamp is at most a day ahead of its receipt, so `fromMs` determines which partitions can have
- * matches.
+ * A timestamp is at most a day ahead of its receipt, so `fromMs` determines
+ * which partitions can have matches.
  */
 export function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): number {
   return Math.max(hotSinceMs, fromMs === null ? 0 : fromMs - DAY_MS) - CLOCK_SKEW_MS_MAX

@@ -9,8 +9,7 @@ export type Receipt = { id: string | null; receivedAtMs: number | null }
 export type HotEdge = { afterSeq: number; headSeq: number; id: string | null }
 
 /**
- * Reads the head's seq and the id of the event after `afterSeq`, which defaults to the floor of the
- * roll-up.
+ * Reads the head's seq and the id of the event after `afterSeq`, which defaults to the floor of the roll-up.
  */
 export async function readHotEdge(
   db: Queryable,

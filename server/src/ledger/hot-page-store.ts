@@ -17,8 +17,8 @@ const ROW_BYTES = 1_024
 const BUFFER_RATIO_MAX = 4
 
 /**
- * In the order that `HotPage` expects, fixed-size columns first. Derived values are computed here, not in
- * the database.
+ * In the order that `HotPage` expects, fixed-size columns first. Derived values are
+ * computed here, not in the database.
  */
 const COLUMNS = sql`
   id, seq, ts, received_at, company_id, hash, prev_hash,
@@ -76,8 +76,8 @@ export async function readHotPage(
 }
 
 /**
- * Reuses a buffer if possible: a new one per page would trigger the garbage collector several times per
- * second.
+ * Reuses a buffer if possible: a new one per page would trigger the garbage
+ * collector several times per second.
  */
 function bufferFor(bytes: number, reuse: HotPage | null): Buffer {
   const old = reuse?.bytes.buffer

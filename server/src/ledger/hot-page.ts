@@ -16,9 +16,9 @@ const HEADER_BYTES = SIGNATURE.length + 8
 const TRAILER = Buffer.from([0xff, 0xff])
 
 /**
- * A page of the table, and the last seq that was examined for it. It keeps the bytes of `copy` in
- * PostgreSQL's binary format, so that callers that need bytes can write them unchanged. Objects are created
- * only on demand.
+ * A page of the table, and the last seq that was examined for it. It keeps the bytes of `copy`
+ * in PostgreSQL's binary format, so that callers that need bytes can write them unchanged.
+ * Objects are created only on demand.
  */
 export class HotPage {
   readonly bytes: Buffer

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 
 /**
- * The columns that are never null and have a fixed size come first in every row. These are their byte
- * offsets.
+ * The columns that are never null and have a fixed size come first in every
+ * row. These are their byte offsets.
  */
 export const PLACE = {
   id: 4,
@@ -55,8 +55,7 @@ export class HotRow {
   }
 
   /**
-   * Moves to the row whose column count is at this offset. Returns the offset of the next row's column
-   * count.
+   * Moves to the row whose column count is at this offset. Returns the offset of the next row's column count.
    */
   moveTo(at: number): number {
     const view = this.#view

@@ -29,17 +29,15 @@ export type ReaderDeps = {
 export type ChainRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
 /**
- * If pages have at least this many rows, the next one is fetched while the caller processes the current
- * one.
+ * If pages have at least this many rows, the next one is fetched while the caller processes the current one.
  */
 export const AHEAD_ROWS_MIN = 400
 const SEGMENTS_PER_QUERY = 50
 
 /**
- * Reads the matching events of a run in chain order: cold events from the archive, verified as they are
- * read, then hot events from the table. Events can be in both: what the catalog lists is read from the
- * archive, whether or not it was removed from the table. A page is valid only until the next one is
- * requested.
+ * Reads the matching events of a run in chain order: cold events from the archive, verified as they are read,
+ * then hot events from the table. Events can be in both: what the catalog lists is read from the archive,
+ * whether or not it was removed from the table. A page is valid only until the next one is requested.
  */
 export async function* readEvents(
   deps: ReaderDeps,
@@ -161,8 +159,8 @@ async function fetchHot(
   const run = { workspaceId: query.workspaceId, fromSeq: query.fromSeq, toSeq: page.lookedSeq }
   const count = isWhole ? page.count : await countRun(database.db, run)
   if (count === page.lookedSeq - query.fromSeq + 1) return page
-  // If rows are missing, the archiver must have moved them just now. The caller then continues from the
-  // catalog.
+  // If rows are missing, the archiver must have moved them just now. The caller
+  // then continues from the catalog.
   const isMoved = (await readArchivedSeq(database.db, query.workspaceId)) >= query.fromSeq
   assert(isMoved, 'a chain has no gaps')
   return null

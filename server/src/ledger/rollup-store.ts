@@ -10,8 +10,7 @@ export const ROLLUP_GRAINS_S = [900, 21_600] as const
 
 /**
  * The fields whose distinct values are listed. A listed value takes about 200 bytes, and the list changes
- * with every event. A field with more than `VALUES_PER_FIELD_MAX` values is searched event by event
- * instead.
+ * with every event. A field with more than `VALUES_PER_FIELD_MAX` values is searched event by event instead.
  */
 export const VALUE_FIELDS = [
   'category',
@@ -130,10 +129,10 @@ export async function countDays(
 }
 
 /**
- * Adds a run. Only events above `daySeq` are added to the usage. With `isMarking`, values that reach the
- * threshold become frequent. A closed field accepts no new values, and its existing ones are looked up one
- * by one: in a workspace without statistics, the planner could reverse a join and compare every value with
- * every other.
+ * Adds a run. Only events above `daySeq` are added to the usage. With `isMarking`, values that reach
+ * the threshold become frequent. A closed field accepts no new values, and its existing ones are
+ * looked up one by one: in a workspace without statistics, the planner could reverse a join and
+ * compare every value with every other.
  */
 export async function countIn(
   trx: Queryable,

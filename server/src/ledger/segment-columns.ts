@@ -133,8 +133,8 @@ function textColumn(texts: readonly (string | null)[]): (Buffer | null)[] {
 }
 
 /**
- * For columns with few distinct values: one buffer per value, so that the writer can compare buffers by
- * identity.
+ * For columns with few distinct values: one buffer per value, so that the writer
+ * can compare buffers by identity.
  */
 function sharedTextColumn(texts: readonly (string | null)[]): (Buffer | null)[] {
   const known = new Map<string | null, Buffer | null>([[null, null]])

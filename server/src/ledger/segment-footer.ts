@@ -115,8 +115,8 @@ export function hasItsDigest(footer: Buffer): boolean {
 }
 
 /**
- * The hash that the catalog stores, so that the footer, and through it each row group, can be verified
- * separately.
+ * The hash that the catalog stores, so that the footer, and through it each row
+ * group, can be verified separately.
  */
 export function footerSha256Of(file: Buffer): string {
   const footer = checkedFooterOf(file)
@@ -130,8 +130,8 @@ function footerOf(file: Buffer): Buffer | null {
 }
 
 /**
- * The size of the footer up to the end of the file, read from the last bytes; null if there are too few
- * bytes.
+ * The size of the footer up to the end of the file, read from the last bytes;
+ * null if there are too few bytes.
  */
 export function footerBytesOf(end: Buffer): number | null {
   const lengthAt = end.length - MAGIC.length - LENGTH_BYTES

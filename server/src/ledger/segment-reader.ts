@@ -47,8 +47,8 @@ export class SegmentMissingError extends Error {
 }
 
 /**
- * Thrown when the bytes are not those that were written. The message names the events, but contains no
- * payload.
+ * Thrown when the bytes are not those that were written. The message names the
+ * events, but contains no payload.
  */
 export class SegmentDamagedError extends Error {
   override name = 'SegmentDamagedError'

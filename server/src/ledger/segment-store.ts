@@ -99,8 +99,8 @@ export async function insertSegment(db: Queryable, segment: Segment, now: Date):
       returning 1`.execute(db)
     return rows.length === 1
   } catch (error) {
-    // Another archiver inserted its segment first. `on conflict` wouldn't do, because the draft must stay
-    // in this case.
+    // Another archiver inserted its segment first. `on conflict` wouldn't do, because
+    // the draft must stay in this case.
     if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
     return false
   }

@@ -5,8 +5,8 @@ import type { Queryable } from '../platform/pg.ts'
 import type { RollupHead } from './rollup-store.ts'
 
 /**
- * The maximum number of values per field that are marked as frequent, and the target when they are marked
- * again.
+ * The maximum number of values per field that are marked as frequent, and the
+ * target when they are marked again.
  */
 const FREQUENT_MAX = 4_000
 const FREQUENT_TARGET = 2_000
@@ -14,10 +14,10 @@ const FREQUENT_TARGET = 2_000
 const FREQUENT_MIN = 500
 
 /**
- * Call this after a run is counted. `head` is the previous state of the roll-up, `seenSeq` the end of what
- * it has counted now. Marks the values of a field again if another version has counted since the last time,
- * or if too many are marked; with `sparse`, also if too few are marked after counts went down; with `all`,
- * always.
+ * Call this after a run is counted. `head` is the previous state of the roll-up, `seenSeq` the end
+ * of what it has counted now. Marks the values of a field again if another version has counted since
+ * the last time, or if too many are marked; with `sparse`, also if too few are marked after counts
+ * went down; with `all`, always.
  *
  * If an older version that doesn't mark values runs at the same time, a value that it counts again after a
  * change to a larger plan is missing from the first ones until its next event is counted.

@@ -8,9 +8,9 @@ type QueueOptions<T> = {
 }
 
 /**
- * Runs work that no caller waits for, one item at a time and in order. A failure is logged, and the queue
- * continues with the next item. Disposal drops the waiting items, logs how many, and waits for the running
- * one.
+ * Runs work that no caller waits for, one item at a time and in order. A failure is logged,
+ * and the queue continues with the next item. Disposal drops the waiting items, logs how many,
+ * and waits for the running one.
  */
 export class BackgroundQueue<T> implements AsyncDisposable {
   readonly #options: QueueOptions<T>

@@ -51,8 +51,7 @@ export async function copyOut(pool: Pool, query: CompiledQuery, into: Room): Pro
 type Settle = { resolve: (copied: Copied) => void; reject: (error: unknown) => void }
 
 /**
- * The interface that `pg` expects of a query that handles the protocol itself. It calls the handlers by
- * name.
+ * The interface that `pg` expects of a query that handles the protocol itself. It calls the handlers by name.
  */
 class CopyRun implements Submittable {
   readonly #text: string

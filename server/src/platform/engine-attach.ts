@@ -49,9 +49,8 @@ export const ENGINE_DATABASE = 'annals'
 const LOCK_WAIT_MS_MAX = 90_000
 
 /**
- * Attaches to the running engine; starts it first if necessary, and creates it before that. All processes
- * use this path, including a service that lost its engine. The file lock excludes all others until this
- * returns.
+ * Attaches to the running engine; starts it first if necessary, and creates it before that. All processes use
+ * this path, including a service that lost its engine. The file lock excludes all others until this returns.
  */
 export async function attachToEngine(
   engine: Engine,
@@ -59,8 +58,8 @@ export async function attachToEngine(
 ): Promise<Attachment> {
   removeClientVariables()
   const { exclusive, mayCreate, signal } = options
-  // Check this before writing anything, even the lock file, so that the folder of another version stays
-  // unchanged.
+  // Check this before writing anything, even the lock file, so that the folder of
+  // another version stays unchanged.
   const user = await chooseUser(engine.files)
   hasCluster(engine.files)
   const attach = async (): Promise<Attachment> => {

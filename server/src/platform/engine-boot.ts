@@ -22,8 +22,8 @@ const POLL_MS = 20
 /** How long to wait while PostgreSQL doesn't respond, or has no free connection. */
 const SILENCE_MS_MAX = 30_000
 /**
- * How long to wait while it reports that it is starting: replaying a gigabyte of log takes time on a slow
- * disk.
+ * How long to wait while it reports that it is starting: replaying a gigabyte of
+ * log takes time on a slow disk.
  */
 const RECOVERY_MS_MAX = 600_000
 const OLD_BACKENDS_MS_MAX = 30_000

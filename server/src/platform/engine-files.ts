@@ -29,8 +29,8 @@ export interface Owner {
 }
 
 /**
- * Creates a missing data folder, unless `mayCreate` is false. From then on, its real path identifies the
- * engine.
+ * Creates a missing data folder, unless `mayCreate` is false. From then on, its
+ * real path identifies the engine.
  */
 export function openDataFolder(path: string, { mayCreate }: { mayCreate: boolean }): EngineFiles {
   const expected = engineFiles(resolve(path))
@@ -85,9 +85,9 @@ export function hasCluster(files: EngineFiles): boolean {
 }
 
 /**
- * Throws unless a cluster may be created: an empty one must not replace one that was lost. The password
- * file gets its final name once the first cluster is complete (`keepPassword`), so its existence shows that
- * there was one.
+ * Throws unless a cluster may be created: an empty one must not replace one that was lost. The
+ * password file gets its final name once the first cluster is complete (`keepPassword`), so its
+ * existence shows that there was one.
  */
 export function refuseMissingCluster(
   files: EngineFiles,
@@ -123,8 +123,8 @@ export function prepareFolders(files: EngineFiles, owner: Owner): void {
       ? fs.readdirSync(files.engine, { recursive: true, encoding: 'utf8' })
       : ['run', 'log']
     for (const entry of entries) fs.lchownSync(join(files.engine, entry), owner.uid, owner.gid)
-    // Change this folder last, so that after a crash it still belongs to root and the next start repeats
-    // this.
+    // Change this folder last, so that after a crash it still belongs to root
+    // and the next start repeats this.
     fs.lchownSync(files.engine, owner.uid, owner.gid)
   } catch (cause) {
     throw explainFileError(files.engine, cause)

@@ -59,8 +59,7 @@ export class Presence {
   }
 
   /**
-   * The caller must hold the file lock. Otherwise the engine would look unused until the lock below is
-   * taken.
+   * The caller must hold the file lock. Otherwise the engine would look unused until the lock below is taken.
    */
   async announce({ exclusive }: { exclusive: boolean }): Promise<boolean> {
     await this.#client.query('select pg_advisory_lock_shared($1, $2)', [LOCK_SPACE, USER_LOCK])

@@ -26,8 +26,8 @@ export function engineSettings(memoryBytes: number, overrides: EngineSettings): 
     unix_socket_permissions: '0700',
     max_connections: '100',
 
-    // An acknowledged event must survive a power failure. These are the defaults, explicit because they are
-    // essential.
+    // An acknowledged event must survive a power failure. These are the defaults,
+    // explicit because they are essential.
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',

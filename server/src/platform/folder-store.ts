@@ -199,9 +199,9 @@ class FolderStore implements ObjectStore {
   }
 
   /**
-   * Returns null if the object is missing but the folder exists. A missing folder must not look like an
-   * archive without objects. `known-archive.ts` detects an empty folder, such as a mount point without its
-   * disk.
+   * Returns null if the object is missing but the folder exists. A missing folder must not
+   * look like an archive without objects. `known-archive.ts` detects an empty folder, such as
+   * a mount point without its disk.
    */
   async #unlessMissing<T>(
     use: () => Promise<T>,
@@ -253,8 +253,8 @@ function notRegular(key: string): StorageError {
 }
 
 /**
- * Prevents a store from looking for abandoned drafts while another has created its folder but not locked it
- * yet.
+ * Prevents a store from looking for abandoned drafts while another has created
+ * its folder but not locked it yet.
  */
 async function lockOpening(root: string): Promise<Disposable> {
   const lock = await acquireFileLock(join(root, DRAFTS, 'lock'), { waitMsMax: OPENING_MS_MAX })

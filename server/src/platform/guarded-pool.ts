@@ -25,9 +25,9 @@ type NamingClient = PostgresPoolClient &
 type NamingPool = Omit<PostgresPool, 'connect'> & { connect(): Promise<NamingClient> }
 
 /**
- * A pool that closes a connection when a statement on it gets no response. If the network drops packets, a
- * socket takes a quarter of an hour to fail, and without this the pool would lose every waiting connection
- * for that long.
+ * A pool that closes a connection when a statement on it gets no response. If the network drops
+ * packets, a socket takes a quarter of an hour to fail, and without this the pool would lose every
+ * waiting connection for that long.
  */
 export class GuardedPool implements PostgresPool {
   readonly options: object

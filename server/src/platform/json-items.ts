@@ -15,8 +15,8 @@ export type SlicedItems = {
   /** The offset of the array in the frame. */
   arrayStart: number
   /**
-   * The number of items, even if the array doesn't end. In that case `items` is empty, and the frame is the
-   * text.
+   * The number of items, even if the array doesn't end. In that case `items` is
+   * empty, and the frame is the text.
    */
   count: number
 }

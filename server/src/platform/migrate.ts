@@ -151,8 +151,8 @@ async function refuseOtherSchema(client: Client): Promise<void> {
 }
 
 /**
- * Roles belong to a server, so a database that is restored on another server has its tables but not its
- * roles.
+ * Roles belong to a server, so a database that is restored on another server
+ * has its tables but not its roles.
  */
 async function refuseMissingRoles(client: Client): Promise<void> {
   await client.query('set role annals_serving; set role annals_keeper; reset role')

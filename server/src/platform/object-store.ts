@@ -18,15 +18,15 @@ export type ObjectStore = AsyncDisposable & {
   /** Null if the object doesn't exist. */
   read(key: string, signal?: AbortSignal): Promise<Buffer | null>
   /**
-   * The bytes from `start` up to but not including `end`, or fewer if the object ends earlier; null if it
-   * doesn't exist.
+   * The bytes from `start` up to but not including `end`, or fewer if the object ends
+   * earlier; null if it doesn't exist.
    */
   readRange(key: string, start: number, end: number, signal?: AbortSignal): Promise<Buffer | null>
   /** Null if the object doesn't exist. */
   stat(key: string, signal?: AbortSignal): Promise<ObjectState | null>
   /**
-   * Requests that an object in a cold storage class be restored. Does nothing if it is ready or already
-   * requested.
+   * Requests that an object in a cold storage class be restored. Does nothing if it
+   * is ready or already requested.
    */
   restore(key: string, signal?: AbortSignal): Promise<void>
   /** Does nothing if the object doesn't exist. */

@@ -17,9 +17,9 @@ type Write<T> = (target: Buffer, value: T, at: number) => void
  * Creates the messages that run a prepared statement on a whole batch: Bind with one array per column in
  * PostgreSQL's binary format, written directly from the rows, then Execute and Sync.
  *
- * `pg` can send the same, but it quotes and escapes every array element, or repeatedly copies a finished
- * array while its buffer grows. This class reuses its buffer, so a message is valid only until the next
- * `begin`.
+ * `pg` can send the same, but it quotes and escapes every array element, or repeatedly copies
+ * a finished array while its buffer grows. This class reuses its buffer, so a message is
+ * valid only until the next `begin`.
  */
 export class BindWriter {
   #bytes = Buffer.allocUnsafeSlow(BYTES_MIN)
@@ -33,8 +33,7 @@ export class BindWriter {
     this.#count = 0
     this.#reserve(statement.length * 3 + 32)
     this.#bytes.write('B', 0, 'latin1')
-    // After the length: an empty portal name, the statement name, and one format for all parameters
-    // (binary).
+    // After the length: an empty portal name, the statement name, and one format for all parameters (binary).
     this.#at = 6
     this.#bytes[5] = 0
     this.#at += this.#bytes.write(statement, this.#at, 'utf8')
@@ -175,8 +174,8 @@ const SHORT_LENGTH_MAX = 24
 const ASCII_MAX = 0x7f
 
 /**
- * Returns the number of bytes written. Short ASCII is written in a loop, for the same reason as in
- * `writeHex`.
+ * Returns the number of bytes written. Short ASCII is written in a loop, for
+ * the same reason as in `writeHex`.
  */
 function writeText(target: Buffer, value: string, at: number): number {
   if (value.length > SHORT_LENGTH_MAX) return target.write(value, at, 'utf8')

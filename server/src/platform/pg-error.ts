@@ -69,8 +69,7 @@ const OUTAGE_MESSAGES =
 
 /**
  * True if the server itself rejected a statement or, because it is full, the connection. False for a broken
- * connection and for a server that is shutting down or starting: those say nothing about the next
- * connection.
+ * connection and for a server that is shutting down or starting: those say nothing about the next connection.
  */
 export function isRejection(error: unknown): boolean {
   // For a list of servers, the error of a full server is only the cause, but its code is kept.

@@ -201,8 +201,8 @@ const CHECK = `
                 order by nth) as values`
 
 /**
- * The server responds but can't be used. Has PostgreSQL's code for a rejected connection, which counts as
- * an outage.
+ * The server responds but can't be used. Has PostgreSQL's code for a rejected
+ * connection, which counts as an outage.
  */
 export class UnfitServerError extends Error {
   override name = 'UnfitServerError'

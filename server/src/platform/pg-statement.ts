@@ -28,8 +28,7 @@ type Run = {
 const parsed = new WeakMap<Connection, Set<string>>()
 
 /**
- * The interface that `pg` expects of a query that handles the protocol itself. It calls the handlers by
- * name.
+ * The interface that `pg` expects of a query that handles the protocol itself. It calls the handlers by name.
  */
 class StatementRun implements Submittable {
   readonly #statement: Statement

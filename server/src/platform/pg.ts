@@ -86,8 +86,7 @@ export class Database implements AsyncDisposable {
       keepAlive: true,
       stream: () => this.#openSocket(),
     })
-    // The pool replaces an idle connection that breaks. Without a listener, the event would end the
-    // process.
+    // The pool replaces an idle connection that breaks. Without a listener, the event would end the process.
     this.pool.on('error', (error) => logger.warn({ event: 'connection.lost', err: error }))
     // One probe per server at a time: an outage must not open a connection for each waiting caller.
     const probes = new Map<Server, Promise<boolean>>()

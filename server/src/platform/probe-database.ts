@@ -6,8 +6,8 @@ import { isOutOfDescriptors, SQLSTATE, sqlStateOf } from './pg-error.ts'
 import { configOf } from './pg-servers.ts'
 
 /**
- * How long a statement waits for a response before a second connection probes the server, and how often
- * that repeats.
+ * How long a statement waits for a response before a second connection probes the
+ * server, and how often that repeats.
  */
 export const PROBE_EVERY_MS = 400
 /** Together with the delay before it, callers still learn of an outage within a second. */

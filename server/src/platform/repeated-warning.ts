@@ -7,9 +7,9 @@ type WarningLogger = { warn: (fields: Record<string, unknown>) => void }
 const EVERY_MS = 1_000
 
 /**
- * Logs a warning that one cause can repeat many times per second: the first one in full, and those of the
- * next second as one line with their number. Otherwise every request would log a stack trace during an
- * outage.
+ * Logs a warning that one cause can repeat many times per second: the first one in full, and
+ * those of the next second as one line with their number. Otherwise every request would log
+ * a stack trace during an outage.
  */
 export class RepeatedWarning {
   readonly #event: string

@@ -257,9 +257,9 @@ class S3Store implements ObjectStore {
   }
 
   /**
-   * Upload passes no signal to its requests. They would continue after a timeout, and a late one could
-   * overwrite what the caller has stored since. This client stops them, except for the cleanup of uploaded
-   * parts.
+   * Upload passes no signal to its requests. They would continue after a timeout, and a late
+   * one could overwrite what the caller has stored since. This client stops them, except for
+   * the cleanup of uploaded parts.
    */
   #stoppableClient(abortSignal: AbortSignal): S3 {
     const client = this.#client

@@ -4,8 +4,8 @@ import type { Secret } from './secret.ts'
 
 const CIPHER = 'aes-256-gcm'
 /**
- * The first byte of the stored data, so that a later version can use another cipher and both can be
- * distinguished.
+ * The first byte of the stored data, so that a later version can use another cipher
+ * and both can be distinguished.
  */
 const VERSION = 1
 const NONCE_BYTES = 12

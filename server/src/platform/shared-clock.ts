@@ -13,8 +13,7 @@ const WARNING_MS = 5_000
 /**
  * The node's clock, corrected by its difference from the database's clock. Nodes use it for leases and due
  * times that they share: with its own clock, a node that is ahead would take over work that another node is
- * still doing. The difference is measured from the system clock, so a clock that a test sets stays
- * unchanged.
+ * still doing. The difference is measured from the system clock, so a clock that a test sets stays unchanged.
  */
 export class SharedClock implements AsyncDisposable {
   readonly now: Clock

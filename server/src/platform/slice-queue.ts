@@ -151,8 +151,7 @@ export class SliceQueue {
   }
 
   /**
-   * Short work that ran meanwhile may have used up the owner's share again. The slice doesn't wait for
-   * that.
+   * Short work that ran meanwhile may have used up the owner's share again. The slice doesn't wait for that.
    */
   #resume(owner: SliceOwner): void {
     const ownerQueue = this.#waiting.get(owner) ?? []

@@ -140,8 +140,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Finds where the bytes stop being UTF-8: decoding inserts U+FFFD there, so encoding the result again
- * differs.
+ * Finds where the bytes stop being UTF-8: decoding inserts U+FFFD there, so
+ * encoding the result again differs.
  */
 function invalidUtf8(bytes: Buffer): JsonFault {
   const encodedAgain = Buffer.from(bytes.toString('utf8'))
