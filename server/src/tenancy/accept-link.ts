@@ -7,8 +7,8 @@ import { giveWorkspaces, insertUser, setPasswordHash } from './user-store.ts'
 export type AcceptedLink = OpenLink & { userId: UserId; endedSessions: number }
 
 /**
- * Does what the link is for. It is used up in the same transaction: where the rest fails, it can be
- * used again. Null when it is no link any more.
+ * Creates the account or resets the password. The link is consumed in the same transaction, so it can be
+ * used again if anything fails. Returns null if the link is no longer valid.
  */
 export async function acceptLink(
   trx: Queryable,
@@ -24,7 +24,7 @@ export async function acceptLink(
   return { ...link, userId, endedSessions: 0 }
 }
 
-/** Whoever knew the old password, or has another link, is out. */
+/** Also ends all sessions and deletes other reset links: the old password may have been stolen. */
 async function resetPassword(
   trx: Queryable,
   link: OpenLink & { kind: 'RESET' },

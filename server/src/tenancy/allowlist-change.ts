@@ -3,10 +3,10 @@ import { compileRanges, isInRanges, parseCidr } from './allowlist.ts'
 import type { Allowlist } from './company-store.ts'
 import { type Plan, PLAN_TERMS } from './plans.ts'
 
-/** The entries in one spelling, each once, or every one that is none. */
+/** Normalizes the entries and removes duplicates. Throws an error that lists the invalid ones. */
 export function readEntries(texts: readonly string[]): string[] {
   const details = texts.flatMap((text, index) =>
-    parseCidr(text) === null ? [{ path: `/entries/${index}`, message: NO_ENTRY }] : [],
+    parseCidr(text) === null ? [{ path: `/entries/${index}`, message: INVALID_ENTRY }] : [],
   )
   const [first] = details
   if (first) {
@@ -16,12 +16,13 @@ export function readEntries(texts: readonly string[]): string[] {
   return [...new Set(texts.map(parseCidr).filter((entry) => entry !== null))]
 }
 
-const NO_ENTRY = 'must be an IP address or a CIDR range, such as 203.0.113.0/24'
+const INVALID_ENTRY = 'must be an IP address or a CIDR range, such as 203.0.113.0/24'
 const DETAILS_MAX = 20
 
 /**
- * Why whoever saves this list would lock his own address out, or null. An empty list locks nobody out
- * unless all calls ask for it; without webhooks in the plan nothing else asks.
+ * Explains how saving this list would lock out the member's own address, or returns null. Unless the list
+ * applies to all calls, it applies only to webhook changes, which need a plan with webhooks. An empty list
+ * then needs no confirmation.
  */
 export function lockOutOf(
   address: string,
@@ -32,7 +33,7 @@ export function lockOutOf(
   const consequence = forAllCalls
     ? 'every call with a key from it would be refused'
     : 'webhooks could not be changed with a key from it'
-  const isAskedFor = forAllCalls || (PLAN_TERMS[plan].hasWebhooks && entries.length > 0)
-  if (!isAskedFor) return null
+  const isEnforced = forAllCalls || (PLAN_TERMS[plan].hasWebhooks && entries.length > 0)
+  if (!isEnforced) return null
   return `Your address now, ${address}, would not be on the list: ${consequence}. Send "confirmAddressLeftOut": true if you mean it.`
 }

@@ -88,7 +88,7 @@ test('any range and address agree with another implementation, before and after 
       if (address.startsWith('::') && address.includes('.')) return
       const oracle = new BlockList()
       oracle.addSubnet(range.address, range.bits, kindOf(range.address))
-      // The oracle counts IPv4 addresses as IPv6 ones too; an allowlist tells them apart.
+      // The oracle also matches IPv4 addresses against IPv6 ranges; an allowlist doesn't.
       const isSameKind = kindOf(range.address) === kindOf(address)
       const isExpected = isSameKind && oracle.check(address, kindOf(address))
       assert.equal(isInRanges(address, compileRanges([cidr])), isExpected)
@@ -101,7 +101,7 @@ test('any range and address agree with another implementation, before and after 
 
 const kindOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
 
-/** IPv4 inside IPv6; the address bar's spelling is one for each address. */
+/** Whether this is an IPv4-mapped IPv6 address. The URL parser normalizes the spelling first. */
 function isMapped(address: string): boolean {
   return kindOf(address) === 'ipv6' && new URL(`http://[${address}]`).host.startsWith('[::ffff:')
 }

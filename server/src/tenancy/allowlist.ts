@@ -6,27 +6,27 @@ export const ALLOWLIST_ENTRIES_MAX = 200
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Range = [Address, number]
 
-/** A list of CIDRs, ready to be asked. A single address counts as a range of one. */
+/** A parsed list of CIDR ranges. A single address is a range of one. */
 export type AddressRanges = readonly Range[]
 
-/** The entry as a CIDR, or null when it is none. Host bits are cleared, so equal ranges look equal. */
+/** Returns the entry as a CIDR, or null if invalid. Clears host bits, so equal ranges have equal text. */
 export function parseCidr(text: string): string | null {
   const [addressText = '', bitsText, ...rest] = text.trim().split('/')
   const address = parseAddress(addressText)
   if (!address || rest.length > 0) return null
   const writtenBits = isIP(addressText) === 4 ? 32 : 128
   const bits = bitsText === undefined ? writtenBits : parseBits(bitsText, writtenBits)
-  // A range written around an IPv4 address inside IPv6 counts the 96 bits before it.
+  // The prefix length of an IPv4-mapped IPv6 address includes the 96 bits before the IPv4 address.
   const ownBits = bits === null ? null : bits - writtenBits + bitsOf(address)
   if (ownBits === null || ownBits < 0) return null
   return `${networkOf(address, ownBits)}/${ownBits}`
 }
 
 /**
- * The address, or null. Only the plain forms: `010.0.0.1`, `127.1` and `2130706433` are other
- * addresses to other programs, and a zone has a meaning on one machine only. IPv4 written inside
- * IPv6 (`::ffff:1.2.3.4`) is the IPv4 address it is; `::1.2.3.4`, abandoned by RFC 4291, is not,
- * though ipaddr.js takes it for the same.
+ * Returns the address, or null if it is not in a plain form: programs disagree on what `010.0.0.1`,
+ * `127.1` and `2130706433` mean, and a zone is meaningful only on one machine. An IPv4-mapped address
+ * (`::ffff:1.2.3.4`) becomes the IPv4 address. `::1.2.3.4`, which RFC 4291 deprecates, is rejected,
+ * although ipaddr.js treats it the same way.
  */
 export function parseAddress(text: string): Address | null {
   const isPlain = isIP(text) !== 0 && !text.includes('%') && !/^::\d+\./.test(text)

@@ -5,7 +5,7 @@ import type { KeyUse } from './key-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 import type { KeyScope } from './principal.ts'
 
-/** A key as those see it who manage it. */
+/** A key as shown to the members who manage it. */
 export type CompanyKey = {
   id: KeyId
   kid: string
@@ -21,7 +21,7 @@ export type CompanyKey = {
 
 type KeyPlace = { companyId: CompanyId; keyId: KeyId }
 
-/** Newest first, ended ones included: ids carry their time. */
+/** Newest first, including expired and revoked keys. Ids are ordered by creation time. */
 export async function listCompanyKeys(
   db: Queryable,
   where: {
@@ -108,7 +108,7 @@ export async function renameKey(
     .execute()
 }
 
-/** False when it was revoked before. */
+/** Returns false if the key was already revoked. */
 export async function revokeKey(
   db: Queryable,
   { companyId, keyId }: KeyPlace,
@@ -124,7 +124,7 @@ export async function revokeKey(
   return result.numUpdatedRows === 1n
 }
 
-/** It works until the given time. False when it was replaced or revoked before. */
+/** The key keeps working until the given time. Returns false if it was already replaced or revoked. */
 export async function retireKey(
   db: Queryable,
   { companyId, keyId }: KeyPlace,
@@ -141,7 +141,7 @@ export async function retireKey(
   return result.numUpdatedRows === 1n
 }
 
-/** Call it with the company locked. Otherwise a key that is rotated again and again leaves any number behind. */
+/** Limits the replaced keys that repeated rotation leaves behind. Call it with the company locked. */
 export async function refuseTooManyRotating(
   db: Queryable,
   { companyId, workspaceId }: { companyId: CompanyId; workspaceId: WorkspaceId | null },

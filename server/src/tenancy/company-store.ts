@@ -11,7 +11,7 @@ export async function insertCompany(
   await db.insertInto('company').values(company).execute()
 }
 
-/** True when the company exists. */
+/** Returns false if the company doesn't exist. */
 export async function updatePlan(
   db: Queryable,
   { companyId, plan }: { companyId: CompanyId; plan: Plan },
@@ -25,8 +25,8 @@ export async function updatePlan(
 }
 
 /**
- * Serializes what counts against a company's bounds: two creations cannot both be the last allowed.
- * Returns the plan, which cannot change until the caller's transaction ends.
+ * Serializes everything that counts against a company's limits, so that two concurrent requests can't both
+ * take the last slot. Returns the plan, which can't change until the caller's transaction ends.
  */
 export async function lockCompany(db: Queryable, companyId: CompanyId): Promise<Plan | null> {
   const row = await db
@@ -74,7 +74,7 @@ export async function replaceAllowlist(
     .execute()
 }
 
-/** What a company has of that which is bounded, counted as the bounds count. */
+/** How much of each limited resource a company has, counted the way the limits are enforced. */
 export type CompanyCounts = {
   workspaces: number
   members: number

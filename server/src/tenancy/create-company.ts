@@ -19,7 +19,7 @@ export type CompanyPlan = {
   allowlist: readonly string[]
 }
 
-/** What `annals bootstrap --json` prints; scripts outside the project read it. */
+/** The output of `annals bootstrap --json`. Scripts outside the project read it. */
 export type CreatedCompany = {
   company: { id: CompanyId; name: string; plan: Plan }
   workspace: { id: WorkspaceId; name: string }
@@ -31,13 +31,13 @@ export type CreatedCompany = {
 }
 
 /**
- * A new company with all it needs to work, in one transaction. This and the dashboard are the only
- * places where the text of a key exists; the database keeps hashes.
+ * Creates a company with an owner, workspaces, a project and keys, in one transaction. Only this function
+ * and the dashboard ever see the text of a key; the database stores hashes.
  */
 export async function createCompany(db: Queryable, options: CompanyPlan): Promise<CreatedCompany> {
   const company = { id: newId<'company'>(), name: options.company, plan: options.plan }
   const user = {
-    // Reserved by RFC 2606, so it reaches nobody.
+    // RFC 2606 reserves example.com, so mail to this address is never delivered.
     email: (options.email ?? `owner-${randomBytes(4).toString('hex')}@example.com`).toLowerCase(),
     password: options.password ?? randomBytes(12).toString('base64url'),
   }

@@ -12,7 +12,7 @@ const ANYONE = ['account anyone']
 const account = (name: string) => `account ${name}`
 const network = (name: string) => `network ${name}`
 
-/** A queue whose place is taken until `release`, and the order in which its callers run. */
+/** A queue whose only slot is busy until `release`, and the order in which its callers run. */
 function busyQueue(waitingMax: number) {
   const queue = new HashingQueue({ runningMax: 1, waitingMax })
   const order: string[] = []
@@ -134,7 +134,7 @@ test('a full queue refuses the newest caller of the network that has the most', 
   const flood = ['1', '2', '3', '4'].map((nth) =>
     ask(`greedy ${nth}`, [network('n'), account(nth)]),
   )
-  // The same account twice, which is still less than the network has.
+  // The same account twice, which is still fewer callers than the flooding network has.
   const modest = ['1', '2'].map((nth) => ask(`modest ${nth}`, [network('m'), account('m')]))
   release()
   assert.deepEqual(await Promise.all(flood), ['done', 'done', 'overloaded', 'overloaded'])
@@ -167,6 +167,6 @@ test('new owners do not overtake the callers that wait', async () => {
   const flood = Promise.all([stranger(), stranger()])
   release()
   await Promise.all([running, ...own, flood])
-  // Two strangers between each two of their own.
+  // At most two strangers run between two callers of `own`.
   assert(order.indexOf('own 3') <= 6, order.join())
 })

@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts'
 
-/** An account or a network with callers that wait. */
+/** An account or a network with waiting callers. */
 type Owner = {
   name: string
   waiting: number
@@ -16,17 +16,17 @@ type Waiting = {
 }
 
 /**
- * Limits how many password hashes run at once. Each takes a processor for 32 ms and 19 MiB, so a flood
- * of logins waits here and does not slow down ingest. While callers wait, there is a pause after each
- * hash, as long as the hash took: a flood gets at most half of a processor.
+ * Limits how many password hashes run at once. Each uses a CPU core for 32 ms and 19 MiB of memory, so a
+ * flood of logins waits here and does not slow down ingest. While callers wait, the queue pauses after
+ * each hash for as long as the hash took, so a flood gets at most half a core.
  *
- * Each caller has several owners: its account and its networks. All owners take turns, so a caller
- * waits for about one hash of each account or network that has callers here, whichever are fewer. A
- * full queue refuses the newest caller of the owner that has the most, so a flood refuses itself. If
- * many owners have the same number, callers that are not known are refused first.
+ * Each caller has several owners: its account and its networks. Owners are served round-robin, so a caller
+ * waits for about one hash per account or per network that has callers here, whichever is fewer. A full
+ * queue rejects the newest caller of the owner with the most callers, so a flood rejects itself. On a
+ * tie, it rejects unknown callers first.
  *
- * `FairSemaphore` can't do this: with one turn at a time it is first in, first out, and its callers have
- * one owner each.
+ * `FairSemaphore` can't do this: with one permit it is first in, first out, and each of its callers has
+ * only one owner.
  */
 export class HashingQueue {
   readonly #runningMax: number
@@ -42,7 +42,7 @@ export class HashingQueue {
     this.#waitingMax = waitingMax
   }
 
-  /** `owners` are from the largest to the smallest, with names that differ between kinds. */
+  /** `owners` are sorted from largest to smallest. Names must differ between accounts and networks. */
   async run<T>(
     owners: readonly string[],
     work: () => Promise<T>,
@@ -94,7 +94,7 @@ export class HashingQueue {
     else setTimeout(() => this.#beginNext(), workedMs)
   }
 
-  /** `#running` stays the same, so that new callers can't overtake the next one. */
+  /** Leaves `#running` unchanged, so that new callers can't overtake the next one. */
   #beginNext(): void {
     let next: Waiting | null = null
     for (const waiting of this.#waiting) {
@@ -125,7 +125,7 @@ function isRefusedBefore(newer: Waiting, older: Waiting): boolean {
   return more > 0 || (more === 0 && (older.isKnown || !newer.isKnown))
 }
 
-/** Compares the highest value of all owners, and then the value of each, the largest owner first. */
+/** Compares the highest value among the owners, then each owner's value, largest owner first. */
 function compare(a: Waiting, b: Waiting, valueOf: (owner: Owner) => number): number {
   const [first, second] = [a.owners.map(valueOf), b.owners.map(valueOf)]
   const highest = Math.max(0, ...first) - Math.max(0, ...second)

@@ -6,18 +6,18 @@ import type { LinkId } from './one-time-link-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 import { isRole, type Role } from './user-store.ts'
 
-/** One that waits to be used, as those see it who invite. */
+/** A pending invitation, as shown to the members who manage invitations. */
 export type Invitation = {
   id: LinkId
   email: string
   role: Role
-  /** Null: the whole company. */
+  /** Null means the whole company. */
   workspaceIds: WorkspaceId[] | null
   createdAt: Date
   expiresAt: Date
 }
 
-/** Those that still work, newest first. */
+/** Invitations that haven't expired, newest first. */
 export async function listInvitations(
   db: Queryable,
   { companyId, now }: { companyId: CompanyId; now: Date },
@@ -34,7 +34,7 @@ export async function listInvitations(
   return rows.map(toInvitation)
 }
 
-/** Its link leads nowhere from now on. */
+/** Invalidates the invitation's link. */
 export async function deleteInvitation(
   db: Queryable,
   { companyId, invitationId }: { companyId: CompanyId; invitationId: LinkId },
@@ -58,7 +58,7 @@ function toInvitation(row: {
   created_at: Date
   expires_at: Date
 }): Invitation {
-  // The table admits no invitation without one of the roles.
+  // A table constraint ensures that every invitation has one of the roles.
   const role = row.role !== null && isRole(row.role) ? row.role : 'VIEWER'
   return {
     id: assertId(row.id),

@@ -4,14 +4,14 @@ import { createKey } from './key-store.ts'
 import { makeKeyText } from './key-text.ts'
 
 /**
- * A new key and its text, which exists here and in the answer only. Call it inside a transaction: the
- * lock that guards the bound lasts until its end.
+ * Creates a key and returns its text, which is never stored. Call it inside a transaction: the lock that
+ * enforces the limit lasts until the transaction ends.
  */
 export async function issueKey(
   db: Queryable,
   options: {
     companyId: CompanyId
-    /** Null: a company key. */
+    /** Null for a company key. */
     workspaceId: WorkspaceId | null
     name: string
     expiresAt: Date | null

@@ -7,8 +7,8 @@ const DAY_MS = 86_400_000
 
 const daysFromNow = (days: number) => new Date(NOW_MS + days * DAY_MS)
 
-/** Nothing to complain about. */
-const SOUND: KeyCondition = {
+/** A key without deductions. */
+const HEALTHY: KeyCondition = {
   createdAt: daysFromNow(-1),
   expiresAt: daysFromNow(60),
   graceUntil: null,
@@ -19,7 +19,7 @@ const SOUND: KeyCondition = {
 }
 
 test('a young, used key that expires in time and has an allowlist scores 100', () => {
-  assert.deepEqual(healthOf(SOUND, NOW_MS), { score: 100, deductions: [] })
+  assert.deepEqual(healthOf(HEALTHY, NOW_MS), { score: 100, deductions: [] })
 })
 
 const DEDUCTIONS: readonly [string, Partial<KeyCondition>, number][] = [
@@ -54,7 +54,7 @@ const DEDUCTIONS: readonly [string, Partial<KeyCondition>, number][] = [
 
 for (const [promise, change, points] of DEDUCTIONS) {
   test(promise, () => {
-    const { score, deductions } = healthOf({ ...SOUND, ...change }, NOW_MS)
+    const { score, deductions } = healthOf({ ...HEALTHY, ...change }, NOW_MS)
     assert.equal(score, 100 - points)
     assert.equal(deductions.length, points === 0 ? 0 : 1)
     assert(deductions.every(({ reason }) => /^[A-Z].*\.$/.test(reason)))

@@ -1,8 +1,8 @@
-/** What the score is made from. */
+/** The input to the score. */
 export type KeyCondition = {
   createdAt: Date
   expiresAt: Date | null
-  /** Of a key that was replaced. */
+  /** Set if the key was replaced. */
   graceUntil: Date | null
   lastUsedAt: Date | null
   callsToday: number
@@ -13,12 +13,12 @@ export type KeyCondition = {
 export type HealthDeduction = { points: number; reason: string }
 
 const DAY_MS = 86_400_000
-/** Fewer calls than this say nothing about a key. */
+/** With fewer calls, the failure rate is meaningless. */
 const CALLS_TO_JUDGE_MIN = 20
 
 /**
- * 100 minus the deductions, never below 0. The table in docs/decisions/0008-key-health.md is this
- * function in words; the dashboard shows the reasons.
+ * 100 minus the deductions, never below 0. docs/decisions/0008-key-health.md documents the deductions,
+ * and the dashboard shows their reasons.
  */
 export function healthOf(
   condition: KeyCondition,

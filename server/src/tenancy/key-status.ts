@@ -2,8 +2,8 @@ export const KEY_STATUSES = ['ACTIVE', 'ROTATING', 'EXPIRED', 'REVOKED'] as cons
 export type KeyStatus = (typeof KEY_STATUSES)[number]
 
 /**
- * What a key is at a time. The first two work. A replaced key whose grace time is over counts as
- * revoked: whoever holds it now may not be whom it was made for, so revocation is told before expiry.
+ * The status of a key at a given time. ACTIVE and ROTATING keys work. A replaced key past its grace time
+ * is REVOKED. Revocation takes precedence over expiry, because the key may be in the wrong hands.
  */
 export function keyStatusAt(
   key: { revokedAt: Date | null; graceUntil: Date | null; expiresAt: Date | null },

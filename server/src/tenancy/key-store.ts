@@ -6,7 +6,7 @@ import { lockCompany } from './company-store.ts'
 import { COMPANY_BOUNDS, isPlan, type Plan } from './plans.ts'
 import type { KeyScope } from './principal.ts'
 
-/** A key with what a request needs of its company: one look-up answers every gate. */
+/** A key with its company's plan and allowlist, so that one lookup covers every access check. */
 export type StoredKey = {
   id: KeyId
   kid: string
@@ -79,9 +79,9 @@ function toKey(row: KeyRow): StoredKey | null {
 }
 
 /**
- * Call it inside a transaction: the lock that guards the bound lasts until its end. Company keys
- * are counted together, as if they belonged to a workspace of their own. Those that have ended, and
- * those that are being replaced, are not counted.
+ * Call it inside a transaction: the lock that enforces the limit lasts until the transaction ends. All
+ * company keys share one limit, as if they belonged to a workspace. Expired, revoked and replaced keys
+ * don't count.
  */
 export async function createKey(
   db: Queryable,
@@ -154,7 +154,7 @@ export async function findKeyUse(db: Queryable, keyId: KeyId): Promise<KeyUse | 
   }
 }
 
-/** Adds what one node saw. Several nodes add to the same day; the latest use wins. */
+/** Adds the uses that one node counted. Nodes add to the same day's counters, and the latest use wins. */
 export async function addKeyUses(
   db: Queryable,
   uses: readonly (KeyUse & { keyId: KeyId })[],

@@ -2,10 +2,10 @@ import { hash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
- * An API key's text: `annals_<kid>_<secret>_<crc32>`, base62. The kid finds the row, the secret
- * (256 bits) proves the caller, the checksum lets a scanner or a typo be told without a look-up.
- * Only the SHA-256 of the secret is stored: it has too much entropy to guess, so a slow hash
- * would cost every request and protect nothing.
+ * An API key's text: `annals_<kid>_<secret>_<crc32>`, base62. The kid identifies the row, the secret
+ * (256 bits) authenticates the caller, and the checksum catches typos and random guesses without a
+ * lookup. The database stores only the SHA-256 of the secret: it has too much entropy to guess, so a
+ * slow hash would slow down every request and protect nothing.
  */
 export type KeyText = { kid: string; secret: string }
 
@@ -32,7 +32,7 @@ export function makeKeyText(): KeyText & { text: string; prefix: string; secretH
   }
 }
 
-/** Null when the text is no key of ours, without asking the database. */
+/** Returns null if the text is not a valid key, without querying the database. */
 export function parseKeyText(text: string): KeyText | null {
   const [, kid, secret, checksum] = KEY.exec(text) ?? []
   if (!kid || !secret || !checksum) return null
@@ -40,7 +40,7 @@ export function parseKeyText(text: string): KeyText | null {
   return { kid, secret }
 }
 
-/** Where the kid stands in a key; of any other text, some part of it. */
+/** The part of the text where a key has its kid. The text may be anything. */
 export function kidOf(text: string): string {
   return text.slice(PREFIX.length, PREFIX.length + KID_LENGTH)
 }
@@ -78,7 +78,7 @@ function checksumOf(body: string): string {
   return text
 }
 
-/** On the path of every request, so in plain numbers. */
+/** Runs on every request, so it avoids BigInt. */
 function fromBase62(text: string): number {
   let value = 0
   for (let index = 0; index < text.length; index += 1) {

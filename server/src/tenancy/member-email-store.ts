@@ -1,7 +1,7 @@
 import type { CompanyId, UserId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 
-/** Of those that are members still. */
+/** Maps user ids to email addresses. Leaves out former members. */
 export async function listMemberEmails(
   db: Queryable,
   { companyId, userIds }: { companyId: CompanyId; userIds: readonly UserId[] },

@@ -6,8 +6,8 @@ import type { Role } from './user-store.ts'
 import { getSystemWorkspace, listCustomerWorkspaces } from './workspace-store.ts'
 
 /**
- * What a member is to have, as it was asked for. A role with the whole company names no workspaces,
- * any other at least one of the company's.
+ * Validates the role and workspaces that a request wants to grant. A role with access to the whole company
+ * must name no workspaces, and any other role at least one of the company's workspaces.
  */
 export async function readGrant(
   db: Queryable,
@@ -44,7 +44,7 @@ async function ownWorkspaces(
   throw new ApiError('not_found')
 }
 
-/** Call it with the company locked, before an owner becomes something else or goes. */
+/** Call it with the company locked, before changing the role of an owner or removing them. */
 export async function refuseLastOwner(
   db: Queryable,
   companyId: CompanyId,

@@ -8,10 +8,10 @@ export type Member = {
   id: UserId
   email: string
   role: Role
-  /** Null: the whole company. */
+  /** Null means the whole company. */
   workspaceIds: WorkspaceId[] | null
   createdAt: Date
-  /** Of the sessions that are still kept. */
+  /** Null if the member has no stored sessions: expired ones are deleted. */
   lastSeenAt: Date | null
 }
 
@@ -24,7 +24,7 @@ type MemberRow = {
   lastSeenAt: Date | null
 }
 
-/** The oldest first. */
+/** Oldest first. */
 export async function listMembers(db: Queryable, companyId: CompanyId): Promise<Member[]> {
   return await selectMembers(db, companyId, null)
 }
@@ -55,7 +55,7 @@ async function selectMembers(
 }
 
 function toMember({ id, email, role, workspaceIds, createdAt, lastSeenAt }: MemberRow): Member {
-  // The table admits no other role; whoever had one would see nothing.
+  // A table constraint excludes unknown roles. Falling back to VIEWER would grant the fewest permissions.
   const known = isRole(role) ? role : 'VIEWER'
   return {
     id: assertId(id),
@@ -71,7 +71,7 @@ export function hasWholeCompany(role: Role): boolean {
   return role === 'OWNER' || role === 'ADMIN'
 }
 
-/** Call it with the company locked: the answer holds until the transaction ends. */
+/** Call it with the company locked, so that the count can't change until the transaction ends. */
 export async function countOwners(db: Queryable, companyId: CompanyId): Promise<number> {
   const { count } = await db
     .selectFrom('app_user')
@@ -95,7 +95,7 @@ export async function updateMember(
   if (rows.length > 0) await db.insertInto('user_workspace').values(rows).execute()
 }
 
-/** With his sessions, his links and what he kept for himself. What he shared stays, without an owner. */
+/** Also deletes their sessions, reset links and private views. Shared views and templates stay, ownerless. */
 export async function deleteMember(db: Queryable, userId: UserId): Promise<void> {
   await db
     .deleteFrom('explorer_view')

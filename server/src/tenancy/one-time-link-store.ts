@@ -8,14 +8,14 @@ import { COMPANY_BOUNDS } from './plans.ts'
 import { isRole, type Role } from './user-store.ts'
 
 export type LinkId = Id<'link'>
-/** What the link holds behind its `#`. Only its hash is stored. */
+/** The part of the link after the `#`. The database stores only its hash. */
 export type LinkToken = string
 export type NewLink = { id: LinkId; token: LinkToken; expiresAt: Date }
 
 const HOUR_MS = 3_600_000
 export const INVITATION_LIFE_MS = 7 * 24 * HOUR_MS
 export const RESET_LIFE_MS = HOUR_MS
-/** Whoever asks for more loses the oldest: an older mail that is still on its way keeps working. */
+/** A new link deletes the oldest beyond this limit. Older links keep working, because mail can be slow. */
 const RESETS_PER_USER_MAX = 5
 const TOKEN_BYTES = 32
 
@@ -27,9 +27,9 @@ export type OpenLink = Link &
   )
 
 /**
- * Call it inside a transaction: the lock that guards the bound lasts until its end. An address is
- * invited once; another invitation takes the place of the first, whose link then leads nowhere.
- * The workspaces are the caller's to check.
+ * Call it inside a transaction: the lock that enforces the limit lasts until the transaction ends. A new
+ * invitation to the same address replaces the first and invalidates its link. The caller must validate
+ * the workspaces.
  */
 export async function createInvitation(
   trx: Queryable,
@@ -71,7 +71,7 @@ export async function createInvitation(
   return { ...link, replacedRole: replaced?.role ?? null }
 }
 
-/** Call it inside a transaction. The password stays as it is until the link is used. */
+/** Call it inside a transaction. The old password works until the link is used. */
 export async function createReset(
   trx: Queryable,
   {
@@ -105,7 +105,7 @@ export async function createReset(
   return link
 }
 
-/** Null: unknown, used or over. */
+/** Returns null if the link is unknown, used or expired. */
 export async function findLink(
   db: Queryable,
   token: LinkToken,
@@ -123,8 +123,8 @@ export async function findLink(
 }
 
 /**
- * Uses the link up as a part of the caller's transaction: of two who use it at the same moment the
- * second waits for the first, and finds nothing.
+ * Deletes the link in the caller's transaction. If two requests use it at the same time, the second waits
+ * for the first and finds nothing.
  */
 export async function consumeLink(
   trx: Queryable,
@@ -140,7 +140,6 @@ export async function consumeLink(
   return row ? openLink(row) : null
 }
 
-/** The user's password reset links. */
 export async function deleteResets(
   db: Queryable,
   { companyId, userId }: { companyId: CompanyId; userId: UserId },
@@ -178,7 +177,7 @@ async function deleteOldestResets(
     .execute()
 }
 
-/** What he made for others while he might: he has read these links, so they end with his right to make them. */
+/** Deletes the links a member created for others. They have seen these links, so losing the role ends them. */
 export async function deleteLinksMadeBy(
   db: Queryable,
   { companyId, userId }: { companyId: CompanyId; userId: UserId },
@@ -191,7 +190,7 @@ export async function deleteLinksMadeBy(
   return Number(result.numDeletedRows)
 }
 
-/** Returns how many went. */
+/** Returns how many links it deleted. */
 export async function deleteExpiredLinks(
   db: Queryable,
   { now, limit }: { now: Date; limit: number },
@@ -244,7 +243,7 @@ async function refuseMember(
   trx: Queryable,
   { companyId, email }: { companyId: CompanyId; email: string },
 ): Promise<void> {
-  // One in another company is not looked for: whoever invites must not learn of it.
+  // Ignores accounts in other companies: the inviting member must not learn about them.
   const row = await trx
     .selectFrom('app_user')
     .select('id')
@@ -254,7 +253,7 @@ async function refuseMember(
   if (row) throw new ApiError('conflict', { message: `${email} is a member already.` })
 }
 
-/** Who is invited counts as a member, so that using the link never exceeds the bound. */
+/** Invitations count as members, so that accepting one never exceeds the limit. */
 async function refuseTooManyMembers(trx: Queryable, companyId: CompanyId): Promise<void> {
   const members = await trx
     .selectFrom('app_user')

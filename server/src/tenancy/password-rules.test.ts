@@ -13,7 +13,7 @@ const REFUSED: readonly [password: string, why: RegExp][] = [
   ['Ana.Silva@Example.COM', /e-mail/],
   ['password123', /common/],
   ['Qwertyuiop', /common/],
-  // Full-width digits are the same digits.
+  // Full-width digits normalize to ASCII digits.
   ['１２３４５６７８９０', /common/],
   ['aaaaaaaaaaaa', /repeats/],
 ]

@@ -1,9 +1,9 @@
 export const PASSWORD_LENGTH_MIN = 10
 export const PASSWORD_LENGTH_MAX = 200
-/** `aaaaaaaaaa` and `abababababab` are tried before any list is. */
+/** Attackers try passwords like `aaaaaaaaaa` and `abababababab` before any word list. */
 const DISTINCT_CHARACTERS_MIN = 4
 
-/** What is tried first, as far as it is long enough to be chosen. */
+/** The most common passwords, except those that are too short anyway. */
 const COMMON: ReadonlySet<string> = new Set([
   '0123456789',
   '0987654321',
@@ -60,7 +60,7 @@ const COMMON: ReadonlySet<string> = new Set([
   'zxcvbnm123',
 ])
 
-/** What is wrong with a password that somebody chooses, to be read after its name; null: nothing. */
+/** Returns what is wrong with a new password, worded to follow the field's name, or null if it is fine. */
 export function passwordFault(password: string, { email }: { email: string }): string | null {
   const characters = Array.from(password.normalize('NFKC'))
   if (characters.length < PASSWORD_LENGTH_MIN) {

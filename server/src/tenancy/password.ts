@@ -7,24 +7,24 @@ const derive = promisify(argon2)
 const COST = { memory: 19_456, passes: 2, parallelism: 1, tagLength: 32 } as const
 const SALT_BYTES = 16
 
-/** Nobody's: no password has it, and finding that out takes as long as with any other. */
-const NOBODYS = { salt: Buffer.alloc(SALT_BYTES), hash: Buffer.alloc(COST.tagLength) } as const
+/** Stands in for the hash of an account that doesn't exist. No password matches it. */
+const DUMMY = { salt: Buffer.alloc(SALT_BYTES), hash: Buffer.alloc(COST.tagLength) } as const
 
-/** Prints as `argon2id$<salt>$<hash>`, both in base64; the cost is one for all and lives here. */
+/** Returns `argon2id$<salt>$<hash>`, both in base64. All hashes have the same cost, so it isn't stored. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
   const hash = await hashOf(password, salt)
   return `argon2id$${salt.toString('base64')}$${hash.toString('base64')}`
 }
 
-/** Null is an account that does not exist; what it answers and how long it takes do not show that. */
+/** Pass null if the account doesn't exist: neither the result nor the timing reveals that. */
 export async function isPasswordOf(password: string, stored: string | null): Promise<boolean> {
-  const { salt, hash: expected } = parse(stored ?? '') ?? NOBODYS
+  const { salt, hash: expected } = parse(stored ?? '') ?? DUMMY
   const actual = await hashOf(password, salt)
   return actual.length === expected.length && timingSafeEqual(actual, expected)
 }
 
-/** One password may be typed as different characters that look the same; they are the same to us. */
+/** Normalizes the password, because keyboards produce different characters that look the same. */
 async function hashOf(password: string, nonce: Buffer): Promise<Buffer> {
   const message = Buffer.from(password.normalize('NFKC'))
   return await derive('argon2id', { ...COST, message, nonce })

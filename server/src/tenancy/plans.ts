@@ -2,15 +2,15 @@ export const PLANS = ['FREE', 'STARTER', 'PRO', 'ENTERPRISE'] as const
 export type Plan = (typeof PLANS)[number]
 
 type PlanTerms = {
-  /** Null: the plan has no exports. */
+  /** Null if the plan has no exports. */
   exportRowsMax: number | null
   hasWebhooks: boolean
   hotDays: number
-  /** Events a second and key; null: no limit. */
+  /** Events per second per key, or null for no limit. */
   eventsPerSecondMax: number | null
 }
 
-/** The one place that says what a plan includes. */
+/** The only place that defines what each plan includes. */
 export const PLAN_TERMS: Record<Plan, PlanTerms> = {
   FREE: { exportRowsMax: null, hasWebhooks: false, hotDays: 7, eventsPerSecondMax: 50 },
   STARTER: { exportRowsMax: 50_000, hasWebhooks: false, hotDays: 30, eventsPerSecondMax: 200 },
@@ -23,7 +23,7 @@ export const PLAN_TERMS: Record<Plan, PlanTerms> = {
   },
 }
 
-/** Bounds on what a company may make, whatever its plan. */
+/** Limits on what a company can create, on every plan. */
 export const COMPANY_BOUNDS = {
   workspacesMax: 100,
   projectsPerWorkspaceMax: 100,
@@ -39,7 +39,7 @@ export function isPlan(text: string): text is Plan {
   return PLANS.some((plan) => plan === text)
 }
 
-/** True when `plan` is `least` or better. */
+/** Whether `plan` is `least` or higher. */
 export function planReaches(plan: Plan, least: Plan): boolean {
   return PLANS.indexOf(plan) >= PLANS.indexOf(least)
 }

@@ -1,35 +1,35 @@
 import type { Role } from './user-store.ts'
 
-const EVERYBODY = ['OWNER', 'ADMIN', 'ANALYST', 'VIEWER'] as const
+const ALL_ROLES = ['OWNER', 'ADMIN', 'ANALYST', 'VIEWER'] as const
 const ANALYSTS = ['OWNER', 'ADMIN', 'ANALYST'] as const
 const ADMINS = ['OWNER', 'ADMIN'] as const
 const OWNERS = ['OWNER'] as const
 
 /**
- * What may be done in the dashboard, and by whom: the one table. A route names its permission; on
- * which workspaces it may be used follows from the member's own.
+ * Which roles have which permission in the dashboard. Each route names its permission. It applies to the
+ * workspaces that the member has access to.
  */
 export const POLICY = {
-  /** One's own session, password and profile. */
-  'self.manage': EVERYBODY,
-  'events.read': EVERYBODY,
-  'views.manage': EVERYBODY,
-  'exports.read': EVERYBODY,
+  /** The member's own session, password and profile. */
+  'self.manage': ALL_ROLES,
+  'events.read': ALL_ROLES,
+  'views.manage': ALL_ROLES,
+  'exports.read': ALL_ROLES,
   'exports.create': ANALYSTS,
-  'templates.read': EVERYBODY,
+  'templates.read': ALL_ROLES,
   'templates.manage': ANALYSTS,
-  'integrity.read': EVERYBODY,
+  'integrity.read': ALL_ROLES,
   'integrity.verify': ANALYSTS,
-  'webhooks.read': EVERYBODY,
+  'webhooks.read': ALL_ROLES,
   'webhooks.manage': ADMINS,
   'keys.read': ADMINS,
   'keys.manage': ADMINS,
-  'company.read': EVERYBODY,
+  'company.read': ALL_ROLES,
   'company.manage': ADMINS,
-  'usage.read': EVERYBODY,
+  'usage.read': ALL_ROLES,
   'members.read': ADMINS,
   'members.manage': ADMINS,
-  /** Making and unmaking owners. */
+  /** Adding and removing owners. */
   'owners.manage': OWNERS,
   'activity.read': ADMINS,
 } as const satisfies Record<string, readonly Role[]>

@@ -5,7 +5,7 @@ import type { Plan } from './plans.ts'
 export const KEY_SCOPES = ['COMPANY', 'WORKSPACE'] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
 
-/** Who calls, as far as every later check needs it. Made from a key that was checked. */
+/** The authenticated caller, with everything that later checks need. Created from a verified key. */
 export type Principal = {
   keyId: KeyId
   companyId: CompanyId

@@ -7,32 +7,32 @@ import { ProjectCache } from './project-cache.ts'
 
 const PLACE = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }
 
-/** A cache whose reads end when the test lets them. */
-function heldCache() {
+/** A cache whose reads finish only when the test resolves them. */
+function controlledCache() {
   const projects = new Set<ProjectId>()
   const reads: PromiseWithResolvers<ProjectId[]>[] = []
-  const turns = new FairSemaphore({ permitsMax: 1, waitingMax: 1, waitingPerCompanyMax: 1 })
+  const semaphore = new FairSemaphore({ permitsMax: 1, waitingMax: 1, waitingPerCompanyMax: 1 })
   const time = handClock()
   const cache = new ProjectCache({
     list: () => {
-      // A query sees what is stored when it begins.
+      // A query sees only what is stored when it starts.
       const seen = [...projects]
       const read = Promise.withResolvers<ProjectId[]>()
       reads.push({ ...read, resolve: () => read.resolve(seen) })
       return read.promise
     },
-    takeSlot: (companyId) => turns.take(companyId),
+    takeSlot: (companyId) => semaphore.take(companyId),
     clock: time.clock,
   })
   const listUnknown = (...ids: ProjectId[]) => cache.listUnknown(PLACE, new Set(ids))
   return { projects, reads, listUnknown, ...time }
 }
 
-/** Lets every promise that can go on do so. */
+/** Lets all promises that are ready run their callbacks. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 test('known projects are not read again for a minute', async () => {
-  const { projects, reads, listUnknown, advance } = heldCache()
+  const { projects, reads, listUnknown, advance } = controlledCache()
   const [known, other] = [newId<'project'>(), newId<'project'>()]
   projects.add(known).add(other)
   const first = listUnknown(known)
@@ -49,11 +49,11 @@ test('known projects are not read again for a minute', async () => {
 })
 
 test('callers share the read that waits, and a new project is found by the next read', async () => {
-  const { projects, reads, listUnknown } = heldCache()
+  const { projects, reads, listUnknown } = controlledCache()
   const [created, missing] = [newId<'project'>(), newId<'project'>()]
   const before = listUnknown(created)
   await settled()
-  // The first query has begun without it.
+  // The first query has already started, so it misses this project.
   projects.add(created)
   const after = Array.from({ length: 300 }, () => listUnknown(created, missing))
   await settled()
@@ -67,7 +67,7 @@ test('callers share the read that waits, and a new project is found by the next 
 })
 
 test('a failed read fails its callers, and the next caller reads again', async () => {
-  const { projects, reads, listUnknown } = heldCache()
+  const { projects, reads, listUnknown } = controlledCache()
   const id = newId<'project'>()
   projects.add(id)
   const failing = [listUnknown(id), listUnknown(id)]

@@ -8,17 +8,16 @@ type Place = { companyId: CompanyId; workspaceId: WorkspaceId }
 type ProjectIds = ReadonlySet<ProjectId>
 
 type ProjectCacheOptions = {
-  /** All projects of the workspace, of which there are at most 100. */
+  /** Returns all projects of the workspace, at most 100. */
   list: (workspaceId: WorkspaceId) => Promise<ProjectId[]>
-  /** Limits how many lists of a company are read at once. */
+  /** Limits the concurrent reads of each company. */
   takeSlot: (companyId: CompanyId) => Promise<Disposable>
   clock: MonotonicClock
 }
 
 /**
- * The projects of each workspace. If an id is not among them, the cache reads the list again, so a new
- * project works at once. However many callers send unknown ids, they share the read that waits for a
- * slot.
+ * Caches the projects of each workspace. If an id is unknown, the cache reads the list again, so a new
+ * project works at once. All callers that send unknown ids share the read that is waiting for a slot.
  */
 export class ProjectCache {
   readonly #lists = new Map<WorkspaceId, { ids: ProjectIds; readAtMs: number }>()
@@ -51,7 +50,7 @@ export class ProjectCache {
   }
 
   async #read({ companyId, workspaceId }: Place): Promise<ProjectIds> {
-    // Once the query runs, it can miss a project that is created now, so callers no longer join.
+    // Once the query runs, it can miss a project created after that, so later callers must not join it.
     const close = () => this.#waiting.delete(workspaceId)
     using _slot = await this.#takeSlot(companyId).finally(close)
     const ids = new Set(await this.#list(workspaceId))

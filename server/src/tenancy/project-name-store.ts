@@ -2,7 +2,7 @@ import type { WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 
-/** The names of the workspaces' projects, by their ids. */
+/** Maps the ids of the workspaces' projects to their names. */
 export async function listProjectNames(
   db: Queryable,
   workspaceIds: readonly WorkspaceId[],

@@ -12,13 +12,13 @@ import { lockCompany } from './company-store.ts'
 import { issueKey } from './issue-key.ts'
 
 /**
- * Replaces a key by a new one of the same name and scope. The old one works until its grace time ends,
- * or ends at once when there is none. Call it inside a transaction.
+ * Replaces a key with a new one of the same name and scope. The old key works until its grace time ends,
+ * or is revoked at once if there is none. Call it inside a transaction.
  */
 export async function rotateKey(
   db: Queryable,
   { companyId, keyId }: { companyId: CompanyId; keyId: KeyId },
-  /** No `expiresAt`: the new key lives as long as the old one was meant to. */
+  /** Without `expiresAt`, the new key gets the same lifetime as the old one. */
   options: { graceMs: number; expiresAt?: Date | null },
   nowMs: number,
 ): Promise<{ id: KeyId; text: string; replaced: CompanyKey }> {
@@ -28,7 +28,7 @@ export async function rotateKey(
   const now = new Date(nowMs)
   const { name, workspaceId } = replaced
   if (options.graceMs > 0) await refuseTooManyRotating(db, { companyId, workspaceId }, now)
-  // Retired before its successor is counted, so that a workspace with all its keys can rotate them.
+  // Retires the old key before counting the new one, so that a workspace at its limit can rotate keys.
   const isRetired =
     options.graceMs === 0
       ? await revokeKey(db, { companyId, keyId }, now)
@@ -39,7 +39,7 @@ export async function rotateKey(
   return { ...issued, replaced }
 }
 
-/** An expired key may be rotated: its holder is told to. */
+/** Expired keys can be rotated: the error for an expired key suggests it. */
 function refuseReplaced({ revokedAt, graceUntil }: CompanyKey): void {
   if (revokedAt !== null) {
     throw new ApiError('conflict', { message: REVOKED })
@@ -58,7 +58,7 @@ function sameLife({ createdAt, expiresAt }: CompanyKey, nowMs: number): Date | n
 }
 
 const REVOKED = 'This key is revoked. Create a new one.'
-/** Clocks of two machines made `createdAt` and `expiresAt`; a key that is born dead helps nobody. */
+/** `createdAt` and `expiresAt` come from different clocks, so their difference could even be negative. */
 const LIFE_MS_MIN = 60_000
-/** The last instant that RFC 3339 can write. */
+/** The latest time that RFC 3339 can express. */
 const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z')

@@ -7,21 +7,21 @@ import { isRole } from './user-store.ts'
 import type { SessionId, Viewer } from './viewer.ts'
 
 const MINUTE_MS = 60_000
-/** Without a request for so long, a session ends. */
+/** A session ends after this long without a request. */
 export const SESSION_IDLE_MS = 30 * MINUTE_MS
-/** And in any case after this. */
+/** A session ends after this long in any case. */
 export const SESSION_LIFE_MS = 12 * 60 * MINUTE_MS
-/** How often it is written down that a session is in use. */
+/** How often a session's last use is stored. */
 const SEEN_EVERY_MS = MINUTE_MS
-/** Of a user; the oldest makes place. */
+/** Per user. A new session beyond this limit ends the oldest. */
 export const SESSIONS_MAX = 50
 const USER_AGENT_LENGTH_MAX = 512
 const TOKEN_BYTES = 32
 
-/** What the cookie holds. Only its hash is stored. */
+/** The value of the cookie. The database stores only its hash. */
 export type SessionToken = string
 
-/** The caller has locked the account: two at once could deadlock as they end the oldest sessions. */
+/** Call it with the account locked: concurrent calls could deadlock when they delete the oldest sessions. */
 export async function createSession(
   db: Queryable,
   {
@@ -61,7 +61,7 @@ async function endOldest(
         .selectFrom('user_session')
         .select('id')
         .where('user_id', '=', userId)
-        // Of sessions of the same millisecond any may be the oldest, but never the new one.
+        // Never the new session, even if others have the same timestamp.
         .where('id', '!=', except)
         // Sessions dated in the future were created before the clock stepped back, so they are older.
         .orderBy((order) => order('created_at', '<=', new Date(nowMs)), 'desc')
@@ -86,10 +86,10 @@ type ViewerRow = {
   seenAt: Date
 }
 
-/** Includes the time when the session was last used, to the minute. */
+/** A viewer with the time of the session's last use, accurate to the minute. */
 export type SeenViewer = Viewer & { seenAt: Date }
 
-/** The cookie's owner, or null if the cookie is unknown or its session is over. Counts as a use. */
+/** Returns the session's viewer, or null if the token is unknown or the session is over. Counts as a use. */
 export async function findViewer(
   db: Queryable,
   token: SessionToken,
@@ -102,12 +102,12 @@ export async function findViewer(
   return rest
 }
 
-/** With the customer workspaces of the member's company, where they were asked for. */
+/** Includes the company's customer workspaces if the caller asked for them. */
 type ListedViewer = SeenViewer & { customerWorkspaceIds: WorkspaceId[] }
 
 /**
- * The viewers of the tokens whose sessions go on. It doesn't count as a use of the sessions. One
- * statement, so that what it returns is of one moment.
+ * Returns the viewers of all tokens with a live session. Doesn't count as a use of the sessions. Runs one
+ * statement, so that the result is a consistent snapshot.
  */
 export async function listViewers(
   db: Queryable,
@@ -129,8 +129,8 @@ export async function listViewers(
 }
 
 /**
- * The viewer of a session, which can't end until the transaction does; null if it is over. The lock
- * doesn't block `noteUse`.
+ * Locks a session, so that it can't be deleted until the transaction ends, and returns its viewer, or null
+ * if it is over. The lock doesn't block `noteUse`.
  */
 export async function holdSession(
   trx: Queryable,
@@ -179,15 +179,15 @@ function viewerOf(row: ViewerRow): ListedViewer | null {
   }
 }
 
-/** Uses are noted once per minute. */
+/** Whether the last use was stored less than a minute ago, so that it needn't be stored again. */
 export function hasRecentUse({ seenAt }: Pick<SeenViewer, 'seenAt'>, nowMs: number): boolean {
   // A use more than a minute in the future isn't recent: the clock has stepped back since.
   return Math.abs(nowMs - seenAt.getTime()) < SEEN_EVERY_MS
 }
 
 /**
- * Resets the session's idle timeout, unless it was reset a moment ago. A session must not live longer
- * because the clock stepped back.
+ * Resets the session's idle timeout, unless it was reset less than a minute ago. Lowers `expires_at` if the
+ * clock has stepped back, so that the session doesn't live longer.
  */
 export async function noteUse(
   db: Queryable,
@@ -214,7 +214,7 @@ export type LiveSession = {
   userAgent: string
 }
 
-/** Those that are not over, newest first. */
+/** Live sessions, newest first. */
 export async function listSessions(
   db: Queryable,
   userId: UserId,
@@ -240,7 +240,7 @@ export async function listSessions(
   }))
 }
 
-/** False when the user has no such session. */
+/** Returns false if the user has no such session. */
 export async function endSession(
   db: Queryable,
   { userId, sessionId }: { userId: UserId; sessionId: SessionId },
@@ -253,12 +253,12 @@ export async function endSession(
   return result.numDeletedRows === 1n
 }
 
-/** Whoever's it is: the cookie is about to be replaced. */
+/** Ends the session of any user, because the cookie is about to be replaced. */
 export async function endSessionOf(db: Queryable, token: SessionToken): Promise<void> {
   await db.deleteFrom('user_session').where('token_hash', '=', hashOf(token)).execute()
 }
 
-/** All of the user's, or all but one. Returns how many. */
+/** Ends all sessions of the user, or all but one. Returns how many it ended. */
 export async function endSessions(
   db: Queryable,
   { userId, except = null }: { userId: UserId; except?: SessionId | null },
@@ -271,7 +271,7 @@ export async function endSessions(
   return Number(result.numDeletedRows)
 }
 
-/** Returns how many went. */
+/** Returns how many sessions it deleted. */
 export async function deleteExpiredSessions(
   db: Queryable,
   { now, limit }: { now: Date; limit: number },

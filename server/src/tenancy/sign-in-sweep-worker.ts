@@ -6,12 +6,12 @@ import { repeatWhileFull } from '../platform/repeat-while-full.ts'
 import { deleteExpiredLinks } from './one-time-link-store.ts'
 import { deleteExpiredSessions } from './session-store.ts'
 
-const TURN_MS = 60_000
+const INTERVAL_MS = 60_000
 const ROWS_PER_STATEMENT_MAX = 1_000
-/** Of each kind; the rest goes in the next turns. */
-const STATEMENTS_PER_TURN_MAX = 100
+/** For sessions and for links. Later runs delete the rest. */
+const STATEMENTS_PER_RUN_MAX = 100
 
-/** Removes sessions and one-time links that are over. Nobody gets in with them even before. */
+/** Deletes expired sessions and one-time links, which already no longer work. */
 export function startSignInSweepWorker({
   db,
   clock,
@@ -23,10 +23,10 @@ export function startSignInSweepWorker({
 }): Loop {
   const limit = ROWS_PER_STATEMENT_MAX
   const run = async (signal: AbortSignal): Promise<void> => {
-    const bounds = { limit, timesMax: STATEMENTS_PER_TURN_MAX, signal }
+    const bounds = { limit, timesMax: STATEMENTS_PER_RUN_MAX, signal }
     const now = new Date(clock())
     await repeatWhileFull(bounds, () => deleteExpiredSessions(db, { now, limit }))
     await repeatWhileFull(bounds, () => deleteExpiredLinks(db, { now, limit }))
   }
-  return new Loop({ name: 'sign-in-sweep', everyMs: TURN_MS, logger, run })
+  return new Loop({ name: 'sign-in-sweep', everyMs: INTERVAL_MS, logger, run })
 }

@@ -29,7 +29,7 @@ export async function insertUser(
   }
 }
 
-/** What signing in needs. */
+/** The fields needed to sign in. */
 export type Account = {
   userId: UserId
   companyId: CompanyId
@@ -55,8 +55,8 @@ export async function findAccount(db: Queryable, email: string): Promise<Account
 }
 
 /**
- * Keeps the account as it is until the transaction ends. False when it is gone, or has another
- * password than the one that was just checked.
+ * Locks the account until the transaction ends. Returns false if it was deleted, or if its password has
+ * changed since it was checked.
  */
 export async function holdAccount(
   trx: Queryable,
@@ -72,7 +72,7 @@ export async function holdAccount(
   return row !== undefined
 }
 
-/** False when there is no such member any more. */
+/** Returns false if the member no longer exists. */
 export async function setPasswordHash(
   trx: Queryable,
   { userId, passwordHash }: { userId: UserId; passwordHash: string },
@@ -85,7 +85,7 @@ export async function setPasswordHash(
   return result.numUpdatedRows === 1n
 }
 
-/** Those of the company that exist by now. */
+/** Skips ids that aren't workspaces of the company. */
 export async function giveWorkspaces(
   trx: Queryable,
   {

@@ -7,7 +7,7 @@ import { hasWorkspace, listCustomerWorkspaces } from './workspace-store.ts'
 
 export type SessionId = Id<'session'>
 
-/** Whoever is signed in, as far as every later check needs it. */
+/** The signed-in member, with everything that later checks need. */
 export type Viewer = {
   sessionId: SessionId
   userId: UserId
@@ -16,13 +16,13 @@ export type Viewer = {
   companyId: CompanyId
   companyName: string
   plan: Plan
-  /** Those that an ANALYST or VIEWER is given; null: the whole company, its own audit included. */
+  /** The workspaces granted to an ANALYST or VIEWER. Null means the whole company with its own audit. */
   workspaceIds: readonly WorkspaceId[] | null
 }
 
 /**
- * The workspaces that a request is about: the named one, or all that the member sees, without the
- * company's own audit. One that he may not see answers like one that does not exist.
+ * The workspaces that a request covers: the named one, or all that the member can see, without the
+ * company's own audit. A workspace the member can't see gets the same error as one that doesn't exist.
  */
 export async function visibleWorkspaces(
   db: Queryable,
@@ -31,18 +31,17 @@ export async function visibleWorkspaces(
 ): Promise<{ workspaceId: WorkspaceId | null; workspaceIds: WorkspaceId[] }> {
   if (named === undefined) {
     const all = await listCustomerWorkspaces(db, companyId)
-    return { workspaceId: null, workspaceIds: all.filter((id) => isGiven(workspaceIds, id)) }
+    return { workspaceId: null, workspaceIds: all.filter((id) => isGranted(workspaceIds, id)) }
   }
   const workspaceId = parseId<'workspace'>(named)
   const isVisible =
     workspaceId !== null &&
-    isGiven(workspaceIds, workspaceId) &&
+    isGranted(workspaceIds, workspaceId) &&
     (await hasWorkspace(db, { companyId, workspaceId }))
   if (!isVisible) throw new ApiError('not_found')
   return { workspaceId, workspaceIds: [workspaceId] }
 }
 
-/** The named one. */
 export async function visibleWorkspace(
   db: Queryable,
   viewer: Viewer,
@@ -53,17 +52,17 @@ export async function visibleWorkspace(
   return workspaceId
 }
 
-/** Whether a member sees a workspace of his company. */
+/** Whether a member can see a workspace of their company. */
 export function seesWorkspace({ workspaceIds }: Viewer, workspaceId: WorkspaceId): boolean {
-  return isGiven(workspaceIds, workspaceId)
+  return isGranted(workspaceIds, workspaceId)
 }
 
-/** Whether a member sees at least what another one, or the same one earlier, sees. */
+/** Whether a member can see every workspace that another viewer, or the same one earlier, can see. */
 export function seesAllOf(viewer: Viewer, { workspaceIds }: Viewer): boolean {
   if (workspaceIds === null) return viewer.workspaceIds === null
   return workspaceIds.every((id) => seesWorkspace(viewer, id))
 }
 
-function isGiven(given: Viewer['workspaceIds'], workspaceId: WorkspaceId): boolean {
-  return given === null || given.includes(workspaceId)
+function isGranted(granted: Viewer['workspaceIds'], workspaceId: WorkspaceId): boolean {
+  return granted === null || granted.includes(workspaceId)
 }

@@ -6,10 +6,10 @@ import { COMPANY_BOUNDS } from './plans.ts'
 
 export type WorkspaceKind = 'CUSTOMER' | 'SYSTEM'
 
-/** The hash before the first event. */
+/** The head's hash before the first event. */
 const NO_HASH = '0'.repeat(64)
 
-/** Call it inside a transaction: the workspace and its chain head are made together or not at all. */
+/** Call it inside a transaction: the workspace and its chain head are created together or not at all. */
 export async function createWorkspace(
   db: Queryable,
   workspace: { id: WorkspaceId; companyId: CompanyId; name: string; kind: WorkspaceKind },
@@ -42,7 +42,7 @@ export async function createWorkspace(
     .execute()
 }
 
-/** Call it inside a transaction: the lock that guards the bound lasts until its end. */
+/** Call it inside a transaction: the lock that enforces the limit lasts until the transaction ends. */
 export async function createProject(
   db: Queryable,
   project: { id: ProjectId; companyId: CompanyId; workspaceId: WorkspaceId; name: string },
@@ -72,7 +72,7 @@ function refuseTakenName(error: unknown, name: string): never {
 
 export type NamedProject = { id: ProjectId; name: string; createdAt: Date }
 
-/** By name. */
+/** Sorted by name. */
 export async function listProjects(
   db: Queryable,
   workspaceId: WorkspaceId,
@@ -87,7 +87,7 @@ export async function listProjects(
   return rows.map((row) => ({ id: assertId(row.id), name: row.name, createdAt: row.created_at }))
 }
 
-/** For a change of it. */
+/** Locks the project until the transaction ends, so that the caller can change it. */
 export async function lockProject(
   db: Queryable,
   { workspaceId, projectId }: { workspaceId: WorkspaceId; projectId: ProjectId },
@@ -157,7 +157,7 @@ export async function listProjectIds(
   return rows.map(({ id }) => assertId(id))
 }
 
-/** The company's workspaces that hold customers' events, in the order of their ids. */
+/** The company's workspaces for customers' events, sorted by id. */
 export async function listCustomerWorkspaces(
   db: Queryable,
   companyId: CompanyId,
@@ -173,7 +173,7 @@ export async function listCustomerWorkspaces(
   return rows.map(({ id }) => assertId(id))
 }
 
-/** Also the system workspace: it is touched when it is named. */
+/** Includes the system workspace, because a request can name it. */
 export async function hasWorkspace(
   db: Queryable,
   { companyId, workspaceId }: { companyId: CompanyId; workspaceId: WorkspaceId },
@@ -189,7 +189,7 @@ export async function hasWorkspace(
 
 export type NamedWorkspace = { id: WorkspaceId; name: string; kind: WorkspaceKind }
 
-/** Those a member sees, by name; the company's own is among them for whoever has the whole company. */
+/** The workspaces a member can see, sorted by name. Null ids mean all, including the system workspace. */
 export async function listViewerWorkspaces(
   db: Queryable,
   {
@@ -213,7 +213,7 @@ function kindOf(text: string): WorkspaceKind {
   return text === 'SYSTEM' ? 'SYSTEM' : 'CUSTOMER'
 }
 
-/** The company's own, which is made with it. */
+/** Every company has one system workspace, which is created with it. */
 export async function getSystemWorkspace(
   db: Queryable,
   companyId: CompanyId,
@@ -227,7 +227,7 @@ export async function getSystemWorkspace(
   return assertId(row.id)
 }
 
-/** Every workspace of every company, for the ledger's check. */
+/** All workspaces of all companies, for verifying the ledger. */
 export async function listAllWorkspaces(db: Queryable): Promise<WorkspaceId[]> {
   const rows = await db.selectFrom('workspace').select('id').orderBy('id').execute()
   return rows.map(({ id }) => assertId(id))

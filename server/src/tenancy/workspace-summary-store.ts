@@ -5,7 +5,7 @@ import type { Queryable } from '../platform/pg.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 import type { WorkspaceKind } from './workspace-store.ts'
 
-/** A workspace with how much there is in it, counted as the bounds count. */
+/** A workspace with its usage, counted the way the limits are enforced. */
 export type WorkspaceSummary = {
   id: WorkspaceId
   name: string
@@ -14,19 +14,19 @@ export type WorkspaceSummary = {
   projects: number
   keys: number
   webhooks: number
-  /** Ever sealed, archived ones included. */
+  /** All events ever sealed, including archived ones. */
   events: number
 }
 
 type SummaryRow = Omit<WorkspaceSummary, 'id' | 'kind'> & { id: string; kind: string }
 
-/** Those a member sees, by name; the company's own is among them for whoever has the whole company. */
+/** The workspaces a member can see, sorted by name. Null ids mean all, including the system workspace. */
 export async function listWorkspaceSummaries(
   db: Queryable,
   where: { companyId: CompanyId; workspaceIds: readonly WorkspaceId[] | null },
   now: Date,
 ): Promise<WorkspaceSummary[]> {
-  // Keys are counted once for all: they are found by their company, not by their workspace.
+  // Counts the keys of all workspaces at once, because the index on keys is by company.
   const { rows } = await sql<SummaryRow>`
     with key_count as materialized (
       select workspace_id, count(*) as keys from api_key
@@ -54,8 +54,8 @@ export async function listWorkspaceSummaries(
 }
 
 /**
- * The workspace that a path or body names. One of another company, and a text that is no id, answer
- * like one that does not exist.
+ * The workspace that a path or body names. Another company's workspace and an invalid id get the same
+ * error as a workspace that doesn't exist.
  */
 export async function getWorkspaceSummary(
   db: Queryable,
@@ -69,7 +69,7 @@ export async function getWorkspaceSummary(
   return summary
 }
 
-/** For what may be changed only where customers' events are. */
+/** Guards changes that are allowed only in customer workspaces. */
 export function refuseSystemWorkspace({ kind }: { kind: WorkspaceKind }): void {
   if (kind === 'CUSTOMER') return
   throw new ApiError('conflict', {
