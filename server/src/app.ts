@@ -62,7 +62,7 @@ import { startSignInSweepWorker } from './tenancy/sign-in-sweep-worker.ts'
 import { listProjectIds } from './tenancy/workspace-store.ts'
 
 export type App = AsyncDisposable & {
-  /** Null for a node that only works. */
+  /** Null on a worker node, which serves no requests. */
   url: string | null
   metricsUrl: string | null
   metrics: Metrics
@@ -74,26 +74,25 @@ export type App = AsyncDisposable & {
 }
 
 const CONNECTIONS_MAX = 20
-/** For keys, sessions and readiness, which must not wait for requests that use all of the pool. */
+/** For keys, sessions and readiness checks, which must not wait when requests exhaust the main pool. */
 const ACCESS_CONNECTIONS_MAX = 6
 /**
- * Shorter than callers wait. Otherwise, while a table is locked, each caller that gives up would close its
- * connection, and the server would keep that connection's statement waiting for the lock.
+ * Shorter than the callers' timeout. Otherwise, while a table is locked, each caller that times out would
+ * close its connection, and the server would leave that connection's statement waiting for the lock.
  */
 const ACCESS_STATEMENT_MS_MAX = 650
 /**
  * For reads of a row or two: the status of a key, and the projects of a workspace when an event names
- * an unknown one. They have slots of their own, so that a company with slow queries can still send
- * events.
+ * an unknown one. They have separate slots, so that a company with slow queries can still send events.
  */
 const SMALL_READS = { permitsMax: 4, permitsPerCompanyMax: 2 }
-/** When the service stops, background work gets this long; then its statements are cut. */
+/** On shutdown, background work gets this long to finish. After that, its statements are canceled. */
 const BACKGROUND_MS_MAX = 3_500
 
 /**
- * The whole service, from its parts. Everything that lives is put on one stack as it starts, so
- * stopping is the reverse: stop accepting, finish or abort the requests, drain the writer, stop the
- * loops, close the pool, leave the engine. A worker node has no HTTP port and no writer.
+ * Starts the whole service. Every part is pushed on one disposable stack as it starts, so shutdown runs
+ * in reverse: stop accepting, finish or abort requests, drain the writer, stop the loops, close the
+ * pool, leave the engine. A worker node has no API port and no writer.
  */
 export async function startApp({
   config,
@@ -115,11 +114,11 @@ export async function startApp({
   monotonic?: MonotonicClock
   timeouts?: Partial<HttpTimeouts>
   pagesFolder?: string | null
-  /** Of the dashboard. */
+  /** Limit for downloads in the dashboard. */
   downloadBytesMax?: number
   exportTimeouts?: ExportTimeouts
   output?: OutputBudget
-  /** Aborts the start, which then rejects. It has no effect on an app that has started. */
+  /** Aborts startup, and the promise rejects. Has no effect once the app has started. */
   signal?: AbortSignal
 }): Promise<App> {
   await using stack = new AsyncDisposableStack()
@@ -144,7 +143,7 @@ export async function startApp({
       role: 'annals_serving',
       connectionsMax: ACCESS_CONNECTIONS_MAX,
       statementMsMax: ACCESS_STATEMENT_MS_MAX,
-      // Every request with a key runs this statement; a kid is never empty.
+      // The statement that every request with a key runs. No kid is empty, so it finds nothing.
       check: (db) => findKeyByKid(db, ''),
       logger,
     }),
@@ -196,7 +195,7 @@ export async function startApp({
       : startDispatcher(stack, { database, rules, box, clock: shared.now, logger, metrics })
   const wakeDispatcher = () => dispatcher?.wake()
   const liveTail = stack.use(new LiveTail({ db: database.db, logger }))
-  // Disposed after the writer and before everything else that asks the database.
+  // Runs after the writer is disposed and before everything else that uses the database.
   stack.defer(() => void setTimeout(() => cut.abort(), BACKGROUND_MS_MAX).unref())
   const writer =
     role === 'worker'
@@ -340,14 +339,14 @@ type Parts = Pick<
 > & {
   config: Config
   database: Database
-  /** For small questions about keys and sessions, and for readiness. */
+  /** For small queries about keys and sessions, and for readiness checks. */
   accessDatabase: Database
   secretKey: Secret<Buffer>
   archive: ObjectStore
   exportTimeouts: ExportTimeouts
 }
 
-/** What the routes are given; `annals openapi` builds the same with a database that is never queried. */
+/** Builds the dependencies of the routes. `annals openapi` uses it too, with a database it never queries. */
 export function serverDeps({
   config,
   database,
@@ -440,7 +439,7 @@ async function listen(
   return `http://${hostInUrl(config.host)}:${new URL(address).port}`
 }
 
-/** Asked before the engine starts: a start that cannot succeed leaves the data folder untouched. */
+/** Runs before the engine starts, so that a startup that can't succeed leaves the data folder untouched. */
 async function refuseOccupiedPort(variable: string, host: string, port: number): Promise<void> {
   if (port === 0) return
   const probe = createServer()

@@ -7,14 +7,14 @@ import { endProcess } from './platform/end-process.ts'
 import { isRetryable, messageOf } from './platform/pg-error.ts'
 import type { StopSignals } from './platform/stop-signals.ts'
 
-/** What a finished command gets to end by itself. */
+/** How long a finished command may take to exit by itself. */
 const END_MS_MAX = 500
 
 const collect = (value: string, previous: string[]): string[] => [...previous, value]
 
 type CommandContext = { env: NodeJS.ProcessEnv; stopSignals: StopSignals }
 
-/** Each command loads what it needs: the whole service takes over a second of processor time. */
+/** Each command imports only what it needs: loading the whole service takes over a second of CPU time. */
 function createProgram(context: CommandContext): Command {
   const program = new Command('annals')
     .description('Audit-event service')
@@ -138,14 +138,14 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
 /** Runs the command that the arguments name, and sets the exit code. */
 export async function runCommand(context: CommandContext): Promise<void> {
   let outputError: Error | null = null
-  // Unhandled, they would end the process before the engine is stopped.
+  // Unhandled, these errors would end the process before it stops the engine.
   process.stdout.on('error', (error) => (outputError ??= error))
   process.stderr.on('error', () => {})
 
   try {
     await createProgram(context).parseAsync()
   } catch (error) {
-    // A stop signal has set the exit code. The process ends when it has left the engine.
+    // A stop signal has set the exit code, and the process exits once it has left the engine.
     if (Number(process.exitCode ?? 0) > 128) return
     const sentence = sentenceFor(error)
     process.stderr.write(sentence === null ? `${inspect(error)}\n` : `annals: ${sentence}\n`)
@@ -154,11 +154,11 @@ export async function runCommand(context: CommandContext): Promise<void> {
   await flush(process.stdout)
   reportOutputError(outputError)
   await flush(process.stderr)
-  // A file system that hangs blocks a thread, which would keep a finished command from ending.
+  // A file system that hangs blocks a thread, which would keep a finished command from exiting.
   setTimeout(() => endProcess(Number(process.exitCode ?? 0)), END_MS_MAX).unref()
 }
 
-/** A reader that is gone needs no message: the operator closed it. */
+/** A closed pipe (EPIPE) gets no message, because the operator closed it. */
 function reportOutputError(error: Error | null): void {
   if (error === null) return
   process.exitCode = 1
@@ -168,15 +168,15 @@ function reportOutputError(error: Error | null): void {
   )
 }
 
-/** Resolves when everything was written, or can't be. */
+/** Resolves when all output has been written, or writing has failed. */
 async function flush(stream: NodeJS.WriteStream): Promise<void> {
-  // The error of a write is reported after it.
+  // A failed write emits its error on a later tick.
   await new Promise(setImmediate)
   // A full disk refuses even an empty write, so a command that printed nothing must not try one.
   if (stream.writableLength > 0) await new Promise((resolve) => void stream.write('', resolve))
 }
 
-/** What the operator can act on; null for a mistake in the program, which keeps its stack trace. */
+/** A message the operator can act on, or null for a bug, which is printed with its stack trace. */
 function sentenceFor(error: unknown): string | null {
   if (error instanceof OperatorError) return error.message
   if (!isRetryable(error)) return null

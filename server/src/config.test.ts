@@ -9,7 +9,7 @@ import { OperatorError } from './errors.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
 
-/** What an operator reads, one problem a line, without the heading. */
+/** The error message that the operator sees, one problem per line, without the heading. */
 function problemsOf(env: Record<string, string>): string[] {
   try {
     parseConfig(env)

@@ -10,13 +10,13 @@ import { parseCidr } from './tenancy/allowlist.ts'
 
 type Option<T> = {
   variable: string
-  /** As an operator would write it; null when there is none. */
+  /** The default, as an operator would write it, or null if there is none. */
   fallback: string | null
   meaning: string
   parse: (text: string) => T
 }
 
-/** Declares one variable. Its absence yields null where there is no fallback. */
+/** Declares one variable. An unset variable without a fallback parses to null. */
 function option<T>(
   variable: string,
   fallback: string,
@@ -38,11 +38,11 @@ function option<T>(
   return { variable, fallback, meaning, parse }
 }
 
-/** What a node does: everything, only requests, or only background work. */
+/** What a node runs: everything, only requests, or only background work. */
 export const SERVE_ROLES = ['all', 'api', 'worker'] as const
 export type ServeRole = (typeof SERVE_ROLES)[number]
 
-/** Every variable the program knows; docs/configuration.md is printed from this table. */
+/** Every supported variable. docs/configuration.md is generated from this table. */
 export const OPTIONS = {
   host: option('ANNALS_HOST', '127.0.0.1', 'Address to listen on.', text),
   port: option('ANNALS_PORT', '8080', 'Port to listen on; 0 takes a free one.', integer(0, 65_535)),
@@ -146,8 +146,8 @@ type Parsed<O> = O extends Option<infer T> ? T : never
 export type Config = Readonly<{ [Name in keyof typeof OPTIONS]: Parsed<(typeof OPTIONS)[Name]> }>
 
 /**
- * Kubernetes injects variables for every Service of the namespace. Those of a Service named `annals`
- * start with the first pattern; `annals-postgres` or `annals-api` put their name in between.
+ * Kubernetes injects variables for every Service in the namespace. The first pattern matches those of a
+ * Service named `annals`, the second those of `annals-postgres`, `annals-api` and the like.
  */
 const INJECTED = [
   /^ANNALS_(SERVICE|PORT)_/,
@@ -156,7 +156,7 @@ const INJECTED = [
 const PORT_NAME = /^ANNALS_(\w+_)?PORT$/
 const INJECTED_PORT = /^(tcp|udp|sctp):\/\//
 
-/** Pure but for reading the secret key's file. Reports every problem at once. */
+/** Pure except for reading the secret key's file. Reports all problems at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
   const problems: string[] = []
   const given = new Map(
@@ -196,7 +196,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
   if (problems.length > 0) {
     throw new OperatorError(`bad configuration:\n  ${problems.join('\n  ')}`)
   }
-  return Object.freeze(config) as Config // fromEntries forgets the keys that OPTIONS gave it.
+  return Object.freeze(config) as Config // fromEntries loses the types of the keys.
 }
 
 function isInjected(name: string, value: string): boolean {
@@ -268,7 +268,7 @@ function databaseUrl(value: string): Secret<string> {
   return new Secret(value)
 }
 
-/** Never repeats the value: it may hold a password. */
+/** Error messages leave out the value, because it may contain a password. */
 function url(value: string, protocols: readonly string[]): string {
   if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol)) {
     throw new Error(`must be an address that starts with ${protocols.join(' or ')}`)

@@ -1,4 +1,4 @@
-/** Every error a client can see. Codes are contract: add freely, never rename. */
+/** Every error a client can see. Codes are part of the API contract: add freely, never rename. */
 const ERRORS = {
   invalid_request: [400, 'The request does not match the schema.'],
   invalid_json: [400, 'The body is not valid JSON.'],
@@ -34,10 +34,10 @@ export type ErrorCode = keyof typeof ERRORS
 
 export const ERROR_CODES = Object.keys(ERRORS).filter(isErrorCode)
 
-/** One fault in the input: `path` is a JSON pointer into the body, or a parameter's name. */
+/** One problem in the input: `path` is a JSON pointer into the body, or a parameter's name. */
 export type ErrorDetail = { path: string; message: string }
 
-/** The caller is wrong or refused. The status comes from the table, never from the throw site. */
+/** An error response to the caller. The status comes from the table, never from the throw site. */
 export class ApiError extends Error {
   override name = 'ApiError'
   readonly code: ErrorCode
@@ -56,14 +56,14 @@ export class ApiError extends Error {
   ) {
     const [status, message] = ERRORS[code]
     const { stackTraceLimit } = Error
-    // Collecting the stack costs more than the rest of a refusal, and a caller's mistake is not logged.
+    // Collecting a stack trace costs more than the rest of the response, and 4xx errors are not logged.
     if (status < 500) Error.stackTraceLimit = 0
     super(options.message ?? message, { cause: options.cause })
     Error.stackTraceLimit = stackTraceLimit
     this.code = code
     this.status = status
     this.details = options.details
-    // Every 503 and 429 tells the caller when to come back.
+    // Every 503 and 429 tells the caller when to retry.
     this.retryAfterSeconds =
       options.retryAfterSeconds ?? (this.status === 503 || this.status === 429 ? 1 : undefined)
   }
@@ -77,7 +77,7 @@ export function messageOf(code: ErrorCode): string {
   return ERRORS[code][1]
 }
 
-/** The operator is told one sentence and the program ends with exit code 1. */
+/** Ends the program with exit code 1. The operator sees only the message, without a stack trace. */
 export class OperatorError extends Error {
   override name = 'OperatorError'
 }

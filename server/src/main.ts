@@ -1,7 +1,7 @@
 import { StopSignals } from './platform/stop-signals.ts'
 
-// Before everything else, which takes a while to load: a signal that arrives meanwhile would otherwise end
-// the process with exit code 143.
+// The other modules take a while to load. Without a listener, a SIGTERM that arrives meanwhile would end the
+// process with exit code 143.
 const stopSignals = new StopSignals()
 if (process.argv[2] === 'serve') stopSignals.listen()
 const { runCommand } = await import('./command-line.ts')

@@ -13,7 +13,7 @@ import { startPrimaryWatch } from './platform/primary-watch.ts'
 import type { Secret } from './platform/secret.ts'
 import { readOrMakeSecretKey } from './platform/secret-key.ts'
 
-/** A database that is reached and migrated, and the key that belongs to it. */
+/** A reachable, migrated database and its secret key. */
 export type Store = AsyncDisposable & {
   connection: Connection
   secretKey: Secret<Buffer>
@@ -21,10 +21,9 @@ export type Store = AsyncDisposable & {
 }
 
 /**
- * The given PostgreSQL, or the embedded one of the data folder. A service takes the folder for
- * itself (`exclusive`); other commands join it, and the last one to leave stops the engine. Commands
- * that need existing data get an error where there is none (`mayCreate`): an empty database in its place
- * would look as if all were well.
+ * Opens the configured PostgreSQL server, or the embedded one in the data folder. A service locks the
+ * folder (`exclusive`). Other commands share it, and the last one to leave stops the engine. Without
+ * `mayCreate`, a missing database is an error: a new, empty one would make everything look fine.
  */
 export async function openStore(
   config: Config,
@@ -61,22 +60,22 @@ export async function openStore(
   stack.move()
   return {
     connection: engine.connection,
-    // Only when it is needed: most commands do without, and a bad file must not stop them.
+    // Read on access: most commands don't need it, and a bad file must not stop them.
     get secretKey() {
       return givenKey ?? readOrMakeSecretKey(config.dataDir)
     },
     isEmbedded: true,
-    // Not the stack's, whose second call would not wait for the first.
+    // Not the stack's dispose method: a second call to it would not wait for the first.
     [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
   }
 }
 
-/** How long shutdown waits for storage that hangs while it is being opened. */
+/** How long shutdown waits if opening the storage hangs. */
 const ARCHIVE_CLOSE_MS_MAX = 1_000
 
 /**
- * Where this node archives, or null if it must not. A local folder is not a safe default for a shared
- * database: other nodes couldn't read it, and it disappears with the pod.
+ * The URL of this node's archive, or null if it must not archive. A local folder is not a safe default
+ * for a shared database: other nodes couldn't read it, and it disappears with the pod.
  */
 export function archiveUrlOf({ archiveUrl, databaseUrl, dataDir }: Config): string | null {
   if (archiveUrl !== null) return archiveUrl
@@ -84,7 +83,7 @@ export function archiveUrlOf({ archiveUrl, databaseUrl, dataDir }: Config): stri
 }
 
 /**
- * The storage for archived segments. It is opened on first use, so that events are accepted while the
+ * The storage for archived segments. It opens on first use, so that the service accepts events while the
  * storage is down. Without an archive, every call fails with a `StorageError`.
  */
 export function openArchive(
@@ -120,7 +119,7 @@ function openLazily(url: string, config: Config): ObjectStore {
     try {
       return await opening
     } catch (error) {
-      // The next call tries again.
+      // The next call retries.
       opening = null
       throw error
     }

@@ -5,7 +5,7 @@ import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
 import { openCommandStore } from './open-command-store.ts'
 
-/** `annals secret-key accept`: nodes start with this secret key from now on, and with no other. */
+/** `annals secret-key accept`: from now on, nodes start only with this secret key. */
 export async function acceptKey(config: Config): Promise<void> {
   const logger = createLogger('warn', 'stderr')
   await using store = await openCommandStore(config, { logger, mayCreate: false })

@@ -11,9 +11,9 @@ import { archiveUrlOf, openArchive } from '../store.ts'
 import { openCommandStore } from './open-command-store.ts'
 
 /**
- * `annals archive`: moves events into the archive, those received before a time or those whose plan's
- * hot time is over. Exit code 1 when there is no archive, when it is not the one of this database, when
- * the clock is wrong, or when a workspace could not be archived.
+ * `annals archive`: archives the events received before a given time, or those past their plan's hot
+ * time. Exits with code 1 if there is no archive, if it belongs to another database, if the clock is
+ * wrong, or if archiving a workspace fails.
  */
 export async function archive(config: Config, options: { before?: string }): Promise<void> {
   const beforeMs = options.before === undefined ? null : parseRfc3339(options.before)
@@ -40,7 +40,7 @@ export async function archive(config: Config, options: { before?: string }): Pro
   )
   const store = stack.use(openArchive(config, { readArchiveId: () => readArchiveId(database.db) }))
   const deps = { connection, database, store, clock, logger }
-  // Archive small runs too, because the operator asked for it now.
+  // Archives small runs too, because the operator asked for it now.
   const request = { beforeMs, thresholds: { eventsMin: 1, overdueMs: 0 } }
   try {
     report(await archiveLedger(deps, request, new AbortController().signal))

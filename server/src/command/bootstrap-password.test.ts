@@ -34,13 +34,13 @@ test('reads the first line of standard input, whatever its line ending and chunk
 })
 
 test('refuses an invalid password on standard input with a clear message', async () => {
-  const isTold = (sentence: RegExp) => (error: unknown) =>
+  const isOperatorError = (sentence: RegExp) => (error: unknown) =>
     error instanceof OperatorError && sentence.test(error.message)
-  await assert.rejects(readFrom(Buffer.from([0xff, 0x0a])), isTold(/is not UTF-8/))
+  await assert.rejects(readFrom(Buffer.from([0xff, 0x0a])), isOperatorError(/is not UTF-8/))
   async function* endless(): AsyncGenerator<Buffer> {
     for (;;) yield Buffer.alloc(1_000, 'x')
   }
-  await assert.rejects(readPassword({ ...NONE, stdin: endless() }), isTold(/is too long/))
+  await assert.rejects(readPassword({ ...NONE, stdin: endless() }), isOperatorError(/is too long/))
 })
 
 test('refuses a password that is given more than once, from any two sources', async () => {

@@ -7,7 +7,7 @@ export type GivenPassword = { text: string; source: string }
 type PasswordSources = {
   flag: string | undefined
   variable: Secret<string> | null
-  /** Null unless the operator asked for it: a command must not wait for input on its own. */
+  /** Null unless the operator chose it: by default, a command must not wait for input. */
   stdin: AsyncIterable<Buffer> | null
 }
 
@@ -17,7 +17,7 @@ const STDIN = 'the password on standard input'
 
 /**
  * Returns the owner's password from the only source that provides one, or null if none does. Every user
- * of the machine can read a command line, so there are two other sources.
+ * of the machine can read command lines, so there are two other sources.
  */
 export async function readPassword({
   flag,

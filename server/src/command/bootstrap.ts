@@ -24,7 +24,7 @@ export type BootstrapOptions = {
 
 const NAME_LENGTH_MAX = 200
 
-/** `annals bootstrap`: a new company each time, also while a service runs. */
+/** `annals bootstrap`: each call creates a new company. Also works while a service is running. */
 export async function bootstrap(config: Config, options: BootstrapOptions): Promise<void> {
   const password = await readPassword({
     flag: options.password,

@@ -7,19 +7,19 @@ import { once } from 'node:events'
 import type { Logger } from '../platform/logger.ts'
 
 const DASHBOARD = join(import.meta.dirname, '../../../dashboard')
-/** The last of what a failed build said: its cause, and not every file before it. */
+/** Keeps the end of a failed build's output, which names the cause. */
 const OUTPUT_LENGTH_MAX = 4_000
 
 export type Pages = {
-  /** Null: there are none. */
+  /** Null if there are no pages. */
   folder: string | null
-  /** What whoever starts the service is to be told: they are old, or there are none, and what to do. */
+  /** A warning for the operator if the pages are outdated or missing, with what to do about it. */
   trouble: string | null
 }
 
 /**
- * The dashboard's pages. They are built when they are missing or older than their sources, where Vite is
- * installed; a release has them built and no Vite. Old pages are better than none, but never a secret.
+ * Builds the dashboard's pages with Vite if they are missing or older than their sources. A release ships
+ * them built, without Vite. If the build fails, the service serves outdated pages, but always warns.
  */
 export async function ensurePages(
   logger: Logger,
@@ -55,7 +55,7 @@ function troubleOf(folder: string | null, reason: string): string {
   return `The dashboard’s pages ${what}. ${reason}`
 }
 
-/** A digest of every source; null where there are none, as in a release. */
+/** A digest of all source files, or null if there are none, as in a release. */
 function stampOfSources(dashboard: string): string | null {
   const paths = globSync(
     ['index.html', 'vite.config.ts', 'package.json', 'src/**/*.*', 'public/**/*.*'],
@@ -78,7 +78,7 @@ function findVite(dashboard: string): string | null {
   }
 }
 
-/** Null when it went well, else what it said. */
+/** Returns null on success, otherwise the end of Vite's output. */
 async function runVite(
   vite: string,
   dashboard: string,

@@ -9,23 +9,23 @@ import { openStore, type Store } from '../store.ts'
 const STOP_MS_MAX = 9_500
 
 /**
- * The database for a command. If a stop signal arrives, the process leaves the embedded engine, which
- * stops if no other process uses it, and exits with the code that shells report for the signal. The
- * command's work isn't waited for: its transaction is rolled back, and it can run again.
+ * Opens the database for a command. On a stop signal, the process leaves the embedded engine, which stops
+ * if no other process uses it, and exits with the code that shells report for the signal. It doesn't wait
+ * for the command: its transaction is rolled back, and the operator can run it again.
  */
 export async function openCommandStore(
   config: Config,
   { logger, mayCreate }: { logger: Logger; mayCreate: boolean },
 ): Promise<Store> {
   const options = { logger, mayCreate, exclusive: false }
-  // Without an engine there is nothing to leave, and a signal ends the process by itself.
+  // Without an embedded engine there is nothing to clean up, and the signal simply ends the process.
   if (config.databaseUrl) return await openStore(config, options)
   const stop = new AbortController()
   const opening = openStore(config, { ...options, signal: stop.signal })
   new StopSignals().onStop((signal) => {
     const code = exitCodeOf(signal)
     const end = () => endProcess(code)
-    // Tells `runCommand` that errors from now on are caused by the stop.
+    // Tells `runCommand` that the stop causes all errors from now on.
     process.exitCode = code
     setTimeout(end, STOP_MS_MAX)
     stop.abort(new Error(`stopped by ${signal}`))

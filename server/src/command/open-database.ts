@@ -4,8 +4,8 @@ import { Database, type Queryable } from '../platform/pg.ts'
 import { openCommandStore } from './open-command-store.ts'
 
 /**
- * One connection to the database for a command, with or without a running service. Its log goes to
- * stderr, so that stdout has only the command's output.
+ * Opens one database connection for a command, with or without a running service. It logs to stderr, so
+ * that stdout contains only the command's output.
  */
 export async function openDatabase(
   config: Config,

@@ -19,12 +19,12 @@ import { Secret } from '../platform/secret.ts'
 import { webhookBox } from '../outlet/webhook/webhook-secret.ts'
 import { openArchive } from '../store.ts'
 
-/** `annals openapi`: the document the routes make, as it is committed in openapi/v1.json. */
+/** `annals openapi`: prints the document generated from the routes, as committed in openapi/v1.json. */
 export async function printOpenapi(): Promise<void> {
   process.stdout.write((await openapiTexts()).v1)
 }
 
-/** Builds every route on a pool that never connects: the documents depend on no database. */
+/** Builds every route with a pool that never connects: the documents don't depend on a database. */
 export async function openapiTexts(): Promise<{ v1: string; dashboard: string }> {
   const logger = createLogger('silent')
   const metrics = createMetrics()

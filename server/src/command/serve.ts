@@ -15,7 +15,7 @@ import { createCompany } from '../tenancy/create-company.ts'
 const STOP_MS_MAX = 9_500
 const INTAKE = new URL('../intake/', import.meta.url).href
 
-/** `annals serve`: runs until it is told to stop, then stops cleanly. */
+/** `annals serve`: runs until it receives a stop signal, then shuts down cleanly. */
 export async function serve(
   config: Config,
   { role, stopSignals }: { role: ServeRole; stopSignals: StopSignals },
@@ -39,7 +39,7 @@ export async function serve(
   if (!signal.aborted) await once(signal, 'abort')
 }
 
-/** Null if a stop signal arrived first: then the start ends wherever it is, and nothing is left running. */
+/** Returns null if a stop signal aborts startup. Nothing is left running then. */
 async function startUnlessStopped(
   config: Config,
   { logger, role, signal }: { logger: Logger; role: ServeRole; signal: AbortSignal },
@@ -55,8 +55,8 @@ async function startUnlessStopped(
 }
 
 /**
- * The last resort, if something doesn't stop. Everything it aborts is safe to kill at any time. It is a
- * failure only if a caller is still waiting for the outcome of an event.
+ * Kills the process if shutdown hangs. Everything it interrupts is safe to kill at any time, so the exit
+ * code is 1 only if a caller is still waiting for the outcome of an event.
  */
 function endLate(logger: Logger, app: App | null): void {
   const isWriting = app?.isWriting() === true
@@ -64,7 +64,7 @@ function endLate(logger: Logger, app: App | null): void {
   endProcess(isWriting ? 1 : 0)
 }
 
-/** A database that is slow to answer at the start is no reason to stop: readiness tells of it. */
+/** A database outage at startup doesn't stop the service. Readiness reports it. */
 function tolerateOutage(error: unknown): null {
   if (!isOutage(error)) throw error
   return null

@@ -7,7 +7,7 @@ import { updatePlan } from '../tenancy/company-store.ts'
 import { isPlan, type Plan, PLAN_TERMS, PLANS } from '../tenancy/plans.ts'
 import { openDatabase } from './open-database.ts'
 
-/** `annals company set-plan`: running services see it within two seconds. */
+/** `annals company set-plan`: running services apply the new plan within two seconds. */
 export async function setPlan(
   config: Config,
   options: { company: string; plan: string },
@@ -26,7 +26,7 @@ export async function setPlan(
   }
 }
 
-/** Returns how many webhooks the new plan disabled, or null when there is no such company. */
+/** Returns how many webhooks the new plan disabled, or null if the company doesn't exist. */
 async function changePlan(db: Queryable, companyId: CompanyId, plan: Plan): Promise<number | null> {
   return await db.transaction().execute(async (tx) => {
     if (!(await updatePlan(tx, { companyId, plan }))) return null

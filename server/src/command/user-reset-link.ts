@@ -8,7 +8,7 @@ import { createReset } from '../tenancy/one-time-link-store.ts'
 import { findAccount } from '../tenancy/user-store.ts'
 import { openDatabase } from './open-database.ts'
 
-/** `annals user reset-link`: a way in for a member when nobody else can let him in. */
+/** `annals user reset-link`: lets a member back in when no other member can reset their password. */
 export async function printResetLink(config: Config, options: { email: string }): Promise<void> {
   await using database = await openDatabase(config, { mayCreate: false })
   const { db } = database
@@ -29,7 +29,7 @@ function operatorOf(companyId: CompanyId) {
   return { companyId, ...who, traceId: randomHex(16) }
 }
 
-/** As a running service would write it, if it listens where this configuration says. */
+/** The URL that a running service with this configuration would use in its links. */
 function baseUrl({ publicUrl, host, port }: Config): string {
   const listening = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
   return publicUrl?.replace(/\/+$/, '') ?? listening

@@ -9,7 +9,7 @@ import { openDatabase } from './open-database.ts'
 
 /**
  * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event. Also exits with
- * code 1 if a chain could not be checked because an archived file can't be read, or if there is no chain.
+ * code 1 if an archived file that a chain needs can't be read, or if there are no chains.
  */
 export async function verify(config: Config): Promise<void> {
   await using database = await openDatabase(config, { mayCreate: false })
