@@ -177,7 +177,7 @@ async function deleteOldestResets(
     .execute()
 }
 
-/** Deletes the links a member created for others. They have seen these links, so losing the role ends them. */
+/** Deletes the links a member created for others: they know the links, so losing the role ends these. */
 export async function deleteLinksMadeBy(
   db: Queryable,
   { companyId, userId }: { companyId: CompanyId; userId: UserId },

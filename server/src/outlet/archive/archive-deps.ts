@@ -4,9 +4,9 @@ import type { ObjectStore } from '../../platform/object-store.ts'
 import type { Database } from '../../platform/pg.ts'
 import type { ReadBack } from './read-back.ts'
 
-/** What every step of archiving works with. */
+/** Dependencies of every archiving step. */
 export type ArchiveDeps = {
-  /** Under the keeper's role, which may remove what it has archived. */
+  /** Uses the keeper role, which may delete archived events. */
   database: Database
   store: ObjectStore
   readBack: ReadBack
@@ -14,10 +14,7 @@ export type ArchiveDeps = {
   logger: Logger
 }
 
-/**
- * Of one run: the pages that are read ahead, what the catalog is told and what is removed, and the
- * lock.
- */
+/** Per run: one connection reads ahead, one updates the catalog and deletes rows, one holds the lock. */
 export const ARCHIVE_CONNECTIONS_MAX = 3
 
 /** The table doesn't match its chain, so its events must not be archived. */
@@ -26,8 +23,8 @@ export class ArchiveRefusedError extends Error {
 }
 
 /**
- * This node's storage lacks what the archive of this database has, such as the newest segment. The
- * evidence must not be divided between two storages.
+ * This node's storage lacks files that the archive of this database has, such as the newest segment. The
+ * evidence must not be split between two storages.
  */
 export class ArchiveOutOfReachError extends Error {
   override name: string = 'ArchiveOutOfReachError'
@@ -43,7 +40,7 @@ export class ArchiveClockError extends Error {
   override name = 'ArchiveClockError'
 }
 
-/** Whether an error ends the whole run with a sentence for the operator. */
+/** Whether an error ends the whole run with a message for the operator. */
 export function isRefusal(error: unknown): error is ArchiveOutOfReachError | ArchiveClockError {
   return error instanceof ArchiveOutOfReachError || error instanceof ArchiveClockError
 }

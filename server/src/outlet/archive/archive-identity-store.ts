@@ -7,7 +7,7 @@ export async function readArchiveId(db: Queryable): Promise<string | null> {
   return row?.archive_id ?? null
 }
 
-/** False when another archiver was first. */
+/** Returns false if another archiver was first. */
 export async function insertArchiveIdIfAbsent(
   db: Queryable,
   archiveId: string,

@@ -10,8 +10,8 @@ type IdentityDeps = Pick<ArchiveDeps, 'database' | 'store' | 'clock' | 'logger'>
 const MARKER_TEXT = 'This file identifies the archive. Archiving stops without it.\n'
 
 /**
- * Refuses a storage that is not the archive of this database: one that lacks the marker file whose id the
- * database has. Before the first segment there is no id, and every storage passes.
+ * Throws if the storage is not the archive of this database, that is, if it lacks the marker file named by
+ * the id in the database. Before the first segment there is no id, and every storage passes.
  */
 export async function refuseOtherArchive({ database, store }: IdentityDeps): Promise<void> {
   const archiveId = await readArchiveId(database.db)
@@ -24,14 +24,14 @@ export async function refuseOtherArchive({ database, store }: IdentityDeps): Pro
 }
 
 /**
- * The same, and makes this storage the archive if the database has none yet. Of archivers that start at
- * once the database chooses one. The marker is written first, so the chosen storage always has it; its
- * name is its id, so archivers that share a storage never overwrite each other's.
+ * Like `refuseOtherArchive`, but makes this storage the archive if the database has none yet. If archivers
+ * start at the same time, the database picks one. The marker is written first, so the chosen storage always
+ * has it. Its name contains the id, so archivers that share a storage never overwrite each other's marker.
  */
 export async function claimArchive(deps: IdentityDeps): Promise<void> {
   const { database, store, clock, logger } = deps
   if ((await readArchiveId(database.db)) === null) {
-    // Segments without an id are from an older version: their archive is the one that has the newest.
+    // An older version wrote segments without an id. Their archive is the one that has the newest segment.
     await refuseOutOfReach(deps)
     const archiveId = randomHex(16)
     const key = archiveMarkerKey(archiveId)

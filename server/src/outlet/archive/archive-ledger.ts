@@ -24,22 +24,22 @@ import { ReadBack } from './read-back.ts'
 const DAY_MS = 86_400_000
 
 export type ArchiveRequest = {
-  /** Events received before this; null: by each plan's hot time. */
+  /** Archives events received before this time. If null, each plan's hot time decides. */
   beforeMs: number | null
-  /** A small run waits until it is this much overdue, so that files do not become tiny. */
+  /** A small run waits until it is this much overdue, to avoid tiny files. */
   thresholds: { eventsMin: number; overdueMs: number }
 }
 
-/** What a run did, and what it left for a reason. */
+/** What a run archived, and what it skipped and why. */
 export type ArchiveReport = {
   events: number
   workspaces: number
   failed: number
   /** Why the storage was refused for some of the failed workspaces. */
   refusals: string[]
-  /** Events that are due, and that a webhook has still to see or to send. */
+  /** Events that are due, but that a webhook has yet to see or send. */
   eventsHeld: number
-  /** Workspaces that another archiver is at work on. */
+  /** Workspaces that another archiver is working on. */
   workspacesBusy: number
 }
 
@@ -48,13 +48,13 @@ type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & {
   cutSignal?: AbortSignal
 }
 
-/** Different ones; the log has all of them. */
+/** Distinct messages in the report. The log has all of them. */
 const REFUSALS_MAX = 3
 
 /**
- * Archives what is due of every workspace, and drops partitions that became empty. Throws an
- * `ArchiveOutOfReachError` when the storage lacks the newest segment or isn't the archive of this
- * database, and an `ArchiveClockError` when the clock can't tell what is due.
+ * Archives the due events of every workspace and drops partitions that became empty. Throws an
+ * `ArchiveOutOfReachError` if the storage lacks the newest segment or isn't the archive of this database,
+ * and an `ArchiveClockError` if the clock is too far off to tell which events are due.
  */
 export async function archiveLedger(
   deps: LedgerDeps,
@@ -64,7 +64,7 @@ export async function archiveLedger(
   await refuseOutOfReach(deps)
   await refuseOtherArchive(deps)
   if (request.beforeMs === null) await refuseWrongClock(deps)
-  // Read once: the clock could be set while the run goes on.
+  // Read once, because the clock could be changed during the run.
   const nowMs = deps.clock()
   await using readBack = new ReadBack()
   const report: ArchiveReport = {
@@ -90,7 +90,7 @@ export async function archiveLedger(
       if (isOvertaken) report.workspacesBusy += 1
     } catch (error) {
       if (error instanceof OtherArchiveError) throw error
-      // The other workspaces are archived all the same.
+      // One workspace's failure must not stop the others.
       report.failed += 1
       if (error instanceof ArchiveOutOfReachError) noteRefusal(report.refusals, error.message)
       const { workspaceId } = workspace
@@ -117,22 +117,22 @@ async function archiveOne(
       return { moved: 0, held: 0, isOvertaken: true }
     }
     try {
-      // Also before drafts are cleared: those of another archive are not here to delete.
+      // Checked before clearing drafts too: another archive's drafts can't be deleted from this storage.
       await refuseOtherArchive(deps)
       await refuseOutOfReach(deps, workspaceId)
       await clearDrafts(deps, workspaceId)
       const { toSeq, held } = await findDue(deps, workspaceId, { atMs, thresholds })
       return { ...(await archiveWorkspace(deps, { workspaceId, toSeq }, signal)), held }
     } finally {
-      // If it fails, the connection is broken, and the lock ended with it. The result is the same.
+      // If unlocking fails, the connection is broken, which released the lock anyway.
       await unlockArchive(connection, workspaceId).catch(() => {})
     }
   })
 }
 
 /**
- * The last event to archive now: it and all before it are due. Events that a webhook has still to send
- * are held, and must stay in the table.
+ * Finds the last event to archive now: it and all events before it are due. Events that a webhook has yet
+ * to send are held, and must stay in the table.
  */
 async function findDue(
   { database: { db } }: ArchiveDeps,
@@ -151,7 +151,7 @@ async function findDue(
   return { toSeq: overdueSeq > archivedSeq ? toSeq : archivedSeq, held }
 }
 
-/** As the owner of the table, because no other role may drop a part of it. */
+/** Runs as the table's owner, because no other role may drop its partitions. */
 async function dropEmptyPartitions({
   connection,
   clock,

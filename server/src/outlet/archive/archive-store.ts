@@ -3,7 +3,7 @@ import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { isPlan, type Plan } from '../../tenancy/plans.ts'
 
-/** A workspace with what decides when its events leave the table. */
+/** A workspace with its plan, which determines when its events are archived. */
 export type ArchivedWorkspace = { workspaceId: WorkspaceId; plan: Plan }
 
 export async function listArchivedWorkspaces(db: Queryable): Promise<ArchivedWorkspace[]> {
@@ -17,8 +17,8 @@ export async function listArchivedWorkspaces(db: Queryable): Promise<ArchivedWor
 }
 
 /**
- * Takes turns between archivers, for as long as the connection lives. Safety does not hang on it:
- * the catalog takes each run once. Two at once would only do the same work twice.
+ * Takes an advisory lock, which lasts as long as the connection. It isn't needed for safety, because the
+ * catalog accepts each run only once. It only avoids that two archivers do the same work.
  */
 export async function tryLockArchive(db: Queryable, workspaceId: WorkspaceId): Promise<boolean> {
   const { rows } = await sql<{ isLocked: boolean }>`
@@ -63,7 +63,7 @@ export async function findNewestSegment(
   return row ?? null
 }
 
-/** The lowest number that is still in the table, or null. */
+/** The lowest seq that is still in the table, or null if there is none. */
 export async function readFirstHotSeq(
   db: Queryable,
   workspaceId: WorkspaceId,
@@ -73,7 +73,7 @@ export async function readFirstHotSeq(
   return rows[0]?.seq ?? null
 }
 
-/** Up to where webhooks need nothing any more: not for a delivery to make, nor for one to send. */
+/** The last seq that no webhook needs: all deliveries up to it have been created and are finished. */
 export async function readUnneededSeq(
   db: Queryable,
   workspaceId: WorkspaceId,
@@ -88,7 +88,7 @@ export async function readUnneededSeq(
   return rows[0]?.seq ?? null
 }
 
-/** Removes a run of a chain from the table. The catalog names it; this is asked again here. */
+/** Deletes a run of a chain from the table. The statement checks again that the run is in the catalog. */
 export async function deleteArchivedRun(
   db: Queryable,
   { workspaceId, fromSeq, toSeq }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number },
@@ -115,9 +115,9 @@ export async function listPastPartitions(db: Queryable, now: Date): Promise<stri
   return rows.map(({ name }) => name)
 }
 
-/** True when the partition was empty and is gone. By the owner of the table. */
+/** Returns whether it dropped the partition. Only the table's owner can call it. */
 export async function dropPartitionIfEmpty(db: Queryable, name: string): Promise<boolean> {
-  // Looked at first, without the lock that writers would have to wait for.
+  // Checks first without a lock, because writers would have to wait for the lock.
   const { rows: found } = await sql`select 1 from ${sql.table(name)} limit 1`.execute(db)
   if (found.length > 0) return false
   const { rows } = await sql<{ isGone: boolean }>`

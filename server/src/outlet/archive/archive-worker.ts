@@ -6,12 +6,12 @@ import { type Connection, Database } from '../../platform/pg.ts'
 import { ARCHIVE_CONNECTIONS_MAX, isRefusal } from './archive-deps.ts'
 import { archiveLedger } from './archive-ledger.ts'
 
-const TURN_MS = 3_600_000
+const INTERVAL_MS = 3_600_000
 const DAY_MS = 86_400_000
-/** A smaller run waits for company, but no longer than a day. */
+/** A smaller run waits for more events, but no longer than a day. */
 const THRESHOLDS = { eventsMin: 5_000, overdueMs: DAY_MS } as const
 
-/** Moves events into the archive when their plan's hot time is over, every hour. */
+/** Archives events past their plan's hot time, every hour. */
 export function startArchiveWorker({
   connection,
   store,
@@ -42,5 +42,5 @@ export function startArchiveWorker({
       logger.error({ event: 'archive.refused', reason: error.message, err: error.cause })
     }
   }
-  return new Loop({ name: 'archive', everyMs: TURN_MS, logger, run })
+  return new Loop({ name: 'archive', everyMs: INTERVAL_MS, logger, run })
 }

@@ -8,7 +8,7 @@ import { keepSegment } from './keep-segment.ts'
 
 const ROWS_PER_REMOVAL = 5_000
 
-/** How many events were moved, and whether it ended early because another archiver was there. */
+/** How many events were archived, and whether the run stopped early because of another archiver. */
 export type ArchivedRun = { moved: number; isOvertaken: boolean }
 
 /**
@@ -16,9 +16,9 @@ export type ArchivedRun = { moved: number; isOvertaken: boolean }
  *
  *   read, encode ─▶ recompute every hash ─▶ note the draft ─▶ put ─▶ read back ─▶ catalog ─▶ remove
  *
- * While one segment is checked and put, the next is read and encoded, and the rows of the last are removed.
- * It may crash at any point and is simply run again. Until the catalog names a file, it is a draft, which
- * the next run deletes; from then on the file counts, and rows that are still in the table are removed.
+ * While one segment is checked and put, the next is read and encoded, and the rows of the previous one are
+ * removed. It can crash at any point and simply runs again. A file that the catalog doesn't name yet is a
+ * draft, which the next run deletes. If the catalog names it, the next run removes the rows that are left.
  */
 export async function archiveWorkspace(
   deps: ArchiveDeps,
@@ -39,7 +39,7 @@ export async function archiveWorkspace(
       removing = startRemoving(deps, workspaceId, archivedSeq)
     }
   } catch (error) {
-    // What is missing from the table may just have been archived by another.
+    // Another archiver may just have archived the events that are missing from the table.
     const isMissing = error instanceof ArchiveRefusedError
     const lastSeq = isMissing ? await readArchivedSeq(deps.database.db, workspaceId) : 0
     if (lastSeq <= archivedSeq) throw error
@@ -50,7 +50,7 @@ export async function archiveWorkspace(
   return { moved, isOvertaken: false }
 }
 
-/** Hands out each value while the next one is being made. */
+/** Yields each value while the next one is being produced. */
 async function* oneAhead<Value>(
   values: AsyncGenerator<Value, void, void>,
 ): AsyncGenerator<Value, void, void> {
@@ -60,7 +60,7 @@ async function* oneAhead<Value>(
       const { value, done } = await next
       if (done === true) return
       next = values.next()
-      // Its failure is met when it is awaited, or nobody wants it any more.
+      // Prevents an unhandled rejection. The error surfaces at the next await, or doesn't matter any more.
       next.catch(() => {})
       yield value
     }
@@ -69,17 +69,16 @@ async function* oneAhead<Value>(
   }
 }
 
-/** It goes on beside the next segment; its failure is met when it is awaited. */
-function startRemoving(...what: Parameters<typeof removeArchived>): Promise<void> {
-  const removing = removeArchived(...what)
+/** Runs in parallel with the next segment. Errors surface when the caller awaits the promise. */
+function startRemoving(...args: Parameters<typeof removeArchived>): Promise<void> {
+  const removing = removeArchived(...args)
   removing.catch(() => {})
   return removing
 }
 
 /**
- * Rows that the catalog names are no longer needed in the table. A few thousand at a time: first the
- * roll-up stops counting them, then they are deleted. Each statement is bounded, so that it ends well
- * within the statement timeout.
+ * Removes the rows that the catalog covers, a few thousand at a time: first the roll-up stops counting
+ * them, then they are deleted. The batch size keeps each statement well below the statement timeout.
  */
 async function removeArchived(
   { database: { db } }: ArchiveDeps,

@@ -6,9 +6,9 @@ import { findNewestSegment } from './archive-store.ts'
 type ReachDeps = Pick<ArchiveDeps, 'database' | 'store'>
 
 /**
- * Refuses to archive into a storage that does not have the newest segment, of the whole catalog or of
- * one workspace, such as a storage that was restored from an old backup. It costs one request, whatever
- * the archive holds. That there is only one storage is ensured by `archive-identity.ts`.
+ * Throws if the storage doesn't have the newest segment, of the whole catalog or of one workspace, such as
+ * a storage restored from an old backup. It takes one request, however large the archive is.
+ * `archive-identity.ts` ensures that there is only one storage.
  */
 export async function refuseOutOfReach(
   { database: { db }, store }: ReachDeps,
@@ -25,7 +25,7 @@ export async function refuseOutOfReach(
   )
 }
 
-/** Throws an `ArchiveOutOfReachError` when the storage doesn't say; `what` names the object in it. */
+/** Throws an `ArchiveOutOfReachError` if the storage fails. `what` names the object in the message. */
 export async function hasObject(store: ObjectStore, key: string, what: string): Promise<boolean> {
   try {
     return (await store.stat(key)) !== null

@@ -6,13 +6,13 @@ import { condemnDraft, type Draft, draftMarkKeyOf, listDrafts, removeDraft } fro
 
 type ClearDeps = { database: Database; store: ObjectStore; logger: Logger }
 
-/** An archiver leaves one behind when it dies. More than these wait for the next run. */
+/** Per run. An archiver that crashes leaves one draft behind. */
 const DRAFTS_MAX = 100
 
 /**
- * Deletes the files that crashed archivers left of a workspace. Only for the holder of its lock. A file
- * without its mark is kept: another database may name it in its catalog, because a copy of that database,
- * restored from a backup, has the note and not the catalog entry.
+ * Deletes the files that crashed archivers left for a workspace. Call it with the workspace's lock held. A
+ * file without its mark is kept, because another database may name it in its catalog: if this database is
+ * an older backup of that one, it has the draft but not the catalog entry.
  */
 export async function clearDrafts(deps: ClearDeps, workspaceId: WorkspaceId): Promise<void> {
   const drafts = await listDrafts(deps.database.db, { workspaceId, limit: DRAFTS_MAX })
@@ -25,20 +25,20 @@ export async function clearDrafts(deps: ClearDeps, workspaceId: WorkspaceId): Pr
   }
 }
 
-/** For the archiver that wrote the draft, so no other database can know its file. */
+/** For the archiver that wrote the draft. No other database can name its file yet. */
 export async function clearOwnDraft(deps: ClearDeps, draft: Draft): Promise<void> {
   await clear(deps, draft, async ({ store }) => await deleteFiles(store, draft))
 }
 
-/** The mark goes last: after a crash in between, the next run still finds it. */
+/** Deletes the mark last, so that the next run still finds it after a crash in between. */
 async function deleteFiles(store: ObjectStore, draft: Draft): Promise<void> {
   await store.delete(draft.objectKey)
   await store.delete(draftMarkKeyOf(draft))
 }
 
 /**
- * For a small file that nothing reads any more. Where the credentials don't allow deleting, it stays and
- * archiving goes on.
+ * Deletes a small file that nothing reads any more. If the credentials don't allow that, the file stays and
+ * archiving continues.
  */
 export async function deleteIfAllowed(
   { store, logger }: Pick<ClearDeps, 'store' | 'logger'>,
@@ -61,12 +61,12 @@ class DraftPublishedError extends Error {
 /**
  * Deletes a draft's files, unless the catalog names them, and then the draft.
  *
- * This can never delete a file that this database will catalog, even if another archiver is at work
- * without the lock. The catalog takes a file in the statement that ends its draft, and only while the
- * draft is not condemned; a file is deleted only after its draft was condemned; both change the same
- * row, so one comes first. No name is used twice. Nor is a file forgotten: the row goes after the file.
+ * It can never delete a file that this database will catalog, even if another archiver runs without the
+ * lock. The statement that catalogs a file deletes its draft row, and only if the draft isn't condemned. A
+ * file is deleted only after its draft is condemned. Both change the same row, so one of them comes first.
+ * Names are never reused. No file is forgotten either, because the row is deleted after the file.
  *
- * If the storage refuses to delete, the draft waits for the next run and archiving goes on.
+ * If the storage refuses to delete, the draft stays for the next run and archiving continues.
  */
 async function clear(
   deps: ClearDeps,

@@ -2,19 +2,19 @@ import { sql } from 'kysely'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 
-/** A file that was or will be written under this key, and that the catalog does not name. */
+/** A file that has been or will be written under this key, and that is not in the catalog. */
 export type Draft = { workspaceId: WorkspaceId; objectKey: string }
 
 /**
- * The name of a small file that lies beside a draft from before it is written until just before it is
- * cataloged. It shows every database that uses this archive that no catalog names the draft. An archiver of
- * an older version kept the draft itself under this name.
+ * The name of a small file that exists from before the draft is written until just before it is cataloged.
+ * It tells every database that uses this archive that no catalog names the draft. Older versions stored the
+ * draft itself under this name.
  */
 export function draftMarkKeyOf({ objectKey }: Draft): string {
   return `${objectKey}.draft`
 }
 
-/** Before the file is written, so that the next run finds it after a crash. */
+/** Call it before writing the file, so that the next run finds the file after a crash. */
 export async function noteDraft(
   db: Queryable,
   { workspaceId, objectKey }: Draft,
@@ -41,8 +41,8 @@ export async function listDrafts(
 }
 
 /**
- * Marks a draft, by a time before all others, as one that the catalog will not take any more. False
- * when the catalog names its file, or when the draft is gone.
+ * Sets a draft's creation time to `-infinity`, so that the catalog won't accept it any more. Returns false
+ * if the catalog names its file, or if the draft is gone.
  */
 export async function condemnDraft(
   db: Queryable,

@@ -11,17 +11,17 @@ import { ArchiveRefusedError } from './archive-deps.ts'
 /** A run of a chain, both ends included. */
 export type HotRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
-/** A segment that is nowhere yet. Its events were received in one month (`YYYY-MM`). */
+/** A segment that has not been written yet. All its events were received in `month` (`YYYY-MM`). */
 export type EncodedRun = EncodedSegment & { month: string; lastId: EventId }
 
-/** As many as a row group has. */
+/** The size of a row group. */
 const ROWS_PER_PAGE_MAX = 2_500
-/** Half of what a page may have: one that turns out larger is read twice. */
+/** Target size. It is half the maximum, because a page above the maximum is read twice. */
 const PAGE_CHARACTERS = 4 * 1_024 * 1_024
-/** About what a segment may hold before it is packed. */
+/** Approximate limit for a segment, before compression. */
 const SEGMENT_CHARACTERS_MAX = 48 * 1_024 * 1_024
 
-/** The events of a run as segments: each of one month of receipt, and of a bounded size. */
+/** Encodes the events of a run as segments of limited size. Each covers one month of receipt. */
 export async function* encodeRuns(
   database: Database,
   run: HotRun,
@@ -41,13 +41,13 @@ export async function* encodeRuns(
       writer.add(event)
       last = event
     }
-    // Others have their turn: a row group takes some 40 ms.
+    // Yields to the event loop, because a row group takes about 40 ms.
     await new Promise(setImmediate)
   }
   if (last !== null) yield { ...writer.finish(), month: monthOf(last), lastId: last.id }
 }
 
-/** The events page by page and without gaps, the next page on its way while one is taken. */
+/** Reads the events page by page, one page ahead. Throws if an event is missing. */
 async function* readPages(
   database: Database,
   { workspaceId, fromSeq, toSeq }: HotRun,
@@ -60,7 +60,7 @@ async function* readPages(
       filter: NO_FILTER,
       limit,
     })
-    // Its failure is met when it is awaited.
+    // Prevents an unhandled rejection. The error surfaces at the await.
     page.catch(() => {})
     return page
   }

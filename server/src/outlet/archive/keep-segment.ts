@@ -12,8 +12,8 @@ import type { EncodedRun } from './encode-runs.ts'
 /**
  * Checks every hash in a segment's file against the table's, writes the file under its final name, reads it
  * back, checks that the storage is the archive, and adds the file to the catalog. Rows are removed only after
- * the catalog names a file whose bytes were read from its final place. False when another archiver was here;
- * then there is no file, as after a failure.
+ * the catalog names a file that was read back from its final place. Returns false if another archiver was
+ * first. The file is deleted then, as after a failure.
  */
 export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<boolean> {
   const { db } = deps.database
@@ -51,13 +51,13 @@ export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<b
 
 const DRAFT_MARK = Buffer.from('The file beside this one is not in the catalog yet.\n')
 
-/** A name is used once, so deleting a draft never deletes another archiver's file. */
+/** Names are never reused, so deleting a draft never deletes another archiver's file. */
 function newObjectKey({ summary, month }: EncodedRun): string {
   const name = `${String(summary.firstSeq).padStart(16, '0')}-${randomHex(8)}`
   return `${summary.workspaceId}/${month}/${name}.parquet`
 }
 
-/** Each hash is recomputed from the file's bytes and must equal the one in the table. */
+/** Recomputes each hash from the file's bytes. It must equal the hash in the table. */
 async function refuseOtherEvents(
   { readBack }: ArchiveDeps,
   { file, hashes, summary }: EncodedRun,
@@ -71,7 +71,7 @@ async function refuseOtherEvents(
   )
 }
 
-/** What every reader will get from now on must be the bytes that were checked. */
+/** Ensures that readers will get exactly the bytes that were checked. */
 async function refuseOtherBytes(
   { store }: ArchiveDeps,
   objectKey: string,

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { parentPort } from 'node:worker_threads'
 import { readSegment, SegmentDamagedError } from '../../ledger/segment-reader.ts'
 
-/** The hashes of a segment's events, 32 bytes each and in their order, or why there are none. */
+/** The hashes of a segment's events, in order and 32 bytes each, or why they couldn't be computed. */
 export type ReadBackAnswer = { ok: true; hashes: Uint8Array } | { ok: false; problem: string }
 
-/** The other end of `read-back.ts`: takes the bytes of a segment, and answers once for each. */
+/** The worker thread of `read-back.ts`. Receives the bytes of a segment and sends one answer for each. */
 parentPort?.on('message', (file: unknown) => {
   assert(file instanceof Uint8Array, 'a segment is bytes')
   void recompute(Buffer.from(file.buffer, file.byteOffset, file.byteLength)).then((answer) =>

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { Worker } from 'node:worker_threads'
 import type { ReadBackAnswer } from './read-back-thread.ts'
 
-/** It holds a row group at a time. Who needs more than this fails alone, and not the process. */
+/** The thread keeps one row group in memory. Above these limits the thread fails, but not the process. */
 const resourceLimits = { maxYoungGenerationSizeMb: 48, maxOldGenerationSizeMb: 512 }
 
 /**
- * Recomputes the hashes of segments in a thread of its own. It takes as long as reading and encoding
- * them, which go on meanwhile; and in a service, requests would wait for it. The thread is started
- * for the first segment. One segment at a time.
+ * Recomputes the hashes of segments in a worker thread, one segment at a time. That takes as long as reading
+ * and encoding them, which continue meanwhile. On the main thread, requests would have to wait. The thread
+ * starts with the first segment.
  */
 export class ReadBack implements AsyncDisposable {
   #thread: Worker | null = null
@@ -18,7 +18,7 @@ export class ReadBack implements AsyncDisposable {
     assert(this.#waiting === null, 'one segment at a time')
     const waiting = (this.#waiting = Promise.withResolvers<ReadBackAnswer>())
     this.#thread ??= this.#start()
-    // Copied and not handed over: a small buffer is a part of a pool.
+    // Copies instead of transferring, because a small buffer can be part of a shared pool.
     this.#thread.postMessage(file, [])
     try {
       return await waiting.promise
@@ -32,7 +32,7 @@ export class ReadBack implements AsyncDisposable {
     thread.on('message', (answer: ReadBackAnswer) => this.#waiting?.resolve(answer))
     thread.on('error', (error) => this.#waiting?.reject(error))
     thread.on('exit', () => {
-      // The next segment gets a new one.
+      // The next segment starts a new thread.
       this.#thread = null
       this.#waiting?.reject(new Error('the thread that reads segments back has ended'))
     })

@@ -14,7 +14,7 @@ import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { VerifyOptions } from './verify-ledger.ts'
 
-/** The end of the archived part of a chain, or where and why it does not hold. */
+/** The last archived event of a chain, or where and why the chain is broken. */
 export type ArchiveVerdict =
   | { ok: true; head: ChainHead }
   | { ok: false; head: ChainHead; seq: number; id: string | null; problem: string }
@@ -107,13 +107,13 @@ async function contentProblem(store: ObjectStore, segment: Segment): Promise<str
   }
 }
 
-/** A sentence as the end of another, which names the file once. */
+/** Turns a sentence into a clause of another one, which must name the file exactly once. */
 function asFinding(sentence: string, objectKey: string): string {
   const clause = `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, '')}`
   return sentence.includes(objectKey) ? clause : `${objectKey}: ${clause}`
 }
 
-/** What the archiver has not removed from the table yet must be what it has archived. */
+/** Archived events that are still in the table must equal those in the archive. */
 async function leftoverProblem(
   db: Queryable,
   store: ObjectStore,

@@ -30,14 +30,14 @@ export type VerifyOptions = {
   onProgress?: (checked: number) => void
   /** Called between steps. A step is a file of the archive or a page of the table. Throws to stop. */
   pause?: () => Promise<void>
-  /** Whose work it is, for its share of the thread. By default, the service's. */
+  /** Whose CPU share the work counts against. The default is the service's own. */
   owner?: SliceOwner
 }
 
 /**
- * Walks one chain from its first event to its head, first through the archive and then through the
- * table, recomputes every hash, and holds the columns that are not hashed against those that are.
- * Stops at the first event that does not hold: what follows proves nothing.
+ * Verifies one chain from its first event to its head, first in the archive and then in the table.
+ * Recomputes every hash, and compares the columns that are not hashed with those that are. Stops at the
+ * first bad event, because nothing after it proves anything.
  */
 export async function verifyChain(
   db: Queryable,
@@ -49,7 +49,7 @@ export async function verifyChain(
     const archivedSeq = await readArchivedSeq(db, workspaceId)
     const verdict = await verifyOnce(db, store, workspaceId, options)
     if (verdict.ok) return verdict
-    // Unless the archiver moved on meanwhile: then what was missing may just have been moved.
+    // If the archiver made progress meanwhile, the missing events may just have been moved: retry.
     if ((await readArchivedSeq(db, workspaceId)) === archivedSeq) return verdict
     if (tries === TRIES_MAX) {
       throw new OperatorError(
@@ -66,7 +66,7 @@ async function verifyOnce(
   options: VerifyOptions,
 ): Promise<ChainVerdict> {
   const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner } = options
-  // Read first: events that are added meanwhile lie behind it.
+  // Read first, so that events added meanwhile come after it.
   const end = await readHead(db, workspaceId)
   const cold = await verifyArchive(db, store, workspaceId, options)
   let { head } = cold
@@ -112,9 +112,9 @@ async function verifyOnce(
 }
 
 /**
- * The first run starts below the lowest valid seq. Each further run starts at the seq of the last event
- * that was checked and leaves out that event only, so an event planted beside it is found. Archived
- * events that are still in the table were checked with the archive.
+ * The first run starts below the lowest valid seq. Each further run starts at the seq of the last checked
+ * event and skips only that event, so it finds an event inserted with the same seq. Archived events that
+ * are still in the table were checked with the archive.
  */
 function runAfter({ seq, lastId }: ChainHead): {
   afterSeq: number

@@ -20,10 +20,10 @@ import {
 const ABANDONED_MS = 15_000
 /** The `beat_at` of a run that no node has taken yet. */
 const NEVER = new Date(0)
-/** Older ones are deleted as new ones come. */
+/** New runs delete older ones beyond this limit. */
 const RUNS_KEPT_PER_COMPANY = 1_000
 
-/** A workspace has one open run at a time, so a company has at most one for each of its workspaces. */
+/** A workspace has at most one open run at a time. A second one throws a `conflict`. */
 export async function insertVerifyRun(
   db: Queryable,
   run: {
@@ -88,7 +88,7 @@ export async function findVerifyRun(
   return row ? toRun(row) : null
 }
 
-/** Newest first, of these workspaces. */
+/** The runs of these workspaces, newest first. */
 export async function listVerifyRuns(
   db: Queryable,
   {
@@ -124,8 +124,8 @@ export async function listLastRuns(
 }
 
 /**
- * Takes a run that waits for a node or whose node is gone. Companies take turns: the company whose last
- * run was longest ago comes first. A company has one run at a time, in order of creation: only its
+ * Takes a run that is waiting for a node, or whose node is gone. The company whose last run was longest
+ * ago comes first. A company has one run at a time, in order of creation: only its
  * oldest can be taken, so two nodes can't take two of them at the same time.
  */
 export async function takeVerifyRun(db: Queryable, now: Date): Promise<VerifyRun | null> {
@@ -151,7 +151,7 @@ export async function takeVerifyRun(db: Queryable, now: Date): Promise<VerifyRun
   return rows[0] ? toRun(rows[0]) : null
 }
 
-/** Renews the leases of a node's runs. Returns those that still run; the others were canceled. */
+/** Renews the leases of a node's runs. Returns those that are still running. The others were canceled. */
 export async function noteVerifyProgress(
   db: Queryable,
   runs: readonly Pick<VerifyRun, 'companyId' | 'id' | 'checked'>[],
@@ -175,7 +175,7 @@ export type VerifyEnd = {
   badEventId: string | null
 }
 
-/** Ends a run that runs; false when it had ended before. */
+/** Returns false if the run had already ended. */
 export async function endVerifyRun(
   db: Queryable,
   { companyId, id }: Pick<VerifyRun, 'companyId' | 'id'>,

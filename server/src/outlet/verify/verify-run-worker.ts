@@ -14,14 +14,14 @@ import {
   type VerifyEnd,
 } from './verify-run-store.ts'
 
-const LOOK_EVERY_MS = 1_000
-/** Much shorter than the time after which another node takes over. */
-const BEAT_EVERY_MS = 1_000
-/** Of different companies. A run that waits for its next step uses almost no memory. */
+const POLL_INTERVAL_MS = 1_000
+/** Much shorter than the 15 s after which another node takes over. */
+const HEARTBEAT_INTERVAL_MS = 1_000
+/** Each of a different company. A run that waits for its next step uses almost no memory. */
 const RUNS_MAX = 20
 /**
- * A turn is one step of a run. Each uses one of the node's 20 connections and has one file of the
- * archive in memory. Runs take turns after each step, so that a long run delays others by a step only.
+ * A permit is for one step of a run, which uses one of the node's 20 connections and has one archived file
+ * in memory. A run releases its permit after each step, so a long run delays others by only one step.
  */
 const SEMAPHORE_LIMITS = {
   permitsMax: 3,
@@ -29,7 +29,7 @@ const SEMAPHORE_LIMITS = {
   waitingMax: RUNS_MAX,
   waitingPerCompanyMax: RUNS_MAX,
 }
-/** Few at a time, so that requests don't wait long for the event loop between two reads. */
+/** Small, so that requests don't wait long for the event loop between two reads. */
 const EVENTS_PER_READ = 250
 
 type WorkerDeps = { db: Queryable; store: ObjectStore; clock: Clock; logger: Logger }
@@ -39,10 +39,10 @@ type VerifyWorker = AsyncDisposable & { wake: () => void }
 /** A run on this node. `cancel` is aborted if the run was canceled. */
 type ActiveRun = VerifyRun & { cancel: AbortController }
 
-/** Verifies the chains that members asked for, of several companies at once. */
+/** Runs the verifications that members requested, for several companies in parallel. */
 export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
   const { db, clock, logger } = deps
-  const turns = new FairSemaphore(SEMAPHORE_LIMITS)
+  const semaphore = new FairSemaphore(SEMAPHORE_LIMITS)
   const active = new Map<ActiveRun, Promise<void>>()
   const stop = new AbortController()
   let mayHaveMore = false
@@ -53,7 +53,7 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
       while (active.size < RUNS_MAX && !stop.signal.aborted) {
         const next = await takeVerifyRun(db, new Date(clock()))
         if (!next) break
-        // After a pause of this process, its own runs may have expired. Taking one renews it.
+        // If the process was suspended, the leases of its own runs may have expired. Taking one renews it.
         if (active.keys().some(({ id }) => id === next.id)) continue
         const run = { ...next, cancel: new AbortController() }
         active.set(run, work(run))
@@ -62,53 +62,63 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
   }
   const work = async (run: ActiveRun): Promise<void> => {
     try {
-      await verifyInTurns(deps, run, turns, stop.signal)
+      await verifyInSteps(deps, run, semaphore, stop.signal)
     } catch (error) {
-      // The run's result was not stored, so a node begins it again when its lease has expired.
+      // The result was not stored, so a node starts the run again when its lease expires.
       logger.error({ event: 'loop.failed', loop: 'verify-run', err: error })
     }
     active.delete(run)
     wake()
   }
-  const beat = async (): Promise<void> => {
+  const renewLeases = async (): Promise<void> => {
     const runs = [...active.keys()]
     if (runs.length === 0) return
     const running = await noteVerifyProgress(db, runs, new Date(clock()))
     for (const { id, cancel } of runs) if (!running.has(id)) cancel.abort()
   }
-  const looks = new Loop({ name: 'verify-run', everyMs: LOOK_EVERY_MS, logger, run: takeRuns })
-  const beats = new Loop({ name: 'verify-beat', everyMs: BEAT_EVERY_MS, logger, run: beat })
+  const pollLoop = new Loop({
+    name: 'verify-run',
+    everyMs: POLL_INTERVAL_MS,
+    logger,
+    run: takeRuns,
+  })
+  const heartbeatLoop = new Loop({
+    name: 'verify-beat',
+    everyMs: HEARTBEAT_INTERVAL_MS,
+    logger,
+    run: renewLeases,
+  })
   const wake = (): void => {
     if (stop.signal.aborted) return
     // If a search is in progress, it may have missed a run that can start now.
     mayHaveMore = true
-    void looks.runNow()
+    void pollLoop.runNow()
   }
   const end = async (): Promise<void> => {
     stop.abort()
-    await looks[Symbol.asyncDispose]()
+    await pollLoop[Symbol.asyncDispose]()
     await Promise.all(active.values())
-    await beats[Symbol.asyncDispose]()
+    await heartbeatLoop[Symbol.asyncDispose]()
   }
   return { wake, [Symbol.asyncDispose]: end }
 }
 
-/** Verifies a chain, and gives its turn to another run after each step. */
-async function verifyInTurns(
+/** Verifies a chain, and releases its permit to other runs after each step. */
+async function verifyInSteps(
   { db, store, clock, logger }: WorkerDeps,
   run: ActiveRun,
-  turns: FairSemaphore,
+  semaphore: FairSemaphore,
   stop: AbortSignal,
 ): Promise<void> {
   const signal = AbortSignal.any([stop, run.cancel.signal])
-  const held: { turn: Disposable | null } = { turn: null }
-  const endTurn = (): void => {
-    held.turn?.[Symbol.dispose]()
-    held.turn = null
+  const held: { permit: Disposable | null } = { permit: null }
+  const releasePermit = (): void => {
+    held.permit?.[Symbol.dispose]()
+    held.permit = null
   }
   const pause = async (): Promise<void> => {
-    endTurn()
-    held.turn = await turns.take(run.companyId, signal)
+    releasePermit()
+    held.permit = await semaphore.take(run.companyId, signal)
   }
   try {
     await pause()
@@ -116,17 +126,17 @@ async function verifyInTurns(
       eventsPerRead: EVENTS_PER_READ,
       onProgress: (events) => (run.checked = events),
       pause,
-      // Not the company's own, so that its large requests don't share their time with the run.
+      // Not the company itself, so that the run doesn't use up the CPU share of its requests.
       owner: `verify ${run.companyId}`,
     })
     await endVerifyRun(db, run, endOf(verdict), new Date(clock()))
   } catch (error) {
-    // A run of a node that stops stays open, and another node begins it again.
+    // When this node stops, the run stays open, and another node starts it again.
     if (signal.aborted) return
     logger.error({ event: 'verify.failed', workspaceId: run.workspaceId, err: error })
     await endVerifyRun(db, run, failureOf(error), new Date(clock()))
   } finally {
-    endTurn()
+    releasePermit()
   }
 }
 

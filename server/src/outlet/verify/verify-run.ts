@@ -5,19 +5,19 @@ export type VerifyRunId = Id<'verify-run'>
 export const VERIFY_STATUSES = ['RUNNING', 'HOLDS', 'BROKEN', 'FAILED', 'CANCELED'] as const
 export type VerifyStatus = (typeof VERIFY_STATUSES)[number]
 
-/** A look through one chain that somebody asked for, and what it found. */
+/** A verification of one chain that a member requested, and its result. */
 export type VerifyRun = {
   id: VerifyRunId
   companyId: CompanyId
   workspaceId: WorkspaceId
   status: VerifyStatus
-  /** Events that were found to hold so far. */
+  /** Number of events verified so far. */
   checked: number
-  /** Those the chain had when the run began. */
+  /** Number of events in the chain when the run was created. */
   total: number
-  /** A sentence; null while it runs. */
+  /** A sentence for the member. Null while the run is in progress. */
   verdict: string | null
-  /** The first event that does not hold. */
+  /** The first bad event. */
   badSeq: number | null
   badEventId: string | null
   createdBy: UserId | null
