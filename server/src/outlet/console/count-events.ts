@@ -13,12 +13,12 @@ import { countListed, type TextMatch } from './value-store.ts'
 
 export type CountOptions = Omit<CountQuery, 'workspaceId' | 'hot'>
 
-/** Below this it pays to gather the events of the values; above, to look at each of the range. */
+/** Up to this many, finding events by their values is faster than checking every event in the range. */
 const EVENTS_BY_VALUE_MAX = 50_000
-/** To gather this share of the events by an index takes less than to look at all of them. */
+/** Finding up to this share of the events by an index is faster than checking all of them. */
 const GATHERED_SHARE = 0.25
 
-/** Exact counts of what a walk through the pages would show, of each workspace. */
+/** Returns exact counts for each workspace. They match what paging through the events would show. */
 export async function countEvents(
   searches: Searches,
   scope: Scope,
@@ -33,7 +33,7 @@ async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCo
   const { filter, workspaceId } = query
   const { text } = filter
   if (text === null) {
-    return (await isByRollup(db, query, null))
+    return (await canUseRollup(db, query, null))
       ? await countByRollup(db, query)
       : await countByIndex(db, query)
   }
@@ -45,18 +45,18 @@ async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCo
   if (!matches) return await countByIndex(db, query)
   const known = { matches, seenSeq }
   if (events <= EVENTS_BY_VALUE_MAX) return await countByMatches(db, query, known)
-  return (await isByRollup(db, query, matches))
+  return (await canUseRollup(db, query, matches))
     ? await countByRollup(db, query, matches)
     : await countByIndex(db, query, known)
 }
 
-/** Whether the roll-up can count it, and what it does not know is few events of many. */
-async function isByRollup(
+/** Whether the roll-up can count it and misses only a small share of the events. */
+async function canUseRollup(
   db: Queryable,
   { workspaceId, hot, filter }: CountQuery,
   matches: readonly TextMatch[] | null,
 ): Promise<boolean> {
-  if (!isAskedInRollup(filter)) return false
+  if (!hasOnlyRollupFields(filter)) return false
   const values = [...(matches ?? []), ...(filter.excluded ?? [])].filter(
     (value) => !isInRollup(value),
   )
@@ -67,18 +67,18 @@ async function isByRollup(
   return listed.events <= Math.max(EVENTS_BY_VALUE_MAX, seen * GATHERED_SHARE)
 }
 
-/** Whether the roll-up alone can count it. */
+/** Whether the roll-up alone can answer this filter. */
 export function isRolledUp(filter: EventFilter): boolean {
   return (
-    isAskedInRollup(filter) && filter.text === null && (filter.excluded ?? []).every(isInRollup)
+    hasOnlyRollupFields(filter) && filter.text === null && (filter.excluded ?? []).every(isInRollup)
   )
 }
 
-function isAskedInRollup(filter: EventFilter): boolean {
+function hasOnlyRollupFields(filter: EventFilter): boolean {
   return EQUALITY_FIELDS.every((field) => isInRollup({ field }) || filter[field] === null)
 }
 
-/** Counts of several workspaces as those of one. */
+/** Adds up the counts of several workspaces. */
 export function addCounts(counts: readonly EventCount[]): EventCount[] {
   const sums = new Map<string, EventCount>()
   for (const { barMs, value, events } of counts) {

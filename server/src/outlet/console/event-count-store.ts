@@ -14,7 +14,7 @@ import { originOf } from './histogram-step.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { TextMatch } from './value-store.ts'
 
-/** What the counted events are put together by. */
+/** What to group the counts by. */
 export const COUNT_BY = ['none', 'category', 'action'] as const
 export type CountBy = (typeof COUNT_BY)[number]
 
@@ -24,35 +24,35 @@ export type CountQuery = {
   range: TimeRange
   filter: EventFilter
   by: CountBy
-  /** Null: all of the range in one. */
+  /** Null counts the whole range at once. */
   stepS: number | null
-  /** The values that are told apart; null: all of them. */
+  /** The values to count separately. Null means all of them. */
   values: readonly string[] | null
-  /** A value must hold it, in lower case A to Z. */
+  /** Only counts values that contain this text, with A to Z in lower case. */
   contains?: string
   limit: number
 }
 
-/** A count: of a bar, by its start, and of a value; null for what is not told apart. */
+/** The count for one bar, identified by its start, and one value. Null if not split by bar or value. */
 export type EventCount = { barMs: number | null; value: string | null; events: number }
 
-/** The values that hold the text of a filter, of the events up to `seenSeq`. */
+/** The values that contain the text of a filter, for events up to `seenSeq`. */
 export type KnownMatches = { matches: readonly TextMatch[]; seenSeq: number }
 
 /**
- * Counts event by event, by the index that fits the filter. To compare with the values that hold a text
- * takes a third of the time of looking for the text in each event.
+ * Counts event by event, with the index that fits the filter. Comparing with the values known to contain a
+ * text takes a third of the time of searching each event for the text.
  */
 export async function countByIndex(
   db: Queryable,
   query: CountQuery,
   known: KnownMatches | null = null,
 ): Promise<EventCount[]> {
-  const isMeant = known
+  const condition = known
     ? allOf(query, { ...query.filter, text: null }, [knownCondition(query.filter, known)])
     : allOf(query, query.filter, [])
   const { rows } = await sql<EventCount>`
-    with counted as (select ts, category, action from event where ${isMeant})
+    with counted as (select ts, category, action from event where ${condition})
     ${grouped(query, sql`count(*)`)}`.execute(db)
   return rows
 }
@@ -67,8 +67,8 @@ function knownCondition(
 }
 
 /**
- * Counts what holds a text by the values that hold it, and looks at what is above `seenSeq` event by
- * event. An event that holds it in two places is one event: the places are told apart by (ts, id).
+ * Counts the events that contain a text by the values that contain it, and searches those above `seenSeq`
+ * one by one. An event that contains the text twice counts once, because the union deduplicates by (ts, id).
  */
 export async function countByMatches(
   db: Queryable,
@@ -78,8 +78,8 @@ export async function countByMatches(
   const filter = { ...query.filter, text: null }
   const columns = query.by === 'none' ? sql`ts, id` : sql`ts, id, category, action`
   const arms = [...valuesByField(matches)].map((entry) => {
-    const isMeant = allOf(query, filter, [hasOneOf(...entry)])
-    return sql`select ${columns} from event where ${isMeant}`
+    const condition = allOf(query, filter, [hasOneOf(...entry)])
+    return sql`select ${columns} from event where ${condition}`
   })
   const isUnseen = sql`seq > ${Math.max(seenSeq, query.hot.floorSeq)}`
   const tail = sql`
@@ -93,7 +93,7 @@ export async function countByMatches(
   return rows
 }
 
-/** The counts of `counted`, which has `ts`, `category` and `action`. */
+/** Groups the rows of `counted`, which must have `ts`, `category` and `action`. */
 export function grouped(
   { by, stepS, values, contains, limit }: CountQuery,
   events: RawBuilder<unknown>,

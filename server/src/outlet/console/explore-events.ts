@@ -21,7 +21,7 @@ import type { Hot, Scope, Searches } from './searches.ts'
 
 export type Exploration = Scope & {
   userId: UserId
-  /** Null: all that the member sees. A cursor belongs to this choice. */
+  /** Null for all workspaces the member can see. Cursors are bound to this choice. */
   workspaceId: WorkspaceId | null
   filter: EventFilter
   cursor: string | null
@@ -31,12 +31,12 @@ export type Exploration = Scope & {
 
 export type ExplorerPage = { events: SealedEvent[]; nextCursor: string | null }
 
-/** Reading all events of these values and sorting them takes less than looking for them one by one. */
+/** Up to this many, reading all events with the values and sorting them is faster than scanning. */
 const EVENTS_BY_VALUE_MAX = 2_000
-/** Fills a page of fifty with what every tenth event holds. */
-const EVENTS_LOOKED_AT = 500
+/** Enough to fill a page of 50 if one event in ten matches. */
+const EVENTS_SCANNED_FIRST = 500
 
-/** A page of the explorer, newest first by (timestamp, id). Can be short or empty, as in the API. */
+/** Returns a page of events, newest first by (timestamp, id). It can be short or empty, as in the API. */
 export async function exploreEvents(
   searches: Searches,
   cursors: CursorCodec,
@@ -87,10 +87,10 @@ async function readPage(
   const page = { ...query, hotFromId: hot.fromId }
   const { text } = filter
   if (text === null || scanned.has(workspaceId)) return await listEvents(db, page)
-  // Reading a few hundred events takes less than finding the values that contain the text. With more
+  // Reading a few hundred events is faster than finding the values that contain the text. With other
   // filters, finding a few hundred events that match them could mean reading all events.
   if (!needsScan({ ...filter, text: null })) {
-    const newest = await listNewestHolding(db, query, { eventsMax: EVENTS_LOOKED_AT })
+    const newest = await listNewestHolding(db, query, { eventsMax: EVENTS_SCANNED_FIRST })
     if (newest.next !== null) return newest
   }
   const { kind, matches, seenSeq, events } = await planTextSearch(db, {
@@ -98,7 +98,7 @@ async function readPage(
     filter: { ...filter, text },
     eventsMax: EVENTS_BY_VALUE_MAX,
   })
-  // Other filters may match none of the events that have the values.
+  // The other filters may match none of the events that have the values.
   const isBounded = events <= SCANNED_ROWS_MAX || !hasFieldFilter(filter)
   if (kind === 'values' && matches && isBounded) {
     return await listMatchingEvents(db, query, { matches, seenSeq })
@@ -111,7 +111,7 @@ function hasFieldFilter(filter: EventFilter): boolean {
   return filter.excluded !== null || EQUALITY_FIELDS.some((name) => filter[name] !== null)
 }
 
-/** What a cursor belongs to: the member, his choice, the filters and the order; not the page size. */
+/** Binds a cursor to the member, the chosen workspace, the filters and the order, but not the page size. */
 function bindingOf({ userId, workspaceId, filter }: Exploration): string {
   return `explorer/${userId}/${workspaceId ?? 'all'}/newest/${filterText(filter)}`
 }

@@ -10,20 +10,20 @@ import { hasEveryValue } from './value-store.ts'
 export type FilterOptionsQuery = {
   field: ValueField
   contains: string | null
-  /** For category and action; the other fields are counted over all that is hot. */
+  /** Only for category and action. Other fields are counted over all hot events. */
   range: TimeRange | null
-  /** Events that are left out of the counts; for what is counted within a range alone. */
+  /** Events to leave out of the counts. Only applies to fields counted within a range. */
   excluded: EventFilter['excluded']
   limit: number
 }
 
 export type FilterOptions = {
   values: ValueCount[]
-  /** False when a workspace has more values of the field than are listed. */
+  /** False if a workspace has more values of the field than the list can keep. */
   isComplete: boolean
 }
 
-/** Of several workspaces more than asked for is read, so that their first ones can be found together. */
+/** Per workspace. With several workspaces, more values than requested are read to find the overall top. */
 const VALUES_READ_MAX = 1_000
 
 /** The most frequent values of a field, with exact counts. */
@@ -53,7 +53,7 @@ export async function readFilterOptions(
 
 type CountedQuery = FilterOptionsQuery & { range: TimeRange; field: 'category' | 'action' }
 
-/** The others are read off the list of values, whatever the range. */
+/** Other fields come from the list of values, whatever the range. */
 function isCounted(options: FilterOptionsQuery): options is CountedQuery {
   return options.range !== null && (options.field === 'category' || options.field === 'action')
 }
@@ -89,7 +89,7 @@ function limitOf({ workspaceIds }: Scope, { limit }: FilterOptionsQuery): number
   return workspaceIds.length === 1 ? limit : VALUES_READ_MAX
 }
 
-/** Where every workspace gave all it has, the sums are whole already. */
+/** Whether a workspace may have more values, so that the sums may be incomplete. */
 function isCut(
   { workspaceIds }: Scope,
   { counts, limit }: { counts: readonly ValueCount[][]; limit: number },

@@ -1,7 +1,7 @@
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 
-/** The number of the last event of each chain. */
+/** Maps each workspace to the seq of its chain's last event. */
 export async function listHeadSeqs(
   db: Queryable,
   workspaceIds: readonly WorkspaceId[],

@@ -2,7 +2,7 @@ const MINUTE_S = 60
 const HOUR_S = 3_600
 const DAY_S = 86_400
 
-/** Lengths of a bar that a person can name. */
+/** Bar lengths that people are used to. */
 export const STEPS_S = [
   1,
   2,
@@ -32,7 +32,7 @@ export const STEPS_S = [
 
 const BARS_MAX = 120
 
-/** The smallest step of the list that makes no more than 120 bars; for ages, whole years' worth. */
+/** The smallest step with at most 120 bars. Very long ranges use multiples of 364 days. */
 export function chooseStepS({ fromMs, toMs }: { fromMs: number; toMs: number }): number {
   const spanS = (toMs - fromMs) / 1_000
   const fitting = STEPS_S.find((stepS) => Math.ceil(spanS / stepS) <= BARS_MAX)
@@ -42,8 +42,8 @@ export function chooseStepS({ fromMs, toMs }: { fromMs: number; toMs: number }):
 }
 
 /**
- * Where a bar begins that holds this instant. Bars lie on the grid of UTC; those of several days on
- * Mondays, as a calendar has them.
+ * The start of the bar that contains this time. Bars are aligned to UTC, and bars of whole weeks start on
+ * Mondays.
  */
 export function barStartMs(atMs: number, stepS: number): number {
   const originMs = originOf(stepS)
@@ -57,7 +57,7 @@ export function originOf(stepS: number): number {
   return stepS % (7 * DAY_S) === 0 ? FIRST_MONDAY_MS : 0
 }
 
-/** The bars of a range; the first and the last may reach beyond it. */
+/** The starts of a range's bars. The first and last bar can extend beyond the range. */
 export function listBars(
   { fromMs, toMs }: { fromMs: number; toMs: number },
   stepS: number,

@@ -5,11 +5,11 @@ import { barStartMs, chooseStepS, listBars } from './histogram-step.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { Scope, Searches } from './searches.ts'
 
-/** More colours than these nobody can tell apart; the rest is one series. */
+/** People can't distinguish more colors. All other values share one series. */
 const SERIES_MAX = 8
-/** Of each workspace: what is rarer than these is in no first eight. */
+/** Per workspace. A rarer value won't be among the top eight overall. */
 const VALUES_READ_MAX = 1_000
-/** Bars times values; what has more is asked for by its first eight. */
+/** Bars times values. If there are more counts, only the top eight values are counted separately. */
 const COUNTS_READ_MAX = 10_000
 
 export type Histogram = {
@@ -18,11 +18,11 @@ export type Histogram = {
   total: number
   /** Starts of the bars. */
   bars: number[]
-  /** One count a bar. A value that is null stands for all the others. */
+  /** One count per bar. A null value stands for all other values. */
   series: { value: string | null; total: number; counts: number[] }[]
 }
 
-/** How many events there were in each bar of a range, by value, exactly. */
+/** Counts the events in each bar of a range by value. The counts are exact. */
 export async function readHistogram(
   searches: Searches,
   scope: Scope,
@@ -58,14 +58,14 @@ export function emptyHistogram(range: TimeRange): Histogram {
 
 type HistogramOptions = { range: TimeRange; filter: EventFilter; by: CountBy; stepS: number }
 
-/** The counts of every bar, and the values that are told apart in them. */
+/** The counts of every bar, and the values that are counted separately. */
 async function readBars(
   searches: Searches,
   scope: Scope,
   options: HistogramOptions,
 ): Promise<{ values: string[]; counts: EventCount[] }> {
   if (!isRolledUp(options.filter)) {
-    // Counting event by event is what takes long, so all values are counted at once.
+    // Counting event by event is slow, so one pass counts all values.
     const all = await countEvents(searches, scope, {
       ...options,
       values: null,

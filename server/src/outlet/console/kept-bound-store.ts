@@ -5,8 +5,8 @@ import type { Queryable } from '../../platform/pg.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 
 /**
- * The bound of what members keep. Call it inside the transaction that adds one: they are counted under
- * a lock of their company.
+ * Limits the views or templates of a company. Call it inside the transaction that adds one: it locks the
+ * company until the transaction ends.
  */
 export async function refuseTooManyKept(
   trx: Queryable,

@@ -1,7 +1,7 @@
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Positions } from './live-tail.ts'
 
-/** Where a follower stands, short enough for every event: numbers alone, in the order of the chains. */
+/** A follower's position, short enough to send with every event: only seqs, ordered by workspace id. */
 export function positionText(positions: Positions): string {
   return sortedSeqs(positions)
     .map(([, seq]) => seq.toString(36))
@@ -9,8 +9,8 @@ export function positionText(positions: Positions): string {
 }
 
 /**
- * Where a follower stands after each event of one chain: `positionText` with that chain at `seq`. The
- * rest of the text is built once for all events of a read.
+ * Returns a function that computes a follower's position after each event of one chain: `positionText` with
+ * that chain at `seq`. The rest of the text is built only once per read.
  */
 export function positionTexts(positions: Positions, chain: WorkspaceId): (seq: number) => string {
   const seqs = sortedSeqs(positions)
@@ -25,7 +25,7 @@ function sortedSeqs(positions: Positions): [WorkspaceId, number][] {
   return [...positions].toSorted(([a], [b]) => (a < b ? -1 : 1))
 }
 
-/** Null when the text is no place in these chains. */
+/** Returns null if the text is not a position in these chains. */
 export function readPosition(text: string, workspaceIds: readonly WorkspaceId[]): Positions | null {
   const seqs = text.split('.').map((part) => (isNumber(part) ? Number.parseInt(part, 36) : -1))
   const ids = workspaceIds.toSorted()

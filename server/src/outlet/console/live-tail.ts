@@ -11,29 +11,29 @@ import { listHeadSeqs } from './head-seq-store.ts'
 
 const FOLLOWERS_MAX = 200
 const FOLLOWERS_PER_USER_MAX = 5
-/** A share, so that no company shuts out the others. */
+/** Keeps one company from using up the node's limit. */
 const FOLLOWERS_PER_COMPANY_MAX = 50
 /** Polling finds commits of other nodes; commits of this node wake the reader. */
 const POLL_MS = 400
-/** The least time between two looks, however often the reader is woken. */
-const LOOK_MS_MIN = 100
-/** Few, because an event can be a quarter of a megabyte. */
+/** The minimum time between two polls, however often the reader is woken. */
+const POLL_INTERVAL_MS_MIN = 100
+/** Small, because an event can be as large as 256 KiB. */
 const EVENTS_PER_READ = 100
 const BYTES_PER_READ = 256 * 1_024
 /**
- * What a company's followers can cost per look. A unit is about 1 µs of the main thread: sending an event
- * to a follower, or 1 KiB of it. What is left waits for the next look.
+ * The budget of a company's followers per poll. A unit is about 1 µs of the main thread: sending an event to
+ * a follower, or 1 KiB of it. The rest waits for the next poll.
  */
-const UNITS_PER_LOOK_MAX = 20_000
+const UNITS_PER_POLL_MAX = 20_000
 const UNITS_PER_EVENT_READ = 20
 /** Writes to sockets run after the slice, so time alone doesn't bound them. */
 const UNITS_PER_SLICE = 2_000
-/** Followers that don't catch up within this many looks skip to the end of the chain, with a gap. */
-const LOOKS_BEHIND_MAX = 20
+/** Followers that don't catch up within this many polls skip to the end of the chain and get a gap. */
+const POLLS_BEHIND_MAX = 20
 /** A client that resumes further back gets a gap. */
 const EVENTS_MISSED_MAX = 1_000
 
-/** Up to where a follower has been told of each chain. */
+/** The seq of the last event that a follower has received from each chain. */
 export type Positions = Map<WorkspaceId, number>
 
 export type Follower = {
@@ -41,11 +41,11 @@ export type Follower = {
   userId: UserId
   filter: EventFilter
   positions: Positions
-  /** True while the client reads too slowly. It gets no events then, and a gap in their place. */
+  /** True while the client reads too slowly. It then gets a gap instead of events. */
   isStalled: () => boolean
-  /** Events of one chain that match, in order. `positions` are still before the first of them. */
+  /** Matching events of one chain, in order. `positions` are still before the first of them. */
   onEvents: (events: readonly SealedEvent[], chain: WorkspaceId) => void
-  /** Some events were left out. `positions` are after them. */
+  /** Some events were skipped. `positions` are after them. */
   onGap: () => void
 }
 
@@ -57,7 +57,7 @@ type ChainRead = {
   seenSeq: number
 }
 
-/** A chain to read in this look, from the follower that is furthest behind up to the head. */
+/** A chain to read in this poll, from the follower that is furthest behind up to the head. */
 type ChainTask = {
   workspaceId: WorkspaceId
   companyId: CompanyId
@@ -66,19 +66,19 @@ type ChainTask = {
 }
 
 /**
- * Tells followers of new events. A node has one reader for all of them: it reads each chain once, from
- * the follower that is furthest behind. Without followers it reads nothing.
+ * Sends new events to followers. A node has one reader for all of them: it reads each chain once, starting
+ * at the follower that is furthest behind. Without followers it reads nothing.
  *
- * Each company has a budget per look, and is served in time slices. If the budget ends before the chain,
- * the next look continues; after 20 such looks in a row the followers skip the rest and get a gap.
+ * Each company has a budget per poll and is served in time slices. If the budget runs out before the end of
+ * a chain, the next poll continues. After 20 such polls in a row, followers skip the rest and get a gap.
  */
 export class LiveTail implements AsyncDisposable {
   readonly #db: Queryable
   readonly #followers = new Set<Follower>()
-  /** How many looks in a row ended before the end of a chain. */
-  #looksBehind = new Map<WorkspaceId, number>()
+  /** How many polls in a row stopped before the end of each chain. */
+  #pollsBehind = new Map<WorkspaceId, number>()
   readonly #loop: Loop
-  #lookedAtMs = 0
+  #polledAtMs = 0
   #timer: NodeJS.Timeout | null = null
 
   constructor({ db, logger }: { db: Queryable; logger: Logger }) {
@@ -87,11 +87,11 @@ export class LiveTail implements AsyncDisposable {
       name: 'live-tail',
       everyMs: POLL_MS,
       logger,
-      run: (signal) => this.#look(signal),
+      run: (signal) => this.#poll(signal),
     })
   }
 
-  /** Where to follow from: `resumed` where that is not too far back, else the ends of the chains. */
+  /** Returns where to start: at `resumed` if it is not too far back, otherwise at the ends of the chains. */
   async findStart(
     workspaceIds: readonly WorkspaceId[],
     resumed: Positions | null,
@@ -105,7 +105,7 @@ export class LiveTail implements AsyncDisposable {
     return { positions: heads, isGap: resumed !== null }
   }
 
-  /** Until the returned function is called. */
+  /** Sends events until the returned function is called. */
   follow(follower: Follower): () => void {
     this.#refuseMore(follower)
     this.#followers.add(follower)
@@ -136,12 +136,12 @@ export class LiveTail implements AsyncDisposable {
     const isFollowed = [...workspaceIds].some((id) =>
       [...this.#followers].some(({ positions }) => positions.has(id)),
     )
-    if (isFollowed) this.#lookSoon()
+    if (isFollowed) this.#pollSoon()
   }
 
-  #lookSoon(): void {
+  #pollSoon(): void {
     if (this.#timer) return
-    const waitMs = Math.max(0, this.#lookedAtMs + LOOK_MS_MIN - performance.now())
+    const waitMs = Math.max(0, this.#polledAtMs + POLL_INTERVAL_MS_MIN - performance.now())
     this.#timer = setTimeout(() => {
       this.#timer = null
       void this.#loop.runNow()
@@ -149,28 +149,28 @@ export class LiveTail implements AsyncDisposable {
     this.#timer.unref()
   }
 
-  async #look(signal: AbortSignal): Promise<void> {
+  async #poll(signal: AbortSignal): Promise<void> {
     if (this.#followers.size === 0) return
-    this.#lookedAtMs = performance.now()
+    this.#polledAtMs = performance.now()
     const tasks = await this.#listTasks()
     const unitsLeft = new Map<CompanyId, number>()
-    const looksBehind = new Map<WorkspaceId, number>()
+    const pollsBehind = new Map<WorkspaceId, number>()
     for (const task of tasks) {
       if (signal.aborted) return
       const { workspaceId, companyId, headSeq } = task
-      const units = unitsLeft.get(companyId) ?? UNITS_PER_LOOK_MAX
+      const units = unitsLeft.get(companyId) ?? UNITS_PER_POLL_MAX
       const { spent, seenSeq } = await this.#readOn(task, units)
       unitsLeft.set(companyId, units - spent)
       if (seenSeq >= headSeq) continue
-      const looks = (this.#looksBehind.get(workspaceId) ?? 0) + 1
-      if (looks < LOOKS_BEHIND_MAX) looksBehind.set(workspaceId, looks)
+      const polls = (this.#pollsBehind.get(workspaceId) ?? 0) + 1
+      if (polls < POLLS_BEHIND_MAX) pollsBehind.set(workspaceId, polls)
       else this.#skipTo(task)
     }
-    this.#looksBehind = looksBehind
-    if (looksBehind.size > 0) this.#lookSoon()
+    this.#pollsBehind = pollsBehind
+    if (pollsBehind.size > 0) this.#pollSoon()
   }
 
-  /** The chains that have grown. Those that an earlier look left unfinished come first. */
+  /** The chains with new events. Those that an earlier poll left unfinished come first. */
   async #listTasks(): Promise<ChainTask[]> {
     const lowest = new Map<WorkspaceId, { companyId: CompanyId; afterSeq: number }>()
     for (const { companyId, positions } of this.#followers) {
@@ -185,11 +185,11 @@ export class LiveTail implements AsyncDisposable {
       const low = lowest.get(workspaceId)
       if (low && low.afterSeq < headSeq) tasks.push({ workspaceId, ...low, headSeq })
     }
-    const looksBehind = ({ workspaceId }: ChainTask) => this.#looksBehind.get(workspaceId) ?? 0
-    return tasks.toSorted((a, b) => looksBehind(b) - looksBehind(a))
+    const pollsBehind = ({ workspaceId }: ChainTask) => this.#pollsBehind.get(workspaceId) ?? 0
+    return tasks.toSorted((a, b) => pollsBehind(b) - pollsBehind(a))
   }
 
-  /** Reads and tells until the head, or until the units are spent. */
+  /** Reads and sends events up to the head, or until the budget is spent. */
   async #readOn(
     { workspaceId, companyId, afterSeq, headSeq }: ChainTask,
     unitsMax: number,
@@ -209,7 +209,7 @@ export class LiveTail implements AsyncDisposable {
       const lastSeq = entries.at(-1)?.event.seq ?? headSeq
       const toSeq = hasMore ? lastSeq : Math.max(headSeq, lastSeq)
       spent += UNITS_PER_EVENT_READ * entries.length
-      spent += await this.#tellAll(
+      spent += await this.#sendToFollowers(
         { workspaceId, entries, afterSeq: seenSeq, seenSeq: toSeq },
         slice,
       )
@@ -218,15 +218,15 @@ export class LiveTail implements AsyncDisposable {
     return { spent, seenSeq }
   }
 
-  /** Returns the units that it took. */
-  async #tellAll(read: ChainRead, slice: TimeSlice): Promise<number> {
+  /** Returns the units spent. */
+  async #sendToFollowers(read: ChainRead, slice: TimeSlice): Promise<number> {
     const unitsPerFollower = read.entries.reduce((sum, { event }) => sum + unitsOf(event), 0)
     let spent = 0
     let sliceUnits = 0
     await slice.next()
     for (const follower of this.#followers) {
       const seq = follower.positions.get(read.workspaceId)
-      // One that came in the meantime and is further behind is left to the next look.
+      // A follower that joined meanwhile and is further behind waits for the next poll.
       if (seq === undefined || seq < read.afterSeq || seq >= read.seenSeq) continue
       if (slice.isOver || sliceUnits >= UNITS_PER_SLICE) {
         await slice.next()
@@ -238,7 +238,7 @@ export class LiveTail implements AsyncDisposable {
         follower.onGap()
         continue
       }
-      tell(follower, seq, read)
+      send(follower, seq, read)
       spent += unitsPerFollower
       sliceUnits += unitsPerFollower
     }
@@ -260,14 +260,14 @@ export class LiveTail implements AsyncDisposable {
   }
 }
 
-function tell(
+function send(
   { positions, filter, onEvents }: Follower,
-  toldSeq: number,
+  sentSeq: number,
   { workspaceId, entries, seenSeq }: ChainRead,
 ): void {
   const events: SealedEvent[] = []
   for (const { event, facets } of entries) {
-    if (event.seq > toldSeq && matchesFilter(event, filter, facets)) events.push(event)
+    if (event.seq > sentSeq && matchesFilter(event, filter, facets)) events.push(event)
   }
   if (events.length > 0) onEvents(events, workspaceId)
   positions.set(workspaceId, seenSeq)

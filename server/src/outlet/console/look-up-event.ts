@@ -2,7 +2,7 @@ import type { EventId } from '../../ledger/event.ts'
 import { findEvent, type FoundEvent } from '../../ledger/find-event.ts'
 import type { Scope, Searches } from './searches.ts'
 
-/** The hot event with this id, in whichever of the workspaces it is. */
+/** Finds the hot event with this id in any of the workspaces. */
 export async function lookUpEvent(
   searches: Searches,
   scope: Scope,

@@ -13,9 +13,9 @@ import type { PageQuery } from './explore-events.ts'
 import type { TextMatch } from './value-store.ts'
 
 /**
- * A page of the newest events that have one of the values in its field, each value by its own range of
- * the index, and of those above `seenSeq`, whose values may not be listed yet. An event that matches
- * several times is found several times, so only ids are collected before the page is read.
+ * Returns a page of the newest events that have one of the values in its field. Reads one index range per
+ * value, and the events above `seenSeq`, whose values may not be listed yet. An event can match several
+ * times, so the statement collects and deduplicates ids before it reads the page.
  */
 export async function listMatchingEvents(
   db: Queryable,
@@ -85,7 +85,7 @@ function unseen(
      limit ${limit + 1}`
 }
 
-/** A page of what holds the text among the newest `eventsMax` events. */
+/** Returns a page of those of the newest `eventsMax` events that contain the text. */
 export async function listNewestHolding(
   db: Queryable,
   { workspaceId, hot, filter, after, limit, bytesMax }: PageQuery,

@@ -14,17 +14,17 @@ export type OptionQuery = {
   workspaceId: WorkspaceId
   hot: HotFloor
   field: ValueField
-  /** In lower or upper case alike. */
+  /** Case-insensitive. */
   contains: string | null
   limit: number
 }
 
-/** To read the counts of so many by their values takes less than to look at the whole list. */
+/** Up to this many, looking up the count of each value is faster than scanning the whole list. */
 const FOUND_MAX = 2_000
 
 /**
- * The most frequent values of a field among the hot events. They are looked for among the few that
- * hold what was typed, or among those that are marked as frequent, and else among all.
+ * The most frequent values of a field among the hot events. Searches the values that contain the typed text
+ * if they are few, then those marked as frequent, and otherwise all values.
  */
 export async function listValues(db: Queryable, query: OptionQuery): Promise<ValueCount[]> {
   const { contains } = query
@@ -32,7 +32,7 @@ export async function listValues(db: Queryable, query: OptionQuery): Promise<Val
   return found ?? (await listMarkedValues(db, query)) ?? (await listAnyValues(db, query))
 }
 
-/** Null when too many hold what was typed. */
+/** Returns null if too many values contain the typed text. */
 async function listFoundValues(
   db: Queryable,
   query: OptionQuery & { contains: string },
@@ -59,9 +59,9 @@ async function listFoundValues(
 }
 
 /**
- * Null when a value that was not looked at may belong there. All that changed since the list was made
- * is looked at. Of the others, those that are not marked have fewer events than `frequent_from`; where
- * few are marked, many have one less, and the first of these in their order are looked at too.
+ * Returns null if a value that wasn't checked might belong in the result. Checks all values that changed
+ * since the list was built. Unchanged values without a mark have fewer events than `frequent_from`. If few
+ * are marked, many values have exactly one event less, so the first of these by value are checked too.
  */
 async function listMarkedValues(db: Queryable, query: OptionQuery): Promise<ValueCount[] | null> {
   const { workspaceId, field, contains, limit } = query
@@ -128,8 +128,8 @@ export async function countValues(
 }
 
 /**
- * The counts of these values, one by one. A join could be turned around by a plan that was made when
- * the list was empty: then every value of the list would be compared with every one of these.
+ * Looks up the counts of these values one by one. For a join, a plan cached while the list was empty could
+ * swap the sides and compare every listed value with every one of these.
  */
 function lookedUp(
   { workspaceId, field }: OptionQuery,
@@ -144,7 +144,7 @@ function lookedUp(
        offset 0) as v`
 }
 
-/** What is listed with what changed. Not by a join: of either side there may be many. */
+/** Adds the changes to the listed counts. Uses a union, because in a join both sides could be large. */
 function summed(listed: RawBuilder<unknown>, limit: number): RawBuilder<unknown> {
   return sql`
     select value, sum(events)::bigint as events
@@ -156,8 +156,8 @@ function summed(listed: RawBuilder<unknown>, limit: number): RawBuilder<unknown>
 }
 
 /**
- * What the list has not seen yet, less what it still holds and is no longer hot. In one statement
- * with the list, so in one snapshot with it.
+ * The events that the list doesn't include yet, minus those it still includes that are no longer hot. Part
+ * of the same statement as the list, so both see the same snapshot.
  */
 function changeParts({
   workspaceId,

@@ -1,6 +1,6 @@
-/** Ranges of a saved query: they end at the moment it is run. */
+/** Ranges of a saved query. They end when the query runs. */
 export const VIEW_RANGES = ['15m', '1h', '24h', '7d', '30d', '90d'] as const
-/** Of an export, which may also be of the calendar month before this one, in UTC. */
+/** Ranges of an export, which can also cover the previous calendar month, in UTC. */
 export const EXPORT_RANGES = [...VIEW_RANGES, 'previousMonth'] as const
 export type RelativeRange = (typeof EXPORT_RANGES)[number]
 
@@ -17,7 +17,7 @@ const SPAN_MS: Record<(typeof VIEW_RANGES)[number], number> = {
   '90d': 90 * DAY_MS,
 }
 
-/** What a range means at this moment; the end is exclusive. */
+/** Resolves a range at the given time. The end is exclusive. */
 export function rangeAt(range: RelativeRange, nowMs: number): { fromMs: number; toMs: number } {
   if (range !== 'previousMonth') return { fromMs: nowMs - SPAN_MS[range], toMs: nowMs }
   const now = new Date(nowMs)

@@ -8,22 +8,21 @@ import { type CountQuery, type EventCount, grouped } from './event-count-store.t
 import { type SplitRange, splitRange, type TimeRange } from './rollup-ranges.ts'
 import type { TextMatch } from './value-store.ts'
 
-/** Beside the time, this is all that the roll-up knows of an event. */
+/** Besides the time, the roll-up stores only these fields of an event. */
 export function isInRollup({ field }: { field: keyof EventFilter }): boolean {
   return field === 'category' || field === 'action'
 }
 
 /**
- * Counts by the roll-up. In one statement, so in one snapshot: whole buckets from the roll-up, what it
- * has not seen yet by its number, the ragged ends of the range event by event, and less what the
- * roll-up still holds and is no longer hot.
+ * Counts with the roll-up. One statement, so one snapshot, adds up whole buckets of the roll-up, the events
+ * that it hasn't counted yet (by seq), and the partial buckets at both ends of the range (event by event),
+ * and subtracts the events that it still includes but that are no longer hot.
  *
- * `offset 0` makes it read range by range: a kept plan would read all of a category and throw away.
+ * `offset 0` forces reading range by range: a cached plan would read a whole category and discard most of it.
  *
- * A filter asks for category and action at most. It may leave out any values: events that have one which
- * the buckets do not know are gathered by their values and taken off. And it may have a text, which
- * comes with the values that hold it: events that hold it elsewhere than in category and action are
- * gathered and added.
+ * The filter may only require a category and an action. It may exclude any values: events with an excluded
+ * value that the buckets don't store are found by that value and subtracted. It may have a text, passed with
+ * the values that contain it: events that contain it outside category and action are found and added.
  */
 export async function countByRollup(
   db: Queryable,
@@ -51,7 +50,7 @@ export async function countByRollup(
   const inWhole = sql`ts >= ${new Date(whole.fromMs)} and ts < ${new Date(whole.toMs)}`
   const isSeen = sql`workspace_id = ${workspaceId} and id >= ${hot.fromId}::uuid and seq <= ${seenSeq}
                      and ${inWhole}`
-  // How many events are gathered no plan for all values can know.
+  // No cached plan fits, because the number of gathered events depends on the values.
   const isGathering = matches !== null || leftOut.length > 0
   const parts = isGathering ? GATHERED_PARTS : COUNTED_PARTS
   const { rows } = await sql<EventCount>`
@@ -94,16 +93,16 @@ const COUNTED_PARTS = sql`ts, category, action`
 const GATHERED_PARTS = sql`
   ts, category, action, project_id, actor_id, actor_email, resource_type, resource_id`
 
-/** What has one of the values and is meant, each event once, to be added or taken off. */
+/** Events that have one of the values and meet the condition, each once, to be added or subtracted. */
 function gathered(
   values: readonly FieldValue[],
-  isMeant: RawBuilder<unknown>,
+  condition: RawBuilder<unknown>,
   sign: 1 | -1,
 ): RawBuilder<unknown> {
   if (values.length === 0) return sql``
   const byField = [...valuesByField(values)].map(
     (entry) =>
-      sql`select ts, id, category, action from event where ${isMeant} and ${hasOneOf(...entry)}`,
+      sql`select ts, id, category, action from event where ${condition} and ${hasOneOf(...entry)}`,
   )
   return sql`
       union all
@@ -118,7 +117,7 @@ function timesOf(ranges: readonly TimeRange[], end: keyof TimeRange): Date[] {
   return ranges.map((range) => new Date(range[end]))
 }
 
-/** The buckets of a range are next to each other. */
+/** The smallest range that contains all cells. The buckets of a range are adjacent, so it has no gaps. */
 function hullOf(cells: SplitRange['cells']): TimeRange {
   if (cells.length === 0) return { fromMs: 0, toMs: 0 }
   return {

@@ -3,12 +3,12 @@ import { ROLLUP_GRAINS_S } from '../../ledger/rollup-store.ts'
 export type TimeRange = { fromMs: number; toMs: number }
 export type CellRange = TimeRange & { grainS: number }
 
-/** How a range is put together: whole buckets of the roll-up, and what is counted event by event. */
+/** A range as whole buckets of the roll-up and the parts to count event by event. */
 export type SplitRange = { cells: CellRange[]; live: TimeRange[] }
 
 /**
- * Splits a range into the largest buckets that lie wholly in it and the rest at both ends. With a step,
- * no bucket is larger than it; the step is a multiple of the smallest, or nothing fits.
+ * Splits a range into the largest buckets that fit entirely into it and the rest at both ends. With a step,
+ * only uses bucket sizes that divide it. If none does, all of the range is counted event by event.
  */
 export function splitRange({ fromMs, toMs }: TimeRange, stepS: number | null): SplitRange {
   const fitting = ROLLUP_GRAINS_S.filter((grainS) => stepS === null || stepS % grainS === 0)

@@ -8,29 +8,29 @@ import { Loop } from '../../platform/loop.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 
-const TURN_MS = 2_000
+const INTERVAL_MS = 2_000
 const EVENTS_PER_RUN_MAX = 50_000
 /**
- * A run of 50,000 costs the database about 15 µs an event, one of 200 about 60, most of it for the
- * values that they have for themselves. So small runs wait: a reader counts 1,000 events in a millisecond.
+ * A run of 50,000 events costs the database about 15 µs per event, and a run of 200 about 60 µs, mostly for
+ * values that occur only once in it. So small runs wait: a reader counts 1,000 events in a millisecond.
  */
 const THRESHOLDS = [
   { eventsMin: 50_000, waitMs: 0 },
   { eventsMin: 1_000, waitMs: 10_000 },
   { eventsMin: 1, waitMs: 60_000 },
 ] as const
-const WORKSPACES_PER_TURN_MAX = 100
-/** For each second of work it rests three: ingest has the first call on the database. */
-const REST_RATIO = 3
+const WORKSPACES_PER_ROUND_MAX = 100
+/** Pauses three seconds per second of work, because ingest has priority on the database. */
+const PAUSE_RATIO = 3
 const FLOOR_EVERY_MS = 600_000
 const WORKSPACES_PER_PAGE = 100
-/** What is left of one workspace is moved in the next turns. */
+/** Per workspace. The next rounds continue with the rest. */
 const FLOOR_RUNS_MAX = 500
 const DAY_MS = 86_400_000
 
 export type RollupWorker = AsyncDisposable & { runNow: () => Promise<void> }
 
-/** Counts what the chains gained, outside the transaction that stores events, at a bounded pace. */
+/** Adds new events to the roll-up, outside the transaction that stores them and at a limited rate. */
 export function startRollupWorker({
   db,
   clock,
@@ -42,7 +42,7 @@ export function startRollupWorker({
 }): RollupWorker {
   const advance = new Loop({
     name: 'rollup',
-    everyMs: TURN_MS,
+    everyMs: INTERVAL_MS,
     logger,
     run: (signal) => advanceAll(db, signal),
   })
@@ -64,9 +64,9 @@ export function startRollupWorker({
 }
 
 async function advanceAll(db: Queryable, signal: AbortSignal): Promise<void> {
-  const limits = { thresholds: THRESHOLDS, limit: WORKSPACES_PER_TURN_MAX }
+  const limits = { thresholds: THRESHOLDS, limit: WORKSPACES_PER_ROUND_MAX }
   let isBehind = true
-  // Asked anew each round: a chain that outruns us must not keep the others waiting.
+  // Lists them again each round, so that a chain that grows faster than we count doesn't starve the others.
   while (isBehind) {
     isBehind = false
     for (const workspaceId of await listBehind(db, limits)) {
@@ -74,7 +74,7 @@ async function advanceAll(db: Queryable, signal: AbortSignal): Promise<void> {
       const startedAtMs = performance.now()
       const advance = await advanceRollup(db, workspaceId, { runMax: EVENTS_PER_RUN_MAX })
       isBehind ||= advance?.isBehind === true
-      await rest(performance.now() - startedAtMs, signal)
+      await pause(performance.now() - startedAtMs, signal)
     }
   }
 }
@@ -97,7 +97,7 @@ async function moveFloors(
         const options = { hotSinceMs, runMax: EVENTS_PER_RUN_MAX }
         const outcome = await moveRollupFloor(db, workspaceId, options)
         if (outcome === 'remade') logger.warn({ event: 'rollup.remade', workspaceId })
-        await rest(performance.now() - startedAtMs, signal)
+        await pause(performance.now() - startedAtMs, signal)
         if (outcome !== 'more') break
       }
     }
@@ -105,7 +105,7 @@ async function moveFloors(
   } while (after !== null)
 }
 
-async function rest(workedMs: number, signal: AbortSignal): Promise<void> {
-  // Stopping cuts the rest short; who rests has nothing to undo.
-  await wait(workedMs * REST_RATIO, undefined, { signal }).catch(() => {})
+async function pause(workedMs: number, signal: AbortSignal): Promise<void> {
+  // Shutdown aborts the pause, which needs no cleanup.
+  await wait(workedMs * PAUSE_RATIO, undefined, { signal }).catch(() => {})
 }

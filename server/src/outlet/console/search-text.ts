@@ -3,20 +3,20 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { findTextMatches, type TextMatch } from './value-store.ts'
 
-/** With few values each is read by its index; with few events all of them are. */
+/** Up to this many values, a search reads each by its index, however many events they have. */
 const MATCHES_FEW = 40
 const MATCHES_MAX = 2_000
 
-/** How to find what holds a text: by the values that hold it, or by looking at the events in turn. */
+/** How to find events that contain a text: by the values that contain it, or by scanning the events. */
 export type TextPlan = {
   kind: 'values' | 'scan'
-  /** The values; null when they are not all known. Events above `seenSeq` may have others. */
+  /** The values, or null if not all are known. Events above `seenSeq` may have others. */
   matches: TextMatch[] | null
   seenSeq: number
   events: number
 }
 
-/** `eventsMax`: how many events it pays to read by the values. More fill a page soon by looking. */
+/** Up to `eventsMax` events are read by their values. If there are more, a scan soon fills a page. */
 export async function planTextSearch(
   db: Queryable,
   {
@@ -31,7 +31,7 @@ export async function planTextSearch(
     limit: MATCHES_MAX,
   })
   if (!isComplete) return { kind: 'scan', matches: null, seenSeq, events: 0 }
-  // Another value of the same field is asked for, or this one is left out: no event has it.
+  // If the filter requires another value of the field, or excludes this one, no event can match by it.
   const possible = matches.filter(
     ({ field, value }) =>
       (filter[field] === null || filter[field] === value) &&

@@ -7,11 +7,11 @@ import { withRowOwner } from '../../platform/row-cost.ts'
 import { requestShare } from '../../platform/time-slice.ts'
 import { withTimeLimit } from './time-limit-store.ts'
 
-/** Workspaces are read side by side, but one request must not take the whole pool. */
+/** Workspaces are read in parallel, but one request must not take the whole pool. */
 const READS_AT_ONCE_MAX = 4
 /**
- * Of the node's 20 connections, which calls with keys need too. A company has at most half of the
- * turns, so that its slow searches don't keep another company waiting.
+ * The node has 20 connections, which API calls need too. A company gets at most half of the permits, so that
+ * its slow searches don't keep other companies waiting.
  */
 const SEMAPHORE_LIMITS = {
   permitsMax: 8,
@@ -25,38 +25,38 @@ const RETRY_SECONDS = 5
 
 export type Hot = HotFloor & { fromId: string }
 
-/** What a search sees: workspaces of a company, and from when on. */
+/** What a search covers: workspaces of a company, and the start of its hot time. */
 export type Scope = {
   companyId: CompanyId
   workspaceIds: readonly WorkspaceId[]
   hotSinceMs: number
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the client disconnects. */
   signal?: AbortSignal
 }
 
 /**
- * The searches of the explorer on a node. One may take seconds: without a bound a few of them would
- * hold every connection, and calls with keys, which need one for a moment, would be refused.
+ * Limits the explorer's searches on a node. A search can take seconds, so without a limit a few of them would
+ * take every connection, and API calls, which need one only briefly, would be refused.
  */
 export class Searches {
   readonly #db: Queryable
-  readonly #turns = new FairSemaphore(SEMAPHORE_LIMITS)
+  readonly #semaphore = new FairSemaphore(SEMAPHORE_LIMITS)
 
   constructor(db: Queryable) {
     this.#db = db
   }
 
   /**
-   * Reads every workspace that has hot events, a few at a time; no statement spans them. The
-   * statements of a read see one state of the database, and none takes longer than somebody waits. Who
-   * goes away gives up his place; a read that has begun goes on to its end.
+   * Reads every workspace that has hot events, a few at a time. No statement spans workspaces. All statements
+   * of a read see the same snapshot, and each has a timeout. A client that disconnects leaves the queue, but
+   * a read that has started runs to its end.
    */
   async readEach<T>(
     { companyId, workspaceIds, hotSinceMs, signal }: Scope,
     read: (db: Queryable, workspaceId: WorkspaceId, hot: Hot) => Promise<T>,
   ): Promise<T[]> {
     const readOne = async (workspaceId: WorkspaceId): Promise<T[]> => {
-      using _turn = await this.#takeTurn(companyId, signal)
+      using _permit = await this.#takePermit(companyId, signal)
       const readHot = async (db: Queryable): Promise<T[]> => {
         const hot = await findHotFloor(db, workspaceId, { hotSinceMs, afterSeq: null })
         const { fromId } = hot
@@ -72,9 +72,9 @@ export class Searches {
     return results
   }
 
-  async #takeTurn(companyId: CompanyId, gone: AbortSignal | undefined): Promise<Disposable> {
+  async #takePermit(companyId: CompanyId, signal: AbortSignal | undefined): Promise<Disposable> {
     try {
-      return await this.#turns.take(companyId, gone ?? null)
+      return await this.#semaphore.take(companyId, signal ?? null)
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {

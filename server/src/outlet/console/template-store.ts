@@ -7,7 +7,7 @@ import type { Viewer } from '../../tenancy/viewer.ts'
 import { refuseTooManyKept } from './kept-bound-store.ts'
 import { type ExportTemplate, seesTemplate, type TemplateId } from './template.ts'
 
-/** What its owner decides. */
+/** The fields that the owner can edit. */
 export type TemplateContent = {
   workspaceId: WorkspaceId | null
   name: string
@@ -21,7 +21,7 @@ type NewTemplate = TemplateContent & {
   now: Date
 }
 
-/** Call it inside a transaction: templates are counted under a lock of their company. */
+/** Call it inside a transaction: it locks the company to count its templates. */
 export async function insertTemplate(db: Queryable, template: NewTemplate): Promise<void> {
   await refuseTooManyKept(db, 'export_template', {
     companyId: template.companyId,
@@ -43,7 +43,7 @@ export async function insertTemplate(db: Queryable, template: NewTemplate): Prom
     .execute()
 }
 
-/** All that a member sees, by name. */
+/** The templates a member can see, sorted by name. */
 export async function listTemplates(db: Queryable, viewer: Viewer): Promise<ExportTemplate[]> {
   const rows = await templatesOf(db, viewer.companyId)
     .orderBy('t.name')
@@ -53,7 +53,7 @@ export async function listTemplates(db: Queryable, viewer: Viewer): Promise<Expo
   return rows.map(toTemplate).filter((template) => seesTemplate(viewer, template))
 }
 
-/** Null for one that the member does not see as for one that does not exist. */
+/** Returns null if the template doesn't exist or the member can't see it. */
 export async function findTemplate(
   db: Queryable,
   viewer: Viewer,
@@ -64,7 +64,7 @@ export async function findTemplate(
   return template && seesTemplate(viewer, template) ? template : null
 }
 
-/** The same, for a change of it. */
+/** Like `findTemplate`, but locks the template until the transaction ends. */
 export async function lockTemplate(
   db: Queryable,
   viewer: Viewer,

@@ -4,23 +4,23 @@ import { seesWorkspace, type Viewer } from '../../tenancy/viewer.ts'
 
 export type TemplateId = Id<'export-template'>
 
-/** An export that is made again and again. Everybody has it who sees what it is about. */
+/** A saved export configuration. Shared with all members who can see its workspace. */
 export type ExportTemplate = {
   id: TemplateId
   companyId: CompanyId
-  /** The one that its filters name; null: all that whoever runs it sees. */
+  /** The workspace named in its filters. Null means all that the member who runs it can see. */
   workspaceId: WorkspaceId | null
-  /** Null when that member is gone. */
+  /** Null if the owner is no longer a member. */
   ownerId: UserId | null
   ownerEmail: string | null
   name: string
-  /** As it was stored; what the present program makes of it is the reader's to find out. */
+  /** As stored. An older version may have written it, so the reader must validate it. */
   body: unknown
   createdAt: Date
   updatedAt: Date
 }
 
-/** Of the member's own company. */
+/** Whether the member can see a template of their own company. */
 export function seesTemplate(
   viewer: Viewer,
   { workspaceId }: Pick<ExportTemplate, 'workspaceId'>,
@@ -28,7 +28,7 @@ export function seesTemplate(
   return workspaceId === null || seesWorkspace(viewer, workspaceId)
 }
 
-/** Of one that he sees: the owner may, and whoever manages the company. */
+/** Whether the member can change a template they can see: its owner can, and so can owners and admins. */
 export function mayChangeTemplate(
   viewer: Viewer,
   { ownerId }: Pick<ExportTemplate, 'ownerId'>,

@@ -2,13 +2,13 @@ import { sql } from 'kysely'
 import { ApiError } from '../../errors.ts'
 import { type Queryable, sqlStateOf } from '../../platform/pg.ts'
 
-/** Nobody waits longer for a page. A search has one statement at most that may take long. */
+/** Users don't wait longer for a page. A search has at most one slow statement. */
 const READ_MS_MAX = 10_000
 const QUERY_CANCELED = '57014'
 
 /**
- * For reads that may have to look at every event: one state of the database for all statements. What
- * takes too long is refused with a way out.
+ * For reads that may have to scan every event. All statements see the same snapshot. If one takes too long,
+ * the error says how to narrow the search.
  */
 export async function withTimeLimit<T>(
   db: Queryable,

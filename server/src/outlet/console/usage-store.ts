@@ -3,14 +3,14 @@ import { idFloor } from '../../ledger/event-store.ts'
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 
-/** What a workspace took in on a day of receipt, in UTC. */
+/** What a workspace received on one day, in UTC. */
 export type UsageDay = { workspaceId: WorkspaceId; day: string; events: number; bytes: number }
 
 type UsageRow = Omit<UsageDay, 'workspaceId'> & { workspaceId: string }
 
 /**
- * Events and bytes by day, of these workspaces. Days are counted after the fact, so what is not counted
- * yet is added here; both in one statement, so that nothing is in neither or in both.
+ * Events and bytes per day of these workspaces. A worker counts days with a delay, so this adds the events
+ * that it hasn't counted yet. One statement reads both, so that no event is missed or counted twice.
  */
 export async function listUsageDays(
   db: Queryable,
@@ -49,10 +49,10 @@ export async function listUsageDays(
 }
 
 /**
- * Counts the events received in the last minute, whatever their timestamps, which clients choose. Searches each
- * chain from its end for the first event of that minute, in steps that double and then halve, and
- * subtracts the numbers. So it reads a few rows, however many events the minute has. The ids prune the
- * partitions. They can be ahead after a clock was set back, so the times of receipt decide.
+ * Counts the events received in the last minute, whatever their timestamps, which clients choose. An
+ * exponential search from the end of each chain finds the first event of that minute, and its seq gives the
+ * count. So it reads a few rows, however many events the minute has. The ids prune partitions. They can be
+ * ahead after a clock was set back, so `received_at` decides.
  */
 export async function countLastMinute(
   db: Queryable,
@@ -60,7 +60,7 @@ export async function countLastMinute(
 ): Promise<number> {
   const sinceMs = now.getTime() - 60_000
   const fromId = idFloor(sinceMs)
-  // Not `exists`: the planner could answer that by a hash of every event since then.
+  // Not `exists`: the planner could turn that into a hash of every event since then.
   const { rows } = await sql<{ events: number }>`
     with recursive search as (
       select h.workspace_id, h.seq as head_seq, 0::bigint as low, h.seq + 1 as high, 1::bigint as step

@@ -7,14 +7,14 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
 
-/** A value that holds a text, and how many events have it. */
+/** A value that contains a text, and how many events have it. */
 export type TextMatch = { field: SearchedField; value: string; events: number }
 
 export type TextMatches = {
   matches: TextMatch[]
-  /** Events above it may have values that are not listed yet. */
+  /** Events above this seq may have values that are not listed yet. */
   seenSeq: number
-  /** False when some field has too many values to list, or more match than were asked for. */
+  /** False if some field has too many values to list, or if more values match than the limit. */
   isComplete: boolean
 }
 
@@ -26,7 +26,7 @@ type MatchRow = {
   events: number
 }
 
-/** The values that hold a text; what is not listed yet is above `seenSeq`. In a transaction of one snapshot. */
+/** Finds the listed values that contain a text. Call it inside a transaction with a single snapshot. */
 export async function findTextMatches(
   db: Queryable,
   { workspaceId, text, limit }: { workspaceId: WorkspaceId; text: string; limit: number },
@@ -66,9 +66,8 @@ export async function findTextMatches(
 }
 
 /**
- * Says how to look for a text, as a part of a statement that gives (field, value): in the blocks, or where
- * these do not have every value, through all of them in the index. From the blocks one may come that is
- * gone, or twice.
+ * Returns a subquery for the (field, value) pairs that contain a text. It searches the blocks, or all values
+ * in the index if the blocks are incomplete. The blocks can return a value that is gone, or a value twice.
  */
 export async function valuesHolding(
   db: Queryable,
@@ -93,8 +92,8 @@ export async function valuesHolding(
 }
 
 /**
- * How many events up to `seenSeq` have these values, those that have two of them twice. Null when a
- * field has too many values to list them.
+ * How many events up to `seenSeq` have these values. An event with two of them counts twice. Returns null if
+ * a field has too many values to list them.
  */
 export async function countListed(
   db: Queryable,
@@ -123,7 +122,7 @@ export async function countListed(
   return rows[0] ?? null
 }
 
-/** Whether every value of a field is listed. */
+/** Whether all values of a field are listed. */
 export async function hasEveryValue(
   db: Queryable,
   { workspaceId, field }: { workspaceId: WorkspaceId; field: ValueField },
@@ -137,7 +136,7 @@ export async function hasEveryValue(
   return rows.length === 0
 }
 
-/** Most values need no folding, which takes as long as looking through the index. */
+/** Skips `lower` for values that don't need it, as most: it takes as long as scanning the index. */
 export function holds(text: string): RawBuilder<unknown> {
   return sql`position(${foldCase(text)} in case when is_folded then value else lower(value) end) > 0`
 }

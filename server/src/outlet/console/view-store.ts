@@ -7,7 +7,7 @@ import type { Viewer } from '../../tenancy/viewer.ts'
 import { refuseTooManyKept } from './kept-bound-store.ts'
 import { type ExplorerView, seesView, type ViewId, VISIBILITIES, type Visibility } from './view.ts'
 
-/** What its owner decides. */
+/** The fields that the owner can edit. */
 export type ViewContent = {
   workspaceId: WorkspaceId | null
   name: string
@@ -17,7 +17,7 @@ export type ViewContent = {
 
 type NewView = ViewContent & { id: ViewId; companyId: CompanyId; ownerId: UserId; now: Date }
 
-/** Call it inside a transaction: views are counted under a lock of their company. */
+/** Call it inside a transaction: it locks the company to count its views. */
 export async function insertView(db: Queryable, view: NewView): Promise<void> {
   await refuseTooManyKept(db, 'explorer_view', {
     companyId: view.companyId,
@@ -40,7 +40,7 @@ export async function insertView(db: Queryable, view: NewView): Promise<void> {
     .execute()
 }
 
-/** All that a member sees, by name. */
+/** The views a member can see, sorted by name. */
 export async function listViews(db: Queryable, viewer: Viewer): Promise<ExplorerView[]> {
   const rows = await viewsOf(db, viewer.companyId)
     .orderBy('v.name')
@@ -50,7 +50,7 @@ export async function listViews(db: Queryable, viewer: Viewer): Promise<Explorer
   return rows.map(toView).filter((view) => seesView(viewer, view))
 }
 
-/** Null for one that the member does not see as for one that does not exist. */
+/** Returns null if the view doesn't exist or the member can't see it. */
 export async function findView(
   db: Queryable,
   viewer: Viewer,
@@ -61,7 +61,7 @@ export async function findView(
   return view && seesView(viewer, view) ? view : null
 }
 
-/** The same, for a change of it. */
+/** Like `findView`, but locks the view until the transaction ends. */
 export async function lockView(
   db: Queryable,
   viewer: Viewer,
@@ -126,7 +126,7 @@ function toView(row: ViewRow): ExplorerView {
     ownerId: row.owner_id === null ? null : assertId(row.owner_id),
     ownerEmail: row.owner_email,
     name: row.name,
-    // What cannot be read as shared is not shown to others.
+    // An unknown visibility is treated as PRIVATE, so that others don't see the view.
     visibility: VISIBILITIES.find((known) => known === row.visibility) ?? 'PRIVATE',
     query: row.query,
     createdAt: row.created_at,

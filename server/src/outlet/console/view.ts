@@ -4,28 +4,28 @@ import { seesWorkspace, type Viewer } from '../../tenancy/viewer.ts'
 
 export type ViewId = Id<'explorer-view'>
 
-/** PRIVATE: the owner's alone. WORKSPACE: of whoever sees the view's workspace. */
+/** PRIVATE: visible only to the owner. WORKSPACE: visible to all members who can see the view's workspace. */
 export const VISIBILITIES = ['PRIVATE', 'WORKSPACE'] as const
 export type Visibility = (typeof VISIBILITIES)[number]
 
-/** A query that somebody saved. */
+/** A saved query of the explorer. */
 export type ExplorerView = {
   id: ViewId
   companyId: CompanyId
-  /** Null: all that whoever runs it sees. */
+  /** Null means all workspaces that the member who runs it can see. */
   workspaceId: WorkspaceId | null
-  /** Null when that member is gone. */
+  /** Null if the owner is no longer a member. */
   ownerId: UserId | null
   ownerEmail: string | null
   name: string
   visibility: Visibility
-  /** As it was stored; what the present program makes of it is the reader's to find out. */
+  /** As stored. An older version may have written it, so the reader must validate it. */
   query: unknown
   createdAt: Date
   updatedAt: Date
 }
 
-/** Of the member's own company. */
+/** Whether the member can see a view of their own company. */
 export function seesView(
   viewer: Viewer,
   {
@@ -34,11 +34,11 @@ export function seesView(
     visibility,
   }: Pick<ExplorerView, 'workspaceId' | 'ownerId' | 'visibility'>,
 ): boolean {
-  const isGiven = visibility === 'WORKSPACE' || ownerId === viewer.userId
-  return isGiven && (workspaceId === null || seesWorkspace(viewer, workspaceId))
+  const isOwnOrShared = visibility === 'WORKSPACE' || ownerId === viewer.userId
+  return isOwnOrShared && (workspaceId === null || seesWorkspace(viewer, workspaceId))
 }
 
-/** Of one that he sees: the owner may, and whoever manages the company may change what is shared. */
+/** Whether the member can change a view they can see. Owners and admins can also change shared views. */
 export function mayChangeView(
   viewer: Viewer,
   { ownerId, visibility }: Pick<ExplorerView, 'ownerId' | 'visibility'>,

@@ -16,30 +16,30 @@ import type { Queryable } from '../../platform/pg.ts'
 
 export type EventQuery = {
   companyId: CompanyId
-  /** Null: all of the company's. A cursor belongs to this choice. */
+  /** Null for all of the company's workspaces. Cursors are bound to this choice. */
   workspaceId: WorkspaceId | null
-  /** What the choice comes to at this moment. */
+  /** The workspaces that the choice currently stands for. */
   workspaceIds: readonly WorkspaceId[]
   filter: EventFilter
   hotSinceMs: number
   cursor: string | null
   limit: number
-  /** Asks for leave to read another workspace at the same time; null if there is none. */
+  /** Takes a permit to read another workspace in parallel, or returns null if none is free. */
   tryTakeRead?: () => Disposable | null
-  /** Whether to keep scanning for a full page. A page can be short or empty if the answer is no. */
+  /** Whether to keep scanning for a full page. If it returns false, a page can be short or empty. */
   mayContinue: () => boolean
   monotonic: MonotonicClock
 }
 
 export type EventPage = { events: SealedEvent[]; nextCursor: string | null }
 
-/** Workspaces are read side by side, if the company has connections left. */
+/** Workspaces are read in parallel if the company has connections left. */
 const READS_AT_ONCE_MAX = 4
 
 /**
- * One page, newest first by (timestamp, id). Each workspace is read on its own, from its own index, and
- * the pages are merged here: no statement spans workspaces, and none sorts. A page of large events ends
- * before its limit, and so does one whose filters match few of the rows that were scanned.
+ * Returns one page, newest first by (timestamp, id). Reads each workspace separately by its index and merges
+ * the pages, so no statement spans workspaces or sorts. A page can have fewer events than its limit if the
+ * events are large, or if the filters match few of the scanned rows.
  */
 export async function queryEvents(
   db: Queryable,
@@ -53,7 +53,7 @@ export async function queryEvents(
   const { events, next } = await fillPage(
     async (after, left) => {
       const page = { filter, hotSinceMs, after, limit: left, bytesMax, rowsMax }
-      const pages = await readSideBySide(query, (workspaceId) =>
+      const pages = await readInParallel(query, (workspaceId) =>
         listEvents(db, { workspaceId, ...page }),
       )
       return mergePages(pages, left)
@@ -69,7 +69,7 @@ export async function queryEvents(
   return { events, nextCursor }
 }
 
-/** What a cursor belongs to: tenant, filters and order, but not the page size. */
+/** Binds a cursor to the tenant, filters and order, but not to the page size. */
 function bindingOf({ companyId, workspaceId, filter }: EventQuery): string {
   return `events/${companyId}/${workspaceId ?? 'all'}/newest/${filterText(filter)}`
 }
@@ -81,26 +81,26 @@ function placeOf(text: string | null): PagePlace {
   return { timestampMs: Number(ms), id: parsedId }
 }
 
-async function readSideBySide<T>(
+async function readInParallel<T>(
   { workspaceIds, tryTakeRead }: Pick<EventQuery, 'workspaceIds' | 'tryTakeRead'>,
   read: (workspaceId: WorkspaceId) => Promise<T>,
 ): Promise<T[]> {
   const results: T[] = []
   const left = workspaceIds.values()
-  const readOn = async (): Promise<void> => {
+  const readRemaining = async (): Promise<void> => {
     for (const workspaceId of left) results.push(await read(workspaceId))
   }
-  const readBeside = async (leave: Disposable): Promise<void> => {
-    using _leave = leave
-    await readOn()
+  const readWithPermit = async (permit: Disposable): Promise<void> => {
+    using _permit = permit
+    await readRemaining()
   }
   const reads: Promise<void>[] = []
-  const sideReadsMax = Math.min(READS_AT_ONCE_MAX, workspaceIds.length) - 1
-  while (reads.length < sideReadsMax) {
-    const leave = tryTakeRead?.()
-    if (!leave) break
-    reads.push(readBeside(leave))
+  const extraReadsMax = Math.min(READS_AT_ONCE_MAX, workspaceIds.length) - 1
+  while (reads.length < extraReadsMax) {
+    const permit = tryTakeRead?.()
+    if (!permit) break
+    reads.push(readWithPermit(permit))
   }
-  await Promise.all([...reads, readOn()])
+  await Promise.all([...reads, readRemaining()])
   return results
 }
