@@ -4,7 +4,7 @@ import { filterConditions } from '../../ledger/event-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { ExportRange } from './export-job.ts'
 
-/** How many hot events of a run match, or `countMax` when there are more. The run bounds the work. */
+/** Counts the hot events of a run that match, up to `countMax`. The length of the run limits the work. */
 export async function countHotEvents(
   db: Queryable,
   { workspaceId, fromSeq, toSeq }: ExportRange,

@@ -47,7 +47,7 @@ function byFirstByte(characters: readonly string[]): ByFirstByte {
   })
 }
 
-/** The bytes of `csvRow`. */
+/** Writes the same bytes as `csvRow`. */
 export function writeCsvRow(
   row: HotRow,
   workspaceId: WorkspaceId,
@@ -87,14 +87,14 @@ function putIdsAndTimes(row: HotRow, workspaceId: WorkspaceId, out: Buffer, at: 
   return putComma(out, end)
 }
 
-/** The last one, because the rows of a chain come one after the other. */
-let keptTenant = { workspaceId: '', bytes: LINE_END }
+/** Caches only the last workspace, because the rows of a chain are consecutive. */
+let cachedTenant = { workspaceId: '', bytes: LINE_END }
 
 function tenantOf(workspaceId: WorkspaceId): Buffer {
-  if (keptTenant.workspaceId !== workspaceId) {
-    keptTenant = { workspaceId, bytes: Buffer.from(`${workspaceId},`) }
+  if (cachedTenant.workspaceId !== workspaceId) {
+    cachedTenant = { workspaceId, bytes: Buffer.from(`${workspaceId},`) }
   }
-  return keptTenant.bytes
+  return cachedTenant.bytes
 }
 
 function putTraceAndHashes(row: HotRow, out: Buffer, at: number): number {
@@ -110,7 +110,7 @@ function putTraceAndHashes(row: HotRow, out: Buffer, at: number): number {
   return putHex(out, end, bytes, start + PLACE.prevHash, start + PLACE.prevHash + 32)
 }
 
-/** Free text. */
+/** Writes free text, like `csvCell`. */
 function putCell(bytes: Buffer, from: number, to: number, out: Buffer, at: number): number {
   if (from === to) return at
   const first = bytes[from] ?? 0
@@ -178,7 +178,7 @@ function matchAt(characters: ByFirstByte, bytes: Buffer, at: number, to: number)
   return 0
 }
 
-/** A comma and a cell for each of the names, from a part that is a JSON object of texts. */
+/** Writes a comma and a cell for each name, from a field that is a JSON object with string values. */
 function putFields(
   row: HotRow,
   field: Field,
@@ -199,8 +199,8 @@ function putFields(
 const ABSENT: readonly number[] = []
 
 /**
- * Where the text of each name starts and ends. Null when the part is not as plain as most are: with an
- * escape in it, or not of texts alone.
+ * Finds where the value of each name starts and ends. Returns null if the object isn't simple, as most are:
+ * if it contains an escape, or a value that isn't a string.
  */
 function findFields(row: HotRow, field: Field, names: readonly Buffer[]): number[] | null {
   const { bytes } = row
@@ -228,7 +228,7 @@ function findFields(row: HotRow, field: Field, names: readonly Buffer[]): number
   return places
 }
 
-/** The end when there is none, or when a backslash comes before it. */
+/** Returns `end` if there is no quote, or if a backslash comes first. */
 function findQuote(bytes: Buffer, from: number, end: number): number {
   for (let index = from; index < end; index += 1) {
     const byte = bytes[index]

@@ -26,27 +26,26 @@ import { ExportRun } from './export-run.ts'
 import { askForRestores, type ExportDeps } from './exporter.ts'
 import { requestRestores, segmentsOf } from './readiness.ts'
 
-/** How often a download says how far it is, and looks whether its job has ended. */
+/** How often a download stores its progress and checks whether its job has ended. */
 const WATCH_EVERY_MS = 1_000
-/** Below what the reader fetches ahead for: while others wait for their turn nobody does. */
+/** The reader doesn't read ahead for pages this small, so no download reads ahead while others wait. */
 const CROWDED_ROWS_MAX = AHEAD_ROWS_MIN - 1
 const RESTORE_RETRY_SECONDS = 300
 
-/** Aborting `stop` ends the download, with its reason. All downloads share the turns and the cache. */
+/** Aborting `stop` ends the download with its reason. All downloads share the semaphores and the cache. */
 export type DownloadTerms = {
   stop: AbortController
   turns: FairSemaphore
   /** For archive reads: storage that hangs must not delay exports of hot events. */
   coldTurns: FairSemaphore
   cache: ColdCache
-  /** It is cut before it has more, uncompressed. */
+  /** The download is aborted before it exceeds this size, uncompressed. */
   bytesMax: number
 }
 
 /**
- * Opens a download, which is the run of its job. Refuses what cannot be downloaded (any more) or has
- * to be restored first, and then leaves the job as it was: it becomes RUNNING when there is something
- * to send.
+ * Opens a download, which runs its job. Throws if the job can't be downloaded (any more) or its archive has
+ * to be restored first, and leaves the job open. The job becomes RUNNING when the first bytes are ready.
  */
 export async function openDownload(
   deps: ExportDeps,
@@ -83,7 +82,7 @@ function restoring(): ApiError {
   return new ApiError('archive_restoring', { retryAfterSeconds: RESTORE_RETRY_SECONDS })
 }
 
-/** A fault before the first byte is an answer. */
+/** Turns an error before the first byte into an error response. */
 async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Promise<unknown> {
   if (errorCodeOf(error) === null) return error
   if (error instanceof SegmentColdError) {
@@ -95,7 +94,7 @@ async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Prom
   return storageUnavailable(error)
 }
 
-/** For a segment that turned out to be cold, and what an export of which so much was read needs then. */
+/** Requests the restore of a cold segment, and of those that the rest of the export needs after it. */
 async function askFrom(
   deps: ExportDeps,
   job: ExportJob,
@@ -129,7 +128,7 @@ function tooLarge(bytesMax: number): string {
   return `A download in the dashboard was cut because the file is larger than ${bytesMax} bytes, the most that the dashboard sends.`
 }
 
-/** The job was canceled, or has failed, while this download of it ran. */
+/** The job was canceled or failed during this download. */
 export class ExportEndedError extends Error {
   override name = 'ExportEndedError'
 
@@ -139,8 +138,8 @@ export class ExportEndedError extends Error {
 }
 
 /**
- * A download that is being sent, with its job kept in step. Several of one job may run at once: the
- * first that comes to its end makes it SUCCEEDED, and the others go on to theirs.
+ * A download in progress, which keeps its job's status up to date. Several downloads of a job can run at
+ * once: the first to finish sets the job to SUCCEEDED, and the others continue to their end.
  */
 export class Download implements AsyncDisposable {
   readonly job: ExportJob
@@ -153,7 +152,7 @@ export class Download implements AsyncDisposable {
   /** Resolves when the running archive read ends, whether or not it succeeded. */
   #archiveRead: Promise<void> | null = null
   #watch: Loop | null = null
-  /** Where it was cut because it has to be restored. */
+  /** The segment that aborted the download because it has to be restored. */
   #coldAt: Segment | null = null
 
   constructor(
@@ -196,19 +195,19 @@ export class Download implements AsyncDisposable {
     return this.#run.rows
   }
 
-  /** Aborted when what is being sent must be cut. */
+  /** Aborted when the response must be cut off. */
   get signal(): AbortSignal {
     return this.#stop.signal
   }
 
-  /** An archive read lasts from the wait for its turn until the turn is disposed of. */
-  async #readArchive(turns: FairSemaphore): Promise<Disposable> {
+  /** An archive read lasts from the wait for its permit until it releases the permit. */
+  async #readArchive(semaphore: FairSemaphore): Promise<Disposable> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#archiveRead = promise
     try {
-      const turn = await turns.take(this.job.companyId, this.signal)
+      const permit = await semaphore.take(this.job.companyId, this.signal)
       const end = () => {
-        turn[Symbol.dispose]()
+        permit[Symbol.dispose]()
         resolve()
       }
       return { [Symbol.dispose]: end }
@@ -219,9 +218,9 @@ export class Download implements AsyncDisposable {
   }
 
   /**
-   * Waits for the first bytes. A failure by then is thrown here and becomes an answer. A search that
-   * takes longer goes on after the headers, but an archive read must end first: if the storage hangs,
-   * the caller gets an error rather than an empty file.
+   * Waits for the first bytes, and throws an error until then, so that the caller gets an error response. A
+   * search that takes longer continues after the headers are sent, but an archive read must end first: if the
+   * storage hangs, the caller gets an error rather than an empty file.
    */
   async begin(): Promise<void> {
     const { firstChunkMs, archiveMs } = this.#deps.timeouts
@@ -234,7 +233,7 @@ export class Download implements AsyncDisposable {
       timeoutMs: archiveMs - firstChunkMs,
       late: () => new StorageError(`The archive storage did not answer within ${archiveMs} ms.`),
     })
-    // The error of a read that failed reaches `first` after the read has ended.
+    // The error of a failed read reaches `first` only after the read has ended.
     await settlesWithin(first, 0)
   }
 
@@ -250,15 +249,15 @@ export class Download implements AsyncDisposable {
       }
     } catch (error) {
       if (error instanceof SegmentColdError) this.#coldAt = error.segment
-      // Whoever stopped it knows why.
+      // An aborted download isn't a failure of the job: the caller that aborted it has the reason.
       if (!this.signal.aborted) await noteFailure(this.#deps, this.job, error)
       throw error
     }
   }
 
   /**
-   * When every byte is on its way, and before the client is told that this was all. In a transaction of
-   * the caller's, where the job succeeds together with something else.
+   * Call it after sending every byte and before ending the response. Pass a transaction if the job must
+   * succeed together with something else.
    */
   async finish(db: Queryable = this.#deps.database.db): Promise<ExportResult> {
     const { result } = this.#run
@@ -277,7 +276,7 @@ export class Download implements AsyncDisposable {
         try {
           await this.#look()
         } catch (error) {
-          // An outage is met by whoever reads the next page; this is only a look.
+          // Ignores a database outage, which reading the next page will report.
           if (error instanceof ExportEndedError) this.#stop.abort(error)
         }
       },
@@ -299,7 +298,7 @@ export class Download implements AsyncDisposable {
     await this.#watch?.[Symbol.asyncDispose]()
     await this.#first?.catch(() => {})
     await this.#source.return()
-    // After the cut: the client shall not wait for it.
+    // After the response is cut off, so that the client doesn't wait for it.
     if (this.#coldAt)
       await askFrom(this.#deps, this.job, { segment: this.#coldAt, rows: this.rows })
   }

@@ -5,13 +5,13 @@ import type { Queryable } from '../../platform/pg.ts'
 import { repeatWhileFull } from '../../platform/repeat-while-full.ts'
 import { deleteEndedJobs, expireExportJobs } from './export-job-store.ts'
 
-const TURN_MS = 60_000
+const INTERVAL_MS = 60_000
 const JOB_KEPT_MS = 90 * 86_400_000
 const JOBS_PER_STATEMENT_MAX = 1_000
-/** Of each kind; the rest goes in the next turns. */
-const STATEMENTS_PER_TURN_MAX = 300
+/** For expiring and for deleting. Later runs handle the rest. */
+const STATEMENTS_PER_RUN_MAX = 300
 
-/** Ends export jobs that nobody downloaded in time, and removes those that ended 90 days ago. */
+/** Fails export jobs that weren't downloaded in time, and deletes those that ended 90 days ago. */
 export function startExpireWorker({
   db,
   clock,
@@ -23,11 +23,11 @@ export function startExpireWorker({
 }): Loop {
   const limit = JOBS_PER_STATEMENT_MAX
   const run = async (signal: AbortSignal): Promise<void> => {
-    const bounds = { limit, timesMax: STATEMENTS_PER_TURN_MAX, signal }
+    const bounds = { limit, timesMax: STATEMENTS_PER_RUN_MAX, signal }
     const now = new Date(clock())
     await repeatWhileFull(bounds, () => expireExportJobs(db, { now, limit }))
     const before = new Date(clock() - JOB_KEPT_MS)
     await repeatWhileFull(bounds, () => deleteEndedJobs(db, { before, limit }))
   }
-  return new Loop({ name: 'export-expire', everyMs: TURN_MS, logger, run })
+  return new Loop({ name: 'export-expire', everyMs: INTERVAL_MS, logger, run })
 }

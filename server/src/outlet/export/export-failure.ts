@@ -10,18 +10,18 @@ import { endExportJob, noteTrouble } from './export-job-store.ts'
 
 const STORAGE_RETRY_SECONDS = 30
 
-/** The file is larger than whoever asked for this download may have. */
+/** The file is larger than the caller of this download is allowed to have. */
 export class DownloadTooLargeError extends Error {
   override name = 'DownloadTooLargeError'
 }
 
-/** The job stays open: a new download, or another way to it, has the right bytes. */
-const PASSING: readonly ExportErrorCode[] = ['storage_unavailable', 'download_too_large']
+/** These leave the job open, because another download, or one through the API, can succeed. */
+const TEMPORARY: readonly ExportErrorCode[] = ['storage_unavailable', 'download_too_large']
 
 /**
- * A part of the archive that is missing or damaged ends the job: no later download would be better.
- * An outage does not, and neither does a download that was too large for its client. What the failure
- * means to the job, or null when the job has nothing to say about it.
+ * Stores a failure in the job. A missing or damaged segment ends the job, because later downloads would fail
+ * too. A storage outage doesn't, and neither does a download that was too large for its client. Returns the
+ * error code, or null if the error isn't one of the job.
  */
 export async function noteFailure(
   { database: { db }, clock, logger }: { database: Database; clock: Clock; logger: Logger },
@@ -32,7 +32,7 @@ export async function noteFailure(
   logger.warn({ event: 'export.broken', jobId: job.id, errorCode, err: error })
   if (errorCode === null) return null
   const failure = { errorCode, failureSummary: summaryOf(error), now: new Date(clock()) }
-  const noting = PASSING.includes(errorCode)
+  const noting = TEMPORARY.includes(errorCode)
     ? noteTrouble(db, job, failure)
     : endExportJob(db, job, failure)
   await noting.catch((cause: unknown) =>
@@ -48,7 +48,7 @@ function summaryOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Null: not for the job to say, such as an outage of the database. */
+/** Null for errors that don't concern the job, such as a database outage. */
 export function errorCodeOf(error: unknown): ExportErrorCode | null {
   if (error instanceof SegmentMissingError) return 'segment_missing'
   if (error instanceof SegmentDamagedError) return 'segment_damaged'

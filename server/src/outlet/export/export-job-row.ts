@@ -13,7 +13,7 @@ import {
   isExportErrorCode,
 } from './export-job.ts'
 
-/** A job as the table has it. What no program of ours writes there is a broken table, not a guess. */
+/** Converts a row of the table. Throws if it has a value that no version of Annals writes. */
 export function toJob(row: Selectable<Tables['export_job']>): ExportJob {
   return {
     id: assertId(row.id),
@@ -48,21 +48,21 @@ function oneOf<const T extends string>(known: readonly T[], text: string): T {
 
 type StoredFilters = { filter: EventFilter; filterWorkspaceId: WorkspaceId | null }
 
-/** The filters as JSON, for `filters` of the table. */
+/** The filters as JSON, for the table's `filters` column. */
 export function writeFilters({ filter, filterWorkspaceId }: StoredFilters): string {
   const { excluded, ...others } = filter
-  // Only where there are some: a node of an older version, which does not know them, reads the rest.
+  // Left out if empty, so that nodes of older versions, which don't know exclusions, can read the job.
   const stored = { ...others, ...(excluded !== null && { excluded }) }
   return JSON.stringify({ ...stored, workspaceId: filterWorkspaceId })
 }
 
 const FILTER_NAMES = new Set([...Object.keys(NO_FILTER), 'workspaceId'])
 
-/** A name that we do not know would be a filter that we do not apply: more rows than were asked for. */
+/** Throws on unknown names: ignoring a filter would export more rows than requested. */
 export function readFilters(json: unknown): StoredFilters {
   const stored = readObject(json)
   for (const name of Object.keys(stored)) assert(FILTER_NAMES.has(name), `no filter is ${name}`)
-  // Field by field, so that a new filter which is not read here does not compile.
+  // Field by field, so that a new filter that isn't read here fails to compile.
   const filter: EventFilter = {
     fromMs: readMs(stored['fromMs']),
     toMs: readMs(stored['toMs']),

@@ -17,7 +17,7 @@ import {
 } from './export-job.ts'
 import { toJob, writeFilters } from './export-job-row.ts'
 
-/** Whose jobs: a company key sees all of its company's, a workspace key those of its workspace. */
+/** Whose jobs to access: a company key sees all of its company, a workspace key those of its workspace. */
 export type JobOwner = { companyId: CompanyId; workspaceId: WorkspaceId | null }
 
 export type NewExportJob = JobOwner & {
@@ -34,7 +34,7 @@ export type NewExportJob = JobOwner & {
   expiresAt: Date
 }
 
-/** Call it inside a transaction: open jobs are counted under a lock of their company. */
+/** Call it inside a transaction: it locks the company to count its open jobs. */
 export async function insertExportJob(db: Queryable, job: NewExportJob): Promise<ExportJob> {
   await lockCompany(db, job.companyId)
   await refuseTooMany(db, job)
@@ -63,8 +63,8 @@ export async function insertExportJob(db: Queryable, job: NewExportJob): Promise
 const OPEN_MAX = COMPANY_BOUNDS.openExportsMax
 
 /**
- * PostgreSQL goes through the company's jobs or through all that are open, whichever are fewer. One
- * that has expired is open no more, also before the worker has come by.
+ * PostgreSQL scans the company's jobs or all open jobs, whichever are fewer. An expired job doesn't count,
+ * even before the worker has failed it.
  */
 async function refuseTooMany(
   db: Queryable,
@@ -83,7 +83,7 @@ async function refuseTooMany(
   })
 }
 
-/** Null for somebody else's as for one that does not exist. */
+/** Returns null if the job doesn't exist or has another owner. */
 export async function findExportJob(
   db: Queryable,
   { companyId, workspaceId }: JobOwner,
@@ -105,9 +105,9 @@ export function ownsJob({ companyId, workspaceId }: JobOwner, job: ExportJob): b
 }
 
 export type JobPage = {
-  /** Null: in whatever state. */
+  /** Null for any status. */
   status: ExportStatus | null
-  /** The last one of the page before. */
+  /** The last job of the previous page. */
   before: { createdAt: Date; id: ExportJobId } | null
   limit: number
 }
@@ -138,7 +138,7 @@ export async function listExportJobs(
 
 type JobKey = Pick<ExportJob, 'companyId' | 'id'>
 
-/** PENDING → RUNNING; a job that runs already may be opened again. False when it may not. */
+/** PENDING → RUNNING. A RUNNING job can be opened again. Returns false if the job has ended. */
 export async function startExportJob(db: Queryable, job: JobKey, now: Date): Promise<boolean> {
   const result = await db
     .updateTable('export_job')
@@ -153,7 +153,7 @@ export async function startExportJob(db: Queryable, job: JobKey, now: Date): Pro
   return result.numUpdatedRows === 1n
 }
 
-/** How far the furthest download is. False when the job is no longer running. */
+/** Stores the progress of the download that is furthest. Returns false if the job is no longer running. */
 export async function noteProgress(db: Queryable, job: JobKey, rows: number): Promise<boolean> {
   const result = await db
     .updateTable('export_job')
@@ -167,7 +167,7 @@ export async function noteProgress(db: Queryable, job: JobKey, rows: number): Pr
 
 export type ExportResult = { rows: number; isTruncated: boolean; sha256: string; bytes: number }
 
-/** RUNNING → SUCCEEDED. False when it is no longer running: another download may have been first. */
+/** RUNNING → SUCCEEDED. Returns false if it is no longer running: another download may have been first. */
 export async function finishExportJob(
   db: Queryable,
   job: JobKey,
@@ -193,7 +193,7 @@ export async function finishExportJob(
   return result.numUpdatedRows === 1n
 }
 
-/** Something that may pass: the job stays as open as it was, and says what is wrong. */
+/** Records a temporary error. The job stays open and shows what is wrong. */
 export async function noteTrouble(
   db: Queryable,
   job: JobKey,
@@ -208,7 +208,7 @@ export async function noteTrouble(
     .execute()
 }
 
-/** To FAILED or CANCELED, from a state that is not final. */
+/** Moves an open job to FAILED or CANCELED. Returns false if it had already ended. */
 export async function endExportJob(
   db: Queryable,
   job: JobKey,
@@ -229,7 +229,7 @@ export async function endExportJob(
   return result.numUpdatedRows === 1n
 }
 
-/** Fails jobs that nobody downloaded to the end in time. Returns how many. */
+/** Fails jobs without a complete download in time. Returns how many. */
 export async function expireExportJobs(
   db: Queryable,
   { now, limit }: { now: Date; limit: number },
@@ -248,7 +248,7 @@ export async function expireExportJobs(
   return Number(numAffectedRows ?? 0n)
 }
 
-/** Removes jobs that ended before the given time. Returns how many. */
+/** Deletes jobs that ended before the given time. Returns how many. */
 export async function deleteEndedJobs(
   db: Queryable,
   { before, limit }: { before: Date; limit: number },

@@ -13,9 +13,8 @@ export const EXPORT_STATUSES = ['PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CA
 export type ExportStatus = (typeof EXPORT_STATUSES)[number]
 
 /**
- * The whole machine. The download is the run: it may be opened in PENDING and in RUNNING, also
- * several times at once, and the first that comes to its end makes the job SUCCEEDED. A broken
- * download leaves the job RUNNING.
+ * The state machine. Downloading runs the job: a download can be opened in PENDING and RUNNING, even several
+ * at once, and the first to finish sets the job to SUCCEEDED. An aborted download leaves the job RUNNING.
  */
 export const NEXT: Record<ExportStatus, readonly ExportStatus[]> = {
   PENDING: ['RUNNING', 'FAILED', 'CANCELED'],
@@ -25,7 +24,7 @@ export const NEXT: Record<ExportStatus, readonly ExportStatus[]> = {
   CANCELED: [],
 }
 
-/** States that lead on, in which a download may be opened. */
+/** States that are not final. A download can be opened in them. */
 export const OPEN_STATUSES = ['PENDING', 'RUNNING'] as const satisfies readonly ExportStatus[]
 
 export function isOpen(status: ExportStatus): boolean {
@@ -35,7 +34,7 @@ export function isOpen(status: ExportStatus): boolean {
 /** A run of one workspace's chain, both ends included. */
 export type ExportRange = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
-/** How a job can fail, and what to do about it. The summary, which says what and where, is the job's. */
+/** How a job can fail, and what to do about it. The job's own summary says what failed and where. */
 export const EXPORT_FAILURES = {
   expired: {
     message: 'The export was not downloaded to its end within seven days.',
@@ -78,20 +77,20 @@ export function isExportErrorCode(code: string): code is ExportErrorCode {
 export type ExportJob = {
   id: ExportJobId
   companyId: CompanyId
-  /** Of the key that made it; null: the company's. */
+  /** The workspace of the key that created it. Null if it belongs to the company. */
   workspaceId: WorkspaceId | null
-  /** The member who made it in the dashboard; null: a key. */
+  /** The member who created it in the dashboard. Null if a key created it. */
   createdBy: UserId | null
   source: ExportSource
   format: ExportFormat
   filter: EventFilter
-  /** The one that the filters name. */
+  /** The workspace named in the filters. */
   filterWorkspaceId: WorkspaceId | null
   ranges: ExportRange[]
   rowLimit: number
   status: ExportStatus
   rowsExported: number
-  /** Null until it succeeded. */
+  /** Null until the job has succeeded. */
   isTruncated: boolean | null
   sha256: string | null
   bytes: number | null

@@ -42,7 +42,7 @@ function makeChain(blobs: readonly string[]): SealedEvent[] {
 
 type Ledger = Map<string, SealedEvent[]>
 
-/** Reads what is wanted, as a reader would; `pages` counts. */
+/** Reads pages like the real reader, and adds the size of each to `pages`. */
 function readerOf(ledger: Ledger, pages: number[] = []): ReadRange {
   return async function* ({ workspaceId, fromSeq, toSeq }, _filter, limit) {
     const events = ledger.get(workspaceId)?.slice(fromSeq - 1, toSeq) ?? []
@@ -137,7 +137,7 @@ test('pages stay small until much was taken, then grow, and ask for one row more
     for await (const _chunk of runOf(readerOf(ledger, pages), ranges, { rowLimit }).chunks());
     return pages
   }
-  // Of rows of about 700 bytes, 256 KiB are some 370.
+  // With rows of about 700 bytes, 256 KiB are about 370 rows.
   const small = await sizes(2_000, 1)
   assert.deepEqual(small.slice(0, 2), [50, 200])
   assert(

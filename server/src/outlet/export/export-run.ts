@@ -12,7 +12,7 @@ import { CSV_HEADER, csvRow } from './format-csv.ts'
 import { jsonlRow } from './format-jsonl.ts'
 import { writeJsonlRow } from './jsonl-bytes.ts'
 
-/** Events of a run in their order, some at a time; `limit` says how much the reader may fetch at once. */
+/** Reads the events of a run in order, page by page. `limit` returns the size of the next page. */
 export type ReadRange = (
   range: ExportRange,
   filter: EventFilter,
@@ -31,8 +31,8 @@ type RunOptions = {
 }
 
 /**
- * Two lanes to the same bytes. A hot row goes from the bytes of the database straight into those that
- * are sent; a cold one is an object, whose text is put there.
+ * Two ways to produce the same bytes. A hot row is copied straight from the database's bytes into the output.
+ * A cold row is an object that is formatted as text.
  */
 type RowFormat = {
   header: string
@@ -46,34 +46,34 @@ const FORMATS: Record<ExportFormat, RowFormat> = {
 }
 
 const CHUNK_BYTES = 128 * 1_024
-/** Names, quotes, and the digits that ids, times and hashes become. */
+/** Field names, quotes, and the digits of ids, times and hashes. */
 const FRAME_BYTES_MAX = 1_024
-/** Of a character of a text. */
+/** Per UTF-16 code unit of a string. */
 const UTF8_BYTES_MAX = 3
-/** Few, because nothing is known yet about how large the rows are. */
+/** Small, because the size of the rows is not known yet. */
 const ROWS_FIRST_PAGE = 50
 const ROWS_PER_PAGE_MIN = 200
 const ROWS_PER_PAGE_MAX = 4_000
-/** A client that takes a page within this gets larger ones. */
+/** A client that takes a page within this time gets larger pages. */
 const QUICK_MS = 500
-/** However large the rows are, a page that waits for a client has about these. */
+/** Target size of a page that waits for a client, whatever the size of its rows. */
 const PAGE_BYTES_AIM = 256 * 1_024
-/** Who has taken so much took it to its end: the system's own buffers, which take some, hold less. */
+/** A client that has taken this much has really read it, because the system's socket buffers hold less. */
 const PROVEN_BYTES_MIN = 16 * 1_024 * 1_024
 const PROVEN_PAGE_BYTES_AIM = 4 * 1_024 * 1_024
-/** How far a page may exceed the aim when its rows turn out larger than those before. */
+/** By how much a page can exceed the target if its rows are larger than the previous ones. */
 const AIM_TIMES_MAX = 4
 
 /**
- * One download: the rows of a job as bytes, in bounded pieces, as fast as they are taken. Between two
- * pieces it holds one page of events and no connection, so a slow client costs some memory and no
- * more. The same job gives the same bytes every time.
+ * One download: produces the rows of a job as bytes, in chunks of limited size, as fast as the client takes
+ * them. Between two chunks it keeps one page of events in memory and no connection, so a slow client costs
+ * only some memory. The same job produces the same bytes every time.
  */
 export class ExportRun {
   readonly #options: RunOptions
   readonly #format: RowFormat
   readonly #hash = createHash('sha256')
-  /** What chunks are made of, one after the other; up to `#used` no chunk was made of it yet. */
+  /** The buffer for the next chunk. Its first `#used` bytes are written but not emitted yet. */
   #out = Buffer.alloc(0)
   #used = 0
   #rows = 0
@@ -90,7 +90,7 @@ export class ExportRun {
     return this.#rows
   }
 
-  /** After the last chunk. */
+  /** Only valid after the last chunk. */
   get result(): ExportResult {
     return {
       rows: this.#rows,
@@ -100,7 +100,7 @@ export class ExportRun {
     }
   }
 
-  /** A chunk is good until the next one is asked for, which is written in its place. */
+  /** A chunk is valid only until the next one is requested, which reuses its buffer. */
   async *chunks(): AsyncGenerator<Buffer, void, void> {
     const { filter, ranges, read } = this.#options
     this.#putText(this.#format.header)
@@ -110,7 +110,7 @@ export class ExportRun {
         if (this.#isTruncated) return
       }
     }
-    // The header of a table without rows.
+    // A CSV file without rows still has its header.
     if (this.#used > 0) yield this.#emit()
   }
 
@@ -127,7 +127,7 @@ export class ExportRun {
       taken += put
       this.#rows += put
       yield this.#emit()
-      // Others have their turn, and the next page comes in meanwhile.
+      // Yields to the event loop. The next page arrives meanwhile.
       await new Promise(setImmediate)
     }
     this.#isTruncated = wanted < count
@@ -135,7 +135,7 @@ export class ExportRun {
     this.#pace(tookMs, (this.#bytes - before.bytes) / Math.max(1, this.#rows - before.rows))
   }
 
-  /** As many as there is room for; returns how many. */
+  /** Writes as many rows as there is room for, and returns how many. */
   #putRows({ bytes, rowPlaces, workspaceId }: HotPage, from: number, to: number): number {
     const { writeRow } = this.#format
     const row = new HotRow(bytes)
@@ -163,7 +163,7 @@ export class ExportRun {
     return true
   }
 
-  /** False when a chunk has to leave before. */
+  /** Returns false if the current chunk must be emitted first. */
   #makeRoom(bytes: number): boolean {
     if (this.#used > 0) return this.#out.length - this.#used >= bytes
     const length = Math.max(CHUNK_BYTES, bytes)
@@ -172,8 +172,8 @@ export class ExportRun {
   }
 
   /**
-   * Asked before every fetch, so this is where a run that finds nothing for a long time ends. One
-   * row more than is wanted tells whether some were cut.
+   * Called before every fetch, so an aborted run ends here even if it finds no rows for a long time. One row
+   * more than the limit reveals whether the export is truncated.
    */
   #pageLimit(): PageLimit {
     this.#options.signal.throwIfAborted()
@@ -200,7 +200,7 @@ export class ExportRun {
   }
 }
 
-/** At most, a quote becomes two, and of the category and the action each character six. */
+/** At worst, each byte becomes two (a CSV quote), and in category and action six (a JSON escape). */
 function rowBytesMax(row: HotRow): number {
   const escapable = row.endOf(FIELD.action) - row.startOf(FIELD.category)
   return FRAME_BYTES_MAX + 2 * (row.end - row.start) + 4 * escapable

@@ -1,8 +1,8 @@
-/** How long an export waits for the archive's storage before the caller gets an answer. */
+/** How long an export waits for the archive's storage before the caller gets a response. */
 export type ExportTimeouts = {
-  /** For one file's readiness, and for starting further checks. */
+  /** Limits each file's readiness check, and the time in which further checks can start. */
   checkMs: number
-  /** For the first bytes of a download. Then the headers go out, unless it waits for the archive. */
+  /** For the first bytes of a download. After that, the headers are sent, unless it waits for the archive. */
   firstChunkMs: number
   /** For the first bytes of a download that waits for the archive. */
   archiveMs: number

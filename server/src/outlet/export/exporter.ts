@@ -28,27 +28,27 @@ export type ExportDeps = {
 }
 
 export type ExportRequest = JobOwner & {
-  /** The member who asks for it; null: a key does. */
+  /** The member who requests it. Null for a key. */
   createdBy: UserId | null
   plan: Plan
-  /** The one that the filters name; null: none. */
+  /** The workspace named in the filters, or null if they name none. */
   filterWorkspaceId: WorkspaceId | null
-  /** What that comes to at this moment. */
+  /** The workspaces that the filters currently select. */
   workspaceIds: readonly WorkspaceId[]
   source: ExportSource
   format: ExportFormat
   filter: EventFilter
-  /** Null: as many as the plan allows. */
+  /** Null for the maximum of the plan. */
   limit: number | null
 }
 
 const DAY_MS = 86_400_000
 const LIFE_MS = 7 * DAY_MS
 
-/** Puts a job into the table within a transaction, which may hold more than that. */
+/** Runs `insert` in a transaction, which may include other changes. */
 export type AddJob = (insert: (tx: Queryable) => Promise<ExportJob>) => Promise<ExportJob>
 
-/** A new job on the state of this moment. What it needs from a cold class is asked for at once. */
+/** Creates a job on a snapshot of the present state, and requests the restore of cold segments right away. */
 export async function createExport(
   deps: ExportDeps,
   request: ExportRequest,
@@ -75,7 +75,7 @@ export async function createExport(
   return added
 }
 
-/** What a request comes to at this moment: the runs to read, and how many rows of them at most. */
+/** Resolves a request at this moment into the runs to read and the maximum number of rows. */
 export async function planExport(
   { database, clock }: ExportDeps,
   { plan, workspaceIds, source, filter, limit }: ExportRequest,
@@ -87,7 +87,7 @@ export async function planExport(
   return { ranges, rowLimit: Math.min(limit ?? rowsMax, rowsMax), nowMs }
 }
 
-/** The same rows again: the snapshot of the first job, and its limit as the plan now allows it. */
+/** Exports the same rows again: the first job's snapshot, with its limit capped by the current plan. */
 export async function rerunExport(
   deps: ExportDeps,
   job: ExportJob,
@@ -121,7 +121,7 @@ function rowsMaxOf(plan: Plan): number {
   return exportRowsMax
 }
 
-/** If the storage fails, the job is created anyway and notes it: the download requests again. */
+/** If the storage fails, the job records the error and stays open. The download requests restores again. */
 export async function askForRestores(
   deps: ExportDeps,
   job: ExportJob,
@@ -135,9 +135,7 @@ export async function askForRestores(
   }
 }
 
-/**
- * Ends a job that is open, and cuts downloads of it. False when it was canceled before, and stays so.
- */
+/** Cancels an open job and aborts its downloads. Returns false if the job was already canceled. */
 export async function cancelExport(db: Queryable, job: ExportJob, now: Date): Promise<boolean> {
   const failureSummary = `The job was canceled at ${now.toISOString()}, while it was ${job.status}.`
   if (await endExportJob(db, job, { errorCode: 'canceled', failureSummary, now })) return true

@@ -29,7 +29,7 @@ const EVENT: SealedEvent = {
 }
 const COLUMNS = CSV_HEADER.trimEnd().split(',')
 
-/** A reader of its own: character by character, as RFC 4180 has it. */
+/** An independent reader that follows RFC 4180, character by character. */
 function readRow(line: string): string[] {
   const cells: string[] = []
   let cell = ''

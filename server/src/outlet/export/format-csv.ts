@@ -2,14 +2,14 @@ import type { SealedEvent } from '../../ledger/event.ts'
 import { readFields } from '../../ledger/facets.ts'
 import { formatUtcMs } from '../../platform/utc-time.ts'
 
-/** RFC 4180, lines end with CR LF. */
+/** RFC 4180: lines end with CR LF. */
 export const CSV_HEADER =
   'id,seq,timestamp,receivedAt,companyId,workspaceId,projectId,category,action,actorId,actorEmail,actorRole,resourceType,resourceId,metadata,traceId,hash,prevHash\r\n'
 
 export function csvRow(event: SealedEvent): string {
   const actor = readFields(event.actor)
   const resource = readFields(event.resource)
-  // Ids, numbers, times and hashes hold nothing that needs quotes, and begin with no sign.
+  // Ids, numbers, times and hashes never need quotes and never start with a formula sign.
   return (
     `${event.id},${event.seq},${formatUtcMs(event.timestampMs)},${formatUtcMs(event.receivedAtMs)}` +
     `,${event.companyId},${event.workspaceId},${event.projectId ?? ''}` +
@@ -52,7 +52,7 @@ const PLAIN = new RegExp(
   `^[^${FORMULA_SIGNS.join('').replace('-', '\\-')}${BLANKS.join('')}\\t\\r\\n',";][^",\\r\\n;\\t]*$`,
 )
 
-/** Free text. An absent field is an empty cell; so is an empty text. */
+/** Formats free text. Missing fields and empty text both become an empty cell. */
 export function csvCell(text: string | null | undefined): string {
   if (text === null || text === undefined || text === '') return ''
   if (PLAIN.test(text)) return text

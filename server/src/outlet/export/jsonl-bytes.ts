@@ -3,7 +3,7 @@ import { type Field, FIELD, type HotRow, PLACE } from '../../ledger/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
 
-/** For values of one size, which are written over it: one long copy costs less than many short ones. */
+/** Placeholders for fixed-size values, which overwrite them: one long copy is faster than many short ones. */
 const ID = ' '.repeat(36)
 const TIME = ' '.repeat(24)
 const HASH = ' '.repeat(64)
@@ -29,12 +29,12 @@ const NULL = Buffer.from('null')
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const SPACE = 0x20
-/** By the byte that they stand for. */
+/** Indexed by the byte to escape. */
 const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, byte) =>
   Buffer.from(canonicalString(String.fromCharCode(byte)).slice(1, -1)),
 )
 
-/** The bytes of `jsonlRow`. */
+/** Writes the same bytes as `jsonlRow`. */
 export function writeJsonlRow(
   row: HotRow,
   workspaceId: WorkspaceId,
@@ -66,16 +66,16 @@ function putTimesAndTenant(row: HotRow, workspaceId: WorkspaceId, out: Buffer, a
   return end
 }
 
-/** The last one, because the rows of a chain come one after the other. */
-let keptFrame = { workspaceId: '', bytes: NULL }
+/** Caches only the last workspace, because the rows of a chain are consecutive. */
+let cachedFrame = { workspaceId: '', bytes: NULL }
 
 function frameOf(workspaceId: WorkspaceId): Buffer {
-  if (keptFrame.workspaceId !== workspaceId) {
+  if (cachedFrame.workspaceId !== workspaceId) {
     const times = `,"timestamp":"${TIME}","receivedAt":"${TIME}"`
     const tenant = `,"companyId":"${ID}","workspaceId":"${workspaceId}","projectId":`
-    keptFrame = { workspaceId, bytes: Buffer.from(times + tenant) }
+    cachedFrame = { workspaceId, bytes: Buffer.from(times + tenant) }
   }
-  return keptFrame.bytes
+  return cachedFrame.bytes
 }
 
 function putProjectId(row: HotRow, out: Buffer, at: number): number {
@@ -86,7 +86,7 @@ function putProjectId(row: HotRow, out: Buffer, at: number): number {
   return end + 1
 }
 
-/** In 32 digits, without dashes. */
+/** Writes 32 hex digits without dashes. */
 function putTraceId(row: HotRow, out: Buffer, at: number): number {
   const { traceId } = FIELD
   if (row.isNull(traceId)) return putBytes(out, at, NULL)
@@ -105,13 +105,13 @@ function putHashes({ bytes, start }: HotRow, out: Buffer, at: number): number {
   return end
 }
 
-/** It was stored as the JSON it is. */
+/** Copies the field unchanged, because it is stored as JSON. */
 function putJson(row: HotRow, field: Field, out: Buffer, at: number): number {
   if (row.isNull(field)) return putBytes(out, at, NULL)
   return putBytes(out, at, row.bytes, row.startOf(field), row.endOf(field))
 }
 
-/** As `canonicalString` writes it: only ASCII is ever escaped, and what is stored is UTF-8. */
+/** Like `canonicalString`. Works byte by byte, because the text is UTF-8 and only ASCII is ever escaped. */
 function putString(row: HotRow, field: Field, out: Buffer, at: number): number {
   const { bytes } = row
   const to = row.endOf(field)

@@ -4,8 +4,8 @@ import type { ExportDeps } from './exporter.ts'
 import { estimateFile } from './preflight.ts'
 
 /**
- * What the file of a job will have at least, as far as that is known before it is read: a rerun has as
- * much as the first run had; otherwise rows are counted and some of them measured. 0: not known.
+ * The minimum size of a job's file, as far as it is known before reading it, or 0 if unknown. A rerun has the
+ * size of the first run. Otherwise, rows are counted and some of them measured.
  */
 export async function leastBytesOf(deps: ExportDeps, job: ExportJob): Promise<number> {
   const owner = { companyId: job.companyId, workspaceId: null }

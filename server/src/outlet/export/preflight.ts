@@ -18,31 +18,31 @@ import { type CountedRun, measureRows } from './sample-rows.ts'
 
 export type FileEstimate = {
   rows: number
-  /** The rows were not all counted. */
+  /** True if not all rows were counted. */
   isEstimate: boolean
   estimatedBytes: number
-  /** It has these, or a few percent less; 0 when the rows were not all counted. */
+  /** Accurate to a few percent. 0 if not all rows were counted. */
   leastBytes: number
-  /** There are more rows than the export would hold. */
+  /** True if there are more rows than the row limit. */
   isCut: boolean
 }
 
-/** What an export would come to. */
+/** The estimated size of an export. */
 export type Preflight = FileEstimate & {
   rowLimit: number
-  /** A part of the archive has to be brought back before a download. */
+  /** True if a part of the archive has to be restored before a download. */
   needsRestore: boolean
 }
 
-/** A statement looks at no more events than these. */
+/** The most events that one statement scans. */
 const SEQS_PER_COUNT = 50_000
-/** What is not counted by then is taken for like the rest. */
+/** After this time, the rest is extrapolated from the events counted so far. */
 const COUNT_MS_MAX = 4_000
-/** For what has no hot rows to measure: ids, times and hashes make up most of a row. */
+/** Used if there are no hot rows to measure. Ids, times and hashes make up most of a row. */
 const ROW_BYTES: Record<ExportFormat, number> = { JSONL: 1_200, CSV: 600 }
 const ROW_BYTES_MIN: Record<ExportFormat, number> = { JSONL: 450, CSV: 300 }
 
-/** Looks before an export is made, and changes nothing. */
+/** Estimates an export before it is created, and changes nothing. */
 export async function preflightExport(
   deps: ExportDeps,
   request: ExportRequest,
@@ -53,7 +53,7 @@ export async function preflightExport(
   return { ...estimate, rowLimit, needsRestore: await needsRestore(deps, reach) }
 }
 
-/** How large a file is before it is made. */
+/** Estimates the size of an export's file. */
 export async function estimateFile(
   deps: ExportDeps,
   reach: ExportReach & { format: ExportFormat },
@@ -91,14 +91,14 @@ async function needsRestore(
   }
 }
 
-/** Counts up to a bound, within a time. */
+/** Counts rows up to a maximum, within a time limit. */
 class Tally {
   readonly #rowsMax: number
   readonly #endsAtMs = performance.now() + COUNT_MS_MAX
   #rows = 0
-  /** Of those that were looked at one by one. */
+  /** Matches among the `#checked` events that were checked against the filter. */
   #found = 0
-  #looked = 0
+  #checked = 0
   isEstimate = false
 
   constructor(rowsMax: number) {
@@ -121,20 +121,20 @@ class Tally {
     this.#rows += rows
   }
 
-  addFound(rows: number, looked: number): void {
+  addFound(rows: number, checked: number): void {
     this.#rows += rows
     this.#found += rows
-    this.#looked += looked
+    this.#checked += checked
   }
 
-  /** As many of these as of those that were looked at; all of them when none was. */
+  /** Assumes the same share of matches as in the checked events, or that all match if none were checked. */
   guess(events: number): void {
     this.isEstimate = true
-    this.#rows += this.#looked === 0 ? events : Math.round((events * this.#found) / this.#looked)
+    this.#rows += this.#checked === 0 ? events : Math.round((events * this.#found) / this.#checked)
   }
 }
 
-/** By the catalog alone: what a filter picks inside a segment is not known, so it counts as a whole. */
+/** Uses only the catalog, which can't tell how many events of a segment match, so it counts all of them. */
 function countCold(tally: Tally, segment: Segment, { ranges, filter }: ExportReach): void {
   const events = ranges
     .filter(({ workspaceId }) => workspaceId === segment.workspaceId)
@@ -144,14 +144,14 @@ function countCold(tally: Tally, segment: Segment, { ranges, filter }: ExportRea
   if (!isWhollyMeant(segment, filter)) tally.isEstimate = true
 }
 
-/** Returns where the rows were found, as far as the export would have them. */
+/** Returns the runs in which rows were found, up to the export's limit. */
 async function countHot(
   { database }: ExportDeps,
   run: ExportRange,
   { filter, tally }: { filter: EventFilter; tally: Tally },
 ): Promise<CountedRun[]> {
   if (run.fromSeq > run.toSeq) return []
-  // A chain has no gaps, so there is nothing to look up.
+  // A chain has no gaps, so the count needs no query.
   if (isUnfiltered(filter)) {
     const events = run.toSeq - run.fromSeq + 1
     const rows = Math.min(events, tally.missing)

@@ -7,8 +7,8 @@ const PROBE_MS_MAX = 2_000
 const PROBED_MS = 3_600_000
 
 /**
- * Tries whether a filtered export of hot events works at this moment: one is planned, of which nothing
- * is kept, and its first page is read. Throws when it does not, or not in time.
+ * Checks whether a filtered export of hot events works at this moment: plans one without storing it, and
+ * reads an event. Throws if that fails or takes too long.
  */
 export async function probeFilteredHot(
   deps: ExportDeps,
@@ -35,6 +35,6 @@ async function probe(
   })
   const [range] = ranges
   const page = range ?? by.workspaceIds.map((workspaceId) => ({ workspaceId, toSeq: 1 }))[0]
-  // The last event alone is enough to know that they can be read.
+  // Reading the last event is enough to know that events can be read.
   if (page) await readHotPage(deps.database, { ...page, fromSeq: page.toSeq, filter, limit: 1 })
 }

@@ -26,7 +26,7 @@ async function* segments(count: number): AsyncGenerator<Segment, void, void> {
   for (let nth = 0; nth < count; nth += 1) yield { ...segment, objectKey: `file ${nth}` }
 }
 
-/** A storage whose files are in this state, or of which nothing is known. */
+/** A storage that answers `stat` like this and counts the calls. Other operations fail. */
 function storeOf(stat: () => Promise<ObjectState>) {
   const calls = { stat: 0, restore: 0 }
   const unexpected = () => Promise.reject(new Error('not to be asked'))
@@ -78,7 +78,7 @@ test('a storage that stops answering is an error after ten seconds', async (t) =
       answers -= 1
       return READY
     }
-    // The timers of this batch are set when this turn of the event loop is over.
+    // The timers of this batch are set by the end of this event loop iteration.
     setImmediate(hang)
     return await never
   })

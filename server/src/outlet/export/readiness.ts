@@ -8,10 +8,10 @@ import type { ExportRange } from './export-job.ts'
 
 const SEGMENTS_PER_READ = 500
 const CHECKS_AT_ONCE = 8
-/** In one request of a caller: fifty million events. */
+/** Per request. Covers fifty million events. */
 const CHECKED_SEGMENTS_MAX = 1_000
 
-/** What an export reads. */
+/** The data an export reads. */
 export type ExportReach = {
   ranges: readonly ExportRange[]
   filter: EventFilter
@@ -19,9 +19,8 @@ export type ExportReach = {
 }
 
 /**
- * The segments that an export will read, in their order. Where nothing but time is filtered by, it
- * is known without opening them when they hold as many rows as it may have, and one more, by which
- * it knows that some were cut.
+ * The segments that an export will read, in order. If the only filter is the time, the catalog tells when the
+ * row limit is reached, so it can stop early. It includes one extra row, which reveals a truncated export.
  */
 export async function* segmentsOf(
   db: Queryable,
@@ -58,13 +57,13 @@ export function isUnfiltered(filter: EventFilter): boolean {
   return filterText(filter) === filterText(NO_FILTER)
 }
 
-/** How many events of a segment lie in a run of its chain. */
+/** How many events of a segment belong to a run of its chain. */
 export function overlap({ firstSeq, lastSeq }: Segment, { fromSeq, toSeq }: ExportRange): number {
   return Math.max(0, Math.min(lastSeq, toSeq) - Math.max(firstSeq, fromSeq) + 1)
 }
 
 type CheckLimits = {
-  /** For each segment, and for starting further checks. */
+  /** Limits each segment's check, and the time in which further checks can start. */
   checkMs: number
   signal?: AbortSignal
 }
@@ -81,7 +80,7 @@ export async function requestRestores(
   return await someUnready(store, segments, { ...limits, restores: true })
 }
 
-/** The same, but requests nothing and stops at the first segment that can't be read yet. */
+/** Like `requestRestores`, but requests nothing and stops at the first segment that can't be read yet. */
 export async function hasUnready(
   store: ObjectStore,
   segments: AsyncIterable<Segment>,
@@ -91,8 +90,8 @@ export async function hasUnready(
 }
 
 /**
- * Checks several segments at once, up to a number and a time. Segments beyond that count as ready: a
- * download that reaches a cold one requests it and those after it, is cut, and can be opened again.
+ * Checks several segments at once, up to a maximum number and time. Segments beyond that count as ready: a
+ * download that reaches a cold one requests it and those after it, is aborted, and can be opened again.
  */
 async function someUnready(
   store: ObjectStore,
@@ -140,7 +139,7 @@ async function isUnready(
   { restores, signal }: { restores: boolean; signal: AbortSignal },
 ): Promise<boolean> {
   const state = await store.stat(objectKey, signal)
-  // One that is missing is reported by the download, which says which.
+  // The download reports a missing segment and names it.
   if (state === null || state.readiness === 'ready') return false
   if (restores && state.readiness === 'cold') await store.restore(objectKey, signal)
   return true

@@ -1,8 +1,8 @@
 import { formatUtcMs } from '../../platform/utc-time.ts'
 
 /*
- * What rows are made of, written straight into the bytes that are sent: no text and no object for each
- * of them. Each function writes at a place, where there is room, and returns the one behind.
+ * Writers for the parts of a row. They write straight into the output buffer and create no strings or
+ * objects. Each writes at a position, where the caller ensures there is room, and returns the one after it.
  */
 
 const DIGITS = Buffer.from('0123456789abcdef')
@@ -11,7 +11,7 @@ const LOW_DIGIT = Uint8Array.from({ length: 256 }, (_, byte) => DIGITS[byte & 15
 const ZERO = 0x30
 const DASH = 0x2d
 const DAY_MS = 86_400_000
-/** Up to here a loop is done before a copy by the runtime has begun. */
+/** Up to this size, a loop is faster than the call overhead of `Buffer.copy`. */
 const LOOP_BYTES_MAX = 32
 
 export function putBytes(
@@ -51,7 +51,7 @@ export function putUuid(out: Buffer, at: number, bytes: Buffer, from: number): n
   return putHex(out, end + 1, bytes, from + 10, from + 16)
 }
 
-/** A whole number from 0 on. */
+/** Writes a non-negative integer. */
 export function putNumber(out: Buffer, at: number, number: number): number {
   let end = at + 1
   for (let bound = 10; bound <= number; bound *= 10) end += 1
@@ -64,20 +64,20 @@ export function putNumber(out: Buffer, at: number, number: number): number {
   return end
 }
 
-/** The days that were met lately, as `formatUtcMs` keeps them. */
-const DATES_KEPT = 64
-const keptDays: number[] = Array(DATES_KEPT).fill(Number.NaN)
-const keptDates: Buffer[] = Array(DATES_KEPT).fill(Buffer.alloc(0))
+/** Size of the cache of recent days. `formatUtcMs` has a similar one. */
+const DATES_CACHED_MAX = 64
+const cachedDays: number[] = Array(DATES_CACHED_MAX).fill(Number.NaN)
+const cachedDates: Buffer[] = Array(DATES_CACHED_MAX).fill(Buffer.alloc(0))
 
-/** As `formatUtcMs` has it. */
+/** Writes the same text as `formatUtcMs`. */
 export function putTime(out: Buffer, at: number, ms: number): number {
   const day = Math.floor(ms / DAY_MS)
-  const place = day & (DATES_KEPT - 1)
-  if (day !== keptDays[place]) {
-    keptDates[place] = Buffer.from(formatUtcMs(day * DAY_MS))
-    keptDays[place] = day
+  const place = day & (DATES_CACHED_MAX - 1)
+  if (day !== cachedDays[place]) {
+    cachedDates[place] = Buffer.from(formatUtcMs(day * DAY_MS))
+    cachedDays[place] = day
   }
-  putBytes(out, at, keptDates[place] ?? DIGITS)
+  putBytes(out, at, cachedDates[place] ?? DIGITS)
   const msOfDay = ms - day * DAY_MS
   const second = Math.floor(msOfDay / 1_000)
   const minute = Math.floor(second / 60)

@@ -5,20 +5,20 @@ import type { ExportFormat, ExportRange } from './export-job.ts'
 import { csvRow } from './format-csv.ts'
 import { jsonlRow } from './format-jsonl.ts'
 
-/** A hot run, and how many rows of it an export would have. */
+/** A hot run, and how many of its rows an export would include. */
 export type CountedRun = ExportRange & { rows: number }
 
 const PLACES = 20
 const ROWS_PER_PLACE = 5
 const SAMPLE_ROWS_MAX = PLACES * ROWS_PER_PLACE
-/** Places are visited in strides, so that those which time allows for are from all over as well. */
+/** Visits places in strides, so that the sample is spread out even if time runs out early. */
 const STRIDE = 7
-/** Where few rows match, finding some takes long. One place is looked at in any case. */
+/** If few rows match, finding some is slow. At least one place with rows is always sampled. */
 const SAMPLE_MS_MAX = 1_000
 
 /**
- * The bytes of a row on average, by a hundred of them from all over the export: what a product sends
- * changes with time, so the first rows say little about the last. Null when there is none to read.
+ * The average size of a row in bytes, from a sample of a hundred rows spread over the export: events change
+ * over time, so the first rows say little about the last. Null if there are no rows to read.
  */
 export async function measureRows(
   database: Database,
@@ -40,7 +40,7 @@ export async function measureRows(
   return weight === 0 ? null : bytes / weight
 }
 
-/** Where to read, how many rows, and for how many others they stand. */
+/** Where to read and how many rows. The weight is how many rows the sample stands for. */
 type Place = ExportRange & { limit: number; weight: number }
 
 export function placesOf(runs: readonly CountedRun[]): Place[] {
@@ -54,7 +54,7 @@ export function placesOf(runs: readonly CountedRun[]): Place[] {
   }).flat()
 }
 
-/** About where the row stands that has so many before it: rows that match may lie anywhere in a run. */
+/** The approximate place of the row with `rowsBefore` rows before it, as if matches were spread evenly. */
 function placeAt(runs: readonly CountedRun[], rowsBefore: number): Place[] {
   let before = rowsBefore
   for (const run of runs) {

@@ -10,16 +10,16 @@ const DAY_MS = 86_400_000
 /** A timestamp is at most a day ahead of its receipt. The hour is the allowance of `listEvents`. */
 const AHEAD_MS_MAX = DAY_MS + 3_600_000
 
-/** Workspaces are looked at side by side, but one export must not take the whole pool. */
+/** Workspaces are queried in parallel, but one export must not take the whole pool. */
 const WORKSPACES_AT_ONCE_MAX = 4
 
 type SnapshotOptions = { source: ExportSource; filter: EventFilter; hotSinceMs: number }
 
 /**
- * The runs of chains that an export reads, fixed at this moment: events that come later are not in
- * it, and when the archiver moves some of them meanwhile, the runs stay the same. Hot are the events
- * from the first one on that is within the plan's hot time and not archived, so that every event is either
- * hot or archived, even if the clock was set back between them.
+ * Returns the runs of chains that an export reads, fixed at this moment: later events are not included, and
+ * the runs stay the same if the archiver moves events meanwhile. The hot part starts at the first event that
+ * is within the plan's hot time and not archived, so every event is either hot or archived, even if the
+ * clock was set back in between.
  */
 export async function takeSnapshot(
   db: Queryable,
@@ -42,9 +42,9 @@ async function rangeOf(
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const seqAt = (atMs: number) => findSeqAt(db, workspaceId, { atMs, headSeq })
   const hotSinceSeq = await seqAt(hotSinceMs)
-  // Below it nothing can match. Only ids above the archive are in the table.
+  // Nothing below this seq can match. The table only has ids of events that are not archived yet.
   const earliestSeq = filter.fromMs === null ? 1 : await seqAt(filter.fromMs - AHEAD_MS_MAX)
-  // Last: whatever the archiver removed while we asked is in its catalog by now.
+  // Read last, so that the catalog includes everything the archiver removed in the meantime.
   const archivedSeq = await readArchivedSeq(db, workspaceId)
   const hotFromSeq = Math.max(archivedSeq + 1, hotSinceSeq)
   const fromSeq = Math.max(

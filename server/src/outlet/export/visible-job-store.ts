@@ -24,7 +24,7 @@ export async function listVisibleJobs(
   return rows.map(toJob)
 }
 
-/** Made for the workspace, or with rows of it among others; one of nothing is of no other workspace either. */
+/** Whether a job is for the workspace or reads its events. An empty job for no workspace matches all. */
 function isAbout(workspaceId: WorkspaceId | null): RawBuilder<boolean> {
   return sql<boolean>`
     (workspace_id = ${workspaceId} or filters ->> 'workspaceId' = ${workspaceId}::text
@@ -32,7 +32,7 @@ function isAbout(workspaceId: WorkspaceId | null): RawBuilder<boolean> {
       or (workspace_id is null and filters ->> 'workspaceId' is null and ranges = '[]'))`
 }
 
-/** Null for one that the member does not see as for one that does not exist. */
+/** Returns null if the job doesn't exist or the member can't see it. */
 export async function findVisibleJob(
   db: Queryable,
   viewer: Viewer,
@@ -43,8 +43,8 @@ export async function findVisibleJob(
 }
 
 /**
- * Whoever has the whole company sees every job of it. Others see those that were made for a workspace
- * of theirs, and their own; and none that reads a workspace which they do not see (any more).
+ * Members with access to the whole company see all of its jobs. Others see their own jobs and those created
+ * for one of their workspaces, but none that reads a workspace they can't see (any more).
  */
 function jobsOf(db: Queryable, { companyId, userId, workspaceIds }: Viewer) {
   const jobs = db.selectFrom('export_job').selectAll().where('company_id', '=', companyId)
@@ -61,8 +61,8 @@ function jobsOf(db: Queryable, { companyId, userId, workspaceIds }: Viewer) {
 export function seesJob({ companyId, userId, workspaceIds }: Viewer, job: ExportJob): boolean {
   if (job.companyId !== companyId) return false
   if (workspaceIds === null) return true
-  const isGiven = (id: WorkspaceId | null) => id !== null && workspaceIds.includes(id)
+  const isVisible = (id: WorkspaceId | null) => id !== null && workspaceIds.includes(id)
   const isTheirs =
-    job.createdBy === userId || isGiven(job.workspaceId) || isGiven(job.filterWorkspaceId)
-  return isTheirs && job.ranges.every(({ workspaceId }) => isGiven(workspaceId))
+    job.createdBy === userId || isVisible(job.workspaceId) || isVisible(job.filterWorkspaceId)
+  return isTheirs && job.ranges.every(({ workspaceId }) => isVisible(workspaceId))
 }
