@@ -1,9 +1,9 @@
 import type { AttemptOutcome, DeliveryStatus } from './delivery.ts'
 
-/** Where an attempt can lead: a part of what `NEXT` allows from SENDING. */
+/** The possible statuses after an attempt, a subset of what `NEXT` allows from SENDING. */
 export type StatusAfterAttempt = Extract<DeliveryStatus, 'SUCCEEDED' | 'RETRY_SCHEDULED' | 'FAILED'>
 
-/** HTTP's own word for "do not come back": the receiver is gone for good. */
+/** HTTP 410 Gone: the receiver is permanently gone. */
 const GONE = 410
 
 export function statusAfter(
@@ -21,7 +21,7 @@ export function statusAfter(
   }
 }
 
-/** Whether the receiver asked to be left alone. All its other deliveries end with this one. */
+/** Whether the response disables the webhook, which also ends all its other deliveries. */
 export function disablesWebhook(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'refused' && outcome.responseStatus === GONE
 }

@@ -87,7 +87,7 @@ const refused = (responseStatus: number, retryAfterMs: number | null = null): At
   excerpt: 'no',
 })
 
-/** One attempt against a receiver that answers so, with a clock that moves by what it takes. */
+/** Makes one attempt with this outcome. The clock advances by its duration. */
 async function attempt(
   outcome: AttemptOutcome,
   {
@@ -217,7 +217,7 @@ test('a redirect and a receiver out of reach are failures with their class', asy
   assert.equal(away.settlement.record.errorClass, 'tls')
   assert.equal(away.settlement.record.responseStatus, null)
   assert.equal(away.settlement.record.excerpt, null)
-  // Half a character cannot be stored.
+  // PostgreSQL can't store half a surrogate pair.
   assert.equal(away.settlement.record.message, `${'x'.repeat(10)}\uFFFD…`)
 })
 

@@ -11,7 +11,7 @@ import { createSigner, type Signer } from './signature.ts'
 import { testBody, webhookBody } from './webhook-body.ts'
 import type { SealedSecrets } from './webhook.ts'
 
-/** A delivery with all that is sent of it. The body is empty when its event is gone. */
+/** A delivery with everything needed to send it. The body is empty if its event is gone. */
 export type ReadyDelivery = {
   delivery: LeasedDelivery
   body: string
@@ -22,11 +22,11 @@ export type ReadyDelivery = {
 export type AttemptDeps = {
   sender: Pick<Sender, 'send'>
   clock: Clock
-  /** From 0 up to 1. */
+  /** At least 0 and below 1. */
   random: () => number
 }
 
-/** The same bytes at every attempt: they are made from what is stored. */
+/** Builds the same bytes for every attempt, from stored data. */
 export function readyDelivery(
   { delivery, event }: LeasedWork,
   work: WebhookWork,
@@ -41,8 +41,8 @@ export function readyDelivery(
 }
 
 /**
- * The signer of a webhook now; null when its secret cannot be opened with this service's key. If only the
- * new secret of a rotation can be opened, it signs alone: the key of the old one is lost.
+ * The webhook's current signer, or null if its secret can't be decrypted with this service's key. If only the
+ * new secret of a rotation can be decrypted, it signs alone, because the key of the old one is lost.
  */
 export function openSigner(
   secrets: SealedSecrets,
@@ -57,8 +57,8 @@ export function openSigner(
 }
 
 /**
- * Sends once and says how to record it. Without an outcome, nothing could be sent. `isCanceled`: nothing
- * was sent because the service stops, and nothing is to be recorded.
+ * Sends once and returns what to record. The outcome is null if nothing could be sent. With `isCanceled`,
+ * nothing was sent because the service is stopping, and nothing must be recorded.
  */
 export async function makeAttempt(
   {
@@ -79,7 +79,7 @@ export async function makeAttempt(
   }
   const attempt = delivery.attempt - delivery.scheduleFrom
   if (!signer) {
-    // Another node may have the right key, or the operator sets it before the schedule ends.
+    // Another node may have the right key, or the operator may set it before the last retry.
     const message = 'The secret cannot be read with the key of this service.'
     const failed = { attempt, failedAtMs: startedAtMs, retryAfterMs: null, jitter: random }
     return unsent(base, { message, retryAtMs: nextAttemptAtMs(failed) })
@@ -113,7 +113,7 @@ export async function makeAttempt(
 
 type Base = { delivery: LeasedDelivery; work: WebhookWork; lease: Lease; startedAtMs: number }
 
-/** Nothing was sent. Without a time to retry, the delivery has failed. */
+/** Records that nothing was sent. Without a retry time, the delivery has failed. */
 function unsent(
   base: Base,
   { message, retryAtMs }: { message: string; retryAtMs: number | null },
@@ -182,7 +182,7 @@ function recordOf(
     }
     case 'unreachable': {
       const { errorClass } = outcome
-      // It may quote a certificate, cut in the middle of a character: PostgreSQL refuses half of one.
+      // It may quote a certificate, cut in the middle of a surrogate pair, which PostgreSQL rejects.
       const message = outcome.message.toWellFormed()
       return { ...common, responseStatus: null, errorClass, message, excerpt: null }
     }

@@ -20,9 +20,9 @@ const WEBHOOKS_PER_PAGE = 500
 type KeyDeps = { db: Queryable; secretKey: Secret<Buffer>; clock: Clock }
 
 /**
- * Refuses a node whose secret key is not the one of this database: it could not send other nodes'
- * webhooks, and would store secrets that they can't read. The first node records its key, unless there
- * are secrets that it can't read: then the right key is unknown, and a warning asks the operator.
+ * Throws if this node's secret key is not the one this database is used with: the node couldn't send other
+ * nodes' webhooks, and would store secrets that they can't read. The first node records its key, unless there
+ * are secrets that it can't read: then the right key is unknown, and it only logs a warning.
  */
 export async function checkSecretKey({
   logger,
@@ -49,7 +49,7 @@ export async function checkSecretKey({
   )
 }
 
-/** Makes this key the one of the database. Returns the webhooks whose secrets it can't read. */
+/** Records this key as the database's key. Returns the webhooks whose secrets it can't read. */
 export async function acceptSecretKey(deps: KeyDeps): Promise<WebhookSecrets[]> {
   await replaceFingerprint(deps.db, fingerprintOf(deps.secretKey), new Date(deps.clock()))
   return await listUnreadable(deps)

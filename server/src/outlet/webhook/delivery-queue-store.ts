@@ -9,13 +9,13 @@ import type { Settlement } from './settle-store.ts'
 import type { SealedSecrets } from './webhook.ts'
 import type { WorkCursor } from './work-order.ts'
 
-/** A webhook that something has to be done for. */
+/** A webhook with work to do. */
 export type WebhookWork = {
   workspaceId: WorkspaceId
   webhookId: WebhookId
   companyId: CompanyId
   projectId: ProjectId | null
-  /** Events up to `projectSinceSeq` go by the project that was set before. */
+  /** Events up to `projectSinceSeq` are matched against the previous project, `pastProjectId`. */
   projectSinceSeq: number
   pastProjectId: string | null
   url: string
@@ -31,13 +31,13 @@ export type WebhookWork = {
   companyWorkCount: number
 }
 
-/** What goes out: a delivery whose lease is ours, and its event; null when there is none (any more). */
+/** A delivery that this node has leased, and its event, or null if there is none (any more). */
 export type LeasedWork = { delivery: LeasedDelivery; event: SealedEvent | null }
 
-/** Who may send, and until when. */
+/** Identifies who may send a delivery, and until when. */
 export type Lease = { token: string; until: Date }
 
-/** How much may be leased at once: no more deliveries, and no more bytes beyond the first delivery. */
+/** How much can be leased at once. The first delivery may exceed the bytes. */
 export type LeaseRoom = { count: number; bytes: number }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
@@ -56,12 +56,12 @@ type WorkRow = Omit<
 }
 
 /**
- * Webhooks with events to make deliveries for, with deliveries that are due, or, if disabled, with
- * deliveries to end. A resting one has no work. First one webhook of each company, then the second of
- * each, and so on; `cursor` says which company and which of its webhooks come first.
+ * Webhooks with events that need deliveries, with due deliveries, or, if disabled, with deliveries to end. A
+ * webhook that pauses after failures has no work. Lists one webhook of each company, then the second of each,
+ * and so on. `cursor` determines which company and which of its webhooks come first.
  *
- * Not by `exists`: PostgreSQL may answer that from a hash of all open deliveries, which takes longer
- * the more there are. A search for one row uses the index.
+ * Doesn't use `exists`, which PostgreSQL may turn into a hash of all open deliveries: that takes longer the
+ * more there are. A search for one row uses the index.
  */
 export async function listWork(
   db: Queryable,
@@ -150,10 +150,10 @@ type FanOutWork = Pick<
 type EventColumns = { [Name in keyof EventRow]: EventRow[Name] | null }
 
 /**
- * Creates the deliveries of the webhook's next events, up to `toSeq`, each exactly once: the statement
- * that creates them moves `seen_seq` from where the caller saw it. The first ones are leased to the
- * caller and returned while there is `room`, the others wait. Null when another node was first, or the
- * webhook was disabled or began to rest since the caller looked.
+ * Creates the deliveries of the webhook's next events, up to `toSeq`, each exactly once: the same statement
+ * advances `seen_seq` from the value the caller read. Leases and returns the first deliveries while there is
+ * `room`. The others wait. Returns null if another node was first, or if the webhook was disabled or paused
+ * since the caller read it.
  */
 export async function fanOut(
   db: Queryable,
@@ -224,19 +224,18 @@ export async function fanOut(
 }
 
 /**
- * The columns that no update changes and that are not null, as an upsert has to name them. An upsert
- * finds each row by its primary key, whatever the statistics say. It never inserts, because its rows are
- * locked.
+ * The columns that are not null and never updated, which an upsert must list. An upsert finds each row by its
+ * primary key, whatever the statistics say. It never inserts, because its rows are locked.
  */
 export const UNCHANGED = sql.raw('workspace_id, webhook_id, id, sequence, event_id, created_at')
 
 /**
- * Leases deliveries of a webhook that are due while there is `room`, oldest first, including those
- * whose lease lapsed. None when it was disabled or began to rest since the caller looked.
+ * Leases due deliveries of a webhook while there is `room`, oldest first, including those whose lease has
+ * expired. Leases none if the webhook was disabled or paused since the caller read it.
  *
- * No part of it depends on statistics, as in `settleAttempts`. The ids for the search come from the
- * webhook's row: for a workspace that PostgreSQL doesn't know it would expect a single delivery, and
- * read all of them. Each `order by` admits one index alone. Rows are written by upsert.
+ * As in `settleAttempts`, the plan must not depend on statistics. The search takes its ids from the webhook's
+ * row: for a workspace without statistics, PostgreSQL would expect a single delivery and read all of them.
+ * Each `order by` fits only one index. Rows are written by upsert.
  */
 export async function claimDue(
   db: Queryable,
@@ -253,7 +252,7 @@ export async function claimDue(
     room: LeaseRoom
     lease: Lease
     now: Date
-    /** The newest first: what a receiver refuses for itself must not keep it from being tried. */
+    /** Leases the newest first, so that a delivery the receiver always rejects doesn't block the probe. */
     isProbe?: boolean
   },
 ): Promise<LeasedWork[]> {
@@ -300,7 +299,7 @@ export async function claimDue(
   return rows.map(leasedWorkOf)
 }
 
-/** The event of a delivery, by the index on its sequence number: no other index has this order. */
+/** The event of a delivery. The order forces the index on the event's seq: no other index has it. */
 export function eventOf(delivery: 'd' | 'due' | 'leased'): RawBuilder<unknown> {
   const seq = sql.ref(`${delivery}.event_seq`)
   return sql`event
@@ -310,7 +309,7 @@ export function eventOf(delivery: 'd' | 'due' | 'leased'): RawBuilder<unknown> {
      limit 1`
 }
 
-/** To a power of two: a kept plan must know the limit, and there is one plan for each. */
+/** Rounds to a power of two: a cached plan needs a literal limit, and each limit has its own plan. */
 function roundDown(limit: number): number {
   return 2 ** Math.floor(Math.log2(limit))
 }
@@ -333,14 +332,14 @@ function leasedWorkOf(row: EventColumns & LeasedRow): LeasedWork {
   }
 }
 
-/** An outer join gives all of an event or nothing of it. */
+/** An outer join returns all columns of an event or none. */
 function isWhole(row: EventColumns): row is EventRow {
   return row.seq !== null
 }
 
 /**
- * Ends deliveries of a disabled webhook that wait, some at a time; none when it was enabled since the
- * caller looked, and nobody enables it meanwhile. Returns how many.
+ * Fails up to `limit` waiting deliveries of a disabled webhook, and returns how many. Fails none if the
+ * webhook was enabled since the caller read it. A lock keeps it from being enabled meanwhile.
  */
 export async function endWaiting(
   db: Queryable,
@@ -389,7 +388,9 @@ export async function endWaiting(
   return rows[0]?.count ?? 0
 }
 
-/** Releases leases whose deliveries were not sent, or not completely: any node may send them at once. */
+/**
+ * Releases the leases of deliveries that were not sent completely, so that any node can send them at once.
+ */
 export async function releaseLeases(
   db: Queryable,
   leased: readonly Pick<

@@ -4,7 +4,7 @@ import type { Delivery } from './delivery-store.ts'
 import { testBody, webhookBody } from './webhook-body.ts'
 import type { Webhook } from './webhook.ts'
 
-/** The body as it is sent, or null when its event has left the table. */
+/** The body as sent, or null if its event is no longer in the table. */
 export async function readRequestBody(
   db: Queryable,
   { companyId, workspaceId, projectId }: Webhook,

@@ -13,7 +13,7 @@ import {
 import { eventOf, UNCHANGED } from './delivery-queue-store.ts'
 import type { AttemptRecord } from './settle-store.ts'
 
-/** A delivery as its webhook's owner sees it. */
+/** A delivery as shown to the webhook's owner. */
 export type Delivery = {
   id: DeliveryId
   webhookId: WebhookId
@@ -29,13 +29,13 @@ export type Delivery = {
   durationMs: number | null
   errorClass: ErrorClass | null
   failureReason: string | null
-  /** When it is sent next; null when it is final or on its way. */
+  /** Null if the status is final or the delivery is being sent. */
   nextAttemptAt: Date | null
   createdAt: Date
   updatedAt: Date
 }
 
-/** So many deliveries may wait for one webhook; what is beyond waits in the ledger. */
+/** At most this many deliveries of a webhook are open. Further events wait in the ledger. */
 export const OPEN_PER_WEBHOOK_MAX = 100_000
 
 type WebhookPlace = { workspaceId: WorkspaceId; webhookId: WebhookId }
@@ -47,7 +47,7 @@ type DeliveryRow = Omit<Delivery, 'id' | 'webhookId' | 'status' | 'errorClass'> 
   errorClass: string | null
 }
 
-/** The address is that of the last attempt, or where the first will go. */
+/** The URL is that of the last attempt, or the webhook's current URL before the first attempt. */
 const COLUMNS = sql`
   d.id, d.webhook_id as "webhookId", d.event_id as "eventId",
   d.event_seq as "eventSeq", d.event_seq is null as "isTest",
@@ -68,9 +68,9 @@ export type DeliveryPlace = { before: number | null } | { after: number }
 const SCANNED_ROWS_MAX = 5_000
 
 /**
- * Where a scan from a place on has to stop: the sequence of its last delivery, or null if there are fewer.
- * Only failed deliveries have an index, so with any other status there can be any number of deliveries
- * before the first that has it.
+ * Where a scan that starts at a place must stop: the sequence of its last delivery, or null if there are
+ * fewer. Only failed deliveries have an index, so with any other status a scan could pass any number of
+ * deliveries before the first match.
  */
 export async function findScanEnd(
   db: Queryable,
@@ -85,7 +85,7 @@ export async function findScanEnd(
   return rows[0]?.sequence ?? null
 }
 
-/** `end`: the last sequence to look at. Required with a status that has no index. */
+/** `end` is the last sequence to scan. It is required for a status without an index. */
 export async function listDeliveries(
   db: Queryable,
   {
@@ -107,7 +107,7 @@ export async function listDeliveries(
   const deliveries = isScanned(status)
     ? sql`(${rows} order by d.sequence ${order} offset 0)`
     : sql`(${rows})`
-  // In the text, so that the index of the failed ones is seen to fit.
+  // A literal, so that the planner can use the partial index of failed deliveries.
   const condition = status === null ? sql`true` : sql`d.status = ${sql.lit(status)}`
   const { rows: found } = await sql<DeliveryRow>`
     select ${COLUMNS}
@@ -119,7 +119,7 @@ export async function listDeliveries(
   return found.map(toDelivery)
 }
 
-/** Whether deliveries have to be compared with the status, because no index has exactly those. */
+/** Whether a status has no index, so that finding its deliveries needs a scan. */
 export function isScanned(status: DeliveryStatus | null): boolean {
   return status !== null && status !== 'FAILED'
 }
@@ -159,7 +159,7 @@ export async function findDelivery(
   return row ? { ...toDelivery(row), attempts: row.attempts } : null
 }
 
-/** What became of one event, webhook by webhook. */
+/** The deliveries of one event, sorted by webhook. */
 export async function listEventDeliveries(
   db: Queryable,
   { workspaceId, eventSeq, limit }: { workspaceId: WorkspaceId; eventSeq: number; limit: number },
@@ -174,7 +174,7 @@ export async function listEventDeliveries(
   return rows.map(toDelivery)
 }
 
-/** A delivery without an event, due at once. Its sequence, or null when the webhook takes none. */
+/** Adds a delivery without an event, due at once. Returns its sequence, or null if the webhook takes none. */
 export async function insertTest(
   db: Queryable,
   { workspaceId, webhookId, id, now }: WebhookPlace & { id: DeliveryId; now: Date },
@@ -196,8 +196,8 @@ export async function insertTest(
 }
 
 /**
- * Sends one again, with a schedule of its own. False when it is pending or on its way already, or when
- * its event has left the table.
+ * Schedules a delivery again, with a new retry schedule. Returns false if it is already pending or being
+ * sent, or if its event is no longer in the table.
  */
 export async function redeliver(
   db: Queryable,
@@ -214,7 +214,7 @@ export async function redeliver(
   return (await sendAgain(db, { workspaceId, webhookId, now }, chosen)) === 1
 }
 
-/** Sends failed ones again whose events came in the window, oldest first. Returns how many. */
+/** Schedules failed deliveries of a range of events again, oldest first. Returns how many. */
 export async function redeliverFailed(
   db: Queryable,
   {
@@ -260,8 +260,8 @@ async function sendAgain(
 }
 
 /**
- * Makes deliveries for events that never had one, because the webhook was disabled when they came.
- * Looks at the events of a range of seqs that fan-out has passed. Returns how many were made.
+ * Creates deliveries for events that never had one because the webhook was disabled when they arrived. Only
+ * covers events in the range that fan-out has already passed. Returns how many it created.
  */
 export async function insertMissing(
   db: Queryable,

@@ -14,9 +14,9 @@ export const DELIVERY_STATUSES = [
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /**
- * The whole machine. FAILED without SENDING: the webhook was disabled, or its event is gone. SENDING
- * again: the lease of a sender that died ran out; PENDING again: it gave the lease back. From a final status only a person's redelivery
- * leads back.
+ * The state machine. A delivery fails without SENDING if its webhook is disabled. From SENDING it goes to
+ * SENDING again if its lease expires because the sender died, and to PENDING if the sender releases the
+ * lease. A redelivery moves it to PENDING, and is the only way out of a final status.
  */
 export const NEXT: Record<DeliveryStatus, readonly DeliveryStatus[]> = {
   PENDING: ['SENDING', 'FAILED'],
@@ -42,35 +42,35 @@ export const ERROR_CLASSES = [
 ] as const
 export type ErrorClass = (typeof ERROR_CLASSES)[number]
 
-/** What became of one attempt. The excerpt is the beginning of the receiver's answer. */
+/** The outcome of one attempt. The excerpt is the beginning of the receiver's response. */
 export type AttemptOutcome =
   | { kind: 'accepted'; responseStatus: number; excerpt: string }
   | {
       kind: 'refused'
       responseStatus: number
       errorClass: 'http' | 'redirect'
-      /** As the receiver asks for it; null when it does not. */
+      /** From the receiver's `Retry-After`, or null if it sent none. */
       retryAfterMs: number | null
       excerpt: string
     }
   | {
       kind: 'unreachable'
       errorClass: Exclude<ErrorClass, 'http' | 'redirect'>
-      /** For the person who looks for the reason; never a stack, never an address of ours. */
+      /** Shown to the webhook's owner. Never includes a stack trace or an internal address. */
       message: string
     }
 
-/** A delivery whose lease this process holds: what it takes to send one. */
+/** A delivery that this process has leased, with what it needs to send it. */
 export type LeasedDelivery = {
   id: DeliveryId
   webhookId: WebhookId
-  /** The place among this webhook's deliveries, from 1, without gaps. */
+  /** The position among this webhook's deliveries, counted from 1 without gaps. */
   sequence: number
-  /** The attempt that the lease is for, from 1. */
+  /** The attempt that the lease is for, counted from 1. */
   attempt: number
-  /** The attempt after which the schedule of retries began: a redelivery starts it anew. */
+  /** The attempt after which the retry schedule started. A redelivery restarts it. */
   scheduleFrom: number
-  /** Null: a test, which has no event in the ledger. */
+  /** Null for a test, which has no event in the ledger. */
   eventSeq: number | null
   eventId: EventId
   createdAt: Date

@@ -169,7 +169,7 @@ test('a URL has at most 2,048 characters, as given and as sent', () => {
 })
 
 test('no text makes it throw, and what it takes has no user name, fragment or private address', () => {
-  // Lone surrogates and control characters too.
+  // Includes lone surrogates and control characters.
   const noise = fc.uint16Array({ maxLength: 20 }).map((units) => String.fromCharCode(...units))
   const host = fc.oneof(
     noise,

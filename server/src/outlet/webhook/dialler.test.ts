@@ -8,24 +8,24 @@ import { CONNECT_TIMEOUT_MS, createDialler, DialError, type DialTarget } from '.
 const PUBLIC: DestinationRules = { mode: 'public', ports: [] }
 const ANY: DestinationRules = { mode: 'any', ports: [] }
 
-/** What the network does to a socket: here sockets are never connected. */
+/** Simulates what the network does to a socket. The sockets are never really connected. */
 type Network = (socket: Socket, target: DialTarget) => void
 
 const accept: Network = (socket, { address, tls }) => {
-  meet(socket, address)
+  simulateConnect(socket, address)
   if (tls) socket.emit('secureConnect')
 }
 const refuse: Network = (socket) =>
   socket.destroy(Object.assign(new Error('connect 192.0.2.1:443'), { code: 'ECONNREFUSED' }))
 const silence: Network = () => {}
 
-/** The TCP connection stands, with this peer. */
-function meet(socket: Socket, peer: string | undefined): void {
+/** Simulates an established TCP connection with this peer. */
+function simulateConnect(socket: Socket, peer: string | undefined): void {
   Object.defineProperty(socket, 'remoteAddress', { value: peer })
   socket.emit('connect')
 }
 
-/** A dialler on a network of our own. Each lookup takes the next answers; the last ones stay. */
+/** A dialler on a simulated network. Each lookup returns the next answers, and the last ones repeat. */
 function dialler({
   rules = PUBLIC,
   answers = [['8.8.8.8']],
@@ -170,7 +170,7 @@ for (const origin of [
 
 for (const peer of ['127.0.0.1', '::ffff:10.0.0.1', '::1']) {
   test(`a connection whose peer is ${peer} after all is destroyed`, async () => {
-    const network: Network = (socket) => meet(socket, peer)
+    const network: Network = (socket) => simulateConnect(socket, peer)
     const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
     const error = await failure(open('https://example.com'))
     assert.equal(error.errorClass, 'blocked_address')
@@ -239,14 +239,14 @@ test('when no address answers, the failure of the first is told', async () => {
 })
 
 test('a peer that is gone when we look is a failed connection', async () => {
-  const network: Network = (socket) => meet(socket, undefined)
+  const network: Network = (socket) => simulateConnect(socket, undefined)
   const error = await failure(dialler({ network }).open('https://example.com'))
   assert.equal(error.errorClass, 'connect')
 })
 
 test('a failed handshake is final: the receiver was reached', async () => {
   const network: Network = (socket, { address }) => {
-    meet(socket, address)
+    simulateConnect(socket, address)
     const text = 'a text that the receiver chose'
     socket.destroy(Object.assign(new Error(text), { code: 'CERT_HAS_EXPIRED' }))
   }
@@ -259,7 +259,7 @@ test('a failed handshake is final: the receiver was reached', async () => {
 
 test('a connection that closes without an error during the handshake is a failure of tls', async () => {
   const network: Network = (socket, { address }) => {
-    meet(socket, address)
+    simulateConnect(socket, address)
     socket.destroy()
   }
   const error = await failure(dialler({ network }).open('https://example.com'))
@@ -281,7 +281,7 @@ test('a dialler that throws is a failed connection', async () => {
   assert.equal(error.message, 'The connection to 8.8.8.8 failed')
 })
 
-/** Lets everything happen that happens without time passing. */
+/** Runs all pending callbacks that need no timer. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
 }
@@ -302,7 +302,7 @@ test('a lookup that hangs ends with the time-out, and its late answer is nobodyâ
 
 test('one time-out spans lookup, connection and handshake', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const network: Network = (socket, { address }) => meet(socket, address)
+  const network: Network = (socket, { address }) => simulateConnect(socket, address)
   const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
   const opening = failure(open('https://example.com'))
   await settle()
@@ -323,7 +323,7 @@ test('one time-out spans lookup, connection and handshake', async (t) => {
 test('a silent address leaves time for the next, whose handshake may use all that is left', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const network: Network = (socket, { address }) => {
-    if (address === '1.1.1.1') meet(socket, address)
+    if (address === '1.1.1.1') simulateConnect(socket, address)
   }
   const { open, sockets, addresses } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
   const opening = open('https://example.com')
@@ -366,14 +366,14 @@ test('sockets are kept alive and do not wait to fill a packet', async () => {
 test('neither success nor failure leaves a timer or a listener of ours behind', async () => {
   const before = timers()
   const bare = listeners(new Socket())
-  for (const network of [accept, refuse, (socket: Socket) => meet(socket, '10.0.0.1')]) {
+  for (const network of [accept, refuse, (socket: Socket) => simulateConnect(socket, '10.0.0.1')]) {
     const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
     const [opened] = await Promise.allSettled([open('https://example.com')])
     await settle()
     assert.equal(timers(), before)
     for (const socket of sockets) {
       assert.equal(socket.destroyed, opened.status === 'rejected')
-      // A dead socket keeps the one that takes what it may still say.
+      // A destroyed socket keeps one error listener, because it can still emit an error.
       const own = socket.destroyed ? { ...bare, error: 1 } : bare
       assert.deepEqual(listeners(socket), own)
     }

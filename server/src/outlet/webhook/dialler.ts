@@ -9,11 +9,11 @@ import { limitResponse } from './response-limit.ts'
 
 export const CONNECT_TIMEOUT_MS = 5_000
 
-/** All addresses of a name are judged; no more than these are tried. */
-const ADDRESSES_DIALLED_MAX = 4
+/** All addresses of a name are checked, but at most this many are tried. */
+const ADDRESSES_TRIED_MAX = 4
 const KEEP_ALIVE_DELAY_MS = 60_000
 
-/** One address to connect to. `tls` is null for http; `servername` is null where no name is known. */
+/** One address to connect to. `tls` is null for http. `servername` is null if the host is an address. */
 export type DialTarget = {
   address: string
   port: number
@@ -24,13 +24,13 @@ export type DiallerOptions = {
   rules: DestinationRules
   resolve: (hostname: string) => Promise<readonly ResolvedAddress[]>
   dial?: (target: DialTarget) => Socket
-  /** For the whole: resolving, connecting and the TLS handshake. */
+  /** For resolving, connecting and the TLS handshake together. */
   connectTimeoutMs?: number
-  /** Trusted instead of the certificate authorities that Node knows. */
+  /** Trusted instead of Node's default certificate authorities. */
   ca?: string
 }
 
-/** Why there is no connection. The message is for people: it names the host, no address of it. */
+/** Why connecting failed. The message is for users: it names the host, but never an address of it. */
 export class DialError extends Error {
   override name = 'DialError'
   readonly errorClass: Extract<
@@ -47,13 +47,13 @@ export class DialError extends Error {
 type Dialler = Required<Omit<DiallerOptions, 'ca'>> & { ca: string | undefined }
 
 /**
- * The `connect` of the undici agent that sends webhooks. A name is resolved here, once a connection,
- * and what was judged is what is dialled: no second lookup can answer differently. One address that
- * is not public refuses the whole name. The rules of creation are asked again, so that a rule that
- * was tightened since holds for webhooks that exist.
+ * The `connect` function of the undici pools that send webhooks. It resolves a name once per connection and
+ * connects to exactly the addresses it checked, so a second lookup can't return different ones. A single
+ * address that is not public blocks the whole name. It checks the URL rules again, so that stricter rules
+ * apply to existing webhooks too.
  *
- * Of undici's options only protocol, host and port count: a socket path, a foreign socket or a server
- * name taken from a header would lead past the judgement.
+ * It uses only undici's protocol, host and port options: a socket path, another socket or a server name from
+ * a header would bypass the check.
  */
 export function createDialler(options: DiallerOptions): buildConnector.connector {
   const dialler: Dialler = {
@@ -63,11 +63,11 @@ export function createDialler(options: DiallerOptions): buildConnector.connector
     ...options,
   }
   return (destination, callback) => {
-    void connectAndTell(dialler, destination, callback)
+    void connectWithCallback(dialler, destination, callback)
   }
 }
 
-async function connectAndTell(
+async function connectWithCallback(
   dialler: Dialler,
   destination: buildConnector.Options,
   callback: buildConnector.Callback,
@@ -79,7 +79,7 @@ async function connectAndTell(
     return callback(asDialError(error, destination.hostname), null)
   }
   callback(null, socket)
-  // Not earlier: until undici listens, an error of the socket would end the process.
+  // Only now that undici listens: before, a socket error would end the process.
   socket.off('error', ignoreError)
 }
 
@@ -93,18 +93,18 @@ async function connect(dialler: Dialler, destination: buildConnector.Options): P
   const onTimeout = (): void => deadline.abort(timeoutError(hostname))
   const timer = setTimeout(onTimeout, dialler.connectTimeoutMs)
   try {
-    const addresses = await beforeDeadline(judgedAddresses(dialler, hostname), deadline.signal)
+    const addresses = await beforeDeadline(checkedAddresses(dialler, hostname), deadline.signal)
     return await dialInOrder(dialler, addresses, destination, deadline.signal)
   } finally {
     clearTimeout(timer)
   }
 }
 
-async function judgedAddresses(dialler: Dialler, hostname: string): Promise<string[]> {
+async function checkedAddresses(dialler: Dialler, hostname: string): Promise<string[]> {
   const addresses = isIP(hostname) === 0 ? await resolveWith(dialler, hostname) : [hostname]
   const refused = addresses.find((address) => !mayReach(dialler, address))
   if (refused !== undefined) {
-    // The address stays in the cause: what a name means inside our network is not for its owner.
+    // Only the cause has the address: the webhook's owner must not learn about our internal network.
     const cause = new Error(`${hostname} has the address ${refused}`)
     const message = `${hostname} resolves to an address that is not public`
     throw new DialError('blocked_address', message, cause)
@@ -126,9 +126,9 @@ function mayReach({ rules }: Dialler, address: string): boolean {
 }
 
 /**
- * The first address that answers. A refused or silent one is followed by the next; a failed handshake
- * is not, because the receiver was reached. When none answers, the first failure is reported: it is
- * the one of an IPv4 address, and many machines have no route to IPv6 addresses.
+ * Connects to the first address that answers. If an address refuses or doesn't answer, it tries the next,
+ * but not after a failed handshake, because the receiver was reached. If none answers, it reports the first
+ * error, which is that of an IPv4 address: many machines have no route to IPv6 addresses.
  */
 async function dialInOrder(
   dialler: Dialler,
@@ -138,12 +138,12 @@ async function dialInOrder(
 ): Promise<Socket> {
   const servername = isIP(hostname) === 0 ? hostname.replace(/\.$/, '') : null
   const tls = protocol === 'https:' ? { servername, ca: dialler.ca } : null
-  const dialled = addresses.slice(0, ADDRESSES_DIALLED_MAX)
-  // An address that swallows our packets must leave time for the next. What is left after the
-  // connection stands belongs to its handshake.
-  const connectMsMax = dialler.connectTimeoutMs / dialled.length
+  const tried = addresses.slice(0, ADDRESSES_TRIED_MAX)
+  // An address that drops our packets must leave time for the next. Once connected, the handshake gets
+  // the remaining time.
+  const connectMsMax = dialler.connectTimeoutMs / tried.length
   let first: unknown
-  for (const address of dialled) {
+  for (const address of tried) {
     const target = { address, port: Number(port || (tls ? 443 : 80)), tls }
     try {
       return await openSocket(dialler, { target, hostname, connectMsMax, deadline })
@@ -164,7 +164,7 @@ type Attempt = {
   deadline: AbortSignal
 }
 
-/** A socket whose peer may be reached and whose handshake is done. Any other is destroyed. */
+/** Returns a socket with an allowed peer and a completed handshake. Destroys any other socket. */
 function openSocket(
   dialler: Dialler,
   { target, hostname, connectMsMax, deadline }: Attempt,
@@ -177,7 +177,7 @@ function openSocket(
     const onConnect = (): void => {
       clearTimeout(timer)
       const peer = socket.remoteAddress
-      // Gone again already.
+      // The peer has already disconnected.
       if (peer === undefined) onFailure()
       else if (!mayReach(dialler, peer)) {
         const message = `${hostname} led to an address that is not public`
@@ -210,7 +210,7 @@ function openSocket(
 
 const FAILURES = { connect: 'The connection to', tls: 'The TLS handshake with' } as const
 
-/** What the work comes to, unless the deadline is earlier; then its result is dropped. */
+/** Returns the result of the work, or throws at the deadline and drops the result. */
 async function beforeDeadline<T>(work: Promise<T>, deadline: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(deadline.reason)
@@ -231,14 +231,14 @@ function asDialError(error: unknown, hostname: string): DialError {
   return new DialError('connect', `${FAILURES.connect} ${hostname} failed`, error)
 }
 
-/** Only the code: the texts of Node name addresses, and those of TLS what the receiver wrote. */
+/** Only the code: Node's messages contain addresses, and those of TLS contain text from the receiver. */
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? `: ${String(error.code)}` : ''
 }
 
 function ignoreError(): void {}
 
-/** The TCP connection is opened separately from TLS, so that its bytes can be counted. */
+/** Opens the TCP connection separately from TLS, so that its bytes can be counted. */
 function dialAddress({ address, port, tls }: DialTarget): Socket {
   const transport = connectTcp({ host: address, port })
   const socket = tls ? startTls(transport, address, tls) : transport
@@ -253,11 +253,10 @@ function startTls(
 ): Socket {
   return connectTls({
     socket,
-    // The certificate is checked against this if there is no name. By default, Node checks it against
-    // `localhost`.
+    // Node checks the certificate against this if there is no name. Its default is `localhost`.
     host: address,
     ALPNProtocols: ['http/1.1'],
-    // Node's default, said aloud: NODE_TLS_REJECT_UNAUTHORIZED cannot switch it off.
+    // Node's default, but explicit, so that NODE_TLS_REJECT_UNAUTHORIZED can't switch it off.
     rejectUnauthorized: true,
     ...(servername === null ? {} : { servername }),
     ...(ca === undefined ? {} : { ca }),

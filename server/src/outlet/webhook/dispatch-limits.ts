@@ -2,31 +2,34 @@ import { OPEN_PER_WEBHOOK_MAX } from './delivery-store.ts'
 
 const DAY_MS = 86_400_000
 
-/** What a dispatcher does at most, and how often. */
+/** Limits and intervals of a dispatcher. */
 export const DISPATCH_LIMITS = {
-  /** So long after its last look the dispatcher looks again by itself. */
+  /** How often the dispatcher polls if nothing wakes it. */
   pollMs: 150,
-  /** How old the list of workspaces with webhooks may be. */
+  /** The maximum age of the list of workspaces with webhooks. */
   watchMs: 1_000,
-  /** Events of this time share a statement. */
+  /** Events that arrive within this time share a statement. */
   gatherMs: 5,
-  /** Longer than an attempt may take, with the wait before it and the write after it. */
+  /** Longer than an attempt can take, including the wait before it and the write after it. */
   leaseMs: 60_000,
-  /** A delivery that was ready for so long is given back, while its lease still holds. */
+  /** A delivery that has been ready for this long is released, well before its lease expires. */
   readyMsMax: 30_000,
   webhooksPerTurnMax: 256,
   /** A turn ends after this time, so that webhooks of other companies with new events don't wait. */
   turnMsMax: 200,
   statementsAtOnceMax: 4,
   eventsPerFanOutMax: 256,
-  /** Deliveries that nothing can send yet are created this seldom. The ledger keeps the events. */
+  /** How often to create deliveries that can't be sent yet. Until then, their events wait in the ledger. */
   idleFanOutMs: 1_000,
-  /** More webhooks of one company share this number per `idleFanOutMs`. */
+  /** Per `idleFanOutMs`. If a company has more webhooks, they share this number. */
   idleFanOutsPerCompanyMax: 16,
-  /** All webhooks of one company share this number of deliveries per `idleFanOutMs`. */
+  /** Per `idleFanOutMs`, shared by all webhooks of a company. */
   idleDeliveriesPerCompanyMax: 1_024,
   openPerWebhookMax: OPEN_PER_WEBHOOK_MAX,
-  /** On this node, being sent or ready; of one company, at most a quarter. See `HeldLimits`. */
+  /**
+   * Deliveries on this node that are ready or being sent. A company gets at most a quarter. See
+   * `HeldLimits`.
+   */
   heldMax: 2_048,
   heldPerCompanyMax: 512,
   firstHeldMax: 8,
@@ -35,9 +38,9 @@ export const DISPATCH_LIMITS = {
   firstHeldBytesMax: 1_024 * 1_024,
   heldBytesHardMax: 48 * 1_024 * 1_024,
   endedPerStatementMax: 1_000,
-  /** No success for so long, while attempts failed, disables a webhook. */
+  /** A webhook whose attempts fail for this long without a success is disabled. */
   failingMsMax: 5 * DAY_MS,
-  /** What is on its way when the service stops gets so long. */
+  /** On shutdown, deliveries that are being sent get this long to finish. */
   stopMsMax: 3_000,
 } as const
 

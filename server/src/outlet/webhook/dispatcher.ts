@@ -64,7 +64,7 @@ type Hold = {
   bodyBytes: number
 }
 
-/** The estimate for a webhook that nothing was fetched for yet: an ordinary event. */
+/** The estimate before the first fetch of a webhook: the size of a typical event. */
 const BODY_BYTES = 1_024
 
 /**
@@ -72,8 +72,8 @@ const BODY_BYTES = 1_024
  *
  *   ledger ──fan out──▶ PENDING or leased ──lane──▶ receiver ──settle queue──▶ database
  *
- * No transaction is open while a receiver is spoken to: a lease says who sends, and when it lapses
- * another node does. Each webhook has a lane of its own, so a bad receiver holds up nobody else.
+ * No transaction is open while a request is sent: a lease determines which node sends, and when it expires,
+ * another node can send. Each webhook has its own lane, so a bad receiver doesn't delay others.
  */
 export class Dispatcher implements AsyncDisposable {
   readonly #options: DispatcherOptions
@@ -81,9 +81,9 @@ export class Dispatcher implements AsyncDisposable {
   readonly #holds = new Map<WebhookId, Hold>()
   readonly #settleQueue: SettleQueue
   readonly #stop = new AbortController()
-  /** On their way, as long as nobody wrote down how they ended. */
+  /** Being sent, until their outcome is in the settle queue. */
   readonly #sending = new Set<Held>()
-  /** Had no connection yet when the service stopped. */
+  /** Deliveries that had no connection yet when the service stopped. */
   readonly #canceled: Held[] = []
   /** Workspaces with an enabled webhook, as of a moment ago. */
   #watched: ReadonlySet<WorkspaceId> = new Set()
@@ -93,7 +93,7 @@ export class Dispatcher implements AsyncDisposable {
   readonly #pacer: SendPacer<Held>
   readonly #failed = new RepeatedWarning('dispatch.failed')
   readonly #unreadable = new RepeatedWarning('secret.unreadable')
-  /** After disposal nothing is written any more. */
+  /** Set at the end of shutdown. After that, outcomes are no longer recorded. */
   #isOver = false
   #wake: (() => void) | null = null
   #isWoken = false
@@ -115,7 +115,7 @@ export class Dispatcher implements AsyncDisposable {
     this.#loop = this.#run()
   }
 
-  /** Events of these workspaces were stored. Where no webhook waits for them, nobody is woken. */
+  /** Call it after storing events of these workspaces. Does nothing if none has an enabled webhook. */
   wakeFor(workspaceIds: Iterable<WorkspaceId>): void {
     if (this.#watched.size === 0) return
     for (const workspaceId of workspaceIds) {
@@ -123,7 +123,7 @@ export class Dispatcher implements AsyncDisposable {
     }
   }
 
-  /** A hint that there may be work: it comes sooner than by itself. */
+  /** Call it if there may be work, so that the dispatcher doesn't wait for the next poll. */
   wake(): void {
     this.#isWoken = true
     this.#wake?.()
@@ -145,12 +145,12 @@ export class Dispatcher implements AsyncDisposable {
       } catch (error) {
         this.#failed.warn(this.#options.logger, { err: error })
       }
-      await this.#rest()
+      await this.#waitForWork()
     }
   }
 
-  /** Until the next look is due, or somebody says that there is work. */
-  async #rest(): Promise<void> {
+  /** Waits until the next poll is due or `wake` is called. */
+  async #waitForWork(): Promise<void> {
     const { pollMs, gatherMs } = this.#limits
     const { signal } = this.#stop
     await delay(gatherMs, undefined, { signal }).catch(() => {})
@@ -165,8 +165,8 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /**
-   * Serves the webhooks that have work, companies in turn, for `turnMsMax` at most. Webhooks that are
-   * left out are served in the next turns, which start where this one ended.
+   * Serves the webhooks that have work, round-robin by company, for at most `turnMsMax`. The next turn starts
+   * where this one ended, so it serves the webhooks that are left.
    */
   async #turn(): Promise<void> {
     const { webhooksPerTurnMax, turnMsMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
@@ -196,7 +196,9 @@ export class Dispatcher implements AsyncDisposable {
     this.#forgetIdle()
   }
 
-  /** A look for every commit would cost a service without webhooks a tenth of its time. */
+  /**
+   * Caches the list: querying after every commit would cost a service without webhooks a tenth of its time.
+   */
   async #watch(): Promise<void> {
     const nowMs = this.#options.clock()
     if (Math.abs(nowMs - this.#watchedAtMs) < this.#limits.watchMs) return
@@ -205,8 +207,8 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /**
-   * What goes wrong with one webhook is no reason to leave the others unserved. False when the
-   * database is away: that each of them should find it out would take minutes.
+   * An error with one webhook must not stop the others. Returns false if the database is unavailable: waiting
+   * for each webhook to fail would take minutes.
    */
   async #tryToServe(work: WebhookWork): Promise<boolean> {
     try {
@@ -221,7 +223,7 @@ export class Dispatcher implements AsyncDisposable {
   async #serve(work: WebhookWork): Promise<void> {
     if (this.#stop.signal.aborted) return
     if (!work.isEnabled) {
-      await this.#giveBackReady(work.webhookId)
+      await this.#releaseReady(work.webhookId)
       return await this.#endWaiting(work)
     }
     const hold = this.#holdOf(work)
@@ -244,9 +246,9 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /**
-   * Creates as many deliveries as can be sent now: an event that waits in the ledger costs nothing, a
-   * delivery that waits is written twice. Without room, deliveries are created from time to time only,
-   * so that people see what waits.
+   * Creates as many deliveries as can be sent now: an event that waits in the ledger costs nothing, but a
+   * delivery that waits is written twice. Without room, it creates deliveries only from time to time, so that
+   * users see what is waiting.
    */
   async #fanOut(work: WebhookWork, hold: Hold): Promise<void> {
     const { eventsPerFanOutMax, openPerWebhookMax } = this.#limits
@@ -254,7 +256,7 @@ export class Dispatcher implements AsyncDisposable {
     const nowMs = this.#options.clock()
     if (room.count === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < this.#idleFanOutMs(work)) return
     hold.fannedOutAtMs = nowMs
-    // Of a project's events there may be few among many: then all are looked at, and few are made.
+    // A project may have few of the workspace's events, so it scans a full page, which yields few deliveries.
     const isSparse = work.projectId !== null || work.seenSeq < work.projectSinceSeq
     const count = Math.min(
       isSparse ? eventsPerFanOutMax : room.count || this.#idleFanOutCount(work),
@@ -271,13 +273,16 @@ export class Dispatcher implements AsyncDisposable {
     if (work.headSeq > work.seenSeq + count && hold.lane.room() > 0) this.wake()
   }
 
-  /** Longer for a company with many webhooks, so that its fan-outs without room have a fixed rate. */
+  /** Longer for a company with many webhooks, so that its fan-outs without room have a maximum rate. */
   #idleFanOutMs({ companyWorkCount }: WebhookWork): number {
     const { idleFanOutMs, idleFanOutsPerCompanyMax } = this.#limits
     return idleFanOutMs * Math.max(1, companyWorkCount / idleFanOutsPerCompanyMax)
   }
 
-  /** Smaller for a company with many webhooks, so that the rows that only wait have a fixed rate too. */
+  /**
+   * Smaller for a company with many webhooks, so that the deliveries that only wait have a maximum rate
+   * too.
+   */
   #idleFanOutCount({ companyWorkCount }: WebhookWork): number {
     const { eventsPerFanOutMax, idleDeliveriesPerCompanyMax, idleFanOutsPerCompanyMax } =
       this.#limits
@@ -299,10 +304,10 @@ export class Dispatcher implements AsyncDisposable {
     )
     const bodies = ready.map(({ body }) => body)
     hold.bodyBytes = Math.max(1, ...bodies.map(({ length }) => length))
-    // The last one may exceed the room in bytes, and then goes back to the queue.
+    // The last delivery may exceed the room in bytes. Its lease is released then.
     const count = this.#held.add(work.companyId, bodies)
     hold.lane.add(ready.slice(0, count))
-    void this.#giveBack(ready.slice(count))
+    void this.#releaseUnsent(ready.slice(count))
   }
 
   #holdOf(work: WebhookWork): Hold {
@@ -311,14 +316,14 @@ export class Dispatcher implements AsyncDisposable {
     const usedAtMs = this.#options.clock()
     if (known) return Object.assign(known, { usedAtMs })
     const lane = new Lane<Held>((held) => this.#pacer.add(companyId, held))
-    // Spread over the interval, so that many webhooks don't all create deliveries at once.
+    // Randomized, so that many webhooks don't all create deliveries at once.
     const fannedOutAtMs = usedAtMs - this.#options.random() * this.#idleFanOutMs(work)
     const hold = { lane, companyId, usedAtMs, fannedOutAtMs, bodyBytes: BODY_BYTES }
     this.#holds.set(webhookId, hold)
     return hold
   }
 
-  /** The smallest of what the receiver, its company and this node have room for. */
+  /** The minimum of the room that the receiver, its company and this node have. */
   #roomFor({ lane, companyId, bodyBytes }: Hold): LeaseRoom {
     const count = Math.min(lane.room(), this.#held.roomFor(companyId, bodyBytes))
     return { count, bytes: count * bodyBytes }
@@ -327,7 +332,7 @@ export class Dispatcher implements AsyncDisposable {
   async #send(held: Held): Promise<void> {
     if (this.#options.clock() - held.readyAtMs > this.#limits.readyMsMax) {
       this.#release(held, { isGood: false, durationMs: 0 })
-      void this.#giveBack([held])
+      void this.#releaseUnsent([held])
       return
     }
     this.#sending.add(held)
@@ -340,14 +345,14 @@ export class Dispatcher implements AsyncDisposable {
     }
     this.#report(settlement)
     if (outcome && disablesWebhook(outcome)) {
-      // Unless it was given another address meanwhile: then it is the old one that is gone.
+      // Only if the URL hasn't changed meanwhile: the 410 is about this URL.
       const { url } = held.work
       await this.#disable(held.work, 'The receiver answered 410: it is gone for good.', url)
     }
     const isWritten = this.#settleQueue.add(settlement)
     this.#sending.delete(held)
     const isGood = settlement.status === 'SUCCEEDED'
-    // A failure keeps its place until it is counted: it may be the one after which there is a rest.
+    // A failure keeps its slot until it is counted, because it may be the one that pauses the webhook.
     if (!isGood) await isWritten
     this.#release(held, { isGood, durationMs: settlement.record.durationMs })
   }
@@ -370,12 +375,15 @@ export class Dispatcher implements AsyncDisposable {
     if (lane.room() > 0) this.wake()
   }
 
-  /** A receiver that is probed gets one at a time, with pauses: what is ready for it is given back. */
+  /**
+   * A receiver that is being probed gets one delivery at a time, with pauses, so the ready ones are
+   * released.
+   */
   #noteFailureCount(webhookId: WebhookId, failureCount: number): void {
     const lane = this.#holds.get(webhookId)?.lane
     if (!lane) return
     lane.noteFailureCount(failureCount)
-    if (lane.isProbing) void this.#giveBackReady(webhookId)
+    if (lane.isProbing) void this.#releaseReady(webhookId)
   }
 
   #onSettled(webhooks: readonly SettledWebhook[]): void {
@@ -427,8 +435,8 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /**
-   * Requests that are being sent get a while to end. The leases of all other deliveries are released:
-   * a delivery that waits for a name server or a connection has cost its receiver nothing yet.
+   * Gives requests that are being sent some time to finish, and releases the leases of all other deliveries.
+   * Those that still wait for a name server or a connection have not reached their receiver yet.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     const endsAtMs = performance.now() + this.#limits.stopMsMax
@@ -444,20 +452,20 @@ export class Dispatcher implements AsyncDisposable {
     }
     this.#isOver = true
     await this.#settleQueue[Symbol.asyncDispose]()
-    await this.#giveBack([...ready, ...this.#canceled, ...this.#sending])
+    await this.#releaseUnsent([...ready, ...this.#canceled, ...this.#sending])
   }
 
-  async #giveBackReady(webhookId: WebhookId): Promise<void> {
+  async #releaseReady(webhookId: WebhookId): Promise<void> {
     const hold = this.#holds.get(webhookId)
     if (!hold) return
     const { lane, companyId } = hold
     const paced = this.#pacer.take(companyId, (held) => held.lane === lane)
     const ready = [...paced, ...lane.takeReady(paced.length)]
     for (const { body, work } of ready) this.#held.remove(work.companyId, body)
-    await this.#giveBack(ready)
+    await this.#releaseUnsent(ready)
   }
 
-  async #giveBack(unsent: readonly Held[]): Promise<void> {
+  async #releaseUnsent(unsent: readonly Held[]): Promise<void> {
     if (unsent.length === 0) return
     const { db, logger } = this.#options
     const leased = unsent.map(({ work, delivery, lease }) => ({

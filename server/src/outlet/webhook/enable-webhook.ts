@@ -7,11 +7,11 @@ import type { Webhook } from './webhook.ts'
 const ENDED_PER_STATEMENT_MAX = 1_000
 
 /**
- * Enables a webhook without a flood of what was left over when it was disabled: first everything that
- * still waits is ended, some at a time, and the turn that finds no more enables it. A disabled webhook
- * gets no new deliveries, so there is a last turn. Returns false when the webhook is gone. Each turn
- * begins with `before`, which may lock the company: a company is always locked before its webhooks. The
- * last one ends with `alongside`.
+ * Enables a webhook without sending the deliveries left over from when it was disabled: it first fails the
+ * waiting ones in batches, one transaction each, and enables the webhook in the last. A disabled webhook gets
+ * no new deliveries, so there is a last batch. Returns false if the webhook is gone. Each transaction starts
+ * with `before`, which may lock the company: a company is always locked before its webhooks. The last one
+ * ends with `alongside`.
  */
 export async function endWaitingAndEnable(
   db: Queryable,
@@ -25,7 +25,7 @@ export async function endWaitingAndEnable(
   for (;;) {
     const state = await db.transaction().execute(async (tx) => {
       await before(tx)
-      // Under the lock, so that a second caller cannot end what came after the first enabled it.
+      // Locks the webhook, so that a second caller can't fail deliveries created after the first enabled it.
       const webhook = await lockWebhook(tx, { workspaceId, id })
       if (!webhook) return 'gone'
       if (webhook.status === 'ENABLED') return 'enabled'

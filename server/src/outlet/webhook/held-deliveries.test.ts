@@ -16,7 +16,7 @@ const LIMITS = {
 const newCompany = () => newId<'company'>()
 const body = (length: number) => ({ length })
 
-/** Four companies with one body each fill the node to `bytes`. */
+/** Fills the node to `bytes` with four companies that have one body each. */
 function fill(held: HeldDeliveries, bytes: number): void {
   for (let companies = 0; companies < 4; companies += 1) {
     assert.equal(held.add(newCompany(), [body(bytes / 4)]), 1)

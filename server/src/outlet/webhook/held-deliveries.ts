@@ -3,11 +3,11 @@ import type { CompanyId } from '../../platform/id.ts'
 export type HeldLimits = {
   heldMax: number
   heldPerCompanyMax: number
-  /** A company that holds no deliveries may hold this many on a node that is full. */
+  /** A company without deliveries on the node can add this many even if the node is full. */
   firstHeldMax: number
   heldBytesMax: number
   heldBytesPerCompanyMax: number
-  /** The same in bytes, until the whole node holds `heldBytesHardMax`. */
+  /** The same in bytes, until the node reaches `heldBytesHardMax`. */
   firstHeldBytesMax: number
   heldBytesHardMax: number
 }
@@ -17,8 +17,8 @@ type Usage = { count: number; bytes: number }
 type CompanyUsage = { held: Usage; reserved: Usage }
 
 /**
- * Counts the deliveries that a node holds, by company, and decides how many more it may hold. Both the
- * count and the bytes have a share per company, so one company cannot use all the room of a node.
+ * Tracks the deliveries in memory on a node by company, and decides how many more can be fetched. Both the
+ * count and the bytes have a limit per company, so one company can't use all the room of a node.
  */
 export class HeldDeliveries {
   readonly #limits: HeldLimits
@@ -47,7 +47,7 @@ export class HeldDeliveries {
     const isFirst = company.count === 0
     const nodeRoom = heldMax - node.count
     const freeBytes = this.#freeBytes(company, node)
-    // A body may be larger than the share of its company. It is sent all the same, alone.
+    // A body may exceed the limit of its company. It is then sent alone.
     const bytesRoom = Math.max(Math.floor(freeBytes / bodyBytes), isFirst && freeBytes > 0 ? 1 : 0)
     return Math.max(
       0,
@@ -59,7 +59,7 @@ export class HeldDeliveries {
     )
   }
 
-  /** Until it is disposed, concurrent fetches cannot use the same room. */
+  /** Reserves room until disposed, so that concurrent fetches can't use the same room. */
   reserve(companyId: CompanyId, usage: Usage): Disposable {
     const { reserved } = this.#usageOf(companyId)
     change([reserved, this.#reserved], usage, 1)

@@ -16,7 +16,7 @@ function makeLane(): { lane: Lane<number>; sent: number[] } {
 const numbers = (count: number, from = 0): number[] =>
   Array.from({ length: count }, (_, index) => from + index)
 
-/** Sends so many, one after the other, and ends each the same way. */
+/** Sends `count` deliveries, one after the other, and ends each the same way. */
 function answer(lane: Lane<number>, count: number, end: typeof GOOD): void {
   for (const work of numbers(count)) {
     lane.add([work])

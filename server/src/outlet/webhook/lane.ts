@@ -2,15 +2,15 @@ import { PROBE_AFTER_FAILURES } from './settle-store.ts'
 
 const LIMIT_START = 8
 const LIMIT_MAX = 64
-/** So many quick answers raise the limit by one. */
+/** This many quick responses raise the limit by one. */
 const ANSWERS_PER_STEP = 4
-/** A receiver that takes longer has enough to do. */
+/** A receiver that takes longer is busy enough, so the limit doesn't grow. */
 const QUICK_MS_MAX = 2_000
 
 /**
- * How many deliveries of one webhook may be on their way at once, on this node. It grows while the
- * receiver answers well and is halved when it does not; after many straight failures it is one, the
- * probe. As many again are held ready, so that the receiver never waits for our database.
+ * Limits the concurrent deliveries of one webhook on this node. The limit grows while the receiver responds
+ * well and is halved on each failure. After many failures in a row it is one, the probe. As many deliveries
+ * again are kept ready, so that the receiver never waits for our database.
  */
 export class Lane<Work> {
   readonly #send: (work: Work) => void
@@ -36,12 +36,15 @@ export class Lane<Work> {
     return this.#isProbing
   }
 
-  /** As the database counts it: other nodes send to the same receiver. */
+  /** Takes the count from the database, because other nodes send to the same receiver. */
   noteFailureCount(failureCount: number): void {
     this.#isProbing = failureCount >= PROBE_AFTER_FAILURES
   }
 
-  /** How many more to fetch. None while enough are ready: many small fetches cost more than few. */
+  /**
+   * How many more to fetch. 0 while enough are ready, because many small fetches cost more than a few
+   * large.
+   */
   room(): number {
     if (this.#isProbing) return this.held === 0 ? 1 : 0
     return this.held > this.limit ? 0 : 2 * this.limit - this.held
@@ -52,7 +55,7 @@ export class Lane<Work> {
     this.#pump()
   }
 
-  /** An attempt has ended. */
+  /** Call it when an attempt has ended. */
   noteEnd({ isGood, durationMs }: { isGood: boolean; durationMs: number }): void {
     this.#inFlight -= 1
     if (!isGood) {
@@ -68,8 +71,8 @@ export class Lane<Work> {
   }
 
   /**
-   * What was not sent yet; nothing of it is held afterwards. Neither are `withdrawnCount` that were passed
-   * to `send` but didn't leave.
+   * Removes and returns the deliveries that were not passed to `send` yet. `withdrawnCount` is how many the
+   * caller has withdrawn after they were passed to `send`.
    */
   takeReady(withdrawnCount = 0): Work[] {
     this.#inFlight -= withdrawnCount

@@ -17,17 +17,17 @@ export type NameResolverOptions = {
   systemLookup?: (hostname: string) => Promise<ResolvedAddress[]>
 }
 
-/** As long as the dialler waits for a connection. */
+/** The same as the dialler's connect timeout. */
 const LOOKUP_MS_MAX = 5_000
 /**
- * More than the deliveries that the dispatcher holds, which are the real bound: a company has at most a
- * quarter of them. Each lookup has a socket and about 20 kB of memory.
+ * Above the dispatcher's limit on deliveries, which is the effective limit: a company gets at most a quarter
+ * of them. Each lookup uses a socket and about 20 kB of memory.
  */
 const LOOKUPS_MAX = 4_096
-/** A lost packet is sent again after 1, 2 and 4 seconds, and each server in turn is asked. */
+/** Resends a lost packet after 1, 2 and 4 seconds, and tries the servers in turn. */
 const QUERY_OPTIONS = { timeout: 1_000, tries: 4 } as const
 
-/** Of the eight threads that libuv gives to host names when `UV_THREADPOOL_SIZE` is 16. */
+/** libuv uses at most eight threads for host names if `UV_THREADPOOL_SIZE` is 16. */
 const THREADS_MAX = 2
 /** One per process, like the threads. */
 const systemLookups = new BoundedOperations({ runningMax: THREADS_MAX, late: timeoutError })
@@ -96,7 +96,7 @@ export class NameResolver implements Disposable {
     if (mode === 'public') return await queryServers(hostname, { servers, signal })
     const listed = findHost(await readHosts(hostsFile), hostname)
     if (listed.length > 0) return listed
-    // Without a domain a name means nothing to DNS, and a name server has no business with `localhost`.
+    // DNS can't resolve a name without a domain, and `localhost` must not be sent to name servers.
     if (!isLocalName(hostname)) {
       const found = await queryServers(hostname, { servers, signal }).catch(() => [])
       if (found.length > 0) return found
@@ -106,7 +106,7 @@ export class NameResolver implements Disposable {
     return await systemLookups.run(() => systemLookup(hostname), { timeoutMs, signal })
   }
 
-  /** Ends every lookup. A thread that the operating system blocks goes on, but nothing waits for it. */
+  /** Ends every lookup. A thread blocked by the operating system continues, but nothing waits for it. */
   [Symbol.dispose](): void {
     this.#stop.abort(errorWithCode('ECANCELLED', 'The service stops.'))
   }
@@ -118,9 +118,9 @@ export function isTimeout(error: unknown): boolean {
 }
 
 /**
- * The addresses from DNS, IPv4 and IPv6 in turn, so that the few that are dialled include both. One
- * family is enough. A resolver per lookup: it can be canceled by itself, and it reads the system's
- * name servers anew.
+ * Returns the addresses from DNS, alternating IPv4 and IPv6, so that the few that are tried include both. One
+ * family is enough. Uses one resolver per lookup, which can be canceled separately and reads the system's
+ * current name servers.
  */
 async function queryServers(
   hostname: string,
@@ -179,7 +179,7 @@ function isLocalName(hostname: string): boolean {
   return !name.includes('.') || name.endsWith('.localhost')
 }
 
-/** A dot at the end says that the name is complete; it is the same name. */
+/** A trailing dot marks a fully qualified name. It is the same name without it. */
 function withoutDot(hostname: string): string {
   return hostname.toLowerCase().replace(/\.$/, '')
 }

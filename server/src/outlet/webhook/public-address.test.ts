@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { isPublicAddress } from './public-address.ts'
 
-/** The registries as IANA prints them, and not as our table does: entries inside others too. */
+/** The registries as IANA publishes them, unlike our table: including entries nested in others. */
 const SPECIAL_IPV4 = [
   '0.0.0.0/8',
   '0.0.0.0/32',
@@ -76,7 +76,7 @@ for (const range of [...SPECIAL_IPV4, ...SPECIAL_IPV6]) {
   })
 }
 
-/** The network's bits in front, those of the noise behind. */
+/** An address in the network: the first `bits` are the network's, the rest comes from `noise`. */
 function within(network: readonly number[], bits: number, noise: Uint8Array): string {
   const bytes = network.map((byte, index) => {
     const fixed = Math.min(8, Math.max(0, bits - index * 8))

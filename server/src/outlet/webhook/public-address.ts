@@ -1,10 +1,10 @@
 import { compileRanges, isInRanges, parseAddress } from '../../tenancy/allowlist.ts'
 
 /**
- * What no webhook may reach: the IANA special-purpose registry of IPv4 whole, even the few ranges in
- * it that are routed, because none of them holds a receiver; multicast; and addresses at which a
- * cloud answers its own machines. Those of other clouds (169.254.169.254, 100.100.100.200,
- * 192.0.0.192, fd00:ec2::254, fd20:ce::254) lie in ranges that are refused anyway.
+ * Addresses that webhooks must not reach: the whole IANA special-purpose registry for IPv4, even its few
+ * routed ranges, because none of them has a receiver; multicast; and the metadata address of Azure. Those of
+ * other clouds (169.254.169.254, 100.100.100.200, 192.0.0.192, fd00:ec2::254, fd20:ce::254) are in ranges
+ * that are blocked anyway.
  */
 const REFUSED_IPV4 = {
   '0.0.0.0/8': 'this network; Linux takes 0.0.0.0 for itself',
@@ -29,9 +29,9 @@ const REFUSED_IPV4 = {
 } as const
 
 /**
- * IPv6 is the other way round: one eighth of it is in use, and all else is refused unseen. Outside
- * are loopback, IPv4-compatible (`::7f00:1`, unicast to ipaddr.js), translated, both NAT64 prefixes,
- * unique local, link-local, multicast. IPv4-mapped addresses are judged by the IPv4 inside.
+ * For IPv6 it is the reverse: only one eighth of the space is in use, and everything else is blocked. That
+ * includes loopback, IPv4-compatible (`::7f00:1`, unicast to ipaddr.js), translated, both NAT64 prefixes,
+ * unique local, link-local and multicast. For IPv4-mapped addresses, the embedded IPv4 address decides.
  */
 const GLOBAL_IPV6 = '2000::/3'
 
@@ -46,7 +46,7 @@ const REFUSED_IPV6 = {
 const refused = compileRanges([...Object.keys(REFUSED_IPV4), ...Object.keys(REFUSED_IPV6)])
 const globalIpv6 = compileRanges([GLOBAL_IPV6])
 
-/** Whether a webhook may reach this address. A text that is no plain address, or has a zone: no. */
+/** Whether a webhook may reach this address. False for text that isn't a plain address or has a zone. */
 export function isPublicAddress(address: string): boolean {
   const parsed = parseAddress(address)
   if (!parsed || isInRanges(address, refused)) return false

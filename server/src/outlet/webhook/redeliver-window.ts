@@ -6,7 +6,7 @@ import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg.ts'
 import { findEventFrom, insertMissing, redeliverFailed } from './delivery-store.ts'
 import type { Webhook } from './webhook.ts'
 
-/** Each event of a page gives at most one delivery. */
+/** Checked before each page, in which each event results in at most one delivery. */
 export const DELIVERIES_PER_CALL_MAX = 10_000
 /** A call ends after this many pages even if it had nothing to send. */
 const LIMITS = { seqsPerPage: 500, pagesMax: 200 }
@@ -16,17 +16,17 @@ const TRIES_MAX = 3
 export type TimeWindow = { fromMs: number; toMs: number }
 
 export type WindowResult = {
-  /** Failed ones that are sent again. */
+  /** Failed deliveries that are sent again. */
   redelivered: number
-  /** Those of events that came while the webhook was disabled. */
+  /** New deliveries of events that arrived while the webhook was disabled. */
   made: number
-  /** Where the next call begins; null when the window is done. */
+  /** Where the next call must start. Null if the window is complete. */
   continueFrom: Date | null
 }
 
 /**
- * Sends again what failed of a window, and makes the deliveries that are missing, page by page along
- * the chain. Events from before the webhook was made are not its own.
+ * Sends failed deliveries of a window again and creates missing ones, page by page along the chain. Skips
+ * events from before the webhook was created.
  */
 export async function redeliverWindow(
   db: Queryable,
@@ -53,13 +53,13 @@ export async function redeliverWindow(
   for (let pages = 0; seq < endSeq; pages += 1) {
     const isFull = redelivered + made + seqsPerPage > DELIVERIES_PER_CALL_MAX
     // If all ids since the start have the same time, because of a burst or a clock that was set back,
-    // the call goes on a bit longer. Otherwise the next call would repeat it.
+    // this call continues a bit longer. Otherwise, the next call would repeat it.
     const continueFrom = isFull || pages >= pagesMax ? await continueAt(seq) : null
     if (continueFrom) return { redelivered, made, continueFrom }
     const seqs = { from: seq, to: Math.min(seq + seqsPerPage, endSeq) - 1 }
     const count = await redeliverPage(db, webhook, seqs, clock)
     if (count === null) {
-      // The next call tries this page again.
+      // The next call retries this page.
       return { redelivered, made, continueFrom: (await continueAt(seq)) ?? new Date(fromMs) }
     }
     redelivered += count.redelivered
@@ -69,7 +69,7 @@ export async function redeliverWindow(
   return { redelivered, made, continueFrom: null }
 }
 
-/** Null when fan-out was quicker each time: the page is left to the next call. */
+/** Returns null if fan-out was faster each time. The next call then handles the page. */
 async function redeliverPage(
   db: Queryable,
   { workspaceId, id: webhookId, projectId }: Webhook,
@@ -79,7 +79,7 @@ async function redeliverPage(
   const place = { workspaceId, webhookId, seqs, now: new Date(clock()) }
   for (let times = 0; times < TRIES_MAX; times += 1) {
     try {
-      // Made ones first: what fails here has changed nothing.
+      // Creates missing ones first: if that fails, nothing has changed.
       const made = await insertMissing(db, { ...place, projectId })
       const redelivered = await redeliverFailed(db, { ...place, limit: LIMITS.seqsPerPage })
       return { redelivered, made }

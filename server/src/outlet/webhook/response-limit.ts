@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** For one response with everything around its body: TLS, informational responses, headers, chunks. */
+/** For one response including its overhead: TLS, informational responses, headers, chunks. */
 export const RESPONSE_BYTES_MAX = 128 * 1_024
 /** Each read costs time, however few bytes it returns. */
 const READS_MAX = 1_000
@@ -35,7 +35,7 @@ export function limitResponse(socket: Socket, transport: Socket): void {
   }
 
   const close = (sent: string): void => {
-    // What is read here isn't parsed.
+    // Discards the data that was read, so that it isn't parsed.
     socket.read()
     socket.destroy(Object.assign(new Error(`The receiver sent ${sent}.`), { errorClass: 'reset' }))
   }

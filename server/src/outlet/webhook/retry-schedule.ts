@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 
-/** Waits between attempts. Eight attempts span about 28 hours; then the delivery is FAILED. */
+/** Delays between attempts. Eight attempts span about 28 hours. After that, the delivery is FAILED. */
 const WAIT_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000] as const
 
 export const ATTEMPTS_MAX = WAIT_SECONDS.length + 1
 
-/** The deliveries of one bad minute must not all come back in one later second. */
+/** Spreads retries out, so that deliveries that failed together aren't all retried at the same second. */
 const JITTER_MAX = 0.2
 
 /** A receiver can ask for a longer pause, but not postpone a delivery forever. */
@@ -26,12 +26,12 @@ export function nextAttemptAtMs({
   retryAfterMs,
   jitter,
 }: {
-  /** The attempt that failed, from 1 since the schedule began: a redelivery begins it anew. */
+  /** The attempt that failed, counted from 1 since the schedule started. A redelivery restarts it. */
   attempt: number
   failedAtMs: number
   /** The receiver's `Retry-After`; null if there was none. */
   retryAfterMs: number | null
-  /** From 0 up to 1. */
+  /** At least 0 and below 1. */
   jitter: () => number
 }): number | null {
   assert(Number.isInteger(attempt) && attempt >= 1, 'attempts count from 1')
@@ -43,9 +43,9 @@ export function nextAttemptAtMs({
 }
 
 /**
- * The pause that a `Retry-After` asks for, in seconds or as an HTTP date; null when it asks for none
- * that can be understood or that lies ahead. Of the three forms of a date only the one that senders
- * must use is read; the planned wait serves for the others.
+ * Parses the pause requested by a `Retry-After` header, in seconds or as an HTTP date. Returns null if the
+ * header is missing, invalid or in the past. Of the three HTTP date formats, it reads only the one that
+ * senders must use. The planned delay applies for the others.
  */
 export function readRetryAfter(header: string | undefined, nowMs: number): number | null {
   const text = header?.trim() ?? ''
@@ -53,7 +53,7 @@ export function readRetryAfter(header: string | undefined, nowMs: number): numbe
   return waitMs >= 0 ? Math.min(waitMs, RETRY_AFTER_MS_MAX) : null
 }
 
-/** `Sun, 06 Nov 1994 08:49:37 GMT`, else NaN: `Date.parse` alone takes almost anything for a date. */
+/** Parses `Sun, 06 Nov 1994 08:49:37 GMT`, else NaN: `Date.parse` alone accepts almost anything. */
 function readHttpDateMs(text: string): number {
   const ms = Date.parse(text)
   return !Number.isNaN(ms) && new Date(ms).toUTCString() === text ? ms : Number.NaN

@@ -1,20 +1,20 @@
 import type { SealedSecrets } from './webhook.ts'
 
-/** What the secrets come to at a moment: an overlap that has ended leaves the new one alone. */
+/** The secrets that apply at a given time. Once the overlap has ended, only the new one remains. */
 export function secretsAt(secrets: SealedSecrets, nowMs: number): SealedSecrets {
   const isOver = secrets.nextAt !== null && secrets.nextAt.getTime() <= nowMs
   return isOver ? finishRotation(secrets) : secrets
 }
 
-/** The new secret becomes the only one. Without a rotation nothing changes. */
+/** Makes the new secret the only one. Without a rotation, nothing changes. */
 export function finishRotation({ current, next }: SealedSecrets): SealedSecrets {
   return { current: next ?? current, next: null, nextAt: null }
 }
 
 /**
- * The secrets once `fresh` was added, or null while an overlap of an earlier rotation lasts: a
- * receiver would have to know three. Without an overlap `fresh` replaces whatever there is at once,
- * so that a secret that became known can be dropped at any time.
+ * Adds a new secret. Returns null during the overlap of an earlier rotation, because a receiver would have
+ * to know three secrets. Without an overlap, `fresh` replaces all secrets at once, so that a leaked secret
+ * can be dropped at any time.
  */
 export function rotate(
   secrets: SealedSecrets,

@@ -4,13 +4,13 @@ import type { Queryable } from '../../platform/pg.ts'
 import type { WebhookId } from './delivery.ts'
 import type { SealedSecrets } from './webhook.ts'
 
-/** The fingerprint of the secret key that the nodes of this database use; null before the first node. */
+/** The fingerprint of the secret key that this database's nodes use, or null before the first node. */
 export async function readFingerprint(db: Queryable): Promise<Buffer | null> {
   const row = await db.selectFrom('secret_key_identity').select('fingerprint').executeTakeFirst()
   return row?.fingerprint ?? null
 }
 
-/** Does nothing when another node was first. */
+/** Does nothing if another node was first. */
 export async function insertFingerprintIfAbsent(
   db: Queryable,
   fingerprint: Buffer,
@@ -23,7 +23,7 @@ export async function insertFingerprintIfAbsent(
     .execute()
 }
 
-/** Needs the role of the owner. */
+/** Requires the owner role. */
 export async function replaceFingerprint(
   db: Queryable,
   fingerprint: Buffer,
@@ -51,7 +51,7 @@ type SecretsRow = {
   nextSecretAt: Date | null
 }
 
-/** The secrets of every webhook that is not deleted, page by page in the order of its key. */
+/** The secrets of all webhooks that are not deleted, page by page in primary key order. */
 export async function listSecrets(
   db: Queryable,
   { after, limit }: { after: WebhookSecrets | null; limit: number },

@@ -4,7 +4,7 @@ import { type CompanyId, newId } from '../../platform/id.ts'
 import { type PacerTimers, SendPacer } from './send-pacer.ts'
 
 const SEND_MS = 0.25
-/** What a send costs in all: see `COST_RATIO`. */
+/** The total cost of a send. See `COST_RATIO`. */
 const COST_MS = 1.5
 
 /** Time passes only while an item is sent or the pacer waits. */
@@ -22,7 +22,7 @@ class VirtualTime implements PacerTimers {
     this.#nextTurn.push(run)
   }
 
-  /** Turns the event loop until `isOver`, or until nothing is left to run. */
+  /** Runs the event loop until `isOver`, or until nothing is left to run. */
   runUntil(isOver: () => boolean): void {
     while (!isOver()) {
       const turn = this.#nextTurn.splice(0)

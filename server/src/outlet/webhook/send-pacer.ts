@@ -9,7 +9,7 @@ export type PacerTimers = {
 
 /** A company that used less than this lately, about 40 deliveries per second, never pauses for others. */
 const LIGHT_MS = 25
-/** For all sends in one turn of the event loop. */
+/** For all sends in one iteration of the event loop. */
 const TURN_MS_MAX = 2
 /**
  * The time measured here, about 50 µs, is a sixth of what a delivery costs. Connections, responses, rows and
@@ -38,7 +38,7 @@ export class SendPacer<Item> {
   readonly #send: (item: Item) => void
   readonly #isContended: (companyId: SliceOwner) => boolean
   readonly #timers: PacerTimers
-  /** The company that sent last is the last one. */
+  /** In round-robin order: the company that sent last is at the end. */
   readonly #waiting = new Map<CompanyId, Item[]>()
   readonly #share: ThreadShare
   #turnMs = 0
@@ -78,7 +78,7 @@ export class SendPacer<Item> {
     }
   }
 
-  /** Removes items of the company that wait, and returns them. */
+  /** Removes and returns waiting items of the company. */
   take(companyId: CompanyId, isTaken: (item: Item) => boolean): Item[] {
     const ofCompany = this.#waiting.get(companyId) ?? []
     const kept = ofCompany.filter((item) => !isTaken(item))
@@ -110,7 +110,7 @@ export class SendPacer<Item> {
     this.#startTurn()
   }
 
-  /** The next turn of the event loop has its own time. */
+  /** Resets the time budget in the next iteration of the event loop. */
   #startTurn(): void {
     if (this.#isTurnScheduled) return
     this.#isTurnScheduled = true
@@ -134,7 +134,7 @@ export class SendPacer<Item> {
     if (this.#waiting.size > 0) this.#schedule()
   }
 
-  /** In the next turn of the event loop, or when the first pause ends. */
+  /** Schedules sending for the next iteration of the event loop, or for when the first pause ends. */
   #schedule(): void {
     const pauseMs = Math.min(
       ...this.#waiting.keys().map((companyId) => this.#share.pauseMs(companyId)),

@@ -16,42 +16,41 @@ export type SenderOptions = {
    * connection whose receiver sends too much (see `limitResponse`).
    */
   connect: buildConnector.connector
-  /** How long the receiver asks us to wait, from its Retry-After; null when that says nothing. */
+  /** How long the receiver asks us to wait, from its `Retry-After`, or null if that is invalid. */
   readRetryAfter: (header: string, nowMs: number) => number | null
-  /** For the whole attempt: waiting for a connection, opening it, and the head of the answer. */
+  /** For the whole attempt: waiting for a connection, opening it, and receiving the response headers. */
   timeoutMs?: number
-  /** For the rest of the answer, once its head is here; never beyond `timeoutMs`. */
+  /** For the response body, once the headers have arrived. Never extends beyond `timeoutMs`. */
   bodyGraceMs?: number
   excerptBytesMax?: number
-  /** Null for no limit of the sender's own. */
+  /** Null for no limit. */
   connectionsPerOriginMax?: number | null
-  /** How long a connection without work stays open, whatever longer time the receiver offers. */
+  /** How long an idle connection stays open, even if the receiver offers a longer time. */
   connectionIdleMs?: number
-  /** More origins are served, but then the connections of the longest unused one are closed. */
+  /** Beyond this, the connections of the least recently used origin are closed. */
   originsMax?: number
   clock?: Clock
 }
 
 export type Sending = { url: string; headers: Record<string, string>; body: Buffer | string }
-/** `isCanceled`: nothing was written, because the service stops. The outcome then counts for nothing. */
+/** With `isCanceled`, nothing was written because the service is stopping. Ignore the outcome then. */
 export type Sent = { outcome: AttemptOutcome; durationMs: number; isCanceled?: true }
 
 /**
- * The one client for requests to receivers. A send never rejects: whatever becomes of it is an
- * `AttemptOutcome`. Nothing is repeated and no redirect is followed; the schedule decides on the
- * next attempt.
+ * The only client for requests to receivers. A send never rejects: every result is an `AttemptOutcome`. It
+ * neither retries nor follows redirects. The retry schedule decides on the next attempt.
  *
- * The pools are ours and not undici's Agent. That one forgets an origin only on a disconnect with
- * nothing pending, and a request that was aborted still is: each receiver that timed out would stay
- * for ever, and once `maxOrigins` of them are there every new one is refused.
+ * It manages its own pools instead of using undici's Agent. The Agent drops an origin only on a disconnect
+ * with nothing pending, and an aborted request still counts as pending: each receiver that timed out would
+ * stay forever, and once there are `maxOrigins` of them, the Agent refuses every new one.
  */
 export class Sender implements AsyncDisposable {
   readonly #limits: AttemptLimits
   readonly #poolOptions: Pool.Options
   readonly #originsMax: number
-  /** By origin, the longest unused first. */
+  /** By origin, least recently used first. */
   readonly #pools = new Map<string, Pool>()
-  /** They take no new sends, and end with the ones they have. */
+  /** Pools that take no new requests, and close after the requests they have. */
   readonly #retiredPools = new Set<Pool>()
   readonly #attempts = new Set<Attempt>()
   #isStopped = false
@@ -77,17 +76,17 @@ export class Sender implements AsyncDisposable {
       allowH2: false,
       keepAliveTimeout: connectionIdleMs,
       keepAliveMaxTimeout: connectionIdleMs,
-      // One deadline of our own is over everything: undici's have a resolution of half a second,
-      // and a body that drips renews them.
       // Never reached, because the limit of a response is lower: undici creates an error for every header
       // beyond this size, and 64 kB of short headers took 350 ms of CPU time.
       maxHeaderSize: 2 * RESPONSE_BYTES_MAX,
+      // We enforce a single deadline instead: undici's timeouts have a resolution of half a second, and a
+      // body that arrives slowly keeps renewing them.
       headersTimeout: 0,
       bodyTimeout: 0,
     }
   }
 
-  /** Those that have connections, or sends that wait for one. */
+  /** Origins with connections, or with requests that wait for one. */
   get originCount(): number {
     return this.#pools.size
   }
@@ -114,7 +113,7 @@ export class Sender implements AsyncDisposable {
     })
   }
 
-  /** Ends the sends that still wait for a connection. Their requests will never be written. */
+  /** Cancels the requests that still wait for a connection. They will never be written. */
   cancelUnsent(): void {
     for (const attempt of this.#attempts) attempt.cancelUnsent()
   }
@@ -135,7 +134,7 @@ export class Sender implements AsyncDisposable {
   #openPool(origin: string): Pool {
     const pool = new Pool(origin, this.#poolOptions)
     const retireIfUnused = () => {
-      // After the event the client still takes the request that was aborted out of its queue.
+      // The client removes the aborted request from its queue only after this event.
       queueMicrotask(() => {
         const { connected, size } = pool.stats
         if (connected === 0 && size === 0) this.#retire(origin, pool)
@@ -177,20 +176,19 @@ const TOO_MANY_INFORMATIONAL: Failure = {
 }
 
 /**
- * One request. The head of the answer decides: the receiver has said by then whether it took the
- * event, and a body that drips, is endless, breaks off or has a wrong length cannot unsay it. Were
- * it otherwise, a receiver with a broken body would get an event that it took once more, again and
- * again. The body is for people who look for a reason, so it gets a short time and little room.
+ * One request. The response status decides, whether or not the body is slow, endless, truncated or of the
+ * wrong length. Otherwise, a receiver with a broken body would get an event that it accepted again and again.
+ * The body only helps users find the cause of an error, so it gets little time and space.
  */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #limits: AttemptLimits
   readonly #startedAtMs = performance.now()
   readonly #decoder = new StringDecoder('utf8')
-  /** Null once the outcome is told. The connection may then still read the answer to its end. */
+  /** Null once the outcome is reported. The connection may still read the rest of the response then. */
   #resolve: ((sent: Sent) => void) | null
-  /** The deadline of the attempt, and from the head on the grace of the body. */
+  /** The deadline of the attempt. Once the headers have arrived, that of the body. */
   #timer: NodeJS.Timeout
-  /** Null until the request is being written, so nothing was sent before. */
+  /** Null until the request starts to be written, so nothing has been sent while it is null. */
   #controller: Dispatcher.DispatchController | null = null
   #head: Head | null = null
   #informationalCount = 0
@@ -241,9 +239,8 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     clearTimeout(this.#timer)
-    // It is `reset` too when the receiver closed a connection from before just as we wrote: when
-    // that is noticed earlier undici opens a new one by itself, and later nobody knows what the
-    // receiver has read.
+    // Also `reset` if the receiver closed a reused connection just as we wrote: if undici notices earlier,
+    // it opens a new one by itself, and later we can't know what the receiver has read.
     this.#settle(failureOf(error, { isSent: this.#controller !== null }))
   }
 
@@ -295,7 +292,7 @@ function outcomeOf({ responseStatus, retryAfterMs }: Head, excerpt: string): Att
   return { kind: 'refused', responseStatus, errorClass, retryAfterMs, excerpt }
 }
 
-/** PostgreSQL refuses NUL. What replaces a byte has three, so the text can outgrow its limit. */
+/** PostgreSQL rejects NUL. The replacement character has three bytes, so the text can exceed the limit. */
 function storable(text: string, bytesMax: number): string {
   const withoutNul = text.replaceAll('\0', '\uFFFD')
   if (withoutNul.length * 3 <= bytesMax) return withoutNul
@@ -303,9 +300,9 @@ function storable(text: string, bytesMax: number): string {
 }
 
 /**
- * Headers that undici would refuse are found here: its pool never uses a client again that refused
- * a request, so a few dozen of them would block the origin for everybody. Those about the
- * connection and the length are undici's to write, and `host` is the URL's.
+ * Finds headers that undici would refuse: its pool never reuses a client that refused a request, so a few
+ * dozen of them would block the origin for all webhooks. undici writes the headers about the connection and
+ * the length itself, and `host` comes from the URL.
  */
 function findRefusedHeader(headers: Record<string, string>): string | null {
   for (const name in headers) {
@@ -327,7 +324,7 @@ const RESERVED_HEADERS = new Set([
   'upgrade',
 ])
 
-/** The connector names its failures itself; the rest happens on an open connection. */
+/** The connector classifies its own errors. All others happen on an open connection. */
 function failureOf(error: Error, { isSent }: { isSent: boolean }): Failure {
   let cause: unknown = error
   for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
@@ -353,7 +350,7 @@ function readErrorClass(value: unknown): Failure['errorClass'] | null {
 
 function resetMessage({ name, message }: Error): string {
   if (name === 'HTTPParserError') return 'The answer of the receiver is not HTTP/1.1.'
-  // undici's words for a 100 and a 101 that nobody asked for; it skips the other 1xx.
+  // undici's messages for an unexpected 100 or 101. It skips other 1xx responses.
   if (/^bad (response|upgrade)$/.test(message)) return 'The receiver answered out of turn.'
   return 'The receiver closed the connection before it answered.'
 }

@@ -40,7 +40,7 @@ function settlements(count: number, workspaceId = WORKSPACE): Settlement[] {
   }))
 }
 
-/** A queue whose writes go where the test says, and a way to wait until all are written. */
+/** A queue with a simulated write, and a way to wait until everything is written. */
 function makeQueue(
   expected: number,
   write: (settlements: readonly Settlement[]) => Promise<SettledWebhook[]>,
@@ -109,7 +109,7 @@ test('an end that PostgreSQL will never take holds up no other', async () => {
   await using _ = queue
   const ends = all.map((one) => queue.add(one))
   await whole()
-  // Nobody waits for the bad ones for ever.
+  // The promises of the bad ones resolve too.
   await Promise.all(ends)
   assert.deepEqual(
     written,
@@ -163,7 +163,7 @@ test('an end waits for at most one rejected write of another workspace', async (
   const { queue, written, whole } = makeQueue(9, async (batch) => {
     if (!isSlow || batch[0]?.workspaceId !== slow) return [SETTLED]
     if (rejectedSince >= 0) rejectedSince += 1
-    // From here on, each end of the slow workspace has a write of its own.
+    // From here on, each result of the slow workspace has a separate write.
     else if (batch.length === 1) {
       rejectedSince = 0
       void queue.add(other)

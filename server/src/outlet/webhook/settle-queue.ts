@@ -3,7 +3,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { isOutage, sqlStateOf } from '../../platform/pg.ts'
 import type { SettledWebhook, Settlement } from './settle-store.ts'
 
-/** Lets the ends of a few milliseconds share a commit. */
+/** Attempts that end within this time share a commit. */
 const GATHER_MS = 20
 const SETTLEMENTS_PER_WRITE_MAX = 500
 const RETRY_MS = 250
@@ -17,18 +17,18 @@ type SettleQueueOptions = {
 type Waiting = {
   settlement: Settlement
   resolve: () => void
-  /** At most this many share its next write. Less than the maximum after a write was rejected. */
+  /** The size limit of its next write. Below the maximum after a write was rejected. */
   batchMax: number
 }
 
 /**
- * Writes the ends of attempts, many in one statement, one statement at a time. An end that can't be
- * written stays in the queue: losing it would cause a second delivery. The queue holds no more than the
- * deliveries that the dispatcher holds, which are bounded.
+ * Writes the results of attempts, many per statement, one statement at a time. A result that can't be written
+ * stays in the queue, because losing it would cause a second delivery. The dispatcher's limit on deliveries
+ * also limits the queue.
  *
- * During an outage the queue waits. When the database rejects a write, for example by the statement
- * timeout, its workspaces go to the end of the queue. From then on each of them has writes of its own,
- * half the size after each rejection, so only the workspace that causes the rejections waits.
+ * During an outage the queue waits. If the database rejects a write, for example because of the statement
+ * timeout, its workspaces move to the end of the queue. From then on each of them has separate writes, half
+ * the size after each rejection, so only the workspace that causes the rejections waits.
  */
 export class SettleQueue implements AsyncDisposable {
   readonly #options: SettleQueueOptions
@@ -40,7 +40,7 @@ export class SettleQueue implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Resolves when it is written and counted, or is given up for good. */
+  /** Resolves when the result is written and counted, or can never be written. */
   add(settlement: Settlement): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiting.push({ settlement, resolve, batchMax: SETTLEMENTS_PER_WRITE_MAX })
@@ -58,11 +58,11 @@ export class SettleQueue implements AsyncDisposable {
       } catch (error) {
         this.#options.logger.warn({ event: 'settle.failed', deliveries: batch.length, err: error })
         const isBad = isBadValue(error)
-        // No retry can write it, so its lease lapses.
+        // No retry can write it, so it is dropped and its lease expires.
         if (isBad && batch.length === 1) this.#end(batch, [])
         else if (!isOutage(error)) this.#postpone(batch)
         if (isBad) continue
-        // A service that stops doesn't wait for the database to return: the leases will lapse.
+        // On shutdown, don't wait for the database to return: the leases will expire.
         if (this.#isClosing) break
         await delay(RETRY_MS)
       }
@@ -84,9 +84,9 @@ export class SettleQueue implements AsyncDisposable {
   }
 
   /**
-   * Moves all ends of the batch's workspaces behind the others, so that others wait for one failed write
-   * only. Keeps the order within each workspace, because failures are counted since the last success.
-   * Only a single end that fails goes behind the others of its workspace.
+   * Moves all results of the batch's workspaces behind the others, so that others wait for only one failed
+   * write. Keeps the order within each workspace, because failures are counted since the last success. Only a
+   * result that fails on its own moves behind the others of its workspace.
    */
   #postpone(batch: readonly Waiting[]): void {
     for (const one of batch) one.batchMax = Math.ceil(batch.length / 2)
@@ -110,7 +110,7 @@ export class SettleQueue implements AsyncDisposable {
     }
   }
 
-  /** From now on, a write that fails is not retried. */
+  /** From now on, failed writes are not retried. */
   close(): void {
     this.#isClosing = true
   }
@@ -125,7 +125,7 @@ function isRejected({ batchMax }: Waiting): boolean {
   return batchMax < SETTLEMENTS_PER_WRITE_MAX
 }
 
-/** SQLSTATE class 22: PostgreSQL will not take this value, however often it is offered. */
+/** SQLSTATE class 22: PostgreSQL rejects this value, however often it is retried. */
 function isBadValue(error: unknown): boolean {
   return sqlStateOf(error)?.startsWith('22') === true
 }

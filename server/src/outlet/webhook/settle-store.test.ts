@@ -45,7 +45,7 @@ const anyEnd: fc.Arbitrary<End> = fc.record({
   endedAtMs: fc.integer({ min: 0, max: 1_000 }),
 })
 
-/** Every end has a time of its own: of two at the same millisecond nobody knows which was first. */
+/** All times differ, because the order of two results in the same millisecond is undefined. */
 const anyEnds = fc.uniqueArray(anyEnd, { selector: ({ endedAtMs }) => endedAtMs, maxLength: 60 })
 
 test('failures are counted from the last success in the order the attempts ended, for each webhook by itself', () => {
@@ -65,7 +65,7 @@ test('failures are counted from the last success in the order the attempts ended
   )
 })
 
-/** The same said in another way: what lies after the latest success, and the latest of each kind. */
+/** Computes the same differently: the failures after the latest success, and the latest of each kind. */
 function expectedOf(ends: readonly End[]) {
   const timesOf = (...kinds: End['kind'][]) =>
     ends.filter(({ kind }) => kinds.includes(kind)).map(({ endedAtMs }) => endedAtMs)

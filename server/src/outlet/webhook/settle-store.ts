@@ -6,7 +6,7 @@ import type { StatusAfterAttempt } from './attempt-result.ts'
 import type { DeliveryId, ErrorClass, WebhookId } from './delivery.ts'
 import { UNCHANGED } from './delivery-queue-store.ts'
 
-/** One attempt as it is kept with its delivery. */
+/** One attempt as stored with its delivery. */
 export type AttemptRecord = {
   attempt: number
   url: string
@@ -14,13 +14,13 @@ export type AttemptRecord = {
   durationMs: number
   responseStatus: number | null
   errorClass: ErrorClass | null
-  /** What went wrong, in a sentence; null after success. */
+  /** A sentence about what went wrong. Null after success. */
   message: string | null
-  /** The beginning of the answer; null when there was none. */
+  /** The beginning of the response. Null if there was none. */
   excerpt: string | null
 }
 
-/** The end of an attempt, to be written down. It counts only while the lease is still ours. */
+/** The result of an attempt, to be stored. It changes the delivery only if the lease is still ours. */
 export type Settlement = {
   workspaceId: WorkspaceId
   webhookId: WebhookId
@@ -28,13 +28,13 @@ export type Settlement = {
   sequence: number
   lease: string
   status: StatusAfterAttempt
-  /** When to try again; for a final status, when it ended. */
+  /** When to retry. For a final status, when the attempt ended. */
   dueAt: Date
   endedAt: Date
   record: AttemptRecord
 }
 
-/** A webhook after its attempts were counted. */
+/** A webhook's failures after its attempts were counted. */
 export type SettledWebhook = {
   workspaceId: WorkspaceId
   webhookId: WebhookId
@@ -47,19 +47,19 @@ type SettledRow = Omit<SettledWebhook, 'workspaceId' | 'webhookId'> & {
   webhookId: string
 }
 
-/** Straight failures after which a webhook is probed instead of sent to. */
+/** After this many failures in a row, a webhook gets single probes with pauses. */
 export const PROBE_AFTER_FAILURES = 10
-/** The rest after the tenth straight failure; each probe that fails doubles it, up to the other. */
-const REST_MIN = sql`interval '1 second'`
-const REST_MAX = sql`interval '60 seconds'`
+/** The pause after the tenth failure in a row. Each failed probe doubles it, up to the maximum. */
+const PAUSE_MIN = sql`interval '1 second'`
+const PAUSE_MAX = sql`interval '60 seconds'`
 const ATTEMPTS_KEPT_MAX = 20
 
 /**
- * Writes the ends of many attempts in one statement and counts them on their webhooks. An attempt whose
- * lease has passed to another sender changes nothing in its delivery, which is sent again.
+ * Stores the results of many attempts in one statement and counts them on their webhooks. If another sender
+ * has leased the delivery meanwhile, the result doesn't change the delivery, which is sent again.
  *
- * No part of it depends on statistics: a plan that was made for an empty table may be kept while the
- * table grows. `held` names the columns of both unique keys, so any index finds one row.
+ * The plan must not depend on statistics, because a plan cached for an empty table can stay in use while the
+ * table grows. `held` filters by the columns of both unique keys, so either index finds a single row.
  */
 export async function settleAttempts(
   db: Queryable,
@@ -102,11 +102,11 @@ export async function settleAttempts(
              when n.failures + case when n.success_at is null then w.failure_count else 0 end
                   < ${sql.lit(PROBE_AFTER_FAILURES)} then null
              when n.failure_at is null then w.resting_until
-             when w.resting_until is null or n.success_at is not null then n.failure_at + ${REST_MIN}
-             -- It was on its way before the rest began, so it is no probe.
+             when w.resting_until is null or n.success_at is not null then n.failure_at + ${PAUSE_MIN}
+             -- The attempt started before the pause, so it is not a probe.
              when n.failure_at < w.resting_until then w.resting_until
-             else n.failure_at + greatest(${REST_MIN},
-                                   least(${REST_MAX}, 2 * (w.resting_until - w.last_failure_at)))
+             else n.failure_at + greatest(${PAUSE_MIN},
+                                   least(${PAUSE_MAX}, 2 * (w.resting_until - w.last_failure_at)))
            end,
            last_success_at = greatest(w.last_success_at, n.success_at),
            last_failure_at = greatest(w.last_failure_at, n.failure_at)
@@ -124,7 +124,7 @@ export async function settleAttempts(
   return rows.map(toSettledWebhook)
 }
 
-/** The settlements whose lease is still held, each with the row of its delivery, which is locked. */
+/** The settlements whose lease is still valid. Locks the rows of their deliveries. */
 function lockLeased(settlements: readonly Settlement[]): RawBuilder<unknown> {
   return sql`
     select s.*, d.event_id, d.attempt, d.created_at
@@ -162,7 +162,7 @@ function toSettledWebhook(row: SettledRow): SettledWebhook {
 type WebhookCount = {
   workspaceId: WorkspaceId
   webhookId: WebhookId
-  /** Since the last success among them. */
+  /** Failures since the last success in this batch. */
   failures: number
   /** The first of these failures. */
   failingSince: Date | null
@@ -170,7 +170,7 @@ type WebhookCount = {
   failureAt: Date | null
 }
 
-/** Counted in the order they ended, because failures count from the last success. */
+/** Counts in the order in which the attempts ended, because failures count from the last success. */
 export function countByWebhook(settlements: readonly Settlement[]): WebhookCount[] {
   const counts = new Map<WebhookId, WebhookCount>()
   for (const settlement of settlements.toSorted((a, b) => +a.endedAt - +b.endedAt)) {
@@ -184,7 +184,7 @@ export function countByWebhook(settlements: readonly Settlement[]): WebhookCount
       failureAt: null,
     }
     counts.set(webhookId, count)
-    // Nothing was sent, which says nothing about the receiver.
+    // Nothing was sent, so this is not a failure of the receiver.
     if (settlement.status === 'FAILED' && settlement.record.errorClass === null) continue
     if (settlement.status === 'SUCCEEDED') {
       Object.assign(count, { failures: 0, failingSince: null, successAt: endedAt })

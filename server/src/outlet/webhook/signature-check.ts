@@ -1,15 +1,18 @@
 import { createHmac } from 'node:crypto'
 import { contractKey, standardKey } from './webhook-secret.ts'
 
-/** What a receiver has in hand: the bytes it got and a signature, sent by us or made by its own code. */
+/**
+ * What a receiver can check: the bytes it received and a signature, either ours or computed by its own
+ * code.
+ */
 export type SignatureQuestion = {
   body: string
   /** The value of `x-service-signature` or of `webhook-signature`. */
   signature: string
-  /** Of `webhook-id` and `webhook-timestamp`; only `webhook-signature` covers them. */
+  /** The values of `webhook-id` and `webhook-timestamp`. Only `webhook-signature` covers them. */
   id: string | null
   timestamp: string | null
-  /** The secret that the receiver holds, when it is given to be compared. */
+  /** The secret that the receiver uses, if given for comparison. */
   secret: string | null
 }
 
@@ -35,9 +38,9 @@ type NamedKey = { key: Buffer; finding: SignatureFinding | null; words: string }
 type NamedBody = { text: string; finding: SignatureFinding | null; words: string }
 
 /**
- * Finds out why a signature does not fit, by trying the mistakes that people make: each of the keys with
- * each form of the body. `secrets`: the present one, and the next while a rotation's overlap lasts.
- * Yields after each try, because a body can be large.
+ * Finds out why a signature doesn't match by trying common mistakes: each key with each form of the body.
+ * `secrets` are the current one, and the next one during a rotation's overlap. Yields after each try, because
+ * a body can be large.
  */
 export function* checkSignature(
   question: SignatureQuestion,
@@ -153,7 +156,7 @@ function keysOf({ current, next }: { current: string; next: string | null }): Na
 const NEWLINE_WORDS =
   'The body differs from what was signed by a line break. Take the raw bytes of the request: an editor, a shell or a framework has added or changed a newline.'
 
-/** The body in every form that may have been signed by mistake, each text once. */
+/** The body in every form that may have been signed by mistake, without duplicates. */
 function* bodiesOf({
   body,
   timestamp,
@@ -199,24 +202,24 @@ function* bodiesOf({
   return bodies.filter(({ text }) => !seen.has(text) && seen.add(text))
 }
 
-/** An event may be nested 32 levels deep, and stands in a body that is less deep than that. */
+/** Twice the depth allowed in an event, which leaves enough room for the levels of the body around it. */
 const DEPTH_MAX = 64
-/** Blanks that pretty-printing may add. Every line is indented by its depth, so a nested body grows a lot. */
+/** Whitespace that pretty-printing may add. Lines are indented by depth, so a nested body grows a lot. */
 const INDENT_CHARS_MAX = 400_000
 
-/** Without blanks between its parts, and everything inside texts as it is. */
+/** Removes whitespace between tokens and leaves strings unchanged. */
 function recompact(body: string): string {
   return body.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, (_, text: string | undefined) => text ?? '')
 }
 
-/** Null when it would be much larger than any body of ours. */
+/** Returns null if the result would be much larger than any body we send. */
 function reprint(value: unknown): string | null {
   return value === undefined || indentOf(value) > INDENT_CHARS_MAX
     ? null
     : JSON.stringify(value, null, 2)
 }
 
-/** How many blanks and line breaks pretty-printing adds; above the bound it stops counting. */
+/** How many spaces and line breaks pretty-printing adds. Stops counting above the limit. */
 function indentOf(value: unknown, depth = 0): number {
   if (typeof value !== 'object' || value === null) return 0
   if (depth >= DEPTH_MAX) return Number.POSITIVE_INFINITY

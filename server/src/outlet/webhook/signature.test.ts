@@ -7,7 +7,7 @@ import { createSigner, type Attempt } from './signature.ts'
 import { newWebhookSecret } from './webhook-secret.ts'
 
 const DELIVERY_ID = '019cab2f-0000-7000-8000-0000000000d1'
-/** The package looks at the real clock, so the attempts are made now. */
+/** The package uses the real clock, so the attempts have the current time. */
 const nowSeconds = Math.floor(Date.now() / 1_000)
 
 const attemptOf = (changes: Partial<Attempt> = {}): Attempt => ({
@@ -21,7 +21,7 @@ const attemptOf = (changes: Partial<Attempt> = {}): Attempt => ({
   ...changes,
 })
 
-/** Any character that UTF-8 can write. fast-check's own unit 'binary' takes a second to build. */
+/** Any character that UTF-8 can encode. fast-check's unit 'binary' takes a second to build. */
 const anyChar = fc
   .oneof(
     fc.integer({ min: 0, max: 0x7f }),
@@ -40,7 +40,7 @@ const anyCustom = fc
 const bodyHmac = (secret: string, body: string): string =>
   `v1=${createHmac('sha256', secret).update(body, 'utf8').digest('hex')}`
 
-/** As a receiver with a generated secret, and as one with a secret of its own. */
+/** Verify like a receiver with a generated secret, and like one with a custom secret. */
 const verifyGenerated = (secret: string, body: string, headers: Record<string, string>): unknown =>
   new Webhook(secret).verify(body, headers, { jsonParse: false })
 const verifyCustom = (secret: string, body: string, headers: Record<string, string>): unknown =>

@@ -6,7 +6,7 @@ import type { WebhookId } from './delivery.ts'
 
 export type SweptWebhook = { workspaceId: WorkspaceId; webhookId: WebhookId; isDeleted: boolean }
 
-/** Every webhook there is, page by page in the order of its key. */
+/** All webhooks, including deleted ones, page by page in primary key order. */
 export async function listSweptWebhooks(
   db: Queryable,
   { after, limit }: { after: SweptWebhook | null; limit: number },
@@ -25,10 +25,9 @@ export async function listSweptWebhooks(
 }
 
 /**
- * Removes deliveries of a webhook that ended before the given time, some at a time; of a deleted one,
- * all. The oldest stand first in the order of the sequence, so only the beginning is looked at. By
- * ctid, because for a thousand ids PostgreSQL would rather read a whole small table.
- * Returns how many were removed.
+ * Deletes up to `limit` deliveries of a webhook that ended before the given time, or any deliveries if the
+ * webhook is deleted. The oldest come first by sequence, so it only checks the beginning. It deletes by ctid,
+ * because for a thousand ids PostgreSQL would prefer to scan a small table. Returns how many it deleted.
  */
 export async function deleteEnded(
   db: Queryable,
@@ -49,7 +48,7 @@ export async function deleteEnded(
   return Number(numAffectedRows ?? 0n)
 }
 
-/** The row of a deleted webhook, once nothing hangs on it. */
+/** Deletes the row of a deleted webhook once it has no deliveries left. */
 export async function deleteEmptied(
   db: Queryable,
   { workspaceId, webhookId }: SweptWebhook,

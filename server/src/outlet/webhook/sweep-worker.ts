@@ -4,14 +4,14 @@ import { Loop } from '../../platform/loop.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { deleteEmptied, deleteEnded, listSweptWebhooks, type SweptWebhook } from './sweep-store.ts'
 
-const TURN_MS = 60_000
+const INTERVAL_MS = 60_000
 export const DELIVERY_KEPT_MS = 30 * 86_400_000
 const WEBHOOKS_PER_PAGE = 100
 const DELIVERIES_PER_STATEMENT_MAX = 1_000
-/** The rest of a webhook's old deliveries goes in the next turns. */
+/** Per run. Later runs delete the rest of a webhook's old deliveries. */
 const STATEMENTS_PER_WEBHOOK_MAX = 300
 
-/** Removes deliveries 30 days after their end, and what a deleted webhook left behind. */
+/** Deletes deliveries that ended 30 days ago, and everything left of deleted webhooks. */
 export function startSweepWorker({
   db,
   clock,
@@ -33,7 +33,7 @@ export function startSweepWorker({
       after = page.at(-1) ?? null
     } while (after !== null)
   }
-  return new Loop({ name: 'webhook-sweep', everyMs: TURN_MS, logger, run })
+  return new Loop({ name: 'webhook-sweep', everyMs: INTERVAL_MS, logger, run })
 }
 
 async function sweep(db: Queryable, webhook: SweptWebhook, before: Date): Promise<void> {

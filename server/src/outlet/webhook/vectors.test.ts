@@ -27,7 +27,7 @@ const root = new URL('../../../../', import.meta.url)
 const vectors: Vectors = JSON.parse(readFileSync(new URL('vectors/webhook.json', root), 'utf8'))
 const document = readFileSync(new URL('docs/webhooks.md', root), 'utf8')
 
-/** This suite uses node:crypto, and nothing of ours. */
+/** This suite uses only node:crypto, and none of our code. */
 suite('the vectors follow from the page alone', () => {
   for (const signed of vectors.cases) {
     test(signed.title, () => {

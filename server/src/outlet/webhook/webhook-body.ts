@@ -4,7 +4,9 @@ import type { CompanyId, ProjectId, WorkspaceId } from '../../platform/id.ts'
 import { formatUtcMs } from '../../platform/utc-time.ts'
 import type { DeliveryId } from './delivery.ts'
 
-/** What a receiver is told of an event. A test has no event, and the delivery's id in its place. */
+/**
+ * The fields of an event that are sent to a receiver. A test uses the delivery's id instead of an event's.
+ */
 type DeliveredEvent = { id: EventId | DeliveryId } & Pick<
   SealedEvent,
   | 'timestampMs'
@@ -22,10 +24,10 @@ type DeliveredEvent = { id: EventId | DeliveryId } & Pick<
 >
 
 /**
- * The body of a delivery: the contract's fields, and none that is absent. The same event gives the
- * same bytes at every attempt, unless a part of it was erased in between.
+ * The body of a delivery: the fields of the API contract, without those that are null. The same event
+ * produces the same bytes at every attempt, unless a part of it was erased in between.
  *
- * The parts are stored as the JSON they are sent as, so they are put in as they are.
+ * Actor, resource and metadata are stored as JSON, so they are inserted unchanged.
  */
 export function webhookBody(event: DeliveredEvent): string {
   return (
@@ -48,8 +50,8 @@ const TEST_METADATA = canonicalJson({
 })
 
 /**
- * The body of a test: the shape of an event, marked so that nobody takes it for one. It is stored
- * nowhere; each attempt makes it again from the delivery, and must make the same bytes.
+ * The body of a test: shaped like an event, but marked so that it can't be mistaken for one. It isn't stored:
+ * each attempt builds it from the delivery, and must produce the same bytes.
  */
 export function testBody(delivery: {
   deliveryId: DeliveryId

@@ -6,10 +6,10 @@ import type { WebhookId } from './delivery.ts'
 
 const HOUR_MS = 3_600_000
 export const HEALTH_HOURS = 24
-/** However busy a webhook is, no more of its newest deliveries are looked at. */
+/** At most this many of a webhook's newest deliveries are read, however busy it is. */
 const DELIVERIES_MAX = 5_000
 
-/** One hour of a webhook, by when its deliveries were made. */
+/** The deliveries of a webhook that were created in one hour. */
 export type HealthHour = {
   startsAt: Date
   succeeded: number
@@ -19,13 +19,13 @@ export type HealthHour = {
 
 export type WebhookHealth = {
   hours: HealthHour[]
-  /** Of the newest deliveries within these hours; null without any that ended. */
+  /** Of the newest deliveries within these hours. Null if none of them has ended. */
   successRate: number | null
   medianMs: number | null
   p95Ms: number | null
   /** Deliveries that are not final. */
   open: number
-  /** The hours have more deliveries than were looked at. */
+  /** True if the hours may have more deliveries than were read. */
   isCut: boolean
 }
 
@@ -38,7 +38,7 @@ type HealthRow = {
   p95Ms: number | null
 }
 
-/** How a webhook fares: the last day, hour by hour, from its newest deliveries. */
+/** A webhook's results of the last 24 hours, by hour, from its newest deliveries. */
 export async function readWebhookHealth(
   db: Queryable,
   {

@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { contractKey, newWebhookSecret, standardKey } from './webhook-secret.ts'
 
-/** The base64 of nothing is nothing, and an HMAC key has at least a byte. */
+/** At least one byte: an empty key encodes to empty base64, and an HMAC key must not be empty. */
 const anyBytes = fc.uint8Array({ minLength: 1, maxLength: 64 }).map((bytes) => Buffer.from(bytes))
 
 test('a generated secret is the prefix and 32 random bytes in base64', () => {

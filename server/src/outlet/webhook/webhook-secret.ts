@@ -4,15 +4,15 @@ import { SecretBox } from '../../platform/secret-box.ts'
 
 const PREFIX = 'whsec_'
 const SECRET_BYTES = 32
-/** RFC 4648 with the standard alphabet. Its padding may be left out, but not be wrong. */
+/** RFC 4648 with the standard alphabet. Padding is optional, but must be correct if present. */
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
-/** Seals and opens the webhook secrets that the database keeps. */
+/** Encrypts and decrypts the webhook secrets in the database. */
 export function webhookBox(secretKey: Secret<Buffer>): SecretBox {
   return new SecretBox(secretKey, 'webhook')
 }
 
-/** A generated secret, in the form that the libraries of Standard Webhooks take as it is. */
+/** Generates a secret in the format that Standard Webhooks libraries accept unchanged. */
 export function newWebhookSecret(random: (bytes: number) => Buffer = randomBytes): string {
   return PREFIX + random(SECRET_BYTES).toString('base64')
 }
@@ -23,16 +23,16 @@ export function contractKey(secret: string): Buffer {
 }
 
 /**
- * The key of `webhook-signature`: the bytes that stand in base64 after `whsec_`, else the UTF-8 of
- * the whole secret. A custom secret is free text, so it may begin with the prefix and be no base64;
- * then it is free text like any other.
+ * The key of `webhook-signature`: the bytes after `whsec_`, decoded from base64, or else the UTF-8 bytes of
+ * the whole secret. A custom secret is free text, so it may start with the prefix without being base64.
+ * Then it is treated like any other free text.
  *
- * The libraries differ where a text is not quite base64. Those for JavaScript and Python take it
- * without padding, those for Go and Java do not; the first drops a last character that is left over
- * and throws on foreign ones, the second drops foreign ones. Here a text is decoded when it has one
- * meaning: a receiver adds the padding where its library wants it, and gets the same key. All others
- * are used raw; to any library their key can be given as its base64. The libraries decode a secret
- * without the prefix too. That was rejected here: `password` is base64, and is free text.
+ * The Standard Webhooks libraries treat imperfect base64 differently. Those for JavaScript and Python accept
+ * missing padding, those for Go and Java don't. The JavaScript one drops a leftover last character and throws
+ * on invalid ones, and the Python one drops invalid ones. We decode only text with a single possible meaning:
+ * a receiver adds padding if its library needs it, and gets the same key. All other text is used raw, and any
+ * library accepts such a key encoded as base64. The libraries also decode a secret without the prefix. We
+ * don't, because `password` is valid base64, but is meant as text.
  */
 export function standardKey(secret: string): Buffer {
   const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : ''

@@ -26,7 +26,7 @@ export type NewWebhook = {
   now: Date
 }
 
-/** Call it inside a transaction. The webhook sees events from the workspace's present head on. */
+/** Call it inside a transaction. The webhook gets events after the workspace's current head. */
 export async function insertWebhook(db: Queryable, webhook: NewWebhook): Promise<Webhook> {
   await lockCompany(db, webhook.companyId)
   const { count } = await db
@@ -80,7 +80,7 @@ export async function listWebhooks(
 
 export type WebhookWithSecrets = Webhook & { secrets: SealedSecrets }
 
-/** Null for another company's as for one that does not exist. */
+/** Returns null if the webhook doesn't exist or belongs to another company. */
 export async function findWebhook(
   db: Queryable,
   { companyId, webhookId }: { companyId: CompanyId; webhookId: WebhookId },
@@ -95,7 +95,7 @@ export async function findWebhook(
   return row ? withSecrets(row) : null
 }
 
-/** The same webhook, which nobody else changes before the caller's transaction ends. */
+/** Locks the webhook, so that others can't change it until the caller's transaction ends. */
 export async function lockWebhook(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
@@ -112,8 +112,8 @@ export async function lockWebhook(
 }
 
 /**
- * Fields that are left out stay. Another project counts for events from now on: those before still go
- * by the one they came under, so a second change waits until they have their deliveries.
+ * Fields that are left out keep their values. A new project applies to events from now on. Earlier events
+ * still use the previous project, so a second change must wait until they have their deliveries.
  */
 export async function updateWebhook(
   db: Queryable,
@@ -154,7 +154,7 @@ export async function updateWebhook(
   return row ? toWebhook(row) : null
 }
 
-/** Sets the pair of secrets, of a webhook that is locked. With `next`, an overlap begins. */
+/** Call it with the webhook locked. Setting `next` starts an overlap. */
 export async function updateSecrets(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
@@ -168,7 +168,10 @@ export async function updateSecrets(
     .execute()
 }
 
-/** True when it was enabled before, and at this address when one is given. Its waiting deliveries are ended by the dispatcher. */
+/**
+ * Returns false if it wasn't enabled, or has another URL than the given one. The dispatcher ends its
+ * deliveries.
+ */
 export async function disableWebhook(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
@@ -185,7 +188,7 @@ export async function disableWebhook(
   return result.numUpdatedRows === 1n
 }
 
-/** A downgrade. Returns how many there were. */
+/** For a plan without webhooks. Returns how many it disabled. */
 export async function disableCompanyWebhooks(
   db: Queryable,
   companyId: CompanyId,
@@ -200,7 +203,7 @@ export async function disableCompanyWebhooks(
   return Number(result.numUpdatedRows)
 }
 
-/** True when it was disabled before. Events that came meanwhile get no delivery by themselves. */
+/** Returns false if it wasn't disabled. Events that arrived meanwhile get no automatic deliveries. */
 export async function enableWebhook(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
@@ -225,7 +228,7 @@ export async function enableWebhook(
   return result.numUpdatedRows === 1n
 }
 
-/** True when it was there. It is gone at once; its deliveries are removed by the sweeper. */
+/** Returns false if it doesn't exist. It disappears at once, and the sweep worker deletes its deliveries. */
 export async function deleteWebhook(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,

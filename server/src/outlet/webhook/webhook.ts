@@ -7,19 +7,19 @@ export type WebhookStatus = (typeof WEBHOOK_STATUSES)[number]
 export const WEBHOOK_EVENTS = ['AUDIT_EVENT_CREATED'] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
-/** A webhook as its owner sees it. */
+/** A webhook as shown to its owner. */
 export type Webhook = {
   id: WebhookId
   companyId: CompanyId
   workspaceId: WorkspaceId
-  /** Null: the whole workspace. */
+  /** Null means the whole workspace. */
   projectId: ProjectId | null
   url: string
   status: WebhookStatus
   disabledReason: string | null
   events: WebhookEvent[]
   secretLabel: string | null
-  /** While a rotation's overlap lasts: when the new secret becomes the only one. */
+  /** During a rotation's overlap, when the new secret becomes the only one. */
   nextSecretAt: Date | null
   lastSuccessAt: Date | null
   lastFailureAt: Date | null

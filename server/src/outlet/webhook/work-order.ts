@@ -1,7 +1,7 @@
 import type { CompanyId } from '../../platform/id.ts'
 import type { WebhookId } from './delivery.ts'
 
-/** Where the next turn starts: companies and webhooks after the named ones come first. */
+/** Where the next turn starts: companies and webhooks after these come first. */
 export type WorkCursor = {
   companyId: CompanyId | null
   webhookIds: ReadonlyMap<CompanyId, WebhookId>
@@ -29,8 +29,8 @@ export class WorkOrder {
   }
 
   /**
-   * `hasAll`: these are all webhooks with work, so other companies need no place. Returns whether any
-   * webhook got deliveries.
+   * With `hasAll`, these are all webhooks with work, so the positions of other companies are dropped. Returns
+   * whether any webhook got deliveries.
    */
   endTurn(served: readonly Work[], { hasAll }: { hasAll: boolean }): boolean {
     if (hasAll) this.#webhookIds.clear()
