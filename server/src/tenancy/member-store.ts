@@ -55,7 +55,7 @@ async function selectMembers(
 }
 
 function toMember({ id, email, role, workspaceIds, createdAt, lastSeenAt }: MemberRow): Member {
-  // A table constraint excludes unknown roles. Falling back to VIEWER would grant the fewest permissions.
+  // A table constraint excludes other roles, and a member with an unknown role couldn't sign in.
   const known = isRole(role) ? role : 'VIEWER'
   return {
     id: assertId(id),

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Queryable } from '../../platform/pg.ts'
 
-/** The id of the archive that this database uses; null before the first segment. */
+/** The id of the archive that this database uses, or null before the first segment. */
 export async function readArchiveId(db: Queryable): Promise<string | null> {
   const row = await db.selectFrom('archive_identity').select('archive_id').executeTakeFirst()
   return row?.archive_id ?? null

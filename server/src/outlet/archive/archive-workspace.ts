@@ -60,7 +60,7 @@ async function* oneAhead<Value>(
       const { value, done } = await next
       if (done === true) return
       next = values.next()
-      // Prevents an unhandled rejection. The error surfaces at the next await, or doesn't matter any more.
+      // Prevents an unhandled rejection. The error surfaces at the next await, or no longer matters.
       next.catch(() => {})
       yield value
     }

@@ -37,7 +37,7 @@ async function deleteFiles(store: ObjectStore, draft: Draft): Promise<void> {
 }
 
 /**
- * Deletes a small file that nothing reads any more. If the credentials don't allow that, the file stays and
+ * Deletes a small file that nothing reads anymore. If the credentials don't allow that, the file stays and
  * archiving continues.
  */
 export async function deleteIfAllowed(

@@ -41,7 +41,7 @@ export async function listDrafts(
 }
 
 /**
- * Sets a draft's creation time to `-infinity`, so that the catalog won't accept it any more. Returns false
+ * Sets a draft's creation time to `-infinity`, so that the catalog no longer accepts it. Returns false
  * if the catalog names its file, or if the draft is gone.
  */
 export async function condemnDraft(

@@ -44,7 +44,7 @@ export type DownloadTerms = {
 }
 
 /**
- * Opens a download, which runs its job. Throws if the job can't be downloaded (any more) or its archive has
+ * Opens a download, which runs its job. Throws if the job can't be downloaded (anymore) or its archive has
  * to be restored first, and leaves the job open. The job becomes RUNNING when the first bytes are ready.
  */
 export async function openDownload(

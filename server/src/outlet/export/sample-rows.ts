@@ -40,7 +40,7 @@ export async function measureRows(
   return weight === 0 ? null : bytes / weight
 }
 
-/** Where to read and how many rows. The weight is how many rows the sample stands for. */
+/** Where to read and how many rows. The weight is how many rows the sample represents. */
 type Place = ExportRange & { limit: number; weight: number }
 
 export function placesOf(runs: readonly CountedRun[]): Place[] {

@@ -44,7 +44,7 @@ export async function findVisibleJob(
 
 /**
  * Members with access to the whole company see all of its jobs. Others see their own jobs and those created
- * for one of their workspaces, but none that reads a workspace they can't see (any more).
+ * for one of their workspaces, but none that reads a workspace they can't see (anymore).
  */
 function jobsOf(db: Queryable, { companyId, userId, workspaceIds }: Viewer) {
   const jobs = db.selectFrom('export_job').selectAll().where('company_id', '=', companyId)

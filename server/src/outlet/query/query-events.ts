@@ -18,7 +18,7 @@ export type EventQuery = {
   companyId: CompanyId
   /** Null for all of the company's workspaces. Cursors are bound to this choice. */
   workspaceId: WorkspaceId | null
-  /** The workspaces that the choice currently stands for. */
+  /** The workspaces that this choice currently includes. */
   workspaceIds: readonly WorkspaceId[]
   filter: EventFilter
   hotSinceMs: number

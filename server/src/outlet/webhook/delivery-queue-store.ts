@@ -31,7 +31,7 @@ export type WebhookWork = {
   companyWorkCount: number
 }
 
-/** A delivery that this node has leased, and its event, or null if there is none (any more). */
+/** A delivery that this node has leased, and its event, or null if there is none (anymore). */
 export type LeasedWork = { delivery: LeasedDelivery; event: SealedEvent | null }
 
 /** Identifies who may send a delivery, and until when. */

@@ -29,7 +29,7 @@ export function nextAttemptAtMs({
   /** The attempt that failed, counted from 1 since the schedule started. A redelivery restarts it. */
   attempt: number
   failedAtMs: number
-  /** The receiver's `Retry-After`; null if there was none. */
+  /** The receiver's `Retry-After`, or null if there was none. */
   retryAfterMs: number | null
   /** At least 0 and below 1. */
   jitter: () => number
