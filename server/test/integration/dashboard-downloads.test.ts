@@ -167,19 +167,27 @@ test('a refused download says nothing about where things lie', async () => {
   assert.equal((await admin.call('GET', `${EXPORTS}/${id}`)).json.errorCode, 'segment_missing')
 })
 
-test('a link on another site begins no download, and a HEAD neither', async () => {
+test('a link on another site or a sibling subdomain starts no download, nor does HEAD', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const id = await make(admin)
-  const headers = { 'sec-fetch-site': 'cross-site' }
-  const foreign = await admin.call('GET', `${EXPORTS}/${id}/download`, { headers })
-  assert.deepEqual(refusalOf(foreign), [403, 'cross_site'])
+  for (const site of ['cross-site', 'same-site']) {
+    const headers = { 'sec-fetch-site': site }
+    const foreign = await admin.call('GET', `${EXPORTS}/${id}/download`, { headers })
+    assert.deepEqual(refusalOf(foreign), [403, 'cross_site'])
+  }
   const head = await fetch(`${annals.url}${EXPORTS}/${id}/download`, {
     method: 'HEAD',
     headers: { cookie: admin.cookie },
   })
   assert(head.status >= 400)
   assert.equal((await admin.call('GET', `${EXPORTS}/${id}`)).json.status, 'PENDING')
+  for (const headers of [{ 'sec-fetch-site': 'none' }, {}]) {
+    const url = `${annals.url}${EXPORTS}/${await make(admin)}/download`
+    const direct = await fetch(url, { headers: { cookie: admin.cookie, ...headers } })
+    assert.equal(direct.status, 200)
+    await direct.arrayBuffer()
+  }
 })
 
 test('whoever is removed, or loses the workspace, is cut off from a download that runs', async () => {

@@ -75,9 +75,10 @@ export const downloadDashboardExport =
     )
   }
 
-/** Following a link on another site could start a run. Browsers report that in `Sec-Fetch-Site`. */
+/** A link on another site, or on a sibling subdomain, must not start a run. */
 function refuseOtherSite({ headers }: FastifyRequest): void {
-  if (headers['sec-fetch-site'] === 'cross-site') throw new ApiError('cross_site')
+  const site = headers['sec-fetch-site'] ?? 'none'
+  if (site !== 'same-origin' && site !== 'none') throw new ApiError('cross_site')
 }
 
 function refusePlan({ plan }: Viewer): void {
