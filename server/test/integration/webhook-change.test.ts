@@ -46,6 +46,29 @@ test('another project counts for later events only: those that wait go by the on
   )
 })
 
+test('the project of a disabled webhook can be changed again and again', async () => {
+  await using receiver = await startReceiver()
+  const tenant = await annals.createCompany()
+  const { companyKey, workspaceKey, project } = tenant
+  const id = await makeWebhook(annals, tenant, { url: receiver.url })
+  const call = (verb: string) =>
+    annals.call('POST', `/v1/webhooks/${id}/${verb}`, { key: companyKey })
+  assert.equal((await call('disable')).status, 200)
+  for (const projectId of [project.id, null, project.id]) {
+    await sendEvents(annals, workspaceKey, 1)
+    assert.equal((await change(id, companyKey, { projectId })).status, 200)
+  }
+  assert.equal((await call('enable')).status, 200)
+  await sendEvents(annals, workspaceKey, 1)
+  const [eventId] = await sendEvents(annals, workspaceKey, 1, { projectId: project.id })
+  await eventually(async () =>
+    assert.deepEqual(
+      (await readDeliveries(annals, id)).map((delivery) => delivery.eventId),
+      [eventId],
+    ),
+  )
+})
+
 test('a late 410 of an address that was left does not disable the new one', async () => {
   let answerLate = () => {}
   const isLate = new Promise<void>((resolve) => (answerLate = resolve))

@@ -112,8 +112,9 @@ export async function lockWebhook(
 }
 
 /**
- * Fields that are left out keep their values. A new project applies to events from now on. Earlier events
- * still use the previous project, so a second change must wait until they have their deliveries.
+ * Fields that are left out stay. A new project applies to later events. Earlier events still use the
+ * old project, so a second change is refused until they have their deliveries. A disabled webhook gets
+ * none for them: enabling it moves `seen_seq` to the head.
  */
 export async function updateWebhook(
   db: Queryable,
@@ -141,7 +142,7 @@ export async function updateWebhook(
     .where('id', '=', id)
     .where('deleted_at', 'is', null)
     .$if(change.projectId !== undefined, (query) =>
-      query.where('seen_seq', '>=', sql<number>`project_since_seq`),
+      query.where(sql<boolean>`(status = 'DISABLED' or seen_seq >= project_since_seq)`),
     )
     .returningAll()
     .executeTakeFirst()
