@@ -24,6 +24,7 @@ export function startDispatcher(
   {
     db = app.database.db,
     limits = {},
+    clock = systemClock,
     random = () => 0,
     pacing = { isContended: () => false },
     names: nameOptions = {},
@@ -31,6 +32,7 @@ export function startDispatcher(
   }: {
     db?: Queryable
     limits?: DispatcherOptions['limits']
+    clock?: DispatcherOptions['clock']
     random?: DispatcherOptions['random']
     pacing?: DispatcherOptions['pacing']
     names?: Partial<NameResolverOptions>
@@ -46,7 +48,7 @@ export function startDispatcher(
       db,
       sender,
       box: webhookBox(app.store.secretKey),
-      clock: systemClock,
+      clock,
       random,
       pacing,
       logger: createLogger('silent'),

@@ -14,6 +14,8 @@ export const DISPATCH_LIMITS = {
   leaseMs: 60_000,
   /** A delivery that has been ready for this long is released, well before its lease expires. */
   readyMsMax: 30_000,
+  /** How often the dispatcher checks that deliveries that are ready have the current URL and secrets. */
+  targetCheckMs: 500,
   webhooksPerTurnMax: 256,
   /** A turn ends after this time, so that webhooks of other companies with new events don't wait. */
   turnMsMax: 200,

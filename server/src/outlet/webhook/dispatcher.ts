@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../platform/clock.ts'
 import { type CompanyId, newId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
@@ -31,11 +32,14 @@ import {
 import { DISPATCH_LIMITS, type DispatchLimits } from './dispatch-limits.ts'
 import { HeldDeliveries } from './held-deliveries.ts'
 import { Lane } from './lane.ts'
+import { reportAttempt } from './report-attempt.ts'
+import { targetAt } from './rotation.ts'
 import { type Pacing, SendPacer } from './send-pacer.ts'
 import type { Sender } from './sender.ts'
 import { SettleQueue } from './settle-queue.ts'
-import { settleAttempts, type SettledWebhook, type Settlement } from './settle-store.ts'
-import { disableWebhook } from './webhook-store.ts'
+import { settleAttempts, type SettledWebhook } from './settle-store.ts'
+import { disableWebhook, listTargets } from './webhook-store.ts'
+import type { Target } from './webhook.ts'
 import { WorkOrder } from './work-order.ts'
 
 export type DispatcherOptions = Omit<AttemptDeps, 'sender'> & {
@@ -58,6 +62,8 @@ type Held = ReadyDelivery & {
 type Hold = {
   lane: Lane<Held>
   companyId: CompanyId
+  /** All deliveries that are ready were claimed with it. */
+  target: Target
   usedAtMs: number
   fannedOutAtMs: number
   /** The largest body of the last fetch: an estimate for the next one. */
@@ -88,6 +94,7 @@ export class Dispatcher implements AsyncDisposable {
   /** Workspaces with an enabled webhook, as of a moment ago. */
   #watched: ReadonlySet<WorkspaceId> = new Set()
   #watchedAtMs = Number.NEGATIVE_INFINITY
+  #targetsCheckedAtMs = Number.NEGATIVE_INFINITY
   readonly #order = new WorkOrder()
   readonly #held: HeldDeliveries
   readonly #pacer: SendPacer<Held>
@@ -171,6 +178,7 @@ export class Dispatcher implements AsyncDisposable {
   async #turn(): Promise<void> {
     const { webhooksPerTurnMax, turnMsMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
     await this.#watch()
+    await this.#releaseOutdated()
     const works = await listWork(this.#options.db, {
       now: this.#now(),
       openMax: openPerWebhookMax,
@@ -207,6 +215,26 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /**
+   * A delivery can wait behind a slow receiver for `readyMsMax`. If its webhook changes meanwhile, on
+   * any node, the delivery is released and claimed again with the new URL and secrets.
+   */
+  async #releaseOutdated(): Promise<void> {
+    const { db, clock } = this.#options
+    const nowMs = clock()
+    if (Math.abs(nowMs - this.#targetsCheckedAtMs) < this.#limits.targetCheckMs) return
+    this.#targetsCheckedAtMs = nowMs
+    const held = [...this.#holds].filter(([, { lane }]) => lane.held > 0)
+    if (held.length === 0) return
+    const ids = held.map(([webhookId]) => webhookId)
+    const targets = await listTargets(db, ids)
+    const outdated = held.filter(([webhookId, hold]) => {
+      const target = targets.get(webhookId)
+      return !target || !isDeepStrictEqual(targetAt(target, nowMs), hold.target)
+    })
+    await this.#releaseUnsent(outdated.flatMap(([webhookId]) => this.#takeReady(webhookId)))
+  }
+
+  /**
    * An error with one webhook must not stop the others. Returns false if the database is unavailable: waiting
    * for each webhook to fail would take minutes.
    */
@@ -223,7 +251,7 @@ export class Dispatcher implements AsyncDisposable {
   async #serve(work: WebhookWork): Promise<void> {
     if (this.#stop.signal.aborted) return
     if (!work.isEnabled) {
-      await this.#releaseReady(work.webhookId)
+      await this.#releaseUnsent(this.#takeReady(work.webhookId))
       return await this.#endWaiting(work)
     }
     const hold = this.#holdOf(work)
@@ -298,6 +326,9 @@ export class Dispatcher implements AsyncDisposable {
     const { webhookId } = work
     const signer = openSigner(work.secrets, webhookId, { box, nowMs })
     if (!signer) this.#unreadable.warn(logger, { webhookId, deliveries: leased.length })
+    const target = targetAt(work, nowMs)
+    if (!isDeepStrictEqual(target, hold.target)) void this.#releaseUnsent(this.#takeReady(webhookId))
+    hold.target = target
     const about = { work, lease, readyAtMs: nowMs, lane: hold.lane }
     const ready = this.#pacer.charge(work.companyId, () =>
       leased.map((one) => ({ ...readyDelivery(one, work, signer), ...about })),
@@ -318,7 +349,8 @@ export class Dispatcher implements AsyncDisposable {
     const lane = new Lane<Held>((held) => this.#pacer.add(companyId, held))
     // Randomized, so that many webhooks don't all create deliveries at once.
     const fannedOutAtMs = usedAtMs - this.#options.random() * this.#idleFanOutMs(work)
-    const hold = { lane, companyId, usedAtMs, fannedOutAtMs, bodyBytes: BODY_BYTES }
+    const target = targetAt(work, usedAtMs)
+    const hold = { lane, companyId, target, usedAtMs, fannedOutAtMs, bodyBytes: BODY_BYTES }
     this.#holds.set(webhookId, hold)
     return hold
   }
@@ -343,7 +375,7 @@ export class Dispatcher implements AsyncDisposable {
       this.#canceled.push(held)
       return
     }
-    this.#report(settlement)
+    reportAttempt(settlement, this.#options)
     if (outcome && disablesWebhook(outcome)) {
       // Only if the URL hasn't changed meanwhile: the 410 is about this URL.
       const { url } = held.work
@@ -355,18 +387,6 @@ export class Dispatcher implements AsyncDisposable {
     // A failure keeps its slot until it is counted, because it may be the one that pauses the webhook.
     if (!isGood) await isWritten
     this.#release(held, { isGood, durationMs: settlement.record.durationMs })
-  }
-
-  #report({ webhookId, deliveryId, status, record }: Settlement): void {
-    const { metrics, logger } = this.#options
-    const { attempt, errorClass, responseStatus, durationMs } = record
-    metrics.deliveryAttempts.inc({
-      result: status === 'SUCCEEDED' ? 'accepted' : (errorClass ?? 'none'),
-    })
-    metrics.deliverySeconds.observe(durationMs / 1_000)
-    const line = { webhookId, deliveryId, attempt, responseStatus, errorClass, durationMs }
-    if (status === 'SUCCEEDED') logger.debug({ event: 'delivery.accepted', ...line })
-    else logger.info({ event: 'delivery.refused', ...line })
   }
 
   #release({ work, body, lane }: Held, end: { isGood: boolean; durationMs: number }): void {
@@ -383,7 +403,7 @@ export class Dispatcher implements AsyncDisposable {
     const lane = this.#holds.get(webhookId)?.lane
     if (!lane) return
     lane.noteFailureCount(failureCount)
-    if (lane.isProbing) void this.#releaseReady(webhookId)
+    if (lane.isProbing) void this.#releaseUnsent(this.#takeReady(webhookId))
   }
 
   #onSettled(webhooks: readonly SettledWebhook[]): void {
@@ -455,14 +475,14 @@ export class Dispatcher implements AsyncDisposable {
     await this.#releaseUnsent([...ready, ...this.#canceled, ...this.#sending])
   }
 
-  async #releaseReady(webhookId: WebhookId): Promise<void> {
+  #takeReady(webhookId: WebhookId): Held[] {
     const hold = this.#holds.get(webhookId)
-    if (!hold) return
+    if (!hold) return []
     const { lane, companyId } = hold
     const paced = this.#pacer.take(companyId, (held) => held.lane === lane)
     const ready = [...paced, ...lane.takeReady(paced.length)]
     for (const { body, work } of ready) this.#held.remove(work.companyId, body)
-    await this.#releaseUnsent(ready)
+    return ready
   }
 
   async #releaseUnsent(unsent: readonly Held[]): Promise<void> {

@@ -1,9 +1,13 @@
-import type { SealedSecrets } from './webhook.ts'
+import type { SealedSecrets, Target } from './webhook.ts'
 
 /** The secrets that apply at a given time. Once the overlap has ended, only the new one remains. */
 export function secretsAt(secrets: SealedSecrets, nowMs: number): SealedSecrets {
   const isOver = secrets.nextAt !== null && secrets.nextAt.getTime() <= nowMs
   return isOver ? finishRotation(secrets) : secrets
+}
+
+export function targetAt({ url, secrets }: Target, nowMs: number): Target {
+  return { url, secrets: secretsAt(secrets, nowMs) }
 }
 
 /** Makes the new secret the only one. Without a rotation, nothing changes. */

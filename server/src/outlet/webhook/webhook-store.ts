@@ -8,6 +8,7 @@ import { lockCompany } from '../../tenancy/company-store.ts'
 import type { WebhookId } from './delivery.ts'
 import {
   type SealedSecrets,
+  type Target,
   type Webhook,
   WEBHOOK_EVENTS,
   WEBHOOK_STATUSES,
@@ -93,6 +94,20 @@ export async function findWebhook(
     .where('deleted_at', 'is', null)
     .executeTakeFirst()
   return row ? withSecrets(row) : null
+}
+
+/** Leaves out webhooks that are disabled or deleted. */
+export async function listTargets(
+  db: Queryable,
+  webhookIds: readonly WebhookId[],
+): Promise<Map<string, Target>> {
+  const rows = await db
+    .selectFrom('webhook')
+    .select(['id', 'url', 'secret', 'next_secret', 'next_secret_at'])
+    .where(sql<boolean>`id = any(${webhookIds}::uuid[])`)
+    .where('status', '=', 'ENABLED')
+    .execute()
+  return new Map(rows.map((row) => [row.id, { url: row.url, secrets: secretsOf(row) }]))
 }
 
 /** Locks the webhook, so that others can't change it until the caller's transaction ends. */
@@ -258,8 +273,13 @@ function headSeq(workspaceId: WorkspaceId) {
 }
 
 function withSecrets(row: Selectable<Tables['webhook']>): WebhookWithSecrets {
-  const secrets = { current: row.secret, next: row.next_secret, nextAt: row.next_secret_at }
-  return { ...toWebhook(row), secrets }
+  return { ...toWebhook(row), secrets: secretsOf(row) }
+}
+
+function secretsOf(
+  row: Pick<Selectable<Tables['webhook']>, 'secret' | 'next_secret' | 'next_secret_at'>,
+): SealedSecrets {
+  return { current: row.secret, next: row.next_secret, nextAt: row.next_secret_at }
 }
 
 function toWebhook(row: Selectable<Tables['webhook']>): Webhook {

@@ -29,5 +29,8 @@ export type Webhook = {
   updatedAt: Date
 }
 
+/** Where a webhook sends, and what signs. */
+export type Target = { url: string; secrets: SealedSecrets }
+
 /** Encrypted. From `nextAt` on, `next` is the only one. */
 export type SealedSecrets = { current: Buffer; next: Buffer | null; nextAt: Date | null }
