@@ -47,3 +47,19 @@ export const DISPATCH_LIMITS = {
 } as const
 
 export type DispatchLimits = Record<keyof typeof DISPATCH_LIMITS, number>
+
+type CompanyWork = { companyWorkCount: number }
+
+/** Longer for a company with many webhooks, so that its fan-outs without room have a maximum rate. */
+export function idleFanOutMs(limits: DispatchLimits, { companyWorkCount }: CompanyWork): number {
+  return limits.idleFanOutMs * Math.max(1, companyWorkCount / limits.idleFanOutsPerCompanyMax)
+}
+
+/** Smaller for a company with many webhooks, so that deliveries that only wait have a maximum rate too. */
+export function idleFanOutCount(
+  { eventsPerFanOutMax, idleDeliveriesPerCompanyMax, idleFanOutsPerCompanyMax }: DispatchLimits,
+  { companyWorkCount }: CompanyWork,
+): number {
+  const fanOuts = Math.min(companyWorkCount, idleFanOutsPerCompanyMax)
+  return Math.min(eventsPerFanOutMax, Math.ceil(idleDeliveriesPerCompanyMax / fanOuts))
+}

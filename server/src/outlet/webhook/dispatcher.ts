@@ -29,7 +29,12 @@ import {
   releaseLeases,
   type WebhookWork,
 } from './delivery-queue-store.ts'
-import { DISPATCH_LIMITS, type DispatchLimits } from './dispatch-limits.ts'
+import {
+  DISPATCH_LIMITS,
+  type DispatchLimits,
+  idleFanOutCount,
+  idleFanOutMs,
+} from './dispatch-limits.ts'
 import { HeldDeliveries } from './held-deliveries.ts'
 import { Lane } from './lane.ts'
 import { reportAttempt } from './report-attempt.ts'
@@ -282,12 +287,13 @@ export class Dispatcher implements AsyncDisposable {
     const { eventsPerFanOutMax, openPerWebhookMax } = this.#limits
     const room = this.#roomFor(hold)
     const nowMs = this.#options.clock()
-    if (room.count === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < this.#idleFanOutMs(work)) return
+    if (room.count === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < idleFanOutMs(this.#limits, work))
+      return
     hold.fannedOutAtMs = nowMs
     // A project may have few of the workspace's events, so it scans a full page, which yields few deliveries.
     const isSparse = work.projectId !== null || work.seenSeq < work.projectSinceSeq
     const count = Math.min(
-      isSparse ? eventsPerFanOutMax : room.count || this.#idleFanOutCount(work),
+      isSparse ? eventsPerFanOutMax : room.count || idleFanOutCount(this.#limits, work),
       openPerWebhookMax - work.openCount,
       work.headSeq - work.seenSeq,
     )
@@ -301,23 +307,6 @@ export class Dispatcher implements AsyncDisposable {
     if (work.headSeq > work.seenSeq + count && hold.lane.room() > 0) this.wake()
   }
 
-  /** Longer for a company with many webhooks, so that its fan-outs without room have a maximum rate. */
-  #idleFanOutMs({ companyWorkCount }: WebhookWork): number {
-    const { idleFanOutMs, idleFanOutsPerCompanyMax } = this.#limits
-    return idleFanOutMs * Math.max(1, companyWorkCount / idleFanOutsPerCompanyMax)
-  }
-
-  /**
-   * Smaller for a company with many webhooks, so that the deliveries that only wait have a maximum rate
-   * too.
-   */
-  #idleFanOutCount({ companyWorkCount }: WebhookWork): number {
-    const { eventsPerFanOutMax, idleDeliveriesPerCompanyMax, idleFanOutsPerCompanyMax } =
-      this.#limits
-    const fanOuts = Math.min(companyWorkCount, idleFanOutsPerCompanyMax)
-    return Math.min(eventsPerFanOutMax, Math.ceil(idleDeliveriesPerCompanyMax / fanOuts))
-  }
-
   #accept(leased: readonly LeasedWork[], work: WebhookWork, hold: Hold, lease: Lease): void {
     if (leased.length === 0) return
     this.#order.noteLeased(work)
@@ -327,7 +316,8 @@ export class Dispatcher implements AsyncDisposable {
     const signer = openSigner(work.secrets, webhookId, { box, nowMs })
     if (!signer) this.#unreadable.warn(logger, { webhookId, deliveries: leased.length })
     const target = targetAt(work, nowMs)
-    if (!isDeepStrictEqual(target, hold.target)) void this.#releaseUnsent(this.#takeReady(webhookId))
+    if (!isDeepStrictEqual(target, hold.target))
+      void this.#releaseUnsent(this.#takeReady(webhookId))
     hold.target = target
     const about = { work, lease, readyAtMs: nowMs, lane: hold.lane }
     const ready = this.#pacer.charge(work.companyId, () =>
@@ -348,7 +338,7 @@ export class Dispatcher implements AsyncDisposable {
     if (known) return Object.assign(known, { usedAtMs })
     const lane = new Lane<Held>((held) => this.#pacer.add(companyId, held))
     // Randomized, so that many webhooks don't all create deliveries at once.
-    const fannedOutAtMs = usedAtMs - this.#options.random() * this.#idleFanOutMs(work)
+    const fannedOutAtMs = usedAtMs - this.#options.random() * idleFanOutMs(this.#limits, work)
     const target = targetAt(work, usedAtMs)
     const hold = { lane, companyId, target, usedAtMs, fannedOutAtMs, bodyBytes: BODY_BYTES }
     this.#holds.set(webhookId, hold)
