@@ -10,10 +10,10 @@ import {
   ensureRollupHead,
   lockRollup,
   readFirstSeq,
-  type RollupHead,
   tryLockRollup,
   writeRollupHead,
 } from './rollup-store.ts'
+import type { RollupHead } from './rollup-model.ts'
 import { settleBlocks } from './value-block-store.ts'
 import { settleFrequent } from './value-frequency-store.ts'
 

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
-import type { RollupHead, ValueField } from './rollup-store.ts'
+import type { RollupHead, ValueField } from './rollup-model.ts'
 
 /** The number of values per block. Searching a block costs as much as looking up ten single values. */
 const BLOCK_VALUES = 500

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
-import type { RollupHead } from './rollup-store.ts'
+import type { RollupHead } from './rollup-model.ts'
 
 /**
  * The maximum number of values per field that are marked as frequent, and the

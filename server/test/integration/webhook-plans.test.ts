@@ -18,7 +18,8 @@ import {
   redeliver,
   redeliverFailed,
 } from '../../src/outlet/webhook/delivery-store.ts'
-import { settleAttempts, type Settlement } from '../../src/outlet/webhook/settle-store.ts'
+import { settleAttempts } from '../../src/outlet/webhook/settle-store.ts'
+import type { Settlement } from '../../src/outlet/webhook/settlement.ts'
 import { deleteEmptied, deleteEnded } from '../../src/outlet/webhook/sweep-store.ts'
 import { assertId, newId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg.ts'

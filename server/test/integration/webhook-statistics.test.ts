@@ -17,7 +17,8 @@ import {
   redeliver,
   redeliverFailed,
 } from '../../src/outlet/webhook/delivery-store.ts'
-import { settleAttempts, type Settlement } from '../../src/outlet/webhook/settle-store.ts'
+import { settleAttempts } from '../../src/outlet/webhook/settle-store.ts'
+import type { Settlement } from '../../src/outlet/webhook/settlement.ts'
 import { deleteEnded } from '../../src/outlet/webhook/sweep-store.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'

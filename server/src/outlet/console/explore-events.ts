@@ -15,9 +15,9 @@ import type { MonotonicClock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { listMatchingEvents, listNewestHolding } from './matching-event-store.ts'
+import { listMatchingEvents, listNewestHolding, type PageQuery } from './matching-event-store.ts'
 import { planTextSearch } from './search-text.ts'
-import type { Hot, Scope, Searches } from './searches.ts'
+import type { Scope, Searches } from './searches.ts'
 
 export type Exploration = Scope & {
   userId: UserId
@@ -64,17 +64,6 @@ export async function exploreEvents(
   )
   const nextCursor = next && cursors.encode(`${next.timestampMs}/${next.id}`, binding)
   return { events, nextCursor }
-}
-
-export type PageQuery = {
-  workspaceId: WorkspaceId
-  hot: Hot
-  hotSinceMs: number
-  filter: EventFilter
-  after: PagePlace | null
-  limit: number
-  bytesMax: number
-  rowsMax: number
 }
 
 /** Adds the workspace to `scanned` if its text has to be searched event by event. */

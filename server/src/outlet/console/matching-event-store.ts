@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
-import { NO_FILTER, type SearchedField } from '../../ledger/event-filter.ts'
-import type { PartialPage } from '../../ledger/event-page.ts'
+import { type EventFilter, NO_FILTER, type SearchedField } from '../../ledger/event-filter.ts'
+import type { PagePlace, PartialPage } from '../../ledger/event-page.ts'
 import {
   afterCondition,
   filterConditions,
@@ -8,9 +8,21 @@ import {
   readPage,
   SEARCHED_COLUMNS,
 } from '../../ledger/event-store.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import type { PageQuery } from './explore-events.ts'
+import type { Hot } from './searches.ts'
 import type { TextMatch } from './value-store.ts'
+
+export type PageQuery = {
+  workspaceId: WorkspaceId
+  hot: Hot
+  hotSinceMs: number
+  filter: EventFilter
+  after: PagePlace | null
+  limit: number
+  bytesMax: number
+  rowsMax: number
+}
 
 /**
  * Returns a page of the newest events that have one of the values in its field. Reads one index range per

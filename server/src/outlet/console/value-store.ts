@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { SEARCHED_FIELDS, type SearchedField } from '../../ledger/event-filter.ts'
 import { foldCase } from '../../ledger/fold-case.ts'
-import type { ValueField } from '../../ledger/rollup-store.ts'
+import type { ValueField } from '../../ledger/rollup-model.ts'
 import { hasBlocks } from '../../ledger/value-block-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'

@@ -12,7 +12,14 @@ import { listSegments, type Segment } from '../../ledger/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import type { VerifyOptions } from './verify-ledger.ts'
+
+/** A step is a file of the archive or a page of the table. */
+export type VerifySteps = {
+  /** Called after each step with the number of events that were checked. */
+  onProgress?: (checked: number) => void
+  /** Called between steps. Throws to stop. */
+  pause?: () => Promise<void>
+}
 
 /** The last archived event of a chain, or where and why the chain is broken. */
 export type ArchiveVerdict =
@@ -42,7 +49,7 @@ export async function verifyArchive(
   db: Queryable,
   store: ObjectStore,
   workspaceId: WorkspaceId,
-  { onProgress, pause }: Pick<VerifyOptions, 'onProgress' | 'pause'> = {},
+  { onProgress, pause }: VerifySteps = {},
 ): Promise<ArchiveVerdict> {
   let head: ChainHead = EMPTY_HEAD
   for (;;) {

@@ -8,7 +8,7 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { type SliceOwner, TimeSlice } from '../../platform/time-slice.ts'
-import { verifyArchive } from './verify-archive.ts'
+import { verifyArchive, type VerifySteps } from './verify-archive.ts'
 
 export type ChainVerdict =
   | { ok: true; workspaceId: WorkspaceId; events: number }
@@ -24,12 +24,8 @@ export type ChainVerdict =
 const EVENTS_PER_READ = 2_000
 const TRIES_MAX = 5
 
-export type VerifyOptions = {
+export type VerifyOptions = VerifySteps & {
   eventsPerRead?: number
-  /** Called after each step with the number of events that were checked. */
-  onProgress?: (checked: number) => void
-  /** Called between steps. A step is a file of the archive or a page of the table. Throws to stop. */
-  pause?: () => Promise<void>
   /** Whose CPU share the work counts against. The default is the service's own. */
   owner?: SliceOwner
 }

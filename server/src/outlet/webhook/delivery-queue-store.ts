@@ -5,7 +5,7 @@ import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../.
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { LeasedDelivery, WebhookId } from './delivery.ts'
-import type { Settlement } from './settle-store.ts'
+import type { Settlement } from './settlement.ts'
 import type { SealedSecrets } from './webhook.ts'
 import type { WorkCursor } from './work-order.ts'
 

@@ -11,7 +11,7 @@ import {
   type WebhookId,
 } from './delivery.ts'
 import { eventOf, UNCHANGED } from './delivery-queue-store.ts'
-import type { AttemptRecord } from './settle-store.ts'
+import type { AttemptRecord } from './settlement.ts'
 
 /** A delivery as shown to the webhook's owner. */
 export type Delivery = {

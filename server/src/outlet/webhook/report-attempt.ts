@@ -1,6 +1,6 @@
 import type { Logger } from '../../platform/logger.ts'
 import type { Metrics } from '../../platform/metrics.ts'
-import type { Settlement } from './settle-store.ts'
+import type { Settlement } from './settlement.ts'
 
 /** Counts and logs an attempt. */
 export function reportAttempt(

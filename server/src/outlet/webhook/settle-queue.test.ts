@@ -4,7 +4,8 @@ import { eventually } from '../../../test/harness/eventually.ts'
 import { newId } from '../../platform/id.ts'
 import { createLogger } from '../../platform/logger.ts'
 import { SettleQueue } from './settle-queue.ts'
-import type { SettledWebhook, Settlement } from './settle-store.ts'
+import type { SettledWebhook } from './settle-store.ts'
+import type { Settlement } from './settlement.ts'
 
 const logger = createLogger('silent')
 const WORKSPACE = newId<'workspace'>()

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '../../platform/logger.ts'
 import { isOutage, sqlStateOf } from '../../platform/pg.ts'
-import type { SettledWebhook, Settlement } from './settle-store.ts'
+import type { SettledWebhook } from './settle-store.ts'
+import type { Settlement } from './settlement.ts'
 
 /** Attempts that end within this time share a commit. */
 const GATHER_MS = 20

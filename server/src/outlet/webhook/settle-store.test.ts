@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { newId } from '../../platform/id.ts'
-import { countByWebhook, type Settlement } from './settle-store.ts'
+import { countByWebhook } from './settle-store.ts'
+import type { Settlement } from './settlement.ts'
 
 const WORKSPACE = newId<'workspace'>()
 const WEBHOOKS = [newId<'webhook'>(), newId<'webhook'>(), newId<'webhook'>()] as const

@@ -2,37 +2,9 @@ import { type RawBuilder, sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import type { StatusAfterAttempt } from './attempt-result.ts'
-import type { DeliveryId, ErrorClass, WebhookId } from './delivery.ts'
+import type { WebhookId } from './delivery.ts'
 import { UNCHANGED } from './delivery-queue-store.ts'
-
-/** One attempt as stored with its delivery. */
-export type AttemptRecord = {
-  attempt: number
-  url: string
-  startedAt: string
-  durationMs: number
-  responseStatus: number | null
-  errorClass: ErrorClass | null
-  /** A sentence about what went wrong. Null after success. */
-  message: string | null
-  /** The beginning of the response. Null if there was none. */
-  excerpt: string | null
-}
-
-/** The result of an attempt, to be stored. It changes the delivery only if the lease is still ours. */
-export type Settlement = {
-  workspaceId: WorkspaceId
-  webhookId: WebhookId
-  deliveryId: DeliveryId
-  sequence: number
-  lease: string
-  status: StatusAfterAttempt
-  /** When to retry. For a final status, when the attempt ended. */
-  dueAt: Date
-  endedAt: Date
-  record: AttemptRecord
-}
+import type { Settlement } from './settlement.ts'
 
 /** A webhook's failures after its attempts were counted. */
 export type SettledWebhook = {
