@@ -514,8 +514,8 @@ declare
   is_empty boolean;
 begin
   perform pg_advisory_xact_lock(4207002);
-  -- Nobody can add a row between the look and the end. The parent first, as every query does; and who
-  -- comes meanwhile waits for us, so we do not wait long for who was first.
+  -- The locks prevent new rows between the check and the drop. The parent comes first, in the order of every
+  -- query. Queries that arrive meanwhile wait behind this statement, so it doesn't wait long for its locks.
   perform set_config('lock_timeout', '200ms', true);
   lock table event in access exclusive mode;
   execute format('lock table %s in access exclusive mode', partition);
@@ -538,14 +538,14 @@ declare
   ends    timestamptz := date_trunc('month', starts + interval '32 days', 'UTC');
   name    text := 'event_' || to_char(starts at time zone 'UTC', 'YYYY_MM');
 begin
-  -- Several nodes keep the partitions; they take turns.
+  -- Several nodes maintain the partitions, one at a time.
   perform pg_advisory_xact_lock(4207002);
   if to_regclass(name) is not null then
     return false;
   end if;
   execute format('create table %I (like event including defaults including constraints)', name);
   execute format('create unique index %I on %I (workspace_id, seq)', name || '__seq', name);
-  -- Writers wait here, for as long as the move below takes.
+  -- Writers wait from here until the rows are moved.
   lock table event_default in access exclusive mode;
   execute format(
     'with moved as (delete from event_default where id >= $1 and id < $2 returning *)

@@ -100,7 +100,7 @@ async function applyMissing(
 ): Promise<{ applied: number }> {
   await refuseOtherSchema(client)
   const present = await readPresent(client)
-  refuseNewerSchema(present, migrations)
+  refuseOtherMigrations(present, migrations)
   const missing = migrations.filter(({ version }) => !present.has(version))
   for (const migration of missing) {
     await apply(client, migration)
@@ -180,7 +180,7 @@ async function readPresent(client: Client): Promise<Present> {
   return new Map(rows.map((row) => [row.version, row]))
 }
 
-function refuseNewerSchema(present: Present, migrations: readonly Migration[]): void {
+function refuseOtherMigrations(present: Present, migrations: readonly Migration[]): void {
   const known = migrations.length
   for (const [version, { name, checksum, oldestProgram }] of present) {
     const mine = migrations[version - 1]
@@ -189,9 +189,10 @@ function refuseNewerSchema(present: Present, migrations: readonly Migration[]): 
         `the database has migration ${version} (${name}), which needs a program with schema ${oldestProgram} or newer; this one has ${known}. Upgrade this program.`,
       )
     }
+    // Released migrations never change, so an unreleased version applied this one.
     if (mine && checksum !== checksumOf(mine)) {
       throw new OperatorError(
-        `migration ${version} (${name}) was applied with another text than this program carries. Use the program that made the database, or a newer release.`,
+        `the database was created by an unreleased version of Annals (its migration ${version}, ${name}, is not the released one) and cannot be upgraded: to carry its events over, export them as JSONL with that version, then send them to a new database with POST /v1/events/batch. Nothing was changed.`,
       )
     }
   }

@@ -1,8 +1,18 @@
--- oldest program: 2
+-- oldest program: 3
 --
--- The ledger. One row an event, partitioned by the month of receipt, which the id carries; never by
--- the client's timestamp, which may be years off. Fixed-width columns stand first.
+-- The ledger: events, the heads of their chains, and idempotency keys.
 
+-- Created together with its workspace. If writers created it on demand, two of them could fork the chain.
+create table chain_head (
+  workspace_id uuid primary key,
+  seq          bigint not null check (seq >= 0),
+  hash         text collate "C" not null check (length(hash) = 64),
+  last_id      uuid,
+  check ((seq = 0) = (last_id is null))
+);
+
+-- Partitioned by the month of receipt, which the id contains. The client's timestamp can be years off.
+-- Columns of fixed width come first.
 create table event (
   seq           bigint not null,
   ts            timestamptz not null,
@@ -16,12 +26,12 @@ create table event (
   prev_hash     bytea not null,
   category      text collate "C" not null,
   action        text collate "C" not null,
-  -- Copies of what is filtered on; the truth is the canonical text below.
+  -- Copies for filters. The chain covers the canonical text below.
   actor_id      text collate "C",
   actor_email   text collate "C",
   resource_type text collate "C",
   resource_id   text collate "C",
-  -- Canonical text, not jsonb: nothing is re-encoded between the request, the hash and an export.
+  -- Canonical text instead of jsonb, so that nothing is encoded again between request, hash and export.
   actor         text collate "C",
   resource      text collate "C",
   metadata      text collate "C",
@@ -29,8 +39,8 @@ create table event (
   salts         text collate "C" not null
 ) partition by range (id);
 
--- Every page is newest first within a workspace, so every index ends in (ts, id). What may be absent
--- has a partial index: an event without it costs nothing.
+-- Every page lists a workspace's newest events first, so every index ends in (ts, id). Optional columns have
+-- partial indexes, which cost nothing for events without a value.
 create index event__time on event (workspace_id, ts, id);
 create index event__category on event (workspace_id, category, ts, id);
 create index event__action on event (workspace_id, action, ts, id);
@@ -46,9 +56,9 @@ language sql immutable parallel safe as $$
   select (lpad(to_hex(floor(extract(epoch from at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
 $$;
 
--- Makes the partition of a month when it is missing, and moves into it what the default partition
--- holds of that month: a partition cannot be made for a range whose rows lie in the default. The
--- unique index belongs to each partition, because one on the parent would have to hold the id.
+-- Creates the partition of a month if it doesn't exist, and moves the month's rows into it from the default
+-- partition: PostgreSQL refuses a partition for a range that has rows in the default one. Each partition has
+-- its own unique index, because a unique index on the parent would have to include the id.
 create function ensure_event_partition(month timestamptz) returns boolean
 language plpgsql as $$
 declare
@@ -56,14 +66,14 @@ declare
   ends    timestamptz := date_trunc('month', starts + interval '32 days', 'UTC');
   name    text := 'event_' || to_char(starts at time zone 'UTC', 'YYYY_MM');
 begin
-  -- Several nodes keep the partitions; they take turns.
+  -- Several nodes maintain the partitions, one at a time.
   perform pg_advisory_xact_lock(4207002);
   if to_regclass(name) is not null then
     return false;
   end if;
   execute format('create table %I (like event including defaults including constraints)', name);
   execute format('create unique index %I on %I (workspace_id, seq)', name || '__seq', name);
-  -- Writers wait here, for as long as the move below takes.
+  -- Writers wait from here until the rows are moved.
   lock table event_default in access exclusive mode;
   execute format(
     'with moved as (delete from event_default where id >= $1 and id < $2 returning *)
@@ -76,13 +86,35 @@ begin
 end
 $$;
 
+-- Drops a partition if it is empty. Returns whether it did.
+create function drop_event_partition_if_empty(partition regclass) returns boolean
+language plpgsql as $$
+declare
+  is_empty boolean;
+begin
+  perform pg_advisory_xact_lock(4207002);
+  -- The locks prevent new rows between the check and the drop. The parent comes first, in the order of every
+  -- query. Queries that arrive meanwhile wait behind this statement, so it doesn't wait long for its locks.
+  perform set_config('lock_timeout', '200ms', true);
+  lock table event in access exclusive mode;
+  execute format('lock table %s in access exclusive mode', partition);
+  execute format('select not exists (select from %s)', partition) into is_empty;
+  if is_empty then
+    execute format('drop table %s', partition);
+  end if;
+  return is_empty;
+exception when lock_not_available then
+  return false;
+end
+$$;
+
 create table event_default partition of event default;
 create unique index event_default__seq on event_default (workspace_id, seq);
 
 select ensure_event_partition(now() + n * interval '1 month') from generate_series(0, 3) as n;
 
--- An idempotency key, for the life of its event, archived or not. A digest of 128 bits as uuid:
--- fixed width, compared as bytes. A row and its index entry take about 130 bytes.
+-- An idempotency key is kept as long as its event, archived or not. Its digest of 128 bits is a uuid, which
+-- has a fixed width. A row takes about 130 bytes, including its index entry.
 create table idempotency_key (
   workspace_id uuid not null,
   key_digest   uuid not null,
@@ -91,8 +123,8 @@ create table idempotency_key (
   primary key (workspace_id, key_digest)
 );
 
--- Locks heads one by one in the given order. A function, because it is one round trip, and because
--- each of its statements names one workspace, which is what a sharded database can lock.
+-- Locks heads one by one in the given order. A function takes one round trip, and each of its statements
+-- names one workspace, so it also works on a sharded database.
 create function lock_chain_heads(workspaces uuid[])
 returns table (workspace_id uuid, seq bigint, hash text, last_id uuid)
 language plpgsql as $$
@@ -109,6 +141,8 @@ begin
 end
 $$;
 
--- The serving role adds events and reads them; it can neither change nor remove one.
+grant select, insert, update on chain_head to annals_serving;
+grant select on chain_head to annals_keeper;
+-- The serving role can add and read events. It can neither change nor delete them.
 grant select, insert on event, idempotency_key to annals_serving;
 grant select, update, delete on event to annals_keeper;
