@@ -143,9 +143,6 @@ create table event_field (
   value_count bigint not null,
   dropped_seq bigint not null,
   frequent_from bigint default 1 not null,
-  frequent_seq bigint default '-1'::integer not null,
-  listed_seq bigint default '-1'::integer not null,
-  listed_floor bigint default 0 not null,
   constraint event_field_pkey PRIMARY KEY (workspace_id, field)
 ) with (fillfactor=50);
 grant delete, insert, select, update on event_field to annals_keeper;

@@ -58,19 +58,14 @@ alter table event_value_block
   alter column items set storage external;
 
 create table event_field (
-  workspace_id uuid not null,
-  field        text collate "C" not null,
-  value_count  bigint not null,
+  workspace_id  uuid not null,
+  field         text collate "C" not null,
+  value_count   bigint not null,
   -- A field with too many values takes no new ones. This is the last event whose value was left out: the list
   -- is complete again when that event is no longer counted.
-  dropped_seq  bigint not null,
-  -- Every value with at least this many events is marked as frequent, as of the event frequent_seq. If the
-  -- roll-up has seen another event since, a program counted that doesn't mark values.
+  dropped_seq   bigint not null,
+  -- Every value with at least this many events is marked as frequent.
   frequent_from bigint not null default 1,
-  frequent_seq bigint not null default -1,
-  -- The blocks have every value as of the event listed_seq, down to the event listed_floor.
-  listed_seq   bigint not null default -1,
-  listed_floor bigint not null default 0,
   primary key (workspace_id, field)
 ) with (fillfactor = 50);
 

@@ -110,7 +110,7 @@ export async function countDays(
 
 /**
  * Adds a run. Only events above `daySeq` are added to the usage. With `isMarking`, values that reach
- * the threshold become frequent. A closed field accepts no new values, and its existing ones are
+ * the threshold become frequent; in a new field, all do. A closed field accepts no new values, and its existing ones are
  * looked up one by one: in a workspace without statistics, the planner could reverse a join and
  * compare every value with every other.
  */
@@ -150,7 +150,7 @@ export async function countIn(
        where f.field in (select field from closed)
     ), added as (
       insert into event_value (workspace_id, field, value, events, is_frequent)
-      select ${workspaceId}, field, value, events, coalesce(events >= frequent_from, false)
+      select ${workspaceId}, field, value, events, coalesce(events >= frequent_from, ${isMarking})
         from (select field, value, events from found where field not in (select field from closed)
               union all select field, value, events from known) as counted
         left join bound using (field)

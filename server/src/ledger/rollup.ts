@@ -103,9 +103,6 @@ export async function moveRollupFloor(
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
       return afterSeq > wantedSeq ? 'more' : 'done'
     }
-    // Covers events counted by an older version that doesn't maintain blocks.
-    const { seenSeq, floorSeq } = head
-    await settleBlocks(trx, { workspaceId, head, seenSeq, floorSeq })
     return 'done'
   })
 }
@@ -144,10 +141,8 @@ async function addRun(
 ): Promise<void> {
   const isMarking = toSeq - afterSeq <= MARKED_RUN_MAX
   await countIn(trx, { workspaceId, ...head, afterSeq, toSeq }, { isMarking })
-  const seenSeq = Math.max(head.seenSeq, toSeq)
-  await settleFrequent(trx, { workspaceId, head, seenSeq, remark: isMarking ? 'few' : 'all' })
-  const floorSeq = Math.min(head.floorSeq, afterSeq)
-  await settleBlocks(trx, { workspaceId, head, seenSeq, floorSeq })
+  await settleFrequent(trx, workspaceId, isMarking ? 'few' : 'all')
+  await settleBlocks(trx, workspaceId)
 }
 
 async function subtractRun(
@@ -157,7 +152,6 @@ async function subtractRun(
   toSeq: number,
 ): Promise<void> {
   await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
-  const { seenSeq } = head
-  await settleFrequent(trx, { workspaceId, head, seenSeq, remark: 'sparse' })
-  await settleBlocks(trx, { workspaceId, head, seenSeq, floorSeq: toSeq })
+  await settleFrequent(trx, workspaceId, 'sparse')
+  await settleBlocks(trx, workspaceId)
 }

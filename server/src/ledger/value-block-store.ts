@@ -2,7 +2,6 @@ import { type RawBuilder, sql } from 'kysely'
 import type { WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
-import type { RollupHead, ValueField } from './rollup-model.ts'
 
 /** The number of values per block. Searching a block costs as much as looking up ten single values. */
 const BLOCK_VALUES = 500
@@ -26,25 +25,15 @@ export function insertBlocks(
 }
 
 /**
- * Call this after a run is counted and its new values are added. `head` is the previous state of the
- * roll-up, `seenSeq` and `floorSeq` are its new one. Rebuilds the blocks of fields that another version has
- * counted or that have many deleted values, and merges short blocks.
+ * Call this after a run is counted and its new values are added. Rebuilds the blocks of fields that have
+ * many deleted values, and merges short blocks.
  */
-export async function settleBlocks(
-  trx: Queryable,
-  {
-    workspaceId,
-    head,
-    seenSeq,
-    floorSeq,
-  }: { workspaceId: WorkspaceId; head: RollupHead; seenSeq: number; floorSeq: number },
-): Promise<void> {
-  const { rows } = await sql<{ field: string; isWhole: boolean }>`
+export async function settleBlocks(trx: Queryable, workspaceId: WorkspaceId): Promise<void> {
+  const { rows } = await sql<{ field: string; isFresh: boolean }>`
     ${KEEP_PLAN}
-    select f.field, f.is_whole as "isWhole"
+    select f.field, f.is_fresh as "isFresh"
       from (select e.field, b.short,
-                   e.listed_seq = ${head.seenSeq} and e.listed_floor <= ${head.floorSeq}
-                     and b.items <= e.value_count * 3 / 2 + ${sql.lit(STALE_VALUES_MIN)} as is_whole
+                   b.items <= e.value_count * 3 / 2 + ${sql.lit(STALE_VALUES_MIN)} as is_fresh
               from event_field e
              cross join lateral (
                select coalesce(sum(size), 0) as items,
@@ -52,16 +41,10 @@ export async function settleBlocks(
                  from event_value_block
                 where workspace_id = ${workspaceId} and field = e.field) as b
              where e.workspace_id = ${workspaceId}) as f
-     where not f.is_whole or f.short > ${sql.lit(SHORT_BLOCKS_MAX)}`.execute(trx)
-  for (const { field, isWhole } of rows) {
-    await (isWhole ? mergeShortBlocks : rebuildBlocks)(trx, workspaceId, field)
+     where not f.is_fresh or f.short > ${sql.lit(SHORT_BLOCKS_MAX)}`.execute(trx)
+  for (const { field, isFresh } of rows) {
+    await (isFresh ? mergeShortBlocks : rebuildBlocks)(trx, workspaceId, field)
   }
-  await sql`
-    ${KEEP_PLAN}
-    update event_field set listed_seq = ${seenSeq}, listed_floor = ${floorSeq}
-     where workspace_id = ${workspaceId} and (listed_seq, listed_floor) <> (${seenSeq}, ${floorSeq})`.execute(
-    trx,
-  )
 }
 
 async function rebuildBlocks(
@@ -90,19 +73,4 @@ async function mergeShortBlocks(
        where workspace_id = ${workspaceId} and field = ${field} and size < ${sql.lit(BLOCK_VALUES)}
       returning field, items)
     ${insertBlocks(workspaceId, values)}`.execute(trx)
-}
-
-/** Whether the blocks of these fields contain every listed value. */
-export async function hasBlocks(
-  db: Queryable,
-  { workspaceId, fields }: { workspaceId: WorkspaceId; fields: readonly ValueField[] },
-): Promise<boolean> {
-  const { rows } = await sql`
-    ${KEEP_PLAN}
-    select 1
-      from event_field f join rollup_head r on r.workspace_id = f.workspace_id
-     where f.workspace_id = ${workspaceId} and f.field = any (${fields}::text[])
-       and (f.listed_seq <> r.seen_seq or f.listed_floor > r.floor_seq)
-     limit 1`.execute(db)
-  return rows.length === 0
 }

@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import type { WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
-import type { RollupHead } from './rollup-model.ts'
 
 /**
  * The maximum number of values per field that are marked as frequent, and the
@@ -14,27 +13,13 @@ const FREQUENT_TARGET = 2_000
 const FREQUENT_MIN = 500
 
 /**
- * Call this after a run is counted. `head` is the previous state of the roll-up, `seenSeq` the end
- * of what it has counted now. Marks the values of a field again if another version has counted since
- * the last time, or if too many are marked; with `sparse`, also if too few are marked after counts
- * went down; with `all`, always.
- *
- * If an older version that doesn't mark values runs at the same time, a value that it counts again after a
- * change to a larger plan is missing from the first ones until its next event is counted.
+ * Call this after a run is counted. Marks the values of a field again if too many are marked; with `sparse`,
+ * also if too few are marked after counts went down; with `all`, always.
  */
 export async function settleFrequent(
   trx: Queryable,
-  {
-    workspaceId,
-    head,
-    seenSeq,
-    remark,
-  }: {
-    workspaceId: WorkspaceId
-    head: RollupHead
-    seenSeq: number
-    remark: 'few' | 'sparse' | 'all'
-  },
+  workspaceId: WorkspaceId,
+  remark: 'few' | 'sparse' | 'all',
 ): Promise<void> {
   const { rows } = await sql<{ field: string }>`
     ${KEEP_PLAN}
@@ -46,17 +31,12 @@ export async function settleFrequent(
           where v.workspace_id = f.workspace_id and v.field = f.field and v.is_frequent
           limit ${sql.lit(FREQUENT_MAX + 1)}) as few) as m
      where f.workspace_id = ${workspaceId}
-       and (f.frequent_seq <> ${head.seenSeq}
-            or m.marked > ${sql.lit(FREQUENT_MAX)}
+       and (m.marked > ${sql.lit(FREQUENT_MAX)}
             or ${remark === 'all'}
             or ${remark === 'sparse'} and f.frequent_from > 2 and m.marked < ${sql.lit(FREQUENT_MIN)})`.execute(
     trx,
   )
   for (const { field } of rows) await markFrequent(trx, workspaceId, field)
-  await sql`
-    ${KEEP_PLAN}
-    update event_field set frequent_seq = ${seenSeq}
-     where workspace_id = ${workspaceId} and frequent_seq <> ${seenSeq}`.execute(trx)
 }
 
 /** Marks the values with more events than the first value beyond the target. */

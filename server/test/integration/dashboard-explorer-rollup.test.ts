@@ -204,46 +204,6 @@ test('what is past its hot time is let go, and comes back with a larger plan', a
   await assertExact(id)
 })
 
-test('what a program without blocks counts back in is found, and is in the blocks after the next run', async () => {
-  const tenant = await annals.createCompany()
-  const { id } = tenant.workspace
-  const persons = events(20, (nth) => ({ actor: { id: `person ${nth}` } }))
-  await sendEvents(annals, tenant.workspaceKey, persons)
-  advance(8 * DAY_MS)
-  await sendEvents(annals, tenant.workspaceKey, events(5))
-  await advanceRollup(db, id, { runMax: 1_000 })
-  const move = (days: number, runMax: number) =>
-    moveRollupFloor(db, id, { hotSinceMs: clock() - days * DAY_MS, runMax })
-  const countFound = async (text: string) =>
-    (await findTextMatches(db, { workspaceId: id, text, limit: 100 })).matches.length
-  assert.equal(await move(7, 1_000), 'done')
-  assert.equal(await countFound('person'), 0)
-  assert.equal(await move(30, 10), 'more')
-  // As if nobody had put them there.
-  await sql`
-    delete from event_value_block
-     where workspace_id = ${id} and field = 'actorId' and position('person' in folded) > 0`.execute(
-    db,
-  )
-  await sql`update event_field set listed_floor = 20 where workspace_id = ${id}`.execute(db)
-  assert.equal(await countFound('person'), 10)
-  assert.equal(await move(30, 10), 'done')
-  assert.equal(await countFound('person'), 20)
-  await assertExact(id)
-})
-
-test('what was counted before there were blocks is in them soon, also when nothing comes any more', async () => {
-  const tenant = await annals.createCompany()
-  const { id } = tenant.workspace
-  await sendEvents(annals, tenant.workspaceKey, events(20))
-  await advanceRollup(db, id, { runMax: 1_000 })
-  await sql`delete from event_value_block where workspace_id = ${id}`.execute(db)
-  await sql`update event_field set listed_seq = -1 where workspace_id = ${id}`.execute(db)
-  await using worker = startRollupWorker({ db, clock, logger })
-  await worker.runNow()
-  await assertExact(id)
-})
-
 test('counts are made again when events were removed by a program that does not count', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace

@@ -161,8 +161,6 @@ test('a free text finds what holds it, whether its values are counted, new, or t
       await assertFound()
       await countAll(tenant.workspace.id)
       await assertFound()
-      await countAsOldProgram(tenant.workspace.id)
-      await assertFound()
       await sendEvents(annals, tenant.workspaceKey, [{ category: '-', action: '-' }])
       await countAll(tenant.workspace.id)
       await assertFound()
@@ -177,12 +175,6 @@ test('a free text finds what holds it, whether its values are counted, new, or t
     { numRuns: 6 },
   )
 })
-
-/** One that lists values and does not know that they are in blocks too. */
-async function countAsOldProgram(workspaceId: WorkspaceId): Promise<void> {
-  await sql`update event_field set listed_seq = 0 where workspace_id = ${workspaceId}`.execute(db)
-  await sql`delete from event_value_block where workspace_id = ${workspaceId}`.execute(db)
-}
 
 test('letters fold alike in the database and in the program', async () => {
   const texts = fc.array(fc.string({ unit: 'grapheme', maxLength: 20 }), { maxLength: 50 })

@@ -38,7 +38,7 @@ async function listFoundValues(
   query: OptionQuery & { contains: string },
 ): Promise<ValueCount[] | null> {
   const { workspaceId, field, contains, limit } = query
-  const holding = await valuesHolding(db, {
+  const holding = valuesHolding({
     workspaceId,
     fields: [field],
     text: contains,
@@ -74,7 +74,6 @@ async function listMarkedValues(db: Queryable, query: OptionQuery): Promise<Valu
     ), bound as materialized (
       select f.frequent_from, (select count(*) from marked) < ${limit} as is_low
         from event_field f
-        join rollup_head r on r.workspace_id = f.workspace_id and r.seen_seq = f.frequent_seq
        where f.workspace_id = ${workspaceId} and f.field = ${field}
     ), equal as materialized (
       select value, events from event_value

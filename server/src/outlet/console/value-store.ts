@@ -1,8 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { SEARCHED_FIELDS, type SearchedField } from '../../ledger/event-filter.ts'
 import { foldCase } from '../../ledger/fold-case.ts'
-import type { ValueField } from '../../ledger/rollup-model.ts'
-import { hasBlocks } from '../../ledger/value-block-store.ts'
+import type { ValueField } from '../../ledger/rollup-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
@@ -31,12 +30,7 @@ export async function findTextMatches(
   db: Queryable,
   { workspaceId, text, limit }: { workspaceId: WorkspaceId; text: string; limit: number },
 ): Promise<TextMatches> {
-  const found = await valuesHolding(db, {
-    workspaceId,
-    fields: SEARCHED_FIELDS,
-    text,
-    limit: limit + 1,
-  })
+  const found = valuesHolding({ workspaceId, fields: SEARCHED_FIELDS, text, limit: limit + 1 })
   const { rows } = await sql<MatchRow>`
     ${KEEP_PLAN}
     with found as materialized (${found})
@@ -66,27 +60,25 @@ export async function findTextMatches(
 }
 
 /**
- * Returns a subquery for the (field, value) pairs that contain a text. It searches the blocks, or all values
- * in the index if the blocks are incomplete. The blocks can return a value that is gone, or a value twice.
+ * A subquery for the (field, value) pairs that contain a text. It searches the blocks, which can return a
+ * value that is gone, or a value twice.
  */
-export async function valuesHolding(
-  db: Queryable,
-  {
-    workspaceId,
-    fields,
-    text,
-    limit,
-  }: { workspaceId: WorkspaceId; fields: readonly ValueField[]; text: string; limit: number },
-): Promise<RawBuilder<unknown>> {
-  const isOfThese = sql`workspace_id = ${workspaceId} and field = any (${fields}::text[])`
-  if (!(await hasBlocks(db, { workspaceId, fields }))) {
-    return sql`select field, value from event_value where ${isOfThese} and ${holds(text)} limit ${limit}`
-  }
+export function valuesHolding({
+  workspaceId,
+  fields,
+  text,
+  limit,
+}: {
+  workspaceId: WorkspaceId
+  fields: readonly ValueField[]
+  text: string
+  limit: number
+}): RawBuilder<unknown> {
   const folded = foldCase(text)
   return sql`
     select field, item as value
       from event_value_block cross join lateral unnest(items) as item
-     where ${isOfThese}
+     where workspace_id = ${workspaceId} and field = any (${fields}::text[])
        and position(${folded} in folded) > 0 and position(${folded} in lower(item)) > 0
      limit ${limit}`
 }
