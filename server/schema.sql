@@ -356,7 +356,7 @@ create table segment (
   min_received_at timestamp with time zone not null,
   max_received_at timestamp with time zone not null,
   created_at timestamp with time zone not null,
-  footer_sha256 bytea,
+  footer_sha256 bytea not null,
   constraint segment_pkey PRIMARY KEY (workspace_id, first_seq),
   constraint segment_workspace_id_last_seq_key UNIQUE (workspace_id, last_seq),
   constraint segment_check CHECK (((first_seq >= 1) AND (last_seq >= first_seq)))

@@ -21,8 +21,7 @@ create table segment (
   max_received_at timestamptz not null,
   created_at      timestamptz not null,
   -- The footer has the digest of each row group, so that parts of a file can be read and verified separately.
-  -- Null for files from before: those are read as a whole.
-  footer_sha256   bytea,
+  footer_sha256   bytea not null,
   primary key (workspace_id, first_seq),
   unique (workspace_id, last_seq),
   check (first_seq >= 1 and last_seq >= first_seq)

@@ -14,7 +14,6 @@ import {
   type SegmentGroup,
   SegmentMissingError,
   type SegmentSource,
-  sourceOf,
 } from './segment-reader.ts'
 import type { Segment } from './segment-store.ts'
 
@@ -120,14 +119,14 @@ async function readNext(
   const { store, cache, segment, signal } = reading
   const open = async (stop: AbortSignal) => ({
     value: await openCataloged(store, segment, stop),
-    bytes: segment.footerSha256 === null ? segment.bytes : FOOTER_BYTES,
+    bytes: FOOTER_BYTES,
   })
   const opened = await cache.opened.find(segment.sha256, reading, open, signal)
   const group = nextGroup(opened, options)
   if (group === null) return null
   const read = async (stop: AbortSignal) => {
     // Don't reuse the source that opened the segment: it is bound to the signal of that read.
-    const source = segment.footerSha256 === null ? opened.source : partsOf(store, segment, stop)
+    const source = partsOf(store, segment, stop)
     const value = await withFileName(segment, readGroup({ ...opened, source }, group))
     return { value, bytes: value.reduce((sum, event) => sum + bytesOf(event), 0) }
   }
@@ -168,10 +167,7 @@ async function openCataloged(
   segment: Segment,
   signal: AbortSignal,
 ): Promise<OpenSegment> {
-  const source =
-    segment.footerSha256 === null
-      ? sourceOf(await readChecked(store, segment, signal))
-      : partsOf(store, segment, signal)
+  const source = partsOf(store, segment, signal)
   const opened = await withFileName(segment, openSegment(source, segment.footerSha256))
   const other = IDENTITY_FIELDS.find((name) => opened.footer[name] !== segment[name])
   if (other) {
@@ -196,12 +192,8 @@ function partsOf(store: ObjectStore, segment: Segment, signal: AbortSignal): Seg
 }
 
 /** Returns the bytes of the file after checking their SHA-256 against the catalog. */
-export async function readChecked(
-  store: ObjectStore,
-  segment: Segment,
-  signal?: AbortSignal,
-): Promise<Buffer> {
-  const bytes = await store.read(segment.objectKey, signal)
+export async function readChecked(store: ObjectStore, segment: Segment): Promise<Buffer> {
+  const bytes = await store.read(segment.objectKey)
   if (bytes === null) throw missing(segment)
   if ((await sha256InSlices(bytes)) !== segment.sha256) {
     throw new SegmentDamagedError(

@@ -11,8 +11,8 @@ export type Segment = {
   objectKey: string
   bytes: number
   sha256: string
-  /** The SHA-256 of the footer only; null if it wasn't recorded. */
-  footerSha256: string | null
+  /** The SHA-256 of the footer only. */
+  footerSha256: string
   firstPrevHash: string
   lastHash: string
   lastId: EventId
@@ -90,7 +90,7 @@ export async function insertSegment(db: Queryable, segment: Segment, now: Date):
                            min_received_at, max_received_at, created_at)
       select ${segment.workspaceId}::uuid, ${segment.firstSeq}::bigint, ${segment.lastSeq}::bigint,
              object_key, ${segment.bytes}::bigint, decode(${segment.sha256}, 'hex'),
-             decode(${segment.footerSha256}::text, 'hex'),
+             decode(${segment.footerSha256}, 'hex'),
              decode(${segment.firstPrevHash}, 'hex'), decode(${segment.lastHash}, 'hex'),
              ${segment.lastId}::uuid, ${at(segment.minTimestampMs)}::timestamptz,
              ${at(segment.maxTimestampMs)}::timestamptz, ${at(segment.minReceivedAtMs)}::timestamptz,

@@ -46,16 +46,16 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
 
 const MARKER_KEY = /^annals-archive-[0-9a-f]{32}$/
 /**
- * `<workspaceId>/<YYYY-MM>/<16-digit seq>.parquet`, with an optional suffix before the dot that
- * distinguishes two files. The marker of a file that is not in the catalog yet ends in `.parquet.draft`.
+ * `<workspaceId>/<YYYY-MM>/<16-digit seq>-<16 hex digits>.parquet`. The hex digits are random. The marker of
+ * a file that is not in the catalog yet ends in `.parquet.draft`.
  */
 const SEGMENT_KEY =
-  /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}(?:-[0-9a-f]{16})?\.parquet(?:\.draft)?$/
+  /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}-[0-9a-f]{16}\.parquet(?:\.draft)?$/
 
 function checkKey(key: string): string {
   assert(
     SEGMENT_KEY.test(key) || MARKER_KEY.test(key),
-    'a key is <workspaceId>/<YYYY-MM>/<16-digit seq>.parquet or annals-archive-<32 hex digits>',
+    'a key is <workspaceId>/<YYYY-MM>/<16-digit seq>-<16 hex digits>.parquet or annals-archive-<32 hex digits>',
   )
   return key
 }

@@ -168,8 +168,7 @@ type SegmentTable = {
   min_received_at: Date
   max_received_at: Date
   created_at: Date
-  /** Null for files from before the digest was recorded. They are read as a whole. */
-  footer_sha256: Buffer | null
+  footer_sha256: Buffer
 }
 
 type SegmentDraftTable = {

@@ -55,9 +55,9 @@ async function createArchived() {
   await query(
     annals.database.connection,
     `insert into segment
-     select workspace_id, 1, 1, workspace_id || '/2026-01/0000000000000001.parquet', 1,
+     select workspace_id, 1, 1, workspace_id || '/2026-01/0000000000000001-0123456789abcdef.parquet', 1,
             decode(repeat('00', 32), 'hex'), prev_hash, hash, id, ts, ts, received_at, received_at,
-            now()
+            now(), decode(repeat('00', 32), 'hex')
        from event where workspace_id = '${workspace.id}' and seq = 1`,
   )
   const options = { source: 'HOT_AND_ARCHIVED', filters: TIMES }
@@ -93,13 +93,13 @@ test('a part of the archive that is missing fails the job, which names it', asyn
   assert.deepEqual([answer.status, answer.json.code], [409, 'export_not_downloadable'])
   const job = await readJob(annals, key, jobId)
   assert.deepEqual([job.status, job.errorCode], ['FAILED', 'segment_missing'])
-  assert.match(job.failureSummary, /0000000000000001\.parquet \(events 1 to 1\)/)
+  assert.match(job.failureSummary, /0000000000000001-0123456789abcdef\.parquet \(events 1 to 1\)/)
   assert.match(job.retryHint, /operator/)
 })
 
 test('a part of the archive that is damaged fails the job', async () => {
   const { find } = await createArchived()
-  const store = storeWith({ read: async () => Buffer.from('something else') })
+  const store = storeWith({ readRange: async () => Buffer.from('something else') })
   await assert.rejects(open(await find(), store), refusedWith('export_not_downloadable'))
   const { status, errorCode } = await find()
   assert.deepEqual([status, errorCode], ['FAILED', 'segment_damaged'])
@@ -117,7 +117,7 @@ test('what lies in a cold class is asked for, and the job waits as it is', async
   const restoring = storeWith({ stat: async () => ({ bytes: 1, readiness: 'restoring' }) })
   await assert.rejects(open(await find(), restoring), refusedWith('archive_restoring'))
   const late = storeWith({
-    read: () => Promise.reject(new StorageError('It is cold after all.', { isCold: true })),
+    readRange: () => Promise.reject(new StorageError('It is cold after all.', { isCold: true })),
   })
   await assert.rejects(open(await find(), late), refusedWith('archive_restoring'))
   const { status, errorCode } = await find()
@@ -127,7 +127,7 @@ test('what lies in a cold class is asked for, and the job waits as it is', async
 test('a storage that is out of reach before the first byte is an answer, and the job stays open and says no more than that', async () => {
   const { find } = await createArchived()
   const outage = () => Promise.reject(new StorageError('The bucket does not answer.'))
-  for (const store of [storeWith({ stat: outage }), storeWith({ read: outage })]) {
+  for (const store of [storeWith({ stat: outage }), storeWith({ readRange: outage })]) {
     await assert.rejects(open(await find(), store), refusedWith('unavailable'))
     const job = await find()
     assert.deepEqual(

@@ -147,7 +147,7 @@ async function openS3(url: string, { endpoint }: S3Server): Promise<ObjectStore>
 }
 
 function newKey(): string {
-  return `${newId()}/2026-01/0000000000000001.parquet`
+  return `${newId()}/2026-01/0000000000000001-0123456789abcdef.parquet`
 }
 
 async function assertStorageError(

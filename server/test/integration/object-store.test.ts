@@ -443,7 +443,7 @@ async function openS3(s3Limits: Partial<S3Limits> = QUICK) {
 }
 
 function newKey(seq = 1, month = 1): string {
-  return `${newId()}/2026-${String(month).padStart(2, '0')}/${String(seq).padStart(16, '0')}.parquet`
+  return `${newId()}/2026-${String(month).padStart(2, '0')}/${String(seq).padStart(16, '0')}-0123456789abcdef.parquet`
 }
 
 /** Bytes in which no part looks like another one, nor like those of another seed. */

@@ -12,7 +12,7 @@ test('an object whose length is not given is read, but no more than was asked fo
   await using s3 = await S3Server.listen()
   const options = { s3Endpoint: s3.endpoint, s3Region: null }
   await using store = await openObjectStore(`s3://${s3.bucket}/`, options)
-  const key = `${newId()}/2026-01/0000000000000001.parquet`
+  const key = `${newId()}/2026-01/0000000000000001-0123456789abcdef.parquet`
   const bytes = randomBytes(200_000)
   await store.put(key, bytes)
   s3.next.chunked = 2

@@ -157,7 +157,8 @@ test('every operation on a bucket that hangs has a deadline and can be aborted',
   const s3Limits = { partMsMax: 300, totalMsMax: 400, requestMsMax: 60_000 }
   await using store = await openObjectStore(url, { ...options, s3Limits })
   await using patient = await openObjectStore(url, options)
-  const key = '01a1de6c-465a-72cc-a6d9-b29ca0e92743/2026-01/0000000000000001.parquet'
+  const key =
+    '01a1de6c-465a-72cc-a6d9-b29ca0e92743/2026-01/0000000000000001-0123456789abcdef.parquet'
   s3.mode = 'hang'
   const operations = {
     put: (place: typeof store) => place.put(key, Buffer.from('x')),

@@ -100,7 +100,7 @@ async function contentProblem(store: ObjectStore, segment: Segment): Promise<str
     if (bytes.length !== segment.bytes) {
       return `${objectKey} has ${bytes.length} bytes and not ${segment.bytes}`
     }
-    if (footerSha256 !== null && footerSha256Of(bytes) !== footerSha256) {
+    if (footerSha256Of(bytes) !== footerSha256) {
       return `${objectKey} has another footer than the catalog says`
     }
     for await (const [last] of readSegment(bytes, { fromSeq: lastSeq })) {
