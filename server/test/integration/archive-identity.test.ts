@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { cp, mkdir, mkdtempDisposable, readdir, rename, rm } from 'node:fs/promises'
+import { cp, mkdtempDisposable, readdir, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -93,17 +93,6 @@ test('archivers that share a folder and start at once both archive', async () =>
   )
   await archiveInto('archive')
   assert.equal(await countEvents(), 0)
-  await markerIn('archive')
-})
-
-test('a database of an older version takes the archive that has the newest segment', async () => {
-  await startOver()
-  await storeMore()
-  await mkdir(folderOf('empty'))
-  await assert.rejects(archiveInto('empty'), /does not have. Set ANNALS_ARCHIVE_URL/)
-  assert.deepEqual(await query(connection, 'select 1 from archive_identity'), [])
-  await rm(join(folderOf('archive'), await markerIn('archive')))
-  assert.equal((await archiveInto('archive')).failed, 0)
   await markerIn('archive')
 })
 

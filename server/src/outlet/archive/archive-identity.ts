@@ -2,7 +2,7 @@ import { randomHex } from '../../platform/id.ts'
 import { archiveMarkerKey, StorageError } from '../../platform/object-store.ts'
 import { type ArchiveDeps, OtherArchiveError } from './archive-deps.ts'
 import { insertArchiveIdIfAbsent, readArchiveId } from './archive-identity-store.ts'
-import { hasObject, refuseOutOfReach } from './check-reach.ts'
+import { hasObject } from './check-reach.ts'
 import { deleteIfAllowed } from './clear-drafts.ts'
 
 type IdentityDeps = Pick<ArchiveDeps, 'database' | 'store' | 'clock' | 'logger'>
@@ -31,8 +31,6 @@ export async function refuseOtherArchive({ database, store }: IdentityDeps): Pro
 export async function claimArchive(deps: IdentityDeps): Promise<void> {
   const { database, store, clock, logger } = deps
   if ((await readArchiveId(database.db)) === null) {
-    // An older version wrote segments without an id. Their archive is the one that has the newest segment.
-    await refuseOutOfReach(deps)
     const archiveId = randomHex(16)
     const key = archiveMarkerKey(archiveId)
     await store.put(key, Buffer.from(MARKER_TEXT))

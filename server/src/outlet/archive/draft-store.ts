@@ -7,8 +7,7 @@ export type Draft = { workspaceId: WorkspaceId; objectKey: string }
 
 /**
  * The name of a small file that exists from before the draft is written until just before it is cataloged.
- * It tells every database that uses this archive that no catalog names the draft. Older versions stored the
- * draft itself under this name.
+ * It tells every database that uses this archive that no catalog names the draft.
  */
 export function draftMarkKeyOf({ objectKey }: Draft): string {
   return `${objectKey}.draft`
