@@ -38,11 +38,6 @@ test('a filter that was not written is none', () => {
   assert.deepEqual(readFilters({}), { filter: NO_FILTER, filterWorkspaceId: null })
 })
 
-test('a job that leaves nothing out is written as before, for nodes that know no exclusions', () => {
-  const written = writeFilters({ filter: NO_FILTER, filterWorkspaceId: null })
-  assert(!written.includes('excluded'))
-})
-
 test('filters that no program of ours writes are not guessed at', () => {
   const broken = [
     null,

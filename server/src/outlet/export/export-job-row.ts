@@ -50,10 +50,7 @@ type StoredFilters = { filter: EventFilter; filterWorkspaceId: WorkspaceId | nul
 
 /** The filters as JSON, for the table's `filters` column. */
 export function writeFilters({ filter, filterWorkspaceId }: StoredFilters): string {
-  const { excluded, ...others } = filter
-  // Left out if empty, so that nodes of older versions, which don't know exclusions, can read the job.
-  const stored = { ...others, ...(excluded !== null && { excluded }) }
-  return JSON.stringify({ ...stored, workspaceId: filterWorkspaceId })
+  return JSON.stringify({ ...filter, workspaceId: filterWorkspaceId })
 }
 
 const FILTER_NAMES = new Set([...Object.keys(NO_FILTER), 'workspaceId'])
