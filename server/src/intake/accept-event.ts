@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { ApiError } from '../errors.ts'
 import { canonicalJson } from '../ledger/canonical.ts'
-import type { EventId } from '../ledger/event.ts'
+import { type EventId, TIMESTAMP_AHEAD_MS_MAX } from '../ledger/event.ts'
 import type { Clock } from '../platform/clock.ts'
 import { type CompanyId, parseId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
 import { CanonicalJson } from '../platform/json-reader.ts'
@@ -38,8 +38,6 @@ export type AcceptDeps = {
   ) => Promise<ReadonlySet<ProjectId>>
 }
 
-/** How far a client's clock may run ahead. Timestamps in the past have no limit. */
-const AHEAD_MS_MAX = 24 * 3_600_000
 /** Hex digits kept of a SHA-256: 128 bits, which fit a uuid column. */
 const DIGEST_DIGITS = 32
 
@@ -191,7 +189,7 @@ function readTimestamp(text: string | undefined, receivedAtMs: number): number {
   if (text === undefined) return receivedAtMs
   const timestampMs = parseRfc3339(text)
   if (timestampMs === null) throw badTimestamp('must be an RFC 3339 date-time with an offset')
-  if (timestampMs > receivedAtMs + AHEAD_MS_MAX) {
+  if (timestampMs > receivedAtMs + TIMESTAMP_AHEAD_MS_MAX) {
     throw badTimestamp("is more than 24 hours ahead of the server's clock")
   }
   return timestampMs

@@ -32,7 +32,7 @@ export function sealBatch(
     const { workspaceId } = item.event
     const head = ends.get(workspaceId) ?? heads.get(workspaceId)
     assert(head, 'a workspace has a head from its beginning')
-    // `findSeqAt` relies on ids that are never earlier than the receipt, even
+    // `findSeqAt` and queries rely on ids that are never earlier than the receipt, even
     // if the clock was set back since.
     const idMs = Math.max(nowMs, item.event.receivedAtMs)
     const id = nextEventId(head.lastId, idMs, random)

@@ -1,18 +1,16 @@
 import { type RawBuilder, sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
-import type { ChainHead, EventFacets, SealedEvent } from './event.ts'
+import {
+  type ChainHead,
+  type EventFacets,
+  type SealedEvent,
+  TIMESTAMP_AHEAD_MS_MAX,
+} from './event.ts'
 import { lastPlace, type PagePlace, type PartialPage } from './event-page.ts'
 import { type EventFilter, SEARCHED_FIELDS, type SearchedField } from './event-filter.ts'
 import { type ExcludedField, type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { foldCase } from './fold-case.ts'
-
-const DAY_MS = 86_400_000
-/**
- * The time in an id is never earlier than the receipt of its event, except when an older version stored the
- * event just as the clock was set back. This is the largest such step that queries allow for.
- */
-const CLOCK_SKEW_MS_MAX = 3_600_000
 
 /** A row as `EVENT_COLUMNS` selects it. */
 export type EventRow = {
@@ -224,11 +222,11 @@ const VALUE_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
 }
 
 /**
- * A timestamp is at most a day ahead of its receipt, so `fromMs` determines
- * which partitions can have matches.
+ * The earliest receipt of a match, and so the earliest time in its id, which is never before the receipt.
+ * It determines which partitions can have matches.
  */
 export function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): number {
-  return Math.max(hotSinceMs, fromMs === null ? 0 : fromMs - DAY_MS) - CLOCK_SKEW_MS_MAX
+  return Math.max(hotSinceMs, fromMs === null ? 0 : fromMs - TIMESTAMP_AHEAD_MS_MAX)
 }
 
 /** The lowest UUIDv7 of an instant. */

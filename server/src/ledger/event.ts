@@ -9,6 +9,12 @@ export type EventId = Id<'event'>
 export const PART_NAMES = ['actor', 'metadata', 'resource'] as const
 export type PartName = (typeof PART_NAMES)[number]
 
+/**
+ * How far a timestamp may be ahead of the event's receipt. Timestamps in the past have no limit. Queries and
+ * exports rely on it to skip events that were received earlier.
+ */
+export const TIMESTAMP_AHEAD_MS_MAX = 86_400_000
+
 /** An event that intake has accepted. It is complete, but has no position in a chain yet. */
 export type PendingEvent = {
   companyId: CompanyId

@@ -1,14 +1,11 @@
 import { findSeqAt } from '../../ledger/chain-search.ts'
+import { TIMESTAMP_AHEAD_MS_MAX } from '../../ledger/event.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
 import { readHead } from '../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { ExportRange, ExportSource } from './export-job.ts'
-
-const DAY_MS = 86_400_000
-/** A timestamp is at most a day ahead of its receipt. The hour is the allowance of `listEvents`. */
-const AHEAD_MS_MAX = DAY_MS + 3_600_000
 
 /** Workspaces are queried in parallel, but one export must not take the whole pool. */
 const WORKSPACES_AT_ONCE_MAX = 4
@@ -43,7 +40,8 @@ async function rangeOf(
   const seqAt = (atMs: number) => findSeqAt(db, workspaceId, { atMs, headSeq })
   const hotSinceSeq = await seqAt(hotSinceMs)
   // Nothing below this seq can match. The table only has ids of events that are not archived yet.
-  const earliestSeq = filter.fromMs === null ? 1 : await seqAt(filter.fromMs - AHEAD_MS_MAX)
+  const earliestSeq =
+    filter.fromMs === null ? 1 : await seqAt(filter.fromMs - TIMESTAMP_AHEAD_MS_MAX)
   // Read last, so that the catalog includes everything the archiver removed in the meantime.
   const archivedSeq = await readArchivedSeq(db, workspaceId)
   const hotFromSeq = Math.max(archivedSeq + 1, hotSinceSeq)
