@@ -204,7 +204,7 @@ test('what is past its hot time is let go, and comes back with a larger plan', a
   await assertExact(id)
 })
 
-test('counts are made again when events were removed by a program that does not count', async () => {
+test('counts are rebuilt when events were deleted without updating them', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await sendEvents(annals, tenant.workspaceKey, events(20))

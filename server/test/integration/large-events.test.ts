@@ -28,7 +28,7 @@ const tenant = await annals.createCompany()
 const workspaceId = tenant.workspace.id
 
 const MB = 1_024 * 1_024
-/** Earlier versions accepted events of 4 MB. They lie among small ones. */
+/** Larger than any request can send, so that few of them fill a run. They are among small ones. */
 const METADATA_BYTES = [10, 4 * MB, 4 * MB, 10, 10, 4 * MB, 4 * MB, 4 * MB, 10]
 const EVENTS = METADATA_BYTES.length
 /** What a run may hold, and the event that reaches it. */
