@@ -156,8 +156,7 @@ export async function startApp({
     output,
   })
   const { connection, secretKey } = store
-  const key = { db: database.db, secretKey, clock, logger }
-  await untilAborted(checkSecretKey(key), signal ?? null)
+  await untilAborted(checkSecretKey({ db: database.db, secretKey, clock }), signal ?? null)
   const shared = stack.use(new SharedClock({ db: database.db, clock, logger }))
   await untilAborted(shared.measureNow(), signal ?? null)
   const ownConnections = { connection, clock, logger, cutSignal: cut.signal }

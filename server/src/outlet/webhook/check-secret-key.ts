@@ -1,6 +1,5 @@
 import { OperatorError } from '../../errors.ts'
 import type { Clock } from '../../platform/clock.ts'
-import type { Logger } from '../../platform/logger.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import type { Secret } from '../../platform/secret.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
@@ -21,26 +20,16 @@ type KeyDeps = { db: Queryable; secretKey: Secret<Buffer>; clock: Clock }
 
 /**
  * Throws if this node's secret key is not the one this database is used with: the node couldn't send other
- * nodes' webhooks, and would store secrets that they can't read. The first node records its key, unless there
- * are secrets that it can't read: then the right key is unknown, and it only logs a warning.
+ * nodes' webhooks, and would store secrets that they can't read. The first node records its key.
  */
-export async function checkSecretKey({
-  logger,
-  ...deps
-}: KeyDeps & { logger: Logger }): Promise<void> {
-  const { db, secretKey, clock } = deps
+export async function checkSecretKey({ db, secretKey, clock }: KeyDeps): Promise<void> {
   const fingerprint = fingerprintOf(secretKey)
   let known = await readFingerprint(db)
   if (known === null) {
-    const unreadable = await listUnreadable(deps)
-    if (unreadable.length > 0) {
-      logger.warn({ event: 'secret-key.unknown', webhooks: unreadable.length })
-      return
-    }
     await insertFingerprintIfAbsent(db, fingerprint, new Date(clock()))
     known = await readFingerprint(db)
   }
-  if (known === null || known.equals(fingerprint)) return
+  if (known?.equals(fingerprint)) return
   throw new OperatorError(
     'The secret key of this node is not the one that this database is used with. Set ANNALS_SECRET_KEY ' +
       'or ANNALS_SECRET_KEY_FILE to the key of the other nodes; with the embedded engine, restore ' +
