@@ -1,4 +1,5 @@
 import type { CompanyId, Id, ProjectId, WorkspaceId } from '../platform/id.ts'
+import { DAY_MS } from '../platform/time-units.ts'
 
 export type EventId = Id<'event'>
 
@@ -13,7 +14,7 @@ export type PartName = (typeof PART_NAMES)[number]
  * How far a timestamp may be ahead of the event's receipt. Timestamps in the past have no limit. Queries and
  * exports rely on it to skip events that were received earlier.
  */
-export const TIMESTAMP_AHEAD_MS_MAX = 86_400_000
+export const TIMESTAMP_AHEAD_MS_MAX = DAY_MS
 
 /** An event that intake has accepted. It is complete, but has no position in a chain yet. */
 export type PendingEvent = {

@@ -2,9 +2,10 @@ import type { Clock } from '../platform/clock.ts'
 import type { Logger } from '../platform/logger.ts'
 import { Loop } from '../platform/loop.ts'
 import { type Connection, Database } from '../platform/pg.ts'
+import { HOUR_MS } from '../platform/time-units.ts'
 import { ensurePartition, listStrayMonths } from './partition-store.ts'
 
-const INTERVAL_MS = 3_600_000
+const INTERVAL_MS = HOUR_MS
 const BUSY_RETRY_MS = 60_000
 const MONTHS_AHEAD = 3
 const STRAY_MONTHS_MAX = 24

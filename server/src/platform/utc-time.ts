@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import { DAY_MS } from './time-units.ts'
 
-const DAY_MS = 86_400_000
 const YEAR_0000_MS = -62_167_219_200_000
 const YEAR_10000_MS = 253_402_300_800_000
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DAY_MS } from '../platform/time-units.ts'
 import { healthOf, type KeyCondition } from './key-health.ts'
 
 const NOW_MS = Date.UTC(2026, 5, 15)
-const DAY_MS = 86_400_000
 
 const daysFromNow = (days: number) => new Date(NOW_MS + days * DAY_MS)
 

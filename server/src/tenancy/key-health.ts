@@ -1,3 +1,5 @@
+import { DAY_MS } from '../platform/time-units.ts'
+
 /** The input to the score. */
 export type KeyCondition = {
   createdAt: Date
@@ -12,7 +14,6 @@ export type KeyCondition = {
 
 export type HealthDeduction = { points: number; reason: string }
 
-const DAY_MS = 86_400_000
 /** With fewer calls, the failure rate is meaningless. */
 const CALLS_TO_JUDGE_MIN = 20
 

@@ -3,6 +3,7 @@ import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type Id, newId, type UserId } from '../platform/id.ts'
 import type { WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
+import { DAY_MS, HOUR_MS } from '../platform/time-units.ts'
 import { lockCompany } from './company-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 import { isRole, type Role } from './user-store.ts'
@@ -12,8 +13,7 @@ export type LinkId = Id<'link'>
 export type LinkToken = string
 export type NewLink = { id: LinkId; token: LinkToken; expiresAt: Date }
 
-const HOUR_MS = 3_600_000
-export const INVITATION_LIFE_MS = 7 * 24 * HOUR_MS
+export const INVITATION_LIFE_MS = 7 * DAY_MS
 export const RESET_LIFE_MS = HOUR_MS
 /** A new link deletes the oldest beyond this limit. Older links keep working, because mail can be slow. */
 const RESETS_PER_USER_MAX = 5

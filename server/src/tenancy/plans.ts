@@ -1,3 +1,5 @@
+import { DAY_MS } from '../platform/time-units.ts'
+
 export const PLANS = ['FREE', 'STARTER', 'PRO', 'ENTERPRISE'] as const
 export type Plan = (typeof PLANS)[number]
 
@@ -21,6 +23,11 @@ export const PLAN_TERMS: Record<Plan, PlanTerms> = {
     hotDays: 365,
     eventsPerSecondMax: null,
   },
+}
+
+/** The start of the hot time: events received before it are no longer hot. */
+export function hotSinceMsOf(plan: Plan, nowMs: number): number {
+  return nowMs - PLAN_TERMS[plan].hotDays * DAY_MS
 }
 
 /** Limits on what a company can create, on every plan. */

@@ -2,15 +2,15 @@ import { sql } from 'kysely'
 import { hash, randomBytes } from 'node:crypto'
 import { assertId, newId, type UserId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
+import { HOUR_MS, MINUTE_MS } from '../platform/time-units.ts'
 import { COMPANY_BOUNDS, isPlan } from './plans.ts'
 import { isRole } from './user-store.ts'
 import type { SessionId, Viewer } from './viewer.ts'
 
-const MINUTE_MS = 60_000
 /** A session ends after this long without a request. */
 export const SESSION_IDLE_MS = 30 * MINUTE_MS
 /** A session ends after this long in any case. */
-export const SESSION_LIFE_MS = 12 * 60 * MINUTE_MS
+export const SESSION_LIFE_MS = 12 * HOUR_MS
 /** How often a session's last use is stored. */
 const SEEN_EVERY_MS = MINUTE_MS
 /** Per user. A new session beyond this limit ends the oldest. */

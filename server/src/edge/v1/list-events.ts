@@ -8,7 +8,7 @@ import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { formatUtcMs } from '../../platform/utc-time.ts'
-import { PLAN_TERMS } from '../../tenancy/plans.ts'
+import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
 import type { RequireKey } from '../auth/require-key.ts'
@@ -29,7 +29,6 @@ export type ListEventsDeps = {
   monotonic: MonotonicClock
 }
 
-const DAY_MS = 86_400_000
 const LIMIT_DEFAULT = 50
 
 /** GET /v1/events: hot events of the key's workspace or company, newest first. */
@@ -64,7 +63,7 @@ export const listEvents =
       },
       async ({ principal, query }, reply) => {
         const gone = goneSignal(reply)
-        const hotSinceMs = deps.clock() - PLAN_TERMS[principal.plan].hotDays * DAY_MS
+        const hotSinceMs = hotSinceMsOf(principal.plan, deps.clock())
         const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
         const page = await queryEvents(deps.db, deps.cursors, {
           companyId: principal.companyId,

@@ -3,7 +3,7 @@ import { readHead } from '../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { Connection } from '../../platform/pg.ts'
 import { Database } from '../../platform/pg.ts'
-import { PLAN_TERMS } from '../../tenancy/plans.ts'
+import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import { type ArchiveDeps, ArchiveOutOfReachError, OtherArchiveError } from './archive-deps.ts'
 import { refuseOtherArchive } from './archive-identity.ts'
 import {
@@ -20,8 +20,6 @@ import { refuseWrongClock } from './check-clock.ts'
 import { refuseOutOfReach } from './check-reach.ts'
 import { clearDrafts } from './clear-drafts.ts'
 import { ReadBack } from './read-back.ts'
-
-const DAY_MS = 86_400_000
 
 export type ArchiveRequest = {
   /** Archives events received before this time. If null, each plan's hot time decides. */
@@ -111,7 +109,7 @@ async function archiveOne(
   { beforeMs, thresholds, nowMs }: ArchiveRequest & { nowMs: number },
   signal: AbortSignal,
 ): Promise<ArchivedRun & { held: number }> {
-  const atMs = beforeMs ?? nowMs - PLAN_TERMS[plan].hotDays * DAY_MS
+  const atMs = beforeMs ?? hotSinceMsOf(plan, nowMs)
   return await deps.database.db.connection().execute(async (connection) => {
     if (!(await tryLockArchive(connection, workspaceId))) {
       return { moved: 0, held: 0, isOvertaken: true }

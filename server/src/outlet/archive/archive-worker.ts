@@ -3,11 +3,11 @@ import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store.ts'
 import { type Connection, Database } from '../../platform/pg.ts'
+import { DAY_MS, HOUR_MS } from '../../platform/time-units.ts'
 import { ARCHIVE_CONNECTIONS_MAX, isRefusal } from './archive-deps.ts'
 import { archiveLedger } from './archive-ledger.ts'
 
-const INTERVAL_MS = 3_600_000
-const DAY_MS = 86_400_000
+const INTERVAL_MS = HOUR_MS
 /** A smaller run waits for more events, but no longer than a day. */
 const THRESHOLDS = { eventsMin: 5_000, overdueMs: DAY_MS } as const
 

@@ -1,7 +1,7 @@
 import { readClockOffset } from '../../platform/shared-clock.ts'
+import { HOUR_MS } from '../../platform/time-units.ts'
 import { type ArchiveDeps, ArchiveClockError } from './archive-deps.ts'
 
-const HOUR_MS = 3_600_000
 const OFFSET_MS_MAX = HOUR_MS
 
 /**

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
+import { DAY_MS } from '../../platform/time-units.ts'
 import { barStartMs, chooseStepS, listBars } from './histogram-step.ts'
-
-const DAY_MS = 86_400_000
 
 test('every range has a number of bars that can be looked at', () => {
   const lengths = fc.oneof(

@@ -1,12 +1,10 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../platform/time-units.ts'
+
 /** Ranges of a saved query. They end when the query runs. */
 export const VIEW_RANGES = ['15m', '1h', '24h', '7d', '30d', '90d'] as const
 /** Ranges of an export, which can also cover the previous calendar month, in UTC. */
 export const EXPORT_RANGES = [...VIEW_RANGES, 'previousMonth'] as const
 export type RelativeRange = (typeof EXPORT_RANGES)[number]
-
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
-const DAY_MS = 24 * HOUR_MS
 
 const SPAN_MS: Record<(typeof VIEW_RANGES)[number], number> = {
   '15m': 15 * MINUTE_MS,

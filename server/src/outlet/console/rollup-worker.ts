@@ -6,7 +6,7 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { PLAN_TERMS } from '../../tenancy/plans.ts'
+import { hotSinceMsOf } from '../../tenancy/plans.ts'
 
 const INTERVAL_MS = 2_000
 const EVENTS_PER_RUN_MAX = 50_000
@@ -26,7 +26,6 @@ const FLOOR_EVERY_MS = 600_000
 const WORKSPACES_PER_PAGE = 100
 /** Per workspace. The next rounds continue with the rest. */
 const FLOOR_RUNS_MAX = 500
-const DAY_MS = 86_400_000
 
 export type RollupWorker = AsyncDisposable & { runNow: () => Promise<void> }
 
@@ -90,7 +89,7 @@ async function moveFloors(
       limit: WORKSPACES_PER_PAGE,
     })
     for (const { workspaceId, plan } of page) {
-      const hotSinceMs = clock() - PLAN_TERMS[plan].hotDays * DAY_MS
+      const hotSinceMs = hotSinceMsOf(plan, clock())
       for (let runs = 0; runs < FLOOR_RUNS_MAX; runs += 1) {
         if (signal.aborted) return
         const startedAtMs = performance.now()

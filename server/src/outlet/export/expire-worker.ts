@@ -3,10 +3,11 @@ import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { repeatWhileFull } from '../../platform/repeat-while-full.ts'
+import { DAY_MS } from '../../platform/time-units.ts'
 import { deleteEndedJobs, expireExportJobs } from './export-job-store.ts'
 
 const INTERVAL_MS = 60_000
-const JOB_KEPT_MS = 90 * 86_400_000
+const JOB_KEPT_MS = 90 * DAY_MS
 const JOBS_PER_STATEMENT_MAX = 1_000
 /** For expiring and for deleting. Later runs handle the rest. */
 const STATEMENTS_PER_RUN_MAX = 300

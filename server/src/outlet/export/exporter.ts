@@ -5,7 +5,8 @@ import { newId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import type { Database, Queryable } from '../../platform/pg.ts'
-import { type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
+import { DAY_MS } from '../../platform/time-units.ts'
+import { hotSinceMsOf, type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { ExportFormat, ExportJob, ExportRange, ExportSource } from './export-job.ts'
 import {
   endExportJob,
@@ -42,7 +43,6 @@ export type ExportRequest = JobOwner & {
   limit: number | null
 }
 
-const DAY_MS = 86_400_000
 const LIFE_MS = 7 * DAY_MS
 
 /** Runs `insert` in a transaction, which may include other changes. */
@@ -82,7 +82,7 @@ export async function planExport(
 ): Promise<{ ranges: ExportRange[]; rowLimit: number; nowMs: number }> {
   const rowsMax = rowsMaxOf(plan)
   const nowMs = clock()
-  const hotSinceMs = nowMs - PLAN_TERMS[plan].hotDays * DAY_MS
+  const hotSinceMs = hotSinceMsOf(plan, nowMs)
   const ranges = await takeSnapshot(database.db, workspaceIds, { source, filter, hotSinceMs })
   return { ranges, rowLimit: Math.min(limit ?? rowsMax, rowsMax), nowMs }
 }

@@ -1,10 +1,11 @@
 import { NO_FILTER } from '../../ledger/event-filter.ts'
 import { readHotPage } from '../../ledger/hot-page-store.ts'
 import { withDeadline } from '../../platform/deadline.ts'
+import { HOUR_MS } from '../../platform/time-units.ts'
 import { type ExportDeps, type ExportRequest, planExport } from './exporter.ts'
 
 const PROBE_MS_MAX = 2_000
-const PROBED_MS = 3_600_000
+const PROBED_MS = HOUR_MS
 
 /**
  * Checks whether a filtered export of hot events works at this moment: plans one without storing it, and

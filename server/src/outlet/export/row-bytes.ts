@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../platform/time-units.ts'
 import { formatUtcMs } from '../../platform/utc-time.ts'
 
 /*
@@ -10,7 +11,6 @@ const HIGH_DIGIT = Uint8Array.from({ length: 256 }, (_, byte) => DIGITS[byte >> 
 const LOW_DIGIT = Uint8Array.from({ length: 256 }, (_, byte) => DIGITS[byte & 15] ?? 0)
 const ZERO = 0x30
 const DASH = 0x2d
-const DAY_MS = 86_400_000
 /** Up to this size, a loop is faster than the call overhead of `Buffer.copy`. */
 const LOOP_BYTES_MAX = 32
 

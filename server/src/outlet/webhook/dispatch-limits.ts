@@ -1,6 +1,5 @@
+import { DAY_MS } from '../../platform/time-units.ts'
 import { OPEN_PER_WEBHOOK_MAX } from './delivery-store.ts'
-
-const DAY_MS = 86_400_000
 
 /** Limits and intervals of a dispatcher. */
 export const DISPATCH_LIMITS = {

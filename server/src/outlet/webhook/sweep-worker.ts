@@ -2,10 +2,11 @@ import type { Clock } from '../../platform/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/loop.ts'
 import type { Queryable } from '../../platform/pg.ts'
+import { DAY_MS } from '../../platform/time-units.ts'
 import { deleteEmptied, deleteEnded, listSweptWebhooks, type SweptWebhook } from './sweep-store.ts'
 
 const INTERVAL_MS = 60_000
-export const DELIVERY_KEPT_MS = 30 * 86_400_000
+export const DELIVERY_KEPT_MS = 30 * DAY_MS
 const WEBHOOKS_PER_PAGE = 100
 const DELIVERIES_PER_STATEMENT_MAX = 1_000
 /** Per run. Later runs delete the rest of a webhook's old deliveries. */

@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import { hiddenFromPlanner } from '../../platform/hidden-value.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
+import { HOUR_MS } from '../../platform/time-units.ts'
 import type { WebhookId } from './delivery.ts'
 
-const HOUR_MS = 3_600_000
 export const HEALTH_HOURS = 24
 /** At most this many of a webhook's newest deliveries are read, however busy it is. */
 const DELIVERIES_MAX = 5_000

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { countLastMinute, listUsageDays } from '../../../outlet/console/usage-store.ts'
+import { DAY_MS } from '../../../platform/time-units.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
@@ -7,7 +8,6 @@ import { UsageQuery, UsageRecord } from '../../schema/dashboard/usage.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 
-const DAY_MS = 86_400_000
 const DAYS_DEFAULT = 30
 
 /** GET /dashboard/usage: events and bytes per day in the workspaces that the member can see. */

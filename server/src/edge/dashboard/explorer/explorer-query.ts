@@ -5,14 +5,14 @@ import type { Scope } from '../../../outlet/console/searches.ts'
 import type { Clock } from '../../../platform/clock.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg.ts'
-import { PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { DAY_MS } from '../../../platform/time-units.ts'
+import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { type FilterInput, readFilter } from '../../event-filter-input.ts'
 import { DateTime, FilterText, STRICT, TraceId, Uuid } from '../../schema/common.ts'
 import { EventPage, EventRecord } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 
-const DAY_MS = 86_400_000
 const TRACE_RANGE_MS_MAX = DAY_MS
 
 export const EXPLORED_RANGE = {
@@ -89,7 +89,7 @@ export async function readExplored(
   return {
     companyId: viewer.companyId,
     ...(await visibleWorkspaces(db, viewer, workspaceId)),
-    hotSinceMs: clock() - PLAN_TERMS[viewer.plan].hotDays * DAY_MS,
+    hotSinceMs: hotSinceMsOf(viewer.plan, clock()),
     filter,
   }
 }

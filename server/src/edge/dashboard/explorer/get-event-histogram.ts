@@ -4,6 +4,7 @@ import { ApiError } from '../../../errors.ts'
 import { COUNT_BY } from '../../../outlet/console/event-count-store.ts'
 import { emptyHistogram, type Histogram, readHistogram } from '../../../outlet/console/histogram.ts'
 import type { TimeRange } from '../../../outlet/console/rollup-ranges.ts'
+import { DAY_MS } from '../../../platform/time-units.ts'
 import { formatUtcMs, isUtcMs } from '../../../platform/utc-time.ts'
 import { goneSignal } from '../../gone-signal.ts'
 import { packAnswer } from '../../pack-answer.ts'
@@ -11,8 +12,6 @@ import { DateTime, errorResponses, Nullable, SESSION_ERRORS, STRICT } from '../.
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
 import { EXPLORED_FILTERS, EXPLORED_RANGE, EXPLORED_TRACE, readExplored } from './explorer-query.ts'
-
-const DAY_MS = 86_400_000
 
 const HistogramQuery = Type.Object(
   {

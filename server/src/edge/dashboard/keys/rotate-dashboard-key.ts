@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { HOUR_MS } from '../../../platform/time-units.ts'
 import { prefixOf } from '../../../tenancy/key-text.ts'
 import { rotateKey } from '../../../tenancy/rotate-key.ts'
 import { readAbsentBody } from '../../no-body.ts'
@@ -8,8 +9,6 @@ import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readExpiry, readKeyId } from './key-record.ts'
 import { readKeyRecord } from './key-resource.ts'
-
-const HOUR_MS = 3_600_000
 
 /** POST /dashboard/keys/{keyId}/rotate: creates a replacement, and gives clients time to switch to it. */
 export const rotateDashboardKey =
