@@ -1,5 +1,4 @@
 import type { Static } from 'typebox'
-import { ApiError } from '../errors.ts'
 import {
   type Delivery,
   type DeliveryPlace,
@@ -72,11 +71,7 @@ function placeOf(
   binding: string,
   cursors: CursorCodec,
 ): DeliveryPlace {
-  const reached = cursor === undefined ? null : sequenceOf(cursors.decode(cursor, binding))
+  const position = cursors.read(cursor, binding)
+  const reached = position === null ? null : Number(position)
   return afterSequence === undefined ? { before: reached } : { after: reached ?? afterSequence }
-}
-
-function sequenceOf(text: string | null): number {
-  if (text === null) throw new ApiError('invalid_cursor')
-  return Number(text)
 }

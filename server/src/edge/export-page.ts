@@ -1,8 +1,7 @@
-import { ApiError } from '../errors.ts'
 import type { ExportJob, ExportJobId, ExportStatus } from '../outlet/export/export-job.ts'
 import type { JobPage } from '../outlet/export/export-job-store.ts'
 import type { CursorCodec } from '../platform/cursor.ts'
-import { parseId } from '../platform/id.ts'
+import { assertId } from '../platform/id.ts'
 
 const LIMIT_DEFAULT = 50
 
@@ -18,7 +17,8 @@ export async function readExportPage(
   const status = query.status ?? null
   const binding = `exports/${listId}/${status ?? 'all'}`
   const limit = query.limit ?? LIMIT_DEFAULT
-  const before = query.cursor === undefined ? null : placeOf(cursors.decode(query.cursor, binding))
+  const position = cursors.read(query.cursor, binding)
+  const before = position === null ? null : placeOf(position)
   // One more than requested shows whether there is another page.
   const jobs = await list({ status, before, limit: limit + 1 })
   const hasMore = jobs.length > limit
@@ -31,9 +31,7 @@ function placeText({ createdAt, id }: ExportJob): string {
   return `${createdAt.getTime()}/${id}`
 }
 
-function placeOf(text: string | null): { createdAt: Date; id: ExportJobId } {
-  const [ms = '', id = ''] = text?.split('/') ?? []
-  const jobId: ExportJobId | null = parseId(id)
-  if (jobId === null) throw new ApiError('invalid_cursor')
-  return { createdAt: new Date(Number(ms)), id: jobId }
+function placeOf(text: string): { createdAt: Date; id: ExportJobId } {
+  const [ms = '', id = ''] = text.split('/')
+  return { createdAt: new Date(Number(ms)), id: assertId(id) }
 }

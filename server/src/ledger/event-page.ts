@@ -1,8 +1,20 @@
 import type { MonotonicClock } from '../platform/clock.ts'
+import { assertId } from '../platform/id.ts'
 import type { SealedEvent } from './event.ts'
 
 /** A position in a list, which is ordered newest first by timestamp, then id. */
 export type PagePlace = { timestampMs: number; id: string }
+
+/** The position as text, for a cursor. */
+export function placeText({ timestampMs, id }: PagePlace): string {
+  return `${timestampMs}/${id}`
+}
+
+/** Reads what `placeText` wrote. Cursors are signed, so the text is ours. */
+export function readPlace(text: string): PagePlace {
+  const [ms = '', id = ''] = text.split('/')
+  return { timestampMs: Number(ms), id: assertId(id) }
+}
 
 /**
  * The start of a list of events, newest first. `next` is null if the list ends here. Otherwise the page has

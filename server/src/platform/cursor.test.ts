@@ -29,6 +29,13 @@ test('a cursor is worthless for any other query', () => {
   )
 })
 
+test('a request with a cursor of another list is refused, and one without a cursor starts the list', () => {
+  const cursor = cursors.encode('place', 'events')
+  assert.equal(cursors.read(cursor, 'events'), 'place')
+  assert.equal(cursors.read(undefined, 'events'), null)
+  assert.throws(() => cursors.read(cursor, 'exports'), { code: 'invalid_cursor' })
+})
+
 test('no text can pass from the place into the binding', () => {
   const bytes = Buffer.from(cursors.encode('place', 'bind'), 'base64url')
   const mac = bytes.subarray(0, bytes.length - 'place'.length)

@@ -1,4 +1,5 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { ApiError } from '../errors.ts'
 import type { Secret } from './secret.ts'
 
 const MAC_BYTES = 16
@@ -17,6 +18,14 @@ export class CursorCodec {
   encode(position: string, binding: string): string {
     const body = Buffer.from(position)
     return Buffer.concat([this.#sign(body, binding), body]).toString('base64url')
+  }
+
+  /** The position of a request's cursor, or null without one. Throws if the cursor is for another list. */
+  read(cursor: string | null | undefined, binding: string): string | null {
+    if (cursor === null || cursor === undefined) return null
+    const position = this.decode(cursor, binding)
+    if (position === null) throw new ApiError('invalid_cursor')
+    return position
   }
 
   /** Null if this service didn't create the cursor for this binding. */

@@ -1,4 +1,3 @@
-import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { EQUALITY_FIELDS, type EventFilter, filterText } from '../../ledger/event-filter.ts'
 import { listEvents, needsScan } from '../../ledger/event-list-store.ts'
@@ -8,12 +7,14 @@ import {
   mergePages,
   type PagePlace,
   type PartialPage,
+  placeText,
+  readPlace,
   rowsPerWorkspace,
   SCANNED_ROWS_MAX,
 } from '../../ledger/event-page.ts'
 import type { MonotonicClock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
-import { parseId, type UserId, type WorkspaceId } from '../../platform/id.ts'
+import type { UserId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { listMatchingEvents, listNewestHolding, type PageQuery } from './matching-event-store.ts'
 import { planTextSearch } from './search-text.ts'
@@ -44,6 +45,7 @@ export async function exploreEvents(
 ): Promise<ExplorerPage> {
   const { workspaceIds, filter, hotSinceMs, limit, monotonic, signal } = query
   const binding = bindingOf(query)
+  const position = cursors.read(query.cursor, binding)
   const bytesMax = bytesPerWorkspace(workspaceIds.length)
   const rowsMax = rowsPerWorkspace(workspaceIds.length)
   const scanned = new Set<WorkspaceId>()
@@ -56,13 +58,13 @@ export async function exploreEvents(
       return mergePages(pages, left)
     },
     {
-      after: query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding)),
+      after: position === null ? null : readPlace(position),
       limit,
       monotonic,
       mayContinue: () => needsScan(filter) && signal?.aborted !== true,
     },
   )
-  const nextCursor = next && cursors.encode(`${next.timestampMs}/${next.id}`, binding)
+  const nextCursor = next && cursors.encode(placeText(next), binding)
   return { events, nextCursor }
 }
 
@@ -103,11 +105,4 @@ function hasFieldFilter(filter: EventFilter): boolean {
 /** Binds a cursor to the member, the chosen workspace, the filters and the order, but not the page size. */
 function bindingOf({ userId, workspaceId, filter }: Exploration): string {
   return `explorer/${userId}/${workspaceId ?? 'all'}/newest/${filterText(filter)}`
-}
-
-function placeOf(text: string | null): PagePlace {
-  const [ms = '', id = ''] = text?.split('/') ?? []
-  const parsedId = parseId(id)
-  if (parsedId === null || !/^-?\d+$/.test(ms)) throw new ApiError('invalid_cursor')
-  return { timestampMs: Number(ms), id: parsedId }
 }

@@ -1,4 +1,3 @@
-import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { type EventFilter, filterText } from '../../ledger/event-filter.ts'
 import { listEvents, needsScan } from '../../ledger/event-list-store.ts'
@@ -6,12 +5,13 @@ import {
   bytesPerWorkspace,
   fillPage,
   mergePages,
-  type PagePlace,
+  placeText,
+  readPlace,
   rowsPerWorkspace,
 } from '../../ledger/event-page.ts'
 import type { MonotonicClock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
-import { type CompanyId, parseId, type WorkspaceId } from '../../platform/id.ts'
+import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 
 export type EventQuery = {
@@ -48,6 +48,7 @@ export async function queryEvents(
 ): Promise<EventPage> {
   const { workspaceIds, filter, hotSinceMs, limit, monotonic } = query
   const binding = bindingOf(query)
+  const position = cursors.read(query.cursor, binding)
   const bytesMax = bytesPerWorkspace(workspaceIds.length)
   const rowsMax = rowsPerWorkspace(workspaceIds.length)
   const { events, next } = await fillPage(
@@ -59,26 +60,19 @@ export async function queryEvents(
       return mergePages(pages, left)
     },
     {
-      after: query.cursor === null ? null : placeOf(cursors.decode(query.cursor, binding)),
+      after: position === null ? null : readPlace(position),
       limit,
       monotonic,
       mayContinue: () => needsScan(filter) && query.mayContinue(),
     },
   )
-  const nextCursor = next && cursors.encode(`${next.timestampMs}/${next.id}`, binding)
+  const nextCursor = next && cursors.encode(placeText(next), binding)
   return { events, nextCursor }
 }
 
 /** Binds a cursor to the tenant, filters and order, but not to the page size. */
 function bindingOf({ companyId, workspaceId, filter }: EventQuery): string {
   return `events/${companyId}/${workspaceId ?? 'all'}/newest/${filterText(filter)}`
-}
-
-function placeOf(text: string | null): PagePlace {
-  const [ms = '', id = ''] = text?.split('/') ?? []
-  const parsedId = parseId(id)
-  if (parsedId === null || !/^-?\d+$/.test(ms)) throw new ApiError('invalid_cursor')
-  return { timestampMs: Number(ms), id: parsedId }
 }
 
 async function readInParallel<T>(

@@ -1,7 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { ApiError } from '../../../errors.ts'
-import type { CursorCodec } from '../../../platform/cursor.ts'
-import { assertId, type KeyId } from '../../../platform/id.ts'
+import { assertId } from '../../../platform/id.ts'
 import { listCompanyKeys } from '../../../tenancy/company-key-store.ts'
 import { getCompany } from '../../../tenancy/company-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
@@ -43,7 +41,8 @@ export const listKeys =
             : await visibleWorkspace(deps.db, viewer, query.workspaceId)
         const binding = `keys/${companyId}/${viewer.userId}/${workspaceId ?? 'all'}`
         const limit = query.limit ?? LIMIT_DEFAULT
-        const before = placeOf(query.cursor, binding, deps.cursors)
+        const position = deps.cursors.read(query.cursor, binding)
+        const before = position === null ? null : assertId<'key'>(position)
         const keys = await listOrDrift(reply, 'api_key', () =>
           // One more than requested shows whether there is another page.
           listCompanyKeys(deps.db, { companyId, workspaceId, before, limit: limit + 1 }),
@@ -59,10 +58,3 @@ export const listKeys =
       },
     )
   }
-
-function placeOf(cursor: string | undefined, binding: string, cursors: CursorCodec): KeyId | null {
-  if (cursor === undefined) return null
-  const place = cursors.decode(cursor, binding)
-  if (place === null) throw new ApiError('invalid_cursor')
-  return assertId(place)
-}

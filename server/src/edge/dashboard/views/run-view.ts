@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
-import { ApiError } from '../../../errors.ts'
 import { exploreEvents } from '../../../outlet/console/explore-events.ts'
 import { goneSignal } from '../../gone-signal.ts'
 import { readAbsentBody } from '../../no-body.ts'
@@ -52,9 +51,9 @@ export const runExplorerView =
         const query = readStoredQuery(view.query)
         refuseUnusable('view', query)
         const binding = `view/${viewer.userId}/${view.id}`
-        const place = body.cursor === undefined ? null : deps.cursors.decode(body.cursor, binding)
+        const position = deps.cursors.read(body.cursor, binding)
         const { ranAtMs, cursor } =
-          body.cursor === undefined ? { ranAtMs: deps.clock(), cursor: null } : placeOf(place)
+          position === null ? { ranAtMs: deps.clock(), cursor: null } : placeOf(position)
         const options = { workspaceId: view.workspaceId, query: query.value }
         const explored = await exploreView(deps, viewer, options, ranAtMs)
         const page = await exploreEvents(deps.searches, deps.cursors, {
@@ -73,8 +72,7 @@ export const runExplorerView =
   }
 
 /** Reads the explorer's cursor and the time of the first page, so that a relative range stays fixed. */
-function placeOf(text: string | null): { ranAtMs: number; cursor: string } {
-  const [, ms, cursor] = /^(\d+)\/(.+)$/.exec(text ?? '') ?? []
-  if (ms === undefined || cursor === undefined) throw new ApiError('invalid_cursor')
+function placeOf(text: string): { ranAtMs: number; cursor: string } {
+  const [ms = '', cursor = ''] = text.split('/')
   return { ranAtMs: Number(ms), cursor }
 }
