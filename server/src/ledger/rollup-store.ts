@@ -3,11 +3,31 @@ import { assertId, type WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { isPlan, type Plan } from '../tenancy/plans.ts'
-import { VALUES_PER_FIELD_MAX, type RollupHead } from './rollup-model.ts'
 import { insertBlocks } from './value-block-store.ts'
 
 /** The bucket lengths of the roll-up. The longer one keeps the number of rows for a month small. */
 export const ROLLUP_GRAINS_S = [900, 21_600] as const
+
+/**
+ * The fields whose distinct values are listed. A listed value takes about 200 bytes, and the list changes
+ * with every event. A field with more than `VALUES_PER_FIELD_MAX` values is searched event by event instead.
+ */
+export const VALUE_FIELDS = [
+  'category',
+  'action',
+  'actorId',
+  'actorEmail',
+  'resourceType',
+  'resourceId',
+  'projectId',
+] as const
+export type ValueField = (typeof VALUE_FIELDS)[number]
+export const VALUES_PER_FIELD_MAX = 100_000
+
+/**
+ * The roll-up counts the events above `floorSeq`, up to and including `seenSeq`; the usage, up to `daySeq`.
+ */
+export type RollupHead = { floorSeq: number; seenSeq: number; daySeq: number }
 
 /** A run of a chain: above `afterSeq`, up to and including `toSeq`. */
 type Run = { workspaceId: WorkspaceId; afterSeq: number; toSeq: number }

@@ -13,7 +13,7 @@ import {
   tryLockRollup,
   writeRollupHead,
 } from './rollup-store.ts'
-import type { RollupHead } from './rollup-model.ts'
+import type { RollupHead } from './rollup-store.ts'
 import { settleBlocks } from './value-block-store.ts'
 import { settleFrequent } from './value-frequency-store.ts'
 

@@ -5,7 +5,6 @@ import {
   bytesPerWorkspace,
   fillPage,
   mergePages,
-  type PagePlace,
   type PartialPage,
   placeText,
   readPlace,

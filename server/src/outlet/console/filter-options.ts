@@ -1,6 +1,6 @@
 import { type EventFilter, NO_FILTER } from '../../ledger/event-filter.ts'
 import { foldCase } from '../../ledger/fold-case.ts'
-import type { ValueField } from '../../ledger/rollup-model.ts'
+import type { ValueField } from '../../ledger/rollup-store.ts'
 import { countEvents } from './count-events.ts'
 import { countValues, listValues, type ValueCount } from './option-store.ts'
 import type { TimeRange } from './rollup-ranges.ts'

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
-import { VALUE_FIELDS } from '../../../ledger/rollup-model.ts'
+import { VALUE_FIELDS } from '../../../ledger/rollup-store.ts'
 import { readFilterOptions } from '../../../outlet/console/filter-options.ts'
 import { listProjectNames } from '../../../tenancy/project-name-store.ts'
 import { goneSignal } from '../../gone-signal.ts'
