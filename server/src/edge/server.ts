@@ -30,7 +30,7 @@ import { collectOpenapi, serveOpenapi } from './openapi.ts'
 import type { OutputBudget } from './output-budget.ts'
 import { servePages } from './pages.ts'
 import { STRICT } from './schema/common.ts'
-import { limitHandlers, type RequestSlots } from './request-slots.ts'
+import { companyOf, limitHandlers, type RequestSlots } from './request-slots.ts'
 import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
 import { compileValidator } from './validate.ts'
@@ -259,6 +259,8 @@ function recheckSlowCallers(
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
   const recheck = async (request: FastifyRequest): Promise<void> =>
     await (request.key ? keyGuard : sessionGuard).recheck(request)
+  const recheckRead = async (request: FastifyRequest): Promise<void> =>
+    await (request.key ? keyGuard.recheck(request) : sessionGuard.recheckRead(request))
   // A callback, because a promise per request costs more than the check.
   app.addHook('preHandler', (request, reply, done) => {
     if (reply.elapsedTime < SLOW_MS) done()
@@ -267,9 +269,9 @@ function recheckSlowCallers(
   })
   app.addHook('onSend', (request, reply, _payload, done) => {
     const isSlow = reply.elapsedTime >= SLOW_MS && reply.statusCode < 400
-    if (!isSlow || !request.viewer || !isRead(request)) done()
+    if (!isSlow || companyOf(request) === null || !isRead(request)) done()
     // oxlint-disable-next-line promise/no-callback-in-promise -- see above
-    else void sessionGuard.recheckRead(request).then(() => done(), done)
+    else void recheckRead(request).then(() => done(), done)
   })
   return async (request, reply) => {
     if (reply.elapsedTime >= SLOW_MS) await recheck(request)

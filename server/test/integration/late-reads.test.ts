@@ -4,13 +4,15 @@ import { sql } from 'kysely'
 import type { Queryable } from '../../src/platform/pg.ts'
 import { deleteMember, updateMember } from '../../src/tenancy/member-store.ts'
 import { endSessions } from '../../src/tenancy/session-store.ts'
+import { handClock } from '../harness/clock.ts'
 import { countLockWaits } from '../harness/company-lock.ts'
 import { asOwner } from '../harness/console.ts'
 import { type Member, signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
 
-const annals = await startTestApp({ role: 'api' })
+const time = handClock()
+const annals = await startTestApp({ role: 'api', clock: time.clock })
 after(() => annals[Symbol.asyncDispose]())
 
 const tenant = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
@@ -24,17 +26,19 @@ assert.equal(stored.status, 201)
 const SLOW_MS = 300
 const READS = ['/dashboard/events', '/dashboard/events/filter-options?field=category']
 
-/** Lets a search wait in the database, changes the member's access, and lets the search go on. */
+/** Lets a search wait in the database, changes the caller's access, and lets the search go on. */
 async function readLate(
-  member: Member,
+  caller: Pick<Member, 'call'>,
   path: string,
   change: (db: Queryable) => Promise<unknown>,
 ): Promise<Answer> {
   const { sent } = await asOwner(annals, (owner) =>
     owner.transaction().execute(async (trx) => {
-      await sql`lock table chain_head, event, event_value in access exclusive mode`.execute(trx)
+      await sql`lock table chain_head, event, event_value, webhook_delivery in access exclusive mode`.execute(
+        trx,
+      )
       const startedAtMs = performance.now()
-      const answer = member.call('GET', path)
+      const answer = caller.call('GET', path)
       await eventually(async () => assert((await countLockWaits(annals)) > 0))
       await change(annals.app.database.db)
       await eventually(() => assert(performance.now() - startedAtMs > SLOW_MS))
@@ -68,4 +72,38 @@ test('a member whose access did not change gets the answer of a waiting search',
   const member = await signInAs(annals, tenant, 'VIEWER', [production])
   const { status, json } = await readLate(member, '/dashboard/events', async () => {})
   assert.deepEqual([status, json.data.length], [200, 1])
+})
+
+/** Longer than a node keeps a key in its cache. */
+const KEY_CACHE_MS = 2_500
+
+test('a revoked key gets nothing from a search that was still waiting', async () => {
+  const { company, workspace, workspaceKey, companyKey } = await annals.createCompany()
+  const webhooks = `/v1/workspaces/${workspace.id}/webhooks`
+  const created = await annals.call('POST', webhooks, {
+    key: companyKey,
+    body: { url: 'https://receiver.example/hook' },
+  })
+  assert.equal(created.status, 201, created.text)
+  const reads = [
+    { key: workspaceKey, path: '/v1/events' },
+    { key: companyKey, path: `/v1/webhooks/${created.json.id}/deliveries` },
+  ]
+  for (const { key, path } of reads) {
+    const caller: Pick<Member, 'call'> = {
+      call: (method, url) => annals.call(method, url, { key }),
+    }
+    const allowed = await readLate(caller, path, async () => {})
+    assert.equal(allowed.status, 200, allowed.text)
+    const { status, json } = await readLate(caller, path, async (db) => {
+      await db
+        .updateTable('api_key')
+        .set({ revoked_at: new Date(time.clock()) })
+        .where('company_id', '=', company.id)
+        .where('kid', '=', key.split('_')[1] ?? '')
+        .execute()
+      time.advance(KEY_CACHE_MS)
+    })
+    assert.deepEqual([status, json.code], [401, 'invalid_api_key'])
+  }
 })
