@@ -27,8 +27,8 @@ const LIMITS = {
 const RETRY_SECONDS = 1
 
 /**
- * Limits how many requests of a company use the database at once on a node. Further requests wait, and
- * companies take turns.
+ * Limits how many requests of a company use the database at once on a node. Further requests wait. Companies
+ * take turns, and so do the keys and members of a company.
  */
 export class RequestSlots {
   readonly #semaphore: FairSemaphore
@@ -42,12 +42,16 @@ export class RequestSlots {
     return this.#semaphore.isCrowded
   }
 
-  /** A caller that already has a slot must not wait for another. */
-  async take(companyId: CompanyId, reply: Pick<FastifyReply, 'raw'> | null): Promise<Disposable> {
+  /** A caller that already has a slot must not wait for another. The callers of a company take turns. */
+  async take(
+    companyId: CompanyId,
+    reply: Pick<FastifyReply, 'raw'> | null,
+    caller?: string,
+  ): Promise<Disposable> {
     const free = this.#semaphore.tryTake(companyId)
     if (free) return free
     try {
-      return await this.#semaphore.take(companyId, reply && goneSignal(reply))
+      return await this.#semaphore.take(companyId, reply && goneSignal(reply), caller)
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {
@@ -88,12 +92,16 @@ export function limitHandlers(
     route.handler = async function limited(request, reply) {
       const companyId = companyOf(request)
       if (companyId === null) return await handler.call(this, request, reply)
-      using _slot = await slots.take(companyId, reply)
+      using _slot = await slots.take(companyId, reply, callerOf(request))
       await afterWait(request, reply)
       return await withRowOwner(companyId, () => handler.call(this, request, reply))
     }
     wrapped.add(route.handler)
   })
+}
+
+function callerOf({ key, viewer }: Partial<FastifyRequest>): string | undefined {
+  return key?.id ?? viewer?.userId
 }
 
 /** Null if the route needs neither a key nor a session. */

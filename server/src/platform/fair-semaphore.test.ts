@@ -147,3 +147,30 @@ test('a company that pauses takes no turn until the pause ends, and others do no
   await ask(turns, 'busy', order)
   assert.deepEqual(order, ['quiet', 'busy', 'busy'])
 })
+
+test('the callers of a company take turns, however many requests one of them has', async () => {
+  const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
+  const order: string[] = []
+  const take = (caller: string) =>
+    semaphore.take('company', signal, caller).then((permit) => {
+      order.push(caller)
+      permit[Symbol.dispose]()
+    })
+  const first = await semaphore.take('company', signal, 'key')
+  const requests = [...Array.from({ length: 10 }, () => take('key')), take('owner'), take('owner')]
+  first[Symbol.dispose]()
+  await Promise.all(requests)
+  assert.deepEqual(order.slice(0, 4), ['key', 'owner', 'key', 'owner'])
+})
+
+test('a full queue refuses the caller with the most requests, not the others of its company', async () => {
+  const limits = { permitsMax: 1, waitingMax: 100, waitingPerCompanyMax: 3 }
+  const semaphore = new FairSemaphore(limits)
+  const first = await semaphore.take('company', signal, 'key')
+  const waiting = Array.from({ length: 3 }, () => semaphore.take('company', signal, 'key'))
+  await assert.rejects(semaphore.take('company', signal, 'key'), QueueFullError)
+  const owner = semaphore.take('company', signal, 'owner')
+  await assert.rejects(waiting[2] ?? Promise.resolve(), QueueFullError)
+  first[Symbol.dispose]()
+  for (const permit of [waiting[0], owner, waiting[1]]) (await permit)?.[Symbol.dispose]()
+})

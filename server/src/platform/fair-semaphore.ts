@@ -1,4 +1,9 @@
-type Waiting = { companyId: string; begin: () => void }
+type Waiting = {
+  companyId: string
+  caller: string
+  begin: () => void
+  leave: (reason: unknown) => void
+}
 
 export type SemaphoreLimits = {
   /** The maximum number of concurrent permits. */
@@ -24,8 +29,10 @@ export class QueueFullError extends Error {}
 
 /**
  * Limits the number of concurrent reads of a kind on a node, because all callers share its connections and
- * its main thread. A released permit goes to the company with the fewest permits, and among equals to the
- * caller that has waited longest. A caller that has a permit must not wait for another.
+ * its main thread. A released permit goes to the company with the fewest permits, and among equals to the one
+ * that has waited longest. The callers of a company, such as its keys and members, take turns, so that a key
+ * with hundreds of requests doesn't delay the member who revokes it. A caller that has a permit must not wait
+ * for another.
  *
  * Without `permitsPerCompanyMax`, a company with fifty reads delays another company by one read, however
  * long that takes. With it, some permits stay free for other companies. With `share`, a company that has
@@ -37,6 +44,9 @@ export class FairSemaphore {
   readonly #waiting = new Set<Waiting>()
   /** The number of permits of each company that has any. */
   readonly #permits = new Map<string, number>()
+  /** The number of the last permit of each caller that got one while others waited. */
+  readonly #lastGrants = new Map<string, number>()
+  #grants = 0
   /** Fires when the first pause ends. */
   #timer: { endsAtMs: number; timeout: NodeJS.Timeout } | null = null
 
@@ -49,11 +59,15 @@ export class FairSemaphore {
     return this.#waiting.values().some(({ companyId }) => this.#pauseMs(companyId) === 0)
   }
 
-  async take(companyId: string, signal: AbortSignal | null = null): Promise<Disposable> {
+  async take(
+    companyId: string,
+    signal: AbortSignal | null = null,
+    caller = companyId,
+  ): Promise<Disposable> {
     signal?.throwIfAborted()
     const permit = this.tryTake(companyId)
     if (permit) return permit
-    await this.#wait(companyId, signal)
+    await this.#wait(companyId, caller, signal)
     return this.#permitFor(companyId)
   }
 
@@ -68,16 +82,16 @@ export class FairSemaphore {
     return { [Symbol.dispose]: () => this.#release(companyId) }
   }
 
-  async #wait(companyId: string, signal: AbortSignal | null): Promise<void> {
-    this.#rejectIfFull(companyId)
+  async #wait(companyId: string, caller: string, signal: AbortSignal | null): Promise<void> {
+    this.#makeRoom(companyId, caller)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const waiting = { companyId, begin: resolve }
     const leave = (reason: unknown) => {
       // If the permit was already granted, the caller releases it.
       if (this.#waiting.delete(waiting)) reject(reason)
     }
+    const waiting: Waiting = { companyId, caller, begin: resolve, leave }
     const { waitMsMax } = this.#limits
-    const late = () => leave(new QueueFullError(`no turn within ${waitMsMax} ms`))
+    const late = () => leave(new QueueFullError(`no permit within ${waitMsMax} ms`))
     const timer = waitMsMax === undefined ? undefined : setTimeout(late, waitMsMax)
     const abort = () => leave(signal?.reason)
     this.#waiting.add(waiting)
@@ -91,12 +105,18 @@ export class FairSemaphore {
     }
   }
 
-  #rejectIfFull(companyId: string): void {
+  /** If the queue of a company is full, the caller with the most requests in it loses the newest of them. */
+  #makeRoom(companyId: string, caller: string): void {
     const { waitingMax, waitingPerCompanyMax } = this.#limits
-    const ownWaiting = this.#waiting.values().filter((waiting) => waiting.companyId === companyId)
-    if (this.#waiting.size >= waitingMax || ownWaiting.toArray().length >= waitingPerCompanyMax) {
-      throw new QueueFullError(`${this.#waiting.size} wait for a turn`)
-    }
+    const full = () => new QueueFullError(`${this.#waiting.size} requests are waiting`)
+    if (this.#waiting.size >= waitingMax) throw full()
+    const own = [...this.#waiting].filter((waiting) => waiting.companyId === companyId)
+    if (own.length < waitingPerCompanyMax) return
+    const byCaller = Map.groupBy(own, (waiting) => waiting.caller)
+    const [most] = [...byCaller.values()].toSorted((x, y) => y.length - x.length)
+    const ownCount = byCaller.get(caller)?.length ?? 0
+    if (!most || most.length <= ownCount + 1) throw full()
+    most.at(-1)?.leave(full())
   }
 
   #acquire(companyId: string): void {
@@ -118,20 +138,36 @@ export class FairSemaphore {
       this.#waiting.delete(next)
       // Count the permit before the caller resumes, so that no later caller can take it.
       this.#acquire(next.companyId)
+      this.#noteGrant(next.caller)
       next.begin()
       if (next.companyId === resumed) resumed = null
     }
     this.#awaitPause()
   }
 
+  #noteGrant(caller: string): void {
+    if (this.#waiting.size === 0 || this.#lastGrants.size >= this.#limits.waitingMax) {
+      this.#lastGrants.clear()
+    }
+    this.#lastGrants.set(caller, (this.#grants += 1))
+  }
+
   #next(resumed: string | null): Waiting | null {
     let next: Waiting | null = null
     for (const waiting of this.#waiting) {
       if (!this.#mayAcquire(waiting.companyId, resumed)) continue
-      const hasFewer = !next || this.#permitsOf(waiting.companyId) < this.#permitsOf(next.companyId)
-      if (hasFewer) next = waiting
+      if (!next || this.#isBefore(waiting, next)) next = waiting
     }
     return next
+  }
+
+  /** `other` has waited longer. */
+  #isBefore(waiting: Waiting, other: Waiting): boolean {
+    if (waiting.companyId !== other.companyId) {
+      return this.#permitsOf(waiting.companyId) < this.#permitsOf(other.companyId)
+    }
+    const lastGrant = ({ caller }: Waiting) => this.#lastGrants.get(caller) ?? 0
+    return lastGrant(waiting) < lastGrant(other)
   }
 
   /**

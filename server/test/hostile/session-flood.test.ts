@@ -70,3 +70,31 @@ test('status requests of one company leave connections for others', async () => 
     assert([200, 503].includes(status), text)
   }
 })
+
+test('an owner revokes a key that keeps its company busy', async () => {
+  const tenant = await annals.createCompany()
+  const { workspaceKey: key } = tenant
+  const owner = await signInAs(annals, tenant, 'OWNER')
+  const { json } = await owner.call('GET', '/dashboard/keys')
+  const { id } = json.data.find(({ prefix }: { prefix: string }) => key.startsWith(prefix))
+  assert.equal((await annals.call('GET', '/v1/events', { key })).status, 200)
+  let revoked: Promise<Answer> | null = null
+  let answers: Promise<Answer>[] = []
+  await asOwner(annals, (database) =>
+    database.transaction().execute(async (trx) => {
+      // Reads take as long as this transaction, so the company's queue fills up.
+      await sql`lock table chain_head, event in access exclusive mode`.execute(trx)
+      answers = Array.from({ length: REQUESTS * 2 }, () =>
+        annals.call('GET', '/v1/events', { key }),
+      )
+      const refused = await Promise.race(answers)
+      assert.equal(refused.status, 503, refused.text)
+      revoked = owner.call('POST', `/dashboard/keys/${id}/revoke`)
+      // One request makes room for the owner's, so the queue is full but the revocation is in it.
+      await eventually(async () => assert.equal((await owner.call('GET', '/ready')).status, 200))
+    }),
+  )
+  const { status, text } = await (revoked ?? assert.fail())
+  assert.equal(status, 200, text)
+  await Promise.all(answers)
+})
