@@ -40,7 +40,7 @@ async function createWithEvents({ count, textLength = 0 }: { count: number; text
   for (let sent = 0; sent < count; sent += events.length) {
     await sendEvents(annals, workspaceKey, events)
   }
-  return { companyId: company.id, workspaceId: workspace.id }
+  return { companyId: company.id, workspaceId: workspace.id, workspaceKey }
 }
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
@@ -96,4 +96,15 @@ test('a stalled follower gets a gap in place of events, and the others get the e
   await eventually(() => assert.deepEqual(reading.seen, upTo(250)))
   assert(stalled.seen.length > 0 && stalled.seen.every((seen) => seen === 'gap'))
   assert.equal(stalled.positions.get(chain.workspaceId), 250)
+})
+
+test('a follower gets a gap, then new events, after the database was restored from a backup', async () => {
+  const chain = await createWithEvents({ count: 250 })
+  await using tail = startTail()
+  // It has received 300 events, and the backup has 250 of them.
+  const ahead = record(chain, { positions: new Map([[chain.workspaceId, 300]]) })
+  using _stop = { [Symbol.dispose]: tail.follow(ahead) }
+  await eventually(() => assert.deepEqual(ahead.seen, ['gap']))
+  await sendEvents(annals, chain.workspaceKey, [{ category: 'c', action: 'a' }])
+  await eventually(() => assert.deepEqual(ahead.seen, ['gap', 251]))
 })

@@ -172,18 +172,22 @@ export class LiveTail implements AsyncDisposable {
 
   /** The chains with new events. Those that an earlier poll left unfinished come first. */
   async #listTasks(): Promise<ChainTask[]> {
-    const lowest = new Map<WorkspaceId, { companyId: CompanyId; afterSeq: number }>()
+    const followed = new Map<WorkspaceId, Omit<ChainTask, 'workspaceId' | 'headSeq'>>()
+    const farthest = new Map<WorkspaceId, number>()
     for (const { companyId, positions } of this.#followers) {
       for (const [id, seq] of positions) {
-        const other = lowest.get(id)
-        if (!other || seq < other.afterSeq) lowest.set(id, { companyId, afterSeq: seq })
+        const afterSeq = Math.min(seq, followed.get(id)?.afterSeq ?? seq)
+        followed.set(id, { companyId, afterSeq })
+        farthest.set(id, Math.max(seq, farthest.get(id) ?? 0))
       }
     }
-    const heads = await listHeadSeqs(this.#db, [...lowest.keys()])
+    const heads = await listHeadSeqs(this.#db, [...followed.keys()])
     const tasks: ChainTask[] = []
-    for (const [workspaceId, headSeq] of heads) {
-      const low = lowest.get(workspaceId)
-      if (low && low.afterSeq < headSeq) tasks.push({ workspaceId, ...low, headSeq })
+    for (const [workspaceId, { companyId, afterSeq }] of followed) {
+      const headSeq = heads.get(workspaceId) ?? 0
+      // The database was restored from a backup: the next events get numbers that were already sent.
+      if ((farthest.get(workspaceId) ?? 0) > headSeq) this.#moveBack(workspaceId, headSeq)
+      if (afterSeq < headSeq) tasks.push({ workspaceId, companyId, afterSeq, headSeq })
     }
     const pollsBehind = ({ workspaceId }: ChainTask) => this.#pollsBehind.get(workspaceId) ?? 0
     return tasks.toSorted((a, b) => pollsBehind(b) - pollsBehind(a))
@@ -246,10 +250,19 @@ export class LiveTail implements AsyncDisposable {
   }
 
   #skipTo({ workspaceId, headSeq }: ChainTask): void {
+    this.#move(workspaceId, headSeq, (seq) => seq < headSeq)
+  }
+
+  #moveBack(workspaceId: WorkspaceId, headSeq: number): void {
+    this.#move(workspaceId, headSeq, (seq) => seq > headSeq)
+  }
+
+  /** Moves the followers at these positions, and tells them that events are missing. */
+  #move(workspaceId: WorkspaceId, toSeq: number, isMoved: (seq: number) => boolean): void {
     for (const follower of this.#followers) {
       const seq = follower.positions.get(workspaceId)
-      if (seq === undefined || seq >= headSeq) continue
-      follower.positions.set(workspaceId, headSeq)
+      if (seq === undefined || !isMoved(seq)) continue
+      follower.positions.set(workspaceId, toSeq)
       follower.onGap()
     }
   }
