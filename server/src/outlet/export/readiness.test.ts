@@ -12,7 +12,7 @@ const segment: Segment = {
   objectKey: 'file',
   bytes: 1,
   sha256: '',
-  footerSha256: null,
+  footerSha256: '',
   firstPrevHash: '',
   lastHash: '',
   lastId: newId(),
