@@ -17,7 +17,7 @@ const HISTOGRAM = {
   ],
 }
 
-test('keys go over the bars and stop at both ends', () => {
+test('the arrow keys move between bars and stop at both ends', () => {
   const move = (at: number, key: string) =>
     moveBar({ anchor: at, at }, key, { count: 24, isExtending: false })
   assert.deepEqual(move(5, 'ArrowRight'), { anchor: 6, at: 6 })
@@ -30,7 +30,7 @@ test('keys go over the bars and stop at both ends', () => {
   assert.equal(moveBar({ anchor: 0, at: 0 }, 'End', { count: 0, isExtending: false }), null)
 })
 
-test('with Shift the bars from where it began are chosen, in either direction', () => {
+test('Shift extends the selection from the anchor in either direction', () => {
   const back = moveBar({ anchor: 5, at: 5 }, 'ArrowLeft', { count: 24, isExtending: true })
   assert.deepEqual(back, { anchor: 5, at: 4 })
   const shown = { fromMs: START, toMs: START + 24 * HOUR_MS, range: null }
@@ -40,13 +40,13 @@ test('with Shift the bars from where it began are chosen, in either direction', 
   })
 })
 
-test('a zoom stays within what is shown, though the first and the last bar reach beyond', () => {
+test('a zoom stays within the period shown, even if the outer bars exceed it', () => {
   const shown = { fromMs: START + 60_000, toMs: START + 24 * HOUR_MS - 60_000, range: null }
   const { fromMs, toMs } = barTimes(HISTOGRAM, { anchor: 0, at: 23 }, shown)
   assert.deepEqual({ fromMs, toMs }, { fromMs: shown.fromMs, toMs: shown.toMs })
 })
 
-test('a bar says its time, its count and of what; several say how many they are', () => {
+test('one bar is described by its time, count and series, and several by their number', () => {
   assert.match(cursorText(HISTOGRAM, { anchor: 2, at: 2 }), /: 2 events, auth 1, all others 1$/)
   assert.match(cursorText(HISTOGRAM, { anchor: 3, at: 3 }), /: 1 event, auth 1$/)
   assert.match(cursorText(HISTOGRAM, { anchor: 4, at: 2 }), /^3 bars, .+ – .+: 5 events$/)

@@ -5,13 +5,13 @@ import { countMarks, timeMarks } from '../src/parts/chart-axis.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-test('counts have whole steps from 0 that leave room for their words', () => {
+test('count labels are whole numbers from 0 and don’t overlap', () => {
   assert.deepEqual(countMarks(1, 84, 34), [0, 1])
   assert.deepEqual(countMarks(18, 84, 34), [0, 10, 20])
   assert.deepEqual(countMarks(1_000, 84, 34), [0, 500, 1_000])
 })
 
-test('no count is above the highest line, however high it is', () => {
+test('the highest grid line is never below the largest count', () => {
   for (const most of [1, 3, 21, 25, 99, 101, 61_000, 7_654_321, 8e12]) {
     const marks = countMarks(most, 84, 28)
     assert((marks.at(-1) ?? 0) >= most, `${most}: ${marks.join()}`)
@@ -19,7 +19,7 @@ test('no count is above the highest line, however high it is', () => {
   }
 })
 
-test('times are whole hours or days by the clock on the wall, also when it is changed', () => {
+test('time labels are full local hours or days, even across a clock change', () => {
   const zone = process.env.TZ
   process.env.TZ = 'Europe/Berlin'
   try {
@@ -43,7 +43,7 @@ test('times are whole hours or days by the clock on the wall, also when it is ch
   }
 })
 
-test('however long or short the time is, its marks lie within and leave room for their words', () => {
+test('time labels lie within the period and don’t overlap, whatever its length', () => {
   for (const spanMs of [5, 900, HOUR_MS, 36 * HOUR_MS, 90 * DAY_MS, 9_000 * 365 * DAY_MS]) {
     for (const widthPx of [1, 300, 3_000]) {
       const range = { fromMs: 1_790_000_123_456, toMs: 1_790_000_123_456 + spanMs }

@@ -39,32 +39,29 @@ function check(exported: readonly string[]) {
   return { status, said: stdout + stderr }
 }
 
-test('the script of the Integrity page says of a whole export that none is missing', () => {
+test('the verification script reports that a complete export has no missing events', () => {
   const { status, said } = check(lines)
   const { hash } = JSON.parse(lines[4] ?? '')
-  assert.equal(said, `5 events, every one holds, none is missing, the last is number 5, ${hash}\n`)
+  assert.equal(said, `5 events verified, none missing; last: event 5, ${hash}\n`)
   assert.equal(status, 0)
 })
 
-test('the script counts the places where numbers are missing, the first events included', () => {
+test('the script counts gaps in the sequence, including missing first events', () => {
   for (const [missing, places] of [
-    [[2], '1 place'],
-    [[0], '1 place'],
-    [[0, 2], '2 places'],
-    [[1, 2], '1 place'],
+    [[2], '1 gap'],
+    [[0], '1 gap'],
+    [[0, 2], '2 gaps'],
+    [[1, 2], '1 gap'],
   ] as const) {
     const kept = lines.filter((_, index) => !missing.some((nth) => nth === index))
     const { status, said } = check(kept)
-    assert.match(
-      said,
-      new RegExp(`^${kept.length} events hold; ${places} where numbers are missing`),
-    )
-    assert.match(said, /right for a filtered export, not for a whole one/)
+    assert.match(said, new RegExp(`^${kept.length} events verified, ${places} in the sequence`))
+    assert.match(said, /expected only in a filtered export/)
     assert.equal(status, 0)
   }
 })
 
-test('the script fails at an event that was changed, in what is sealed and in what is not', () => {
+test('the script fails at an event whose fields or parts were changed', () => {
   for (const [before, later, why] of [
     ['"number.3"', '"number.9"', /^event 3 was changed/],
     ['ana@example.com', 'bob@example.com', /^event 3: actor was changed/],
@@ -78,7 +75,7 @@ test('the script fails at an event that was changed, in what is sealed and in wh
   }
 })
 
-test('the script fails at an event that does not follow the one before', () => {
+test('the script fails at an event that does not follow the previous one', () => {
   const { status, said } = check(lines.map((line, index) => (index === 2 ? relinked(line) : line)))
   assert.match(said, /^event 3 does not follow/)
   assert.equal(status, 1)

@@ -22,7 +22,7 @@ import {
 const NOW = Date.parse('2026-03-04T05:06:07.008Z')
 const DAY_MS = 86_400_000
 
-test('a range ends with the minute that is under way, exact times are exact', () => {
+test('a relative range ends with the current minute, and a custom range is exact', () => {
   const { fromMs, toMs, range } = windowOf({ range: '1h' }, NOW)
   assert.equal(new Date(toMs).toISOString(), '2026-03-04T05:07:00.000Z')
   assert.equal(toMs - fromMs, 3_600_000)
@@ -35,7 +35,7 @@ test('a range ends with the minute that is under way, exact times are exact', ()
   })
 })
 
-test('an address with times that are none still shows a day', () => {
+test('a URL with invalid times shows the last 24 hours', () => {
   for (const search of [
     { from: 'x', to: 'y' },
     { range: 'toString' },
@@ -47,7 +47,7 @@ test('an address with times that are none still shows a day', () => {
   assert.equal(windowText(windowOf({}, NOW)), 'Last 24 hours')
 })
 
-test('zooming out leads back to the range that was zoomed into', () => {
+test('zooming out returns to the range before the zoom', () => {
   const inside = patchSearch({ range: '7d' }, exactPatch(NOW - 3 * DAY_MS, NOW - 2 * DAY_MS))
   assert.deepEqual(patchSearch(inside, zoomOutPatch(inside, NOW)), { range: '7d' })
   const outside = patchSearch({}, exactPatch(NOW - 30 * DAY_MS, NOW - 29 * DAY_MS))
@@ -55,14 +55,14 @@ test('zooming out leads back to the range that was zoomed into', () => {
   assert.deepEqual([fromMs, toMs], [NOW - 31 * DAY_MS, NOW - 28 * DAY_MS])
 })
 
-test('the window before and the one after it is the range one came from', () => {
+test('moving to the previous period and back returns to the same range', () => {
   const before = patchSearch({ range: '24h' }, shiftPatch(windowOf({ range: '24h' }, NOW), -1, NOW))
   assert.equal(before.to, '2026-03-03T05:07:00.000Z')
   const again = patchSearch(before, shiftPatch(windowOf(before, NOW), 1, NOW + 60_000))
   assert.deepEqual(again, { range: '24h' })
 })
 
-test('an address keeps what is known, as text, and forgets the rest', () => {
+test('known URL parameters are kept as text, and others are dropped', () => {
   const search = readExplorerSearch({
     category: 'auth',
     text: 42,
@@ -73,7 +73,7 @@ test('an address keeps what is known, as text, and forgets the rest', () => {
   assert.deepEqual(search, { category: 'auth', text: '42', live: 'true' })
 })
 
-test('what came live and what was loaded are one list, in order and without doubles', () => {
+test('live and loaded events are merged in order, without duplicates', () => {
   const loaded = [event('09', 'e'), event('07', 'c'), event('05', 'a')]
   const fresh = [event('10', 'f'), event('09', 'e'), event('08', 'd'), event('04', 'z')]
   const ids = (isWhole: boolean) =>
@@ -93,14 +93,14 @@ function event(second: string, id: string): ExplorerEvent {
   return { ...place, ...parts, ...what, hash: '', prevHash: '' }
 }
 
-test('an address says what is left out once or several times, and forgets what nobody can leave out', () => {
+test('a URL can contain one or several exclusions, and invalid ones are dropped', () => {
   assert.deepEqual(readExplorerSearch({ not: 'category:a:b' }), { not: ['category:a:b'] })
   const not = ['category:a', 'category:a', 'traceId:x', 'severity:high', 'action', 7, 'action:b']
   assert.deepEqual(readExplorerSearch({ not }), { not: ['category:a', 'action:b'] })
   assert.deepEqual(readExplorerSearch({ not: ['x'] }), {})
 })
 
-test('a value is either asked for or left out', () => {
+test('filtering by a value and excluding it replace each other', () => {
   const asked = { category: 'billing', range: '7d' }
   const excluded = patchSearch(asked, { exclude: 'category:billing' })
   assert.deepEqual(excluded, { range: '7d', not: ['category:billing'] })
@@ -111,15 +111,19 @@ test('a value is either asked for or left out', () => {
   assert.deepEqual(patchSearch(more, { readmit: 'category:billing' }).not, ['category:auth'])
   assert.deepEqual(patchSearch(more, clearPatch()), { range: '7d' })
   const view = { category: 'auth', not: ['category:ops'] }
-  assert.deepEqual(patchSearch(more, view), { range: '7d', ...view }, 'a view says all of it')
+  assert.deepEqual(
+    patchSearch(more, view),
+    { range: '7d', ...view },
+    'a view replaces the whole query',
+  )
 })
 
-test('no more is left out than the service takes', () => {
+test('exclusions beyond the limit of the service are dropped', () => {
   const not = Array.from({ length: 20 }, (_, nth) => `category:c${nth}`)
   assert.deepEqual(patchSearch({ not }, { exclude: 'category:more' }), { not })
 })
 
-test('a chip says in words that it leaves out, and goes alone', () => {
+test('an exclusion’s chip contains the word “not” and can be removed on its own', () => {
   const search = { category: 'auth', not: ['action:login', 'projectId:p'] }
   const filters = filtersOf(search, null)
   const chips = chipsOf(filters, (id) => `Project ${id}`)
@@ -134,7 +138,7 @@ test('a chip says in words that it leaves out, and goes alone', () => {
   }
 })
 
-test('of a resource its id is left out, and its type only where it has no id', () => {
+test('excluding a resource excludes its ID, or its type if it has no ID', () => {
   assert.deepEqual(exclusionIn({ resourceType: 'invoice', resourceId: '7' }), {
     field: 'resourceId',
     value: '7',

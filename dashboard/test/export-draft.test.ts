@@ -18,11 +18,11 @@ const MONTH: ExportBody = {
   savedExplorerViewId: '01a1dea1-b99e-73ab-88c5-d9ba75138368',
 }
 
-test('a template that is edited without a change is saved as it was', () => {
+test('opening and saving a template without changes leaves it the same', () => {
   assert.deepEqual(bodyOf(draftOf(MONTH)), MONTH)
 })
 
-test('exact times keep their milliseconds through the form', () => {
+test('custom ranges keep their milliseconds in the form', () => {
   const filters = { from: '2026-01-01T00:00:00.123Z', to: '2026-02-01T00:00:00.456Z' }
   assert.deepEqual(bodyOf(draftOf({ source: 'HOT', format: 'JSONL', filters })).filters, filters)
 })
@@ -32,15 +32,15 @@ test('a filter without a value is not sent', () => {
   assert.deepEqual(bodyOf(draft), { source: 'HOT', format: 'JSONL', filters: {} })
 })
 
-test('archived events are not asked for without both times', () => {
+test('archived events require a start and an end time', () => {
   const archived = { ...newDraft(null), source: 'ARCHIVED' as const }
   const from = '2026-01-01T00:00:00.000Z'
-  assert.match(missingIn(archived) ?? '', /Choose a time/)
-  assert.match(missingIn({ ...archived, time: 'exact', from }) ?? '', /both times/)
+  assert.match(missingIn(archived) ?? '', /Choose a time range/)
+  assert.match(missingIn({ ...archived, time: 'exact', from }) ?? '', /a start and an end time/)
   assert.equal(missingIn({ ...archived, time: '7d' }), null)
 })
 
-test('the rate of a download follows its rows from one look to the next', () => {
+test('the download rate follows the rows between two polls', () => {
   const first = progressAfter({}, [running('1000')], 10_000)
   assert.equal(first.job?.rowsPerSecond, null)
   const second = progressAfter(first, [running('3000')], 12_000)

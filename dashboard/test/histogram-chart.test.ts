@@ -23,7 +23,7 @@ function drawEnds({ fromMs, toMs }: { fromMs: number; toMs: number }): string {
   return drawHistogram(histogram, { fromMs, toMs }, 1_200).outlines[0] ?? ''
 }
 
-test('a bar with events is drawn even if only minutes of it are in the period', () => {
+test('a bar with events is drawn even if only part of it is in the period', () => {
   const outline = drawEnds({
     fromMs: FIRST_MS + STEP_MS - 60_000,
     toMs: FIRST_MS + 30 * DAY_MS + 60_000,

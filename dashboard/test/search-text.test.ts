@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readSearchText, writeSearchText } from '../src/search-text.ts'
 
-test('texts stand in an address as they are, without quotes', () => {
+test('text values are written to the URL without quotes', () => {
   assert.equal(
     writeSearchText({ live: '1', text: 'a b', range: '24h' }),
     '?live=1&text=a+b&range=24h',
@@ -14,7 +14,7 @@ test('texts stand in an address as they are, without quotes', () => {
   assert.equal(writeSearchText({}), '')
 })
 
-test('whatever is written is read back as it was', () => {
+test('every written value is read back unchanged', () => {
   const texts = [
     '1',
     'true',
@@ -35,7 +35,7 @@ test('whatever is written is read back as it was', () => {
   assert.deepEqual(readSearchText(writeSearchText(lists)), lists)
 })
 
-test('an address from the time of quotes still leads to the same', () => {
+test('old URLs with quoted values are still read correctly', () => {
   assert.deepEqual(readSearchText('?live=%221%22&text=%22true%22&range=7d&days=30'), {
     live: '1',
     text: 'true',
@@ -47,7 +47,7 @@ test('an address from the time of quotes still leads to the same', () => {
   })
 })
 
-test('names that an object has of its own are names like any other', () => {
+test('parameter names such as toString are treated like any other', () => {
   assert.deepEqual(Object.keys(readSearchText('?constructor=x&toString=y')), [
     'constructor',
     'toString',

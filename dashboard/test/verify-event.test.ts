@@ -15,7 +15,7 @@ const SEEN_BY_NEIGHBOURS = [
   'an id that does not ascend',
 ]
 
-test('the browser’s check accepts every event of the vectors, and says what was erased', async () => {
+test('the browser verifies every event of the test vectors and reports erased parts', async () => {
   for (const { events } of vectors.chains) {
     for (const { title, event, core } of events) {
       const row: ProvableEvent = event
@@ -31,7 +31,7 @@ test('the browser’s check accepts every event of the vectors, and says what wa
   }
 })
 
-test('the browser’s canonical text of every part is that of the vectors', () => {
+test('the browser’s canonical JSON of every part matches the test vectors', () => {
   for (const { events } of vectors.chains) {
     for (const { title, canonical: texts, event } of events) {
       for (const [part, text] of Object.entries(texts)) {
@@ -41,7 +41,7 @@ test('the browser’s canonical text of every part is that of the vectors', () =
   }
 })
 
-test('the browser’s check says what differs in every tampered event that one row can show', async () => {
+test('the browser reports every kind of tampering that a single event can reveal', async () => {
   for (const { title, event } of vectors.tampered) {
     const { differences } = await verifyEvent(event)
     assert.equal(differences.length > 0, !SEEN_BY_NEIGHBOURS.includes(title), title)

@@ -26,17 +26,17 @@ async function openBars(context: Visitor['context'] = {}): Promise<Page> {
 
 const region = (page: Page) => page.getByRole('region', { name: 'Events over time' })
 const total = (page: Page) => region(page).getByRole('status')
-const bars = (page: Page) => region(page).getByRole('slider', { name: 'Events by time' })
+const bars = (page: Page) => region(page).getByRole('slider', { name: 'Events over time' })
 const valueText = async (page: Page) => (await bars(page).getAttribute('aria-valuetext')) ?? ''
 const timesOf = (page: Page) => {
   const parameters = new URL(page.url()).searchParams
   return { from: parameters.get('from'), to: parameters.get('to') }
 }
 
-promise('the bars are walked, chosen and zoomed into with nothing but the keyboard', async () => {
+promise('moving between bars, selecting and zooming work with the keyboard alone', async () => {
   const page = await openBars()
   const { keyboard } = page
-  await page.getByRole('combobox', { name: 'Stacked by' }).focus()
+  await page.getByRole('combobox', { name: 'Group by' }).focus()
   await keyboard.press('Tab')
   await expect(bars(page)).toBeFocused()
   await expect(bars(page)).toHaveAccessibleDescription(/Enter zooms in/)
@@ -65,24 +65,21 @@ promise('the bars are walked, chosen and zoomed into with nothing but the keyboa
   await expect(bars(page)).toBeFocused()
 })
 
-promise(
-  'a key on the bars is for nothing else: Escape there does not close the event',
-  async () => {
-    const page = await openBars()
-    await page.getByRole('grid', { name: 'Events' }).locator('[data-id]').first().click()
-    const event = page.getByRole('complementary', { name: 'Event' })
-    await expect(event).toBeVisible()
-    await page.getByRole('combobox', { name: 'Stacked by' }).focus()
-    await page.keyboard.press('Tab')
-    await page.keyboard.press('Shift+ArrowLeft')
-    await page.keyboard.press('Escape')
-    await expect(event).toBeVisible()
-    await page.keyboard.press('Escape')
-    await expect(event).toHaveCount(0)
-  },
-)
+promise('Escape in the histogram clears the selection without closing the event', async () => {
+  const page = await openBars()
+  await page.getByRole('grid', { name: 'Events' }).locator('[data-id]').first().click()
+  const event = page.getByRole('complementary', { name: 'Event' })
+  await expect(event).toBeVisible()
+  await page.getByRole('combobox', { name: 'Group by' }).focus()
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Shift+ArrowLeft')
+  await page.keyboard.press('Escape')
+  await expect(event).toBeVisible()
+  await page.keyboard.press('Escape')
+  await expect(event).toHaveCount(0)
+})
 
-promise('no bar stands above the highest count that is written beside them', async () => {
+promise('no bar is higher than the top label of the axis', async () => {
   const busy = await annals.createCompany()
   const event = { category: 'auth', action: 'user.login' }
   await storeEvents(
@@ -112,7 +109,7 @@ promise('no bar stands above the highest count that is written beside them', asy
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
 
-promise('on a phone a finger that goes sideways over the bars zooms into that time', async () => {
+promise('on a phone, swiping sideways over the histogram zooms in to that period', async () => {
   const page = await openBars(PHONE)
   const fingers = await page.context().newCDPSession(page)
   await drag(page, fingers, { x: 0.5, y: 0 })
@@ -123,7 +120,7 @@ promise('on a phone a finger that goes sideways over the bars zooms into that ti
   assert.equal(await page.evaluate(() => window.scrollY), 0)
 })
 
-promise('on a phone a finger that goes up over the bars scrolls the page', async () => {
+promise('on a phone, swiping up over the histogram scrolls the page', async () => {
   const page = await openBars(PHONE)
   const fingers = await page.context().newCDPSession(page)
   await drag(page, fingers, { x: 0.05, y: -2 })
@@ -152,7 +149,7 @@ async function drag(page: Page, fingers: CDPSession, by: { x: number; y: number 
   await fingers.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] })
 }
 
-promise('a language that the browser’s formats do not know is no reason for no chart', async () => {
+promise('charts are shown even if the browser reports an invalid language', async () => {
   const page = await open({ member })
   await page.addInitScript(() =>
     Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' }),
@@ -164,20 +161,17 @@ promise('a language that the browser’s formats do not know is no reason for no
   await expect(page.getByRole('img', { name: /in 30 days/ })).toBeVisible()
 })
 
-promise(
-  'an address says what it means without quotes, and one with quotes still works',
-  async () => {
-    const page = await openBars()
-    await page.getByRole('switch', { name: 'Live' }).check({ force: true })
-    await expect.poll(() => new URL(page.url()).search).toContain('live=1')
-    await page.goto('/app/explorer?range=7d&live=%221%22')
-    await expect(page.getByRole('switch', { name: 'Live' })).toBeChecked()
-    await page.goto('/app')
-    await expect.poll(() => new URL(page.url()).pathname).toBe('/app/explorer')
-  },
-)
+promise('URLs contain plain values, and old URLs with quotes still work', async () => {
+  const page = await openBars()
+  await page.getByRole('switch', { name: /^Live/ }).check({ force: true })
+  await expect.poll(() => new URL(page.url()).search).toContain('live=1')
+  await page.goto('/app/explorer?range=7d&live=%221%22')
+  await expect(page.getByRole('switch', { name: /^Live/ })).toBeChecked()
+  await page.goto('/app')
+  await expect.poll(() => new URL(page.url()).pathname).toBe('/app/explorer')
+})
 
-promise('dates are in the order of the browser’s language, in English words', async () => {
+promise('dates are in English, in the order of the browser’s region', async () => {
   for (const [locale, pattern] of [
     ['en-GB', /^\d{2} \p{L}+, \d{2}:/u],
     ['en-US', /^\p{L}+ \d{2}, \d{2}:/u],
@@ -190,20 +184,17 @@ promise('dates are in the order of the browser’s language, in English words', 
   }
 })
 
-promise(
-  'as long as new events cannot be followed the page says so, and nothing jumps',
-  async () => {
-    const page = await openBars()
-    const save = page.getByRole('button', { name: 'Save view' })
-    const place = await save.boundingBox()
-    await page.route('**/dashboard/events/live*', (route) => route.fulfill({ status: 429 }))
-    await page.getByRole('switch', { name: 'Live' }).check({ force: true })
-    const words = page.getByText('Not live: the service does not answer.')
-    await expect(words).toBeVisible()
-    assert.deepEqual(await save.boundingBox(), place)
-    await page.unroute('**/dashboard/events/live*')
-    await expect(words).toHaveCount(0)
-    await expect(page.getByRole('switch', { name: 'Live', exact: true })).toBeChecked()
-    assert.deepEqual(await save.boundingBox(), place)
-  },
-)
+promise('the page says when live updates are interrupted, without moving its layout', async () => {
+  const page = await openBars()
+  const save = page.getByRole('button', { name: 'Save view' })
+  const place = await save.boundingBox()
+  await page.route('**/dashboard/events/live*', (route) => route.fulfill({ status: 429 }))
+  await page.getByRole('switch', { name: /^Live/ }).check({ force: true })
+  const words = page.getByText('Live updates paused: the service isn’t responding.')
+  await expect(words).toBeVisible()
+  assert.deepEqual(await save.boundingBox(), place)
+  await page.unroute('**/dashboard/events/live*')
+  await expect(words).toHaveCount(0)
+  await expect(page.getByRole('switch', { name: 'Live', exact: true })).toBeChecked()
+  assert.deepEqual(await save.boundingBox(), place)
+})

@@ -29,7 +29,7 @@ const total = (page: Page) =>
   page.getByRole('region', { name: 'Events over time' }).getByRole('status')
 const rows = (page: Page) => page.getByRole('grid', { name: 'Events' }).locator('[data-id]')
 const chip = (page: Page, words: string) =>
-  page.getByRole('button', { name: `Remove the filter ${words}`, exact: true })
+  page.getByRole('button', { name: `Remove filter ${words}`, exact: true })
 
 /** Expects the same events and the same total as the service returns without these values. */
 async function expectWithout(page: Page, not: readonly string[]): Promise<string[]> {
@@ -45,7 +45,7 @@ async function expectWithout(page: Page, not: readonly string[]): Promise<string
   return ids
 }
 
-promise('a value is excluded from its cell, stands in the address, and comes back', async () => {
+promise('excluding a value from its cell is stored in the URL and can be undone', async () => {
   const page = await openExplorer('columns=time,action,category,actor')
   const all = await expectWithout(page, [])
   const cell = rows(page).first().locator('[data-column=category]')
@@ -63,7 +63,7 @@ promise('a value is excluded from its cell, stands in the address, and comes bac
 })
 
 promise(
-  'a link by hand with several exclusions is taken, and shows the same to others',
+  'a handwritten link with several exclusions works, and shows the same to other members',
   async () => {
     const not = ['category:auth', 'action:invoice.paid', 'actorEmail:bo@acme.example']
     const search = not.map((text) => `not=${encodeURIComponent(text)}`).join('&')
@@ -71,43 +71,46 @@ promise(
     for (const member of [owner, viewer]) {
       const page = await openExplorer(search, member)
       await expectWithout(page, not)
-      await expect(chip(page, 'not actor e-mail: bo@acme.example')).toBeVisible()
+      await expect(chip(page, 'not actor email: bo@acme.example')).toBeVisible()
       await page.reload()
       await expectWithout(page, not)
     }
   },
 )
 
-promise('an event’s panel excludes what it names, and of its resource the id alone', async () => {
-  const page = await openExplorer('action=invoice.created')
-  await rows(page).first().getByRole('gridcell').first().click()
-  const panel = page.getByRole('complementary', { name: 'Event' })
-  const what = panel.getByRole('region', { name: 'What' })
-  await what.getByRole('button', { name: 'Exclude this resource' }).click()
-  await expect(
-    page.getByRole('button', { name: /^Remove the filter not resource id: / }),
-  ).toHaveCount(1)
-  await what.getByRole('button', { name: 'Exclude this action' }).click()
-  await expect(chip(page, 'not action: invoice.created')).toBeVisible()
-  await expect(chip(page, 'action: invoice.created')).toHaveCount(0)
-  await expect(panel.getByRole('button', { name: 'Exclude this workspace' })).toHaveCount(0)
-  await expect(panel.getByRole('button', { name: 'Exclude this role' })).toHaveCount(0)
-})
+promise(
+  'the event panel excludes the values it shows, and for a resource only its ID',
+  async () => {
+    const page = await openExplorer('action=invoice.created')
+    await rows(page).first().getByRole('gridcell').first().click()
+    const panel = page.getByRole('complementary', { name: 'Event' })
+    const what = panel.getByRole('region', { name: 'What' })
+    await what.getByRole('button', { name: 'Exclude this resource' }).click()
+    await expect(
+      page.getByRole('button', { name: /^Remove filter not resource ID: / }),
+    ).toHaveCount(1)
+    await what.getByRole('button', { name: 'Exclude this action' }).click()
+    await expect(chip(page, 'not action: invoice.created')).toBeVisible()
+    await expect(chip(page, 'action: invoice.created')).toHaveCount(0)
+    await expect(panel.getByRole('button', { name: 'Exclude this workspace' })).toHaveCount(0)
+    await expect(panel.getByRole('button', { name: 'Exclude this role' })).toHaveCount(0)
+  },
+)
 
 promise(
-  'the filter menu excludes by the mouse and by keys, and keys take a chip away',
+  'the filter menu excludes values by mouse and keyboard, and the keyboard removes chips',
   async () => {
     const page = await openExplorer('')
     await expectWithout(page, [])
-    await page.getByRole('button', { name: 'filter', exact: true }).click()
+    await page.getByRole('button', { name: 'Add filter', exact: true }).click()
     await page.getByRole('option', { name: 'action', exact: true }).click()
     await page.getByText('is not', { exact: true }).click()
     await page.getByRole('option', { name: /^user\.login/ }).click()
     await expectWithout(page, ['action:user.login'])
     const { keyboard } = page
-    await page.getByRole('button', { name: 'filter', exact: true }).focus()
+    await page.getByRole('button', { name: 'Add filter', exact: true }).focus()
     await keyboard.press('Enter')
-    await expect(page.getByLabel('Filter by which field')).toBeFocused()
+    await expect(page.getByLabel('Field to filter by')).toBeFocused()
     await keyboard.type('categ')
     await keyboard.press('Enter')
     await expect(page.getByRole('option', { name: /^billing/ })).toBeVisible()
@@ -124,15 +127,13 @@ promise(
   },
 )
 
-promise('no more than twenty values are excluded, and whoever tries another is told', async () => {
+promise('at most twenty values can be excluded, and trying another shows the limit', async () => {
   const not = Array.from({ length: 21 }, (_, index) => `action:nothing.${index}`)
   const page = await openExplorer(not.map((text) => `not=${text}`).join('&'))
   await expectWithout(page, not.slice(0, 20))
-  await expect(page.getByRole('button', { name: /^Remove the filter not action: / })).toHaveCount(
-    20,
-  )
-  const full = '20 values are excluded already: take one away first.'
-  await page.getByRole('button', { name: 'filter', exact: true }).click()
+  await expect(page.getByRole('button', { name: /^Remove filter not action: / })).toHaveCount(20)
+  const full = 'You can exclude up to 20 values. Remove one first.'
+  await page.getByRole('button', { name: 'Add filter', exact: true }).click()
   await page.getByRole('option', { name: 'category', exact: true }).click()
   await expect(page.getByRole('option', { name: /^billing/ })).toBeVisible()
   await page.keyboard.press('Shift+Enter')
@@ -149,16 +150,18 @@ promise('no more than twenty values are excluded, and whoever tries another is t
   await expect(page.getByRole('complementary', { name: 'Event' })).toHaveCount(0)
 })
 
-promise('an empty result offers to take an exclusion away', async () => {
+promise('an empty result offers to remove an exclusion', async () => {
   const page = await openExplorer(
     `category=security&not=${encodeURIComponent('action:api_key.rotated')}`,
   )
-  await page.getByRole('button', { name: /^with action: api_key\.rotated \d+ events?$/ }).click()
+  await page
+    .getByRole('button', { name: /^Remove not action: api_key\.rotated \d+ events?$/ })
+    .click()
   await expect(chip(page, 'not action: api_key.rotated')).toHaveCount(0)
   await expect(rows(page).first()).toBeVisible()
 })
 
-promise('following leaves out what is excluded', async () => {
+promise('the live tail omits excluded events', async () => {
   const page = await openExplorer(`live=true&not=${encodeURIComponent('category:noise')}`)
   await expect(rows(page).first()).toBeVisible()
   await storeEvents(annals, company.workspaceKey, [
@@ -169,16 +172,16 @@ promise('following leaves out what is excluded', async () => {
   await expect(page.getByRole('row', { name: /left\.out/ })).toHaveCount(0)
 })
 
-promise('a saved view and “export exactly this” keep what is excluded', async () => {
+promise('saved views and exports from the explorer keep exclusions', async () => {
   const not = ['category:auth', 'actorId:usr_02']
   const page = await openExplorer(not.map((text) => `not=${text}`).join('&'))
   const found = await expectWithout(page, not)
   await page.getByRole('button', { name: 'Save view' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Name').fill('Without logins')
-  await dialog.getByRole('button', { name: 'Save', exact: true }).click()
+  await dialog.getByRole('button', { name: 'Save view', exact: true }).click()
   await expect(dialog).toHaveCount(0)
-  await page.getByRole('button', { name: 'clear all' }).click()
+  await page.getByRole('button', { name: 'Clear filters' }).click()
   await expectWithout(page, [])
   await page.getByRole('button', { name: 'Views' }).click()
   await page
@@ -187,12 +190,12 @@ promise('a saved view and “export exactly this” keep what is excluded', asyn
     .click()
   await expect(chip(page, 'not category: auth')).toBeVisible()
   await expectWithout(page, not)
-  await page.getByRole('button', { name: 'Export exactly this' }).click()
-  await expect(dialog).toContainText('not category: auth, not actor id: usr_02')
+  await page.getByRole('button', { name: 'Export events' }).click()
+  await expect(dialog).toContainText('not category: auth, not actor ID: usr_02')
   await expect(dialog).toContainText(`${found.length} rows`)
-  await dialog.getByRole('button', { name: /^Create/ }).click()
+  await dialog.getByRole('button', { name: 'Create export' }).click()
   await dialog.getByRole('link', { name: /Exports$/ }).click()
-  await expect(page.getByRole('row').nth(1)).toContainText('not category auth, not actor id usr_02')
+  await expect(page.getByRole('row').nth(1)).toContainText('not category auth, not actor ID usr_02')
   const downloading = page.waitForEvent('download')
   await page.getByRole('link', { name: 'Download' }).first().click()
   const chunks: Buffer[] = []

@@ -48,24 +48,24 @@ async function expectFound(page: Page, parameters: Record<string, string>): Prom
 }
 
 promise(
-  'a chip made from a suggestion filters the list, and its cross takes the filter away',
+  'choosing a suggested value filters the list, and removing the chip clears the filter',
   async () => {
     const page = await openExplorer('range=7d')
     const all = await expectFound(page, {})
-    await page.getByRole('button', { name: 'filter', exact: true }).click()
+    await page.getByRole('button', { name: 'Add filter', exact: true }).click()
     await page.getByRole('option', { name: 'action', exact: true }).click()
     await page.getByRole('option', { name: /^invoice\.paid/ }).click()
     await expect.poll(() => addressOf(page).get('action')).toBe('invoice.paid')
     await settled(page)
     const paid = await expectFound(page, { action: 'invoice.paid' })
     assert(paid.length > 0 && paid.length < all.length)
-    await page.getByRole('button', { name: 'Remove the filter action: invoice.paid' }).click()
+    await page.getByRole('button', { name: 'Remove filter action: invoice.paid' }).click()
     await expect(total(page)).toHaveText(`${all.length} events`)
   },
 )
 
 promise(
-  'free text finds what it stands in, and an empty result says which filter to take away',
+  'text search finds events that contain the text, and an empty result suggests which filter to remove',
   async () => {
     const page = await openExplorer('range=7d')
     await page.getByRole('searchbox').fill('dana@')
@@ -74,12 +74,12 @@ promise(
     const found = await expectFound(page, { text: 'dana@' })
     assert(found.length > 0)
     await page.getByRole('searchbox').fill('nobody at all')
-    await page.getByRole('button', { name: 'without text: nobody at all' }).click()
+    await page.getByRole('button', { name: 'Remove text: nobody at all' }).click()
     await expect(total(page)).toHaveText('400 events')
   },
 )
 
-promise('dragging over the bars zooms into exactly that time', async () => {
+promise('dragging over the histogram zooms in to exactly that period', async () => {
   const page = await openExplorer('range=7d')
   const bars = page.getByRole('region', { name: 'Events over time' }).locator('[data-chart]')
   const box = await bars.boundingBox()
@@ -110,7 +110,7 @@ function timesOf(page: Page): { from: string; to: string } {
   return { from, to }
 }
 
-promise('a link is a view: reloaded, or opened by somebody else, it shows the same', async () => {
+promise('a link shows the same events after a reload and for another member', async () => {
   const page = await openExplorer('range=7d')
   await page.getByRole('searchbox').fill('acme')
   await page.getByRole('button', { name: /billing \d/ }).click()
@@ -120,16 +120,16 @@ promise('a link is a view: reloaded, or opened by somebody else, it shows the sa
   await settled(page)
   await rows(page).nth(2).click()
   const event = page.getByRole('complementary', { name: 'Event' })
-  await expect(event.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
+  await expect(event.getByRole('region', { name: 'Chain' })).toContainText('Verified')
   const before = await sightOf(page)
   await page.reload()
-  await expect(event.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
+  await expect(event.getByRole('region', { name: 'Chain' })).toContainText('Verified')
   await settled(page)
   assert.deepEqual(await sightOf(page), before)
   const other = await signInAs(annals, company, 'VIEWER', [workspaceId])
   const theirs = await open({ member: other })
   await theirs.goto(page.url())
-  await expect(theirs.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
+  await expect(theirs.getByRole('region', { name: 'Chain' })).toContainText('Verified')
   await settled(theirs)
   assert.deepEqual(await sightOf(theirs), before)
 })
@@ -139,7 +139,7 @@ async function sightOf(page: Page) {
   return {
     search: Object.fromEntries(addressOf(page)),
     text: await page.getByRole('searchbox').inputValue(),
-    chips: await page.getByRole('button', { name: /^Remove the filter/ }).count(),
+    chips: await page.getByRole('button', { name: /^Remove filter/ }).count(),
     total: await total(page).innerText(),
     columns: await page.getByRole('columnheader').allInnerTexts(),
     event: await page
@@ -151,33 +151,33 @@ async function sightOf(page: Page) {
   }
 }
 
-promise('a saved view brings its filters back, for everybody it is shared with', async () => {
+promise('a saved view restores its filters for every member it is shared with', async () => {
   const page = await openExplorer('range=7d&action=user.login')
   const before = await total(page).innerText()
   await page.getByRole('button', { name: 'Save view' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Name').fill('Logins of the week')
-  await dialog.getByLabel(/^Everybody who sees/).check()
-  await dialog.getByRole('button', { name: 'Save', exact: true }).click()
+  await dialog.getByLabel(/^Everyone with access to/).check()
+  await dialog.getByRole('button', { name: 'Save view', exact: true }).click()
   await expect(dialog).toHaveCount(0)
   const colleague = await signInAs(annals, company, 'VIEWER', [workspaceId])
   const theirs = await openExplorer('range=7d', colleague)
   await theirs.getByRole('button', { name: 'Views' }).click()
   await theirs.getByRole('button', { name: /^Logins of the week/ }).click()
   await expect(
-    theirs.getByRole('button', { name: 'Remove the filter action: user.login' }),
+    theirs.getByRole('button', { name: 'Remove filter action: user.login' }),
   ).toBeVisible()
   await expect(total(theirs)).toHaveText(before)
 })
 
-promise('“export exactly this” gives a file with exactly the rows that are shown', async () => {
+promise('exporting from the explorer downloads exactly the events that are shown', async () => {
   const page = await openExplorer('range=7d&category=billing&text=bo')
   const found = await walkExplorer(owner, { workspaceId, category: 'billing', text: 'bo' })
   await expect(total(page)).toHaveText(`${found.length} events`)
-  await page.getByRole('button', { name: 'Export exactly this' }).click()
+  await page.getByRole('button', { name: 'Export events' }).click()
   const dialog = page.getByRole('dialog')
   await expect(dialog).toContainText(`${found.length} rows`)
-  await dialog.getByRole('button', { name: /^Create/ }).click()
+  await dialog.getByRole('button', { name: 'Create export' }).click()
   const downloading = page.waitForEvent('download')
   const link = dialog.getByRole('link', { name: 'Download' })
   await link.click()
@@ -192,37 +192,40 @@ promise('“export exactly this” gives a file with exactly the rows that are s
     bySeq.map(({ id, hash }) => ({ id, hash })),
   )
   // A second click would save the error response as a file.
-  await expect(link).toHaveAccessibleDescription(/^The download has begun/)
+  await expect(link).toHaveAccessibleDescription(/^The download has started/)
   await expect(link).toBeFocused()
-  page.on('download', () => assert.fail('a job is downloaded once'))
+  page.on('download', () => assert.fail('an export can be downloaded only once'))
   await page.keyboard.press('Enter')
   await page.goto('/app/exports')
   await expect(page.getByRole('row').nth(1)).toContainText(`${found.length} rows`)
 })
 
-promise('a search goes on past empty pages until it finds events or ends', async () => {
-  const page = await open({ member: owner })
-  let cursors: (string | null)[] = []
-  await page.route(
-    ({ pathname }) => pathname === '/dashboard/events',
-    async (route) => {
-      const url = new URL(route.request().url())
-      const cursor = url.searchParams.get('cursor')
-      cursors.push(cursor)
-      const nextCursor = cursor === null ? 'first' : cursor === 'first' ? 'second' : null
-      const hotSince = new Date(0).toISOString()
-      if (nextCursor !== null) {
-        return await route.fulfill({ json: { data: [], nextCursor, hotSince } })
-      }
-      url.searchParams.delete('cursor')
-      return await route.continue({ url: url.href })
-    },
-  )
-  await page.goto(`/app/explorer?range=7d&workspaceId=${workspaceId}&action=invoice.paid`)
-  await expect(rows(page).first()).toBeVisible()
-  assert.deepEqual(cursors.slice(0, 3), [null, 'first', 'second'])
-  cursors = []
-  await page.goto(`/app/explorer?range=7d&workspaceId=${workspaceId}&action=none`)
-  await expect(page.getByText(/^No events:/)).toBeVisible()
-  assert.deepEqual(cursors, [null, 'first', 'second'])
-})
+promise(
+  'a search continues past empty pages until it finds events or reaches the end',
+  async () => {
+    const page = await open({ member: owner })
+    let cursors: (string | null)[] = []
+    await page.route(
+      ({ pathname }) => pathname === '/dashboard/events',
+      async (route) => {
+        const url = new URL(route.request().url())
+        const cursor = url.searchParams.get('cursor')
+        cursors.push(cursor)
+        const nextCursor = cursor === null ? 'first' : cursor === 'first' ? 'second' : null
+        const hotSince = new Date(0).toISOString()
+        if (nextCursor !== null) {
+          return await route.fulfill({ json: { data: [], nextCursor, hotSince } })
+        }
+        url.searchParams.delete('cursor')
+        return await route.continue({ url: url.href })
+      },
+    )
+    await page.goto(`/app/explorer?range=7d&workspaceId=${workspaceId}&action=invoice.paid`)
+    await expect(rows(page).first()).toBeVisible()
+    assert.deepEqual(cursors.slice(0, 3), [null, 'first', 'second'])
+    cursors = []
+    await page.goto(`/app/explorer?range=7d&workspaceId=${workspaceId}&action=none`)
+    await expect(page.getByText(/^No events:/)).toBeVisible()
+    assert.deepEqual(cursors, [null, 'first', 'second'])
+  },
+)

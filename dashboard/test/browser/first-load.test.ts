@@ -14,7 +14,7 @@ const SECOND_PAGES_BYTES_MAX = 10_000
 const GZIP_ONLY = { extraHTTPHeaders: { 'accept-encoding': 'gzip' } }
 
 promise(
-  'a first look at the explorer is at most 300 kB in all, packed with gzip, and a second one loads only the events anew',
+  'the first load of the explorer is at most 300 kB with gzip, and the second one loads only the data',
   async () => {
     const company = await annals.createCompany()
     await storeEvents(annals, company.workspaceKey, demoEvents({ count: 500, endMs: Date.now() }))
@@ -23,7 +23,7 @@ promise(
     const first = await load()
     const second = await load()
     const said = `${first.pages} bytes of pages and ${first.data} bytes of data`
-    process.stdout.write(`a first look at the explorer: ${said}\n`)
+    process.stdout.write(`first load of the explorer: ${said}\n`)
     assert.deepEqual([...first.codings].toSorted(), ['gzip', 'none'])
     assert(first.pages > 50_000 && first.data > 1_000, `not all was counted: ${said}`)
     assert(first.pages + first.data <= FIRST_BYTES_MAX, said)
@@ -31,7 +31,7 @@ promise(
   },
 )
 
-promise('the next events are asked for when somebody scrolls, and not before', async () => {
+promise('the next events are loaded when the member scrolls, and not before', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, demoEvents({ count: 300, endMs: Date.now() }))
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })

@@ -31,7 +31,7 @@ const EVENT = {
 }
 
 promise(
-  'whatever text is in an event is shown as that text, in the list, its drawer and the filters',
+  'markup in an event is shown as text in the list, the event panel and the filters',
   async () => {
     const company = await annals.createCompany()
     const [id] = await sendEvents(annals, company.workspaceKey, [EVENT])
@@ -46,7 +46,7 @@ promise(
     await expectNoElement(page)
     await page.goto(`/app/explorer?event=${id}`)
     const event = page.getByRole('complementary', { name: 'Event' })
-    await expect(event.getByRole('region', { name: 'Chain' })).toContainText('recomputed')
+    await expect(event.getByRole('region', { name: 'Chain' })).toContainText('Verified')
     const texts = [
       EVENT.category,
       EVENT.action,
@@ -55,14 +55,14 @@ promise(
       ...['key', 'value', 'inner', 'deep'].map(hostile),
     ]
     for (const text of texts) await expect(event).toContainText(text)
-    await page.getByRole('button', { name: 'filter', exact: true }).click()
+    await page.getByRole('button', { name: 'Add filter', exact: true }).click()
     await page.getByRole('option', { name: 'action', exact: true }).click()
     await expect(page.getByRole('option').filter({ hasText: EVENT.action })).toBeVisible()
     await expectNoElement(page)
   },
 )
 
-promise('names and answers from elsewhere are shown as the text they are', async () => {
+promise('markup in names and receiver responses is shown as text', async () => {
   await using receiver = await startReceiver({ status: 400, body: hostile('answer') })
   const company = await annals.createCompany({
     company: hostile('company'),

@@ -5,55 +5,58 @@ import { expect, startDashboard } from './dashboard.ts'
 
 const { annals, open, promise } = await startDashboard()
 
-promise('from the sign-in to an event and back with nothing but the keyboard', async () => {
-  const company = await annals.createCompany()
-  const actions = ['user.login', 'invoice.deleted', 'invoice.paid', 'invoice.created']
-  await storeEvents(
-    annals,
-    company.workspaceKey,
-    actions.map((action) => ({ category: 'c', action, actor: { email: 'ana@example.com' } })),
-  )
-  const page = await open()
-  const { keyboard } = page
-  await page.goto('/app/explorer')
-  await expect(page.getByLabel('E-mail')).toBeFocused()
-  await keyboard.type(company.user.email)
-  await keyboard.press('Tab')
-  await keyboard.type(company.user.password)
-  await keyboard.press('Enter')
+promise(
+  'signing in, searching, and opening and closing an event work with the keyboard alone',
+  async () => {
+    const company = await annals.createCompany()
+    const actions = ['user.login', 'invoice.deleted', 'invoice.paid', 'invoice.created']
+    await storeEvents(
+      annals,
+      company.workspaceKey,
+      actions.map((action) => ({ category: 'c', action, actor: { email: 'ana@example.com' } })),
+    )
+    const page = await open()
+    const { keyboard } = page
+    await page.goto('/app/explorer')
+    await expect(page.getByLabel('Email')).toBeFocused()
+    await keyboard.type(company.user.email)
+    await keyboard.press('Tab')
+    await keyboard.type(company.user.password)
+    await keyboard.press('Enter')
 
-  const events = page.getByRole('grid', { name: 'Events' })
-  await expect(events.getByRole('row')).toHaveCount(5)
-  await keyboard.press('/')
-  await expect(page.getByRole('searchbox')).toBeFocused()
-  await keyboard.type('invoice')
-  await keyboard.press('Enter')
-  await expect(events.getByRole('row')).toHaveCount(4)
+    const events = page.getByRole('grid', { name: 'Events' })
+    await expect(events.getByRole('row')).toHaveCount(5)
+    await keyboard.press('/')
+    await expect(page.getByRole('searchbox')).toBeFocused()
+    await keyboard.type('invoice')
+    await keyboard.press('Enter')
+    await expect(events.getByRole('row')).toHaveCount(4)
 
-  const focused = page.locator('[role=row]:focus')
-  await keyboard.press('j')
-  await expect(focused).toContainText('invoice.created')
-  await keyboard.press('j')
-  await keyboard.press('j')
-  await expect(focused).toContainText('invoice.deleted')
-  await keyboard.press('k')
-  await expect(focused).toContainText('invoice.paid')
-  await keyboard.press('Enter')
-  const event = page.getByRole('complementary', { name: 'Event' })
-  await expect(event.getByRole('heading', { name: 'invoice.paid' })).toBeFocused()
-  await keyboard.press('j')
-  await expect(event.getByRole('heading', { name: 'invoice.deleted' })).toBeVisible()
-  await keyboard.press('Escape')
-  await expect(event).toHaveCount(0)
-  await expect(focused).toContainText('invoice.deleted')
-})
+    const focused = page.locator('[role=row]:focus')
+    await keyboard.press('j')
+    await expect(focused).toContainText('invoice.created')
+    await keyboard.press('j')
+    await keyboard.press('j')
+    await expect(focused).toContainText('invoice.deleted')
+    await keyboard.press('k')
+    await expect(focused).toContainText('invoice.paid')
+    await keyboard.press('Enter')
+    const event = page.getByRole('complementary', { name: 'Event' })
+    await expect(event.getByRole('heading', { name: 'invoice.paid' })).toBeFocused()
+    await keyboard.press('j')
+    await expect(event.getByRole('heading', { name: 'invoice.deleted' })).toBeVisible()
+    await keyboard.press('Escape')
+    await expect(event).toHaveCount(0)
+    await expect(focused).toContainText('invoice.deleted')
+  },
+)
 
-promise('every key is named behind the question mark, and opens what it says', async () => {
+promise('the question mark lists every shortcut, and each one opens what it says', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open()
   await page.goto('/app/explorer')
-  await page.getByLabel('E-mail').fill(company.user.email)
+  await page.getByLabel('Email').fill(company.user.email)
   await page.getByLabel(/^Password/).fill(company.user.password)
   await page.keyboard.press('Enter')
   await expect(page.getByRole('gridcell', { name: 'user.login' })).toBeVisible()
@@ -65,7 +68,7 @@ promise('every key is named behind the question mark, and opens what it says', a
   await page.keyboard.press('Escape')
   await expect(dialog).toHaveCount(0)
   for (const [key, title] of [
-    ['e', 'Export exactly this'],
+    ['e', 'Export these events'],
     ['s', 'Save view'],
   ] as const) {
     await page.keyboard.press(key)
@@ -75,7 +78,7 @@ promise('every key is named behind the question mark, and opens what it says', a
   }
 })
 
-promise('pages of time are turned with the brackets, and back to where one was', async () => {
+promise('the bracket keys move to the previous period and back', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
@@ -89,7 +92,7 @@ promise('pages of time are turned with the brackets, and back to where one was',
   await expect(page.getByRole('gridcell', { name: 'user.login' })).toBeVisible()
 })
 
-promise('whatever is closed gives the focus back to where it was', async () => {
+promise('closing a dialog or a menu restores the focus', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
@@ -100,7 +103,7 @@ promise('whatever is closed gives the focus back to where it was', async () => {
     await page.keyboard.press(key)
     await closeAndExpect(page, row)
   }
-  await chooseByKeyboard(page, page.getByRole('button', { name: /^Time:/ }), 'Exact times…')
+  await chooseByKeyboard(page, page.getByRole('button', { name: /^Time:/ }), 'Custom range…')
   await closeAndExpect(page, page.getByRole('button', { name: /^Time:/ }))
 
   await page.keyboard.press('s')
@@ -110,18 +113,18 @@ promise('whatever is closed gives the focus back to where it was', async () => {
   const views = page.getByRole('button', { name: 'Logins', exact: true })
   await views.focus()
   await page.keyboard.press('Enter')
-  await page.getByRole('button', { name: 'Delete the view Logins' }).focus()
+  await page.getByRole('button', { name: 'Delete view Logins' }).focus()
   await page.keyboard.press('Enter')
-  await expect(page.getByRole('dialog').getByRole('button', { name: 'Delete' })).toBeDisabled()
+  await expect(page.getByRole('dialog').getByRole('button', { name: 'Delete view' })).toBeDisabled()
   await closeAndExpect(page, views)
 
   await page.goto('/app/keys')
   const actions = page.getByRole('button', { name: 'Actions for Production key' })
-  for (const item of ['Rename', 'Rotate', 'Revoke']) {
+  for (const item of ['Rename key', 'Rotate key', 'Revoke key']) {
     await chooseByKeyboard(page, actions, item)
     await closeAndExpect(page, actions)
   }
-  const create = page.getByRole('button', { name: 'Create a key' })
+  const create = page.getByRole('button', { name: 'Create key' })
   await create.focus()
   await page.keyboard.press('Enter')
   await closeAndExpect(page, create)

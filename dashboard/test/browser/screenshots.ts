@@ -134,7 +134,7 @@ async function takePictures(browser: Browser, demo: DemoCompany): Promise<void> 
 
 async function openFirst(page: Page): Promise<void> {
   await page.locator('[data-id]').nth(1).getByRole('gridcell').first().click()
-  await page.getByText('recomputed').waitFor()
+  await page.getByText('Verified').waitFor()
   await page.getByRole('region', { name: 'Deliveries' }).scrollIntoViewIfNeeded()
 }
 

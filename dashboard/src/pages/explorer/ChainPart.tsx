@@ -19,14 +19,14 @@ type ChainProps = {
 export function ChainPart({ event, detail, onOpen }: ChainProps) {
   const { seq, hash, prevHash } = event
   const neighbours = [
-    { words: 'Before', neighbour: detail?.previous },
-    { words: 'After', neighbour: detail?.next },
+    { words: 'Previous', neighbour: detail?.previous },
+    { words: 'Next', neighbour: detail?.next },
   ]
   return (
     <section className={classes.section} aria-label="Chain">
       <h3 className={classes.heading}>Chain</h3>
       <dl className={classes.facts}>
-        <dt>Seq</dt>
+        <dt>Sequence</dt>
         <dd className="numeric">
           {formatCount(seq)}
           {neighbours.map(
@@ -64,18 +64,18 @@ function Proof({ event, detail }: Pick<ChainProps, 'event' | 'detail'>) {
   if (!canVerify()) {
     return (
       <Text size="sm" className="soft">
-        This browser computes hashes only on https addresses and on this machine. Export the event
-        and check it there.
+        This browser can compute hashes only on HTTPS pages and on localhost. To verify the event,
+        export it.
       </Text>
     )
   }
   const differences = [...(check?.differences ?? []), ...breaks(event, detail)]
   return (
     <div role="status" className={classes.proof}>
-      {!check && <span className="soft">Recomputing…</span>}
+      {!check && <span className="soft">Verifying…</span>}
       {check && differences.length === 0 && (
         <>
-          <StatusText tone="good">recomputed</StatusText>
+          <StatusText tone="good">Verified</StatusText>
           <span className="soft">
             {proofText(detail)}
             {check.erased.length > 0 && ` Erased: ${check.erased.join(', ')}.`}
@@ -84,7 +84,7 @@ function Proof({ event, detail }: Pick<ChainProps, 'event' | 'detail'>) {
       )}
       {check && differences.length > 0 && (
         <>
-          <StatusText tone="bad">does not hold</StatusText>
+          <StatusText tone="bad">Verification failed</StatusText>
           <ul className={classes.differences}>
             {differences.map((difference) => (
               <li key={difference}>{difference}</li>
@@ -100,13 +100,14 @@ function Proof({ event, detail }: Pick<ChainProps, 'event' | 'detail'>) {
 function breaks({ prevHash, hash }: ExplorerEvent, detail: EventDetail | undefined): string[] {
   const found: string[] = []
   const { previous, next } = detail ?? {}
-  if (previous && previous.hash !== prevHash) found.push('The event before has another hash.')
-  if (next && next.prevHash !== hash) found.push('The event after follows another hash.')
+  if (previous && previous.hash !== prevHash)
+    found.push('The hash of the previous event does not match.')
+  if (next && next.prevHash !== hash) found.push('The next event follows a different hash.')
   return found
 }
 
 function proofText(detail: EventDetail | undefined): string {
   const isBeside = detail?.previous || detail?.next
-  const own = 'Your browser made the hash from this event itself'
-  return isBeside ? `${own}, and it fits those beside it.` : `${own}.`
+  const own = 'Your browser recomputed the hash of this event'
+  return isBeside ? `${own}, and it matches the neighboring events.` : `${own}.`
 }

@@ -36,14 +36,14 @@ export function DeleteView({
     <ConfirmDialog
       isOpen={view !== null}
       onClose={close}
-      title={`Delete the view ${view?.name ?? ''}?`}
+      title={`Delete view ${view?.name ?? ''}?`}
       consequence={
         view?.visibility === 'WORKSPACE'
-          ? 'It is gone for everybody who sees it. No event is touched.'
-          : 'It is gone from your list. No event is touched.'
+          ? 'This deletes the view for everyone it is shared with. Events are not affected.'
+          : 'This deletes the view from your list. Events are not affected.'
       }
       name={view?.name ?? null}
-      action="Delete"
+      action="Delete view"
       error={remove.error}
       onConfirm={() => {
         if (view) remove.mutate(view)

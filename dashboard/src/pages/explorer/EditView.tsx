@@ -44,7 +44,7 @@ export function EditView({ view, onClose, onRefused }: EditProps) {
     onClose()
   }
   return (
-    <Modal opened={view !== null} onClose={close} title="Change a view" centered>
+    <Modal opened={view !== null} onClose={close} title="Edit view" centered>
       {view && (
         <EditForm
           view={view}
@@ -104,7 +104,8 @@ function EditForm({ view, changes, error, onClose, onSave }: FormProps) {
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={false} disabled={!isChange}>
-            Save
+            {' '}
+            Save view{' '}
           </BusyButton>
         </Group>
       </Stack>

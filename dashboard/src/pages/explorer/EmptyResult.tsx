@@ -3,7 +3,14 @@ import { useQueries } from '@tanstack/react-query'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { countEvents, timesOf } from './event-queries.ts'
-import { type Chip, clearPatch, type Filters, removePatch, withoutChip } from './filters.ts'
+import {
+  type Chip,
+  clearPatch,
+  type Filters,
+  labelOf,
+  removePatch,
+  withoutChip,
+} from './filters.ts'
 import { rangePatch, type TimeWindow, windowText } from './time-window.ts'
 import type { Change } from './use-explorer.ts'
 
@@ -34,13 +41,13 @@ export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) 
   })
   const isLong = timeWindow.range === '90d'
   return (
-    <EmptyState icon="search" title={`No events: ${windowText(timeWindow).toLowerCase()}`}>
+    <EmptyState icon="search" title={`No events: ${windowText(timeWindow)}`}>
       <Text size="sm" className="soft">
         {all.length === 0
-          ? 'Nothing happened in this time.'
+          ? 'There are no events in this period.'
           : all.length === 1
-            ? 'Take this filter away:'
-            : 'Nothing fits all of these. Take one away:'}
+            ? 'Try removing the filter:'
+            : 'No events match all filters. Try removing one:'}
       </Text>
       <Stack gap={6} align="center">
         {all.map((chip, index) => (
@@ -50,19 +57,19 @@ export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) 
             variant="default"
             onClick={() => change(removePatch(chip))}
           >
-            {chip.excluded === null ? 'without' : 'with'} {chip.label}:{' '}
+            Remove {labelOf(chip)}:{' '}
             {chip.value.length > 40 ? `${chip.value.slice(0, 40)}…` : chip.value}
             <CountText count={counts[index]?.data} />
           </Button>
         ))}
         {all.length > 1 && (
           <Button size="compact-sm" variant="subtle" onClick={() => change(clearPatch())}>
-            Clear all filters
+            Clear filters
           </Button>
         )}
         {!isLong && filters.traceId === undefined && (
           <Button size="compact-sm" variant="subtle" onClick={() => change(rangePatch('90d'))}>
-            Look at the last 90 days
+            Show last 90 days
           </Button>
         )}
       </Stack>

@@ -30,7 +30,7 @@ export function EventDeliveries({ event: { workspaceId, seq } }: { event: Explor
       <ErrorBox error={error} />
       {data?.length === 0 && (
         <Text size="sm" className="soft">
-          No webhook was there for it.
+          No webhook deliveries
         </Text>
       )}
       {data?.map(({ id, webhookId, status, url, attempt, failureReason }) => (

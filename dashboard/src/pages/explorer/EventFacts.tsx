@@ -26,21 +26,21 @@ export function EventFacts({ event, names, mayExclude, onFilter }: FactsProps) {
   return (
     <>
       <Part title="When">
-        <Fact label="Happened">
+        <Fact label="Time">
           {formatLocal(ms, 'full')} <span className="soft">({ago(ms, Date.now())})</span>
         </Fact>
-        <Fact label="In UTC">{formatUtc(ms)}</Fact>
+        <Fact label="UTC">{formatUtc(ms)}</Fact>
         <Fact label="Received">{formatLocal(receivedMs, 'full')}</Fact>
       </Part>
       <Part title="Who">
         {actor === null && <Fact label="Actor">{missingText(event, 'actor')}</Fact>}
         <Value
-          label="E-mail"
+          label="Email"
           text={actor?.email}
           patch={{ actorEmail: actor?.email ?? null }}
           {...common}
         />
-        <Value label="Id" text={actor?.id} patch={{ actorId: actor?.id ?? null }} {...common} />
+        <Value label="ID" text={actor?.id} patch={{ actorId: actor?.id ?? null }} {...common} />
         <Value label="Role" text={actor?.role} patch={null} {...common} />
       </Part>
       <Part title="What">
@@ -77,7 +77,7 @@ export function EventFacts({ event, names, mayExclude, onFilter }: FactsProps) {
         )}
         <Fact label="Trace">
           {traceId === null ? (
-            <span className="soft">none</span>
+            <span className="soft">None</span>
           ) : (
             <>
               <CopyText text={traceId} />
@@ -85,7 +85,7 @@ export function EventFacts({ event, names, mayExclude, onFilter }: FactsProps) {
             </>
           )}
         </Fact>
-        <Fact label="Event id">
+        <Fact label="Event ID">
           <CopyText text={event.id} />
         </Fact>
       </Part>
@@ -94,7 +94,7 @@ export function EventFacts({ event, names, mayExclude, onFilter }: FactsProps) {
 }
 
 function missingText({ sealed }: ExplorerEvent, part: 'actor' | 'resource'): ReactNode {
-  return <span className="soft">{part in sealed ? 'erased' : 'none'}</span>
+  return <span className="soft">{part in sealed ? 'Erased' : 'None'}</span>
 }
 
 function Part({ title, children }: { title: string; children: ReactNode }) {
@@ -129,7 +129,7 @@ function Value({
   onFilter: (patch: SearchPatch) => void
 }) {
   if (text === undefined) return null
-  const what = label.toLowerCase()
+  const what = label === 'ID' ? label : label.toLowerCase()
   const exclusion = patch && exclusionIn(patch)
   return (
     <Fact label={label}>

@@ -41,19 +41,21 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
           {event?.action ?? 'Event'}
         </h2>
         <CopyLink />
-        <ActionIcon variant="subtle" color="gray" aria-label="Close the event" onClick={onClose}>
+        <ActionIcon variant="subtle" color="gray" aria-label="Close event" onClick={onClose}>
           <Icon name="close" size={16} />
         </ActionIcon>
       </header>
       <VisuallyHidden role="status">
-        {event && `${event.action}, ${actorText(event) || 'nobody named'}, number ${event.seq}`}
+        {event &&
+          `${event.action}, ${actorText(event) || 'no actor'}, sequence number ${event.seq}`}
       </VisuallyHidden>
-      <div className={classes.content} tabIndex={0} role="group" aria-label="The whole event">
+      <div className={classes.content} tabIndex={0} role="group" aria-label="Event details">
         {!event && !detail.error && <Skeleton height={240} />}
         {!event && <ErrorBox error={detail.error} />}
         {!event && detail.error && (
           <p className="soft">
-            It may be archived: an export reaches it. Or it is of a workspace that you do not see.
+            The event may be archived, in which case an export can include it, or it may belong to a
+            workspace you can’t access.
           </p>
         )}
         {event && (
@@ -63,7 +65,7 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
             <section className={classes.section} aria-label="Metadata">
               <h3 className={classes.heading}>Metadata</h3>
               {event.metadata === null ? (
-                <p className="soft">{'metadata' in event.sealed ? 'Erased.' : 'None.'}</p>
+                <p className="soft">{'metadata' in event.sealed ? 'Erased' : 'None'}</p>
               ) : (
                 <MetadataTree value={event.metadata} key={event.id} />
               )}

@@ -9,7 +9,7 @@ type ExactProps = { isOpen: boolean; onClose: () => void; timeWindow: TimeWindow
 /** Sets the start and the end of the period, to the second. */
 export function ExactTimes({ isOpen, ...props }: ExactProps) {
   return (
-    <Modal opened={isOpen} onClose={props.onClose} title="Exact times" centered>
+    <Modal opened={isOpen} onClose={props.onClose} title="Custom range" centered>
       {isOpen && <ExactForm {...props} />}
     </Modal>
   )
@@ -39,20 +39,21 @@ function ExactForm({ timeWindow, change, onClose }: Omit<ExactProps, 'isOpen'>) 
         />
         <TextInput
           {...common}
-          label="To, not included"
+          label="To (exclusive)"
           value={to}
           onChange={(event) => setTo(event.currentTarget.value)}
-          error={from !== '' && to !== '' && !isOrdered && 'This is not after the beginning.'}
+          error={from !== '' && to !== '' && !isOrdered && 'The end must be after the start.'}
         />
         <Text size="xs" className="soft">
-          In your own time zone, {Intl.DateTimeFormat().resolvedOptions().timeZone}.
+          Time zone: {Intl.DateTimeFormat().resolvedOptions().timeZone}
         </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
           <Button type="submit" disabled={!isOrdered}>
-            Show
+            {' '}
+            Apply range{' '}
           </Button>
         </Group>
       </Stack>

@@ -50,12 +50,12 @@ export const ExplorerHeader = memo(function ExplorerHeader(props: HeaderProps) {
           Save view
         </Button>
       </Gate>
-      <Gate permission="exports.create" what="make exports">
+      <Gate permission="exports.create" what="create exports">
         <Button size="xs" variant="default" onClick={() => onDialog('export')}>
-          Export exactly this
+          Export events
         </Button>
       </Gate>
-      <Tooltip label="Keyboard">
+      <Tooltip label="Keyboard shortcuts">
         <ActionIcon
           variant="subtle"
           color="gray"

@@ -21,7 +21,7 @@ import { useOpenEvent } from './use-open-event.ts'
 const SMALL = '(max-width: 768px)'
 
 const LIVE_LOST =
-  'Not live: the service does not answer. It is asked again, and what is new comes as soon as it does.'
+  'Live updates paused: the service isn’t responding. Retrying. New events appear once it responds.'
 
 // Not part of the first load: fetched when the pointer or the focus enters a row.
 const loadPanel = () => import('./EventPanel.tsx')

@@ -31,7 +31,7 @@ type ExportProps = {
 /** Exports exactly the events of the current query, and shows the estimated size first. */
 export function ExportDialog(props: ExportProps) {
   return (
-    <Modal opened onClose={props.onClose} title="Export exactly this" centered>
+    <Modal opened onClose={props.onClose} title="Export these events" centered>
       <ExportForm {...props} />
     </Modal>
   )
@@ -69,7 +69,7 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
           {what.length === 0 ? 'All events' : what.join(', ')} · {windowText(timeWindow)}
         </Text>
         <Choice label="Format" choices={FORMATS} value={format} onChange={setFormat} />
-        <Choice label="From where" choices={SOURCES} value={source} onChange={setSource} />
+        <Choice label="Source" choices={SOURCES} value={source} onChange={setSource} />
         <ErrorBox error={preflight.error} />
         {preflight.isPending && <Skeleton height={44} />}
         {preflight.data && !preflight.error && <Estimate answer={preflight.data} />}
@@ -92,13 +92,17 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
 }
 
 const FORMATS = [
-  { value: 'JSONL', label: 'JSONL', about: 'A line for each event, with all that proves it.' },
-  { value: 'CSV', label: 'CSV', about: 'For a spreadsheet.' },
+  {
+    value: 'JSONL',
+    label: 'JSONL',
+    about: 'One JSON object per line, with everything needed to verify the hashes.',
+  },
+  { value: 'CSV', label: 'CSV', about: 'For spreadsheets.' },
 ] as const
 const SOURCES = [
-  { value: 'HOT', label: 'Hot', about: 'What this page shows.' },
-  { value: 'HOT_AND_ARCHIVED', label: 'Hot and archived', about: 'Also what is older.' },
-  { value: 'ARCHIVED', label: 'Archived only', about: 'What has left this page.' },
+  { value: 'HOT', label: 'Hot', about: 'Events in the explorer.' },
+  { value: 'HOT_AND_ARCHIVED', label: 'Hot and archived', about: 'Also includes archived events.' },
+  { value: 'ARCHIVED', label: 'Archived only', about: 'Only events that have left the explorer.' },
 ] as const
 
 function Choice<Value extends string>({
@@ -143,28 +147,28 @@ function Estimate({ answer }: { answer: Answer }) {
   return (
     <Stack gap={2} role="status">
       <Text size="sm" className="numeric">
-        {isEstimate && 'about '}
+        {isEstimate && 'About '}
         <strong>{formatCount(Number(rows))} rows</strong>, about{' '}
         {formatBytes(Number(estimatedBytes))}
       </Text>
       {isCut && (
         <Text size="sm">
           <StatusText tone="warn">
-            {`Your plan allows ${formatCount(Number(rowLimit))} rows: the first ones, in the order of receipt.`}
+            {`Your plan allows ${formatCount(Number(rowLimit))} rows. The export contains the first ones received.`}
           </StatusText>
         </Text>
       )}
       {needsRestore && (
         <Text size="sm">
           <StatusText tone="warn">
-            Archived data has to be brought back first, which takes a while.
+            Archived data must be restored first, which takes minutes to hours.
           </StatusText>
         </Text>
       )}
       {!fitsDownload && (
         <Text size="sm">
           <StatusText tone="warn">
-            It is too large for a download here; a key downloads any size.
+            Too large to download in the browser. Use the API, which has no size limit.
           </StatusText>
         </Text>
       )}
@@ -183,8 +187,8 @@ function Created({ job, isReady, onClose }: CreatedProps) {
   return (
     <Stack role="status">
       <Text size="sm">
-        <StatusText tone="good">Created.</StatusText> Its rows are those of this moment, whatever
-        comes later. It can be downloaded once, within seven days.
+        <StatusText tone="good">Export created.</StatusText> It contains the events stored so far.
+        You can download it once, within seven days.
       </Text>
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose}>

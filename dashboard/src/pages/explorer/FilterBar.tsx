@@ -69,7 +69,8 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
               searchRef.current?.focus()
             }}
           >
-            clear all
+            {' '}
+            Clear filters{' '}
           </button>
         )}
       </div>
@@ -104,7 +105,7 @@ function ChipButton({
           onRemove()
           onDelete()
         }}
-        aria-label={`Remove the filter ${label}: ${value}`}
+        aria-label={`Remove filter ${label}: ${value}`}
       />
     </span>
   )
@@ -124,7 +125,7 @@ function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
     sent.current = value
     onText(value)
   }, DEBOUNCE_MS)
-  // The URL can change in other ways: a view, the back button, "Clear all".
+  // The URL can change in other ways: a view, the back button, "Clear filters".
   useEffect(() => {
     if (text === sent.current) return
     sent.current = text

@@ -71,15 +71,14 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
           aria-haspopup="listbox"
           onClick={() => combobox.toggleDropdown()}
         >
-          <Icon name="plus" size={11} />
-          filter
+          <Icon name="plus" size={11} /> Add filter{' '}
         </button>
       </Combobox.Target>
       <Combobox.Dropdown>
         <Combobox.Search
           value={typed}
           maxLength={200}
-          aria-label={field === null ? 'Filter by which field' : `Value of ${FIELD_WORDS[field]}`}
+          aria-label={field === null ? 'Field to filter by' : `Value of ${FIELD_WORDS[field]}`}
           placeholder={field === null ? 'Filter by…' : `${FIELD_WORDS[field]} contains…`}
           onChange={(event) => {
             setTyped(event.currentTarget.value)
@@ -133,7 +132,7 @@ function IsOrNot({
 }) {
   return (
     <div className={classes.isOrNot}>
-      <div className={classes.choices} role="radiogroup" aria-label="Show or exclude the value">
+      <div className={classes.choices} role="radiogroup" aria-label="Include or exclude the value">
         <Choice label="is" isChosen={!isNot} onChoose={() => onChange(false)} />
         <Choice
           label="is not"
@@ -178,8 +177,10 @@ function Choice({
 }
 
 function FieldOptions({ typed }: { typed: string }) {
-  const fields = FILTER_FIELDS.filter((field) => FIELD_WORDS[field].includes(typed.toLowerCase()))
-  if (fields.length === 0) return <Combobox.Empty>No such field</Combobox.Empty>
+  const fields = FILTER_FIELDS.filter((field) =>
+    FIELD_WORDS[field].toLowerCase().includes(typed.toLowerCase()),
+  )
+  if (fields.length === 0) return <Combobox.Empty>No matching fields</Combobox.Empty>
   return fields.map((field) => (
     <Combobox.Option value={field} key={field}>
       {FIELD_WORDS[field]}
@@ -198,7 +199,8 @@ function ValueOptions(props: ValueProps) {
 }
 
 function TraceOption({ typed }: { typed: string }) {
-  if (!TRACE_ID.test(typed)) return <Combobox.Empty>Paste its 32 hexadecimal digits</Combobox.Empty>
+  if (!TRACE_ID.test(typed))
+    return <Combobox.Empty>Paste a trace ID (32 hexadecimal digits)</Combobox.Empty>
   return <Combobox.Option value={typed}>{typed}</Combobox.Option>
 }
 
@@ -248,7 +250,7 @@ function KnownValues({ field, typed, filters, timeWindow }: KnownProps) {
         </Combobox.Option>
       ))}
       {typed !== '' && !isTypedKnown && field !== 'projectId' && (
-        <Combobox.Option value={typed}>exactly “{typed}”</Combobox.Option>
+        <Combobox.Option value={typed}>Exactly “{typed}”</Combobox.Option>
       )}
       {typed === '' && data.values.length === 0 && <Combobox.Empty>No values yet</Combobox.Empty>}
     </>

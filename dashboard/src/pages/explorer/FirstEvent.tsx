@@ -10,9 +10,7 @@ import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 
 /** The command that sends a first event, with a placeholder if the key is unknown. */
 export function FirstEventCommand({ secret }: { secret: string | null }) {
-  return (
-    <CodeBox text={curlOf(secret ?? '<your key>', window.location.origin)} label="the command" />
-  )
+  return <CodeBox text={curlOf(secret ?? '<your key>', window.location.origin)} label="command" />
 }
 
 function curlOf(key: string, origin: string): string {
@@ -57,13 +55,13 @@ export function FirstEventWatch({
       ) : (
         <Group gap="xs">
           <Text size="sm" component="span">
-            <StatusText tone="good">{`${event.action} has arrived.`}</StatusText>
+            <StatusText tone="good">{`Received ${event.action}`}</StatusText>
           </Text>
           <AnchorLink
             to="/app/explorer"
             search={{ workspaceId: event.workspaceId, event: event.id }}
           >
-            Look at it
+            View event
           </AnchorLink>
         </Group>
       )}

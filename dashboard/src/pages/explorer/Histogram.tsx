@@ -47,7 +47,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
           )}
         </span>
         <span className={`${classes.hint} soft`}>
-          {counts && `a bar is ${stepText(counts.stepSeconds)} · drag to zoom`}
+          {counts && `1 bar = ${stepText(counts.stepSeconds)} · drag to zoom`}
         </span>
         <span className={classes.controls}>
           {timeWindow.range === null && (
@@ -58,7 +58,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
           <NativeSelect
             size="xs"
             variant="unstyled"
-            aria-label="Stacked by"
+            aria-label="Group by"
             classNames={{ input: classes.by }}
             data={BY_CHOICES}
             value={by}
@@ -86,8 +86,8 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
 })
 
 const BY_CHOICES = [
-  { value: 'category', label: 'stacked by category' },
-  { value: 'action', label: 'stacked by action' },
+  { value: 'category', label: 'By category' },
+  { value: 'action', label: 'By action' },
 ]
 
 function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: Change }) {
@@ -137,7 +137,7 @@ const CountTable = memo(function CountTable({
     <VisuallyHidden>
       <table>
         <caption>
-          Events by time, {windowText(timeWindow)}. Times without events are left out.
+          Events over time, {windowText(timeWindow)}. Periods without events are omitted.
         </caption>
         <thead>
           <tr>
@@ -152,7 +152,9 @@ const CountTable = memo(function CountTable({
             return (
               <tr key={bar}>
                 <th scope="row">{barText(counts, index)}</th>
-                <td>{parts.map(({ name, count }) => `${name} ${count}`).join(', ')}</td>
+                <td>
+                  {parts.map(({ name, count }) => `${name} ${formatCount(count)}`).join(', ')}
+                </td>
               </tr>
             )
           })}

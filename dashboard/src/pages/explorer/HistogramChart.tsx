@@ -100,7 +100,7 @@ export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: Ch
 }
 
 const KEYS =
-  'Left and right go over the bars, with Shift they choose several. Enter zooms in, Escape lets go.'
+  'Use the arrow keys to move between bars, and hold Shift to select several. Enter zooms in, Escape clears the selection.'
 
 function middleOf({ fromPx, toPx }: { fromPx: number; toPx: number }): number {
   return (fromPx + toPx) / 2

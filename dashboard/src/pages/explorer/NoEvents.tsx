@@ -18,24 +18,24 @@ export function NoEvents({
     <EmptyState icon="activity" title="No events yet">
       <Stack gap="sm" maw={640} w="100%">
         <Text size="sm" className="soft" ta="center">
-          Send one with a workspace key; it appears here within a second.
+          Send an event with a workspace key. It appears here within a second.
         </Text>
         <FirstEventCommand secret={null} />
         {may('keys.manage') ? (
           <Text size="sm">
-            Keys are under{' '}
+            Use a key from{' '}
             <AnchorLink underline="always" to="/app/keys">
               Keys
             </AnchorLink>
-            , and{' '}
+            , or let{' '}
             <AnchorLink underline="always" to="/app/welcome">
               the welcome page
             </AnchorLink>{' '}
-            makes one and puts it in place.
+            create one for you.
           </Text>
         ) : (
           <Text size="sm" className="soft">
-            An owner or admin of your company makes the key.
+            Ask an owner or admin of your company for a key.
           </Text>
         )}
         <FirstEventWatch workspaceId={workspaceId} onEvent={onEvent} />
@@ -49,11 +49,13 @@ export function OnlyArchived({ count }: { count: number }) {
   return (
     <EmptyState icon="export" title="All events are archived">
       <Text size="sm" className="soft" ta="center" maw={440}>
-        {formatCount(count)} events are kept in the archive, where this page does not look.{' '}
+        The archive contains {formatCount(count)} {count === 1 ? 'event' : 'events'}, which the
+        explorer doesn’t search.{' '}
         <AnchorLink underline="always" to="/app/exports">
-          Export
+          {' '}
+          Export them{' '}
         </AnchorLink>{' '}
-        them with the source “Archived”.
+        with the source “Archived”.
       </Text>
     </EmptyState>
   )

@@ -104,7 +104,7 @@ function NewPill({ count, onAdmit }: { count: number; onAdmit: () => void }) {
           window.scrollTo(0, 0)
         }}
       >
-        {formatCount(count)} new
+        Show {formatCount(count)} new {count === 1 ? 'event' : 'events'}{' '}
       </Button>
     </div>
   )
@@ -119,13 +119,13 @@ function Footer({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
   if (events.length >= LOADED_EVENTS_MAX && last) {
     return (
       <div className={classes.foot}>
-        <span className="soft">{formatCount(events.length)} events are loaded.</span>
+        <span className="soft">{formatCount(events.length)} events loaded</span>
         <Button
           size="compact-sm"
           variant="default"
           onClick={() => change(exactPatch(timeWindow.fromMs, Date.parse(last.timestamp) + 1))}
         >
-          Go on with earlier ones
+          Show earlier events
         </Button>
       </div>
     )
@@ -135,9 +135,9 @@ function Footer({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
   return (
     <div className={`${classes.foot} soft`}>
       <span>
-        What was received before <TimeText at={hotSince} style="day" /> is archived.
+        Events received before <TimeText at={hotSince} style="day" /> are archived.{' '}
       </span>
-      <AnchorLink to="/app/exports">Export it</AnchorLink>
+      <AnchorLink to="/app/exports">Export archived events</AnchorLink>
     </div>
   )
 }

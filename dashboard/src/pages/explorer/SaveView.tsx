@@ -60,25 +60,26 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
         {current && (
           <Group justify="space-between" wrap="nowrap">
             <Text size="sm">
-              Put what you see now in place of the view <strong>{current.name}</strong>,
+              Replace the view <strong>{current.name}</strong> with the current query
             </Text>
             <BusyButton
               variant="default"
               onClick={() => save.mutate(current)}
               isBusy={save.isPending}
             >
-              Replace
+              {' '}
+              Replace view{' '}
             </BusyButton>
           </Group>
         )}
         <Text size="sm" className="soft">
-          Saved are the filters, the columns and the time as it is chosen:{' '}
+          Saves the filters, the columns and the time range:{' '}
           {query.range === undefined
-            ? 'from and to, as they are now.'
-            : 'a relative one, counted from whenever the view is opened.'}
+            ? 'the exact start and end.'
+            : 'a relative range that ends when the view is opened.'}
         </Text>
         <TextInput
-          label={current ? 'or keep it as a new one' : 'Name'}
+          label={current ? 'Or save as a new view' : 'Name'}
           placeholder="Deleted invoices this week"
           maxLength={200}
           autoComplete="off"
@@ -97,7 +98,8 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
             Cancel
           </Button>
           <BusyButton type="submit" disabled={name.trim() === ''} isBusy={save.isPending}>
-            Save
+            {' '}
+            Save view{' '}
           </BusyButton>
         </Group>
       </Stack>

@@ -3,22 +3,22 @@ import classes from './ShortcutsDialog.module.css'
 
 const SHORTCUTS: readonly (readonly [keys: readonly string[], does: string])[] = [
   [['/'], 'Search'],
-  [['j', 'k'], 'Next and previous event'],
-  [['Enter'], 'Open the event'],
-  [['Esc'], 'Close it'],
-  [['[', ']'], 'Earlier and later time'],
-  [['e'], 'Export exactly this'],
+  [['j', 'k'], 'Next or previous event'],
+  [['Enter'], 'Open event'],
+  [['Esc'], 'Close event'],
+  [['[', ']'], 'Earlier or later period'],
+  [['e'], 'Export events'],
   [['s'], 'Save view'],
-  [['←', '→'], 'In the bars: over them; with Shift choose several'],
-  [['Enter'], 'In the bars: zoom into what is chosen'],
-  [['Backspace'], 'In the empty search: remove the last filter'],
+  [['←', '→'], 'In the histogram: move between bars; with Shift, select several'],
+  [['Enter'], 'In the histogram: zoom in to the selection'],
+  [['Backspace'], 'In an empty search box: remove the last filter'],
   [['Shift', 'Enter'], 'In the filter menu: exclude the value'],
-  [['?'], 'Show this'],
+  [['?'], 'Show keyboard shortcuts'],
 ]
 
 export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
   return (
-    <Modal opened onClose={onClose} title="Keyboard" centered>
+    <Modal opened onClose={onClose} title="Keyboard shortcuts" centered>
       <dl className={classes.list}>
         {SHORTCUTS.map(([keys, does]) => (
           <div className={classes.line} key={does}>

@@ -17,7 +17,7 @@ import type { Change } from './use-explorer.ts'
 // Loaded when the menu opens.
 const ExactTimes = lazy(async () => ({ default: (await import('./ExactTimes.tsx')).ExactTimes }))
 
-const TRACE_BOUND = 'A trace is looked for within 24 hours.'
+const TRACE_BOUND = 'A trace ID search covers at most 24 hours.'
 
 type TimeProps = { timeWindow: TimeWindow; isTraced: boolean; change: Change }
 
@@ -53,7 +53,7 @@ export function TimeMenu({ timeWindow, isTraced, change }: TimeProps) {
           ))}
           {isTraced && <Menu.Label aria-hidden>{TRACE_BOUND}</Menu.Label>}
           <Menu.Divider />
-          <Menu.Item onClick={exact.open}>Exact times…</Menu.Item>
+          <Menu.Item onClick={exact.open}>Custom range…</Menu.Item>
         </Menu.Dropdown>
       </Menu>
       {wasOpened && (

@@ -11,7 +11,7 @@ type VisibilityProps = {
 export function ViewVisibility({ visibility, onChange, workspaceName }: VisibilityProps) {
   return (
     <Radio.Group
-      label="Who sees it"
+      label="Visibility"
       value={visibility}
       onChange={(value) => onChange(value === 'WORKSPACE' ? 'WORKSPACE' : 'PRIVATE')}
     >
@@ -19,8 +19,10 @@ export function ViewVisibility({ visibility, onChange, workspaceName }: Visibili
         <Radio value="PRIVATE" label="Only you" />
         <Radio
           value="WORKSPACE"
-          label={workspaceName === null ? 'Every member' : `Everybody who sees ${workspaceName}`}
-          description="Each sees the events of the workspaces that are open to them."
+          label={
+            workspaceName === null ? 'All members' : `Everyone with access to ${workspaceName}`
+          }
+          description="Members see only events in workspaces they can access."
         />
       </Stack>
     </Radio.Group>

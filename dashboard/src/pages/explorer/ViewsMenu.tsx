@@ -51,7 +51,7 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
           <ErrorBox error={views.error} />
           {views.data?.length === 0 && (
             <Text size="sm" className="soft" p="xs">
-              None yet. Filter for what you often look for, then press “Save view”.
+              No saved views yet. Set filters, then select “Save view”.
             </Text>
           )}
           <ScrollArea.Autosize mah={360}>
@@ -93,7 +93,7 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
 }
 
 const MADE_ELSEWHERE =
-  'It was made by another version of the service. Filter for it again and save that.'
+  'This view was saved by another version of Annals. Set its filters again and save a new view.'
 
 type LineProps = {
   view: View
@@ -106,7 +106,7 @@ type LineProps = {
 function ViewLine({ view, isCurrent, onRun, onEdit, onDelete }: LineProps) {
   const { name, visibility, owner, isUsable, mayChange } = view
   const whose =
-    visibility === 'PRIVATE' ? 'private' : `shared by ${owner?.email ?? 'a former member'}`
+    visibility === 'PRIVATE' ? 'Private' : `Shared by ${owner?.email ?? 'a former member'}`
   return (
     <div className={classes.line}>
       <Refused reason={isUsable ? null : MADE_ELSEWHERE}>
@@ -118,14 +118,14 @@ function ViewLine({ view, isCurrent, onRun, onEdit, onDelete }: LineProps) {
         >
           <span className="truncate">{name}</span>
           <span className={`${classes.whose} soft truncate`}>
-            {isUsable ? whose : 'made by another version: save it again'}
+            {isUsable ? whose : 'Saved by another version. Save it again.'}
           </span>
         </button>
       </Refused>
       {mayChange && (
         <>
-          <LineButton icon="edit" label={`Change the view ${name}`} onPress={onEdit} />
-          <LineButton icon="trash" label={`Delete the view ${name}`} onPress={onDelete} />
+          <LineButton icon="edit" label={`Edit view ${name}`} onPress={onEdit} />
+          <LineButton icon="trash" label={`Delete view ${name}`} onPress={onDelete} />
         </>
       )}
     </div>

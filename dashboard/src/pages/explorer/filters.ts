@@ -17,12 +17,12 @@ export type Filters = Partial<Record<FilterField | 'text' | 'workspaceId', strin
 export const FIELD_WORDS: Record<FilterField, string> = {
   category: 'category',
   action: 'action',
-  actorId: 'actor id',
-  actorEmail: 'actor e-mail',
+  actorId: 'actor ID',
+  actorEmail: 'actor email',
   resourceType: 'resource type',
-  resourceId: 'resource id',
+  resourceId: 'resource ID',
   projectId: 'project',
-  traceId: 'trace id',
+  traceId: 'trace ID',
 }
 
 export type Chip = {

@@ -1,7 +1,7 @@
 import { formatLocal } from '../../parts/time.ts'
 import type { Histogram } from './event-queries.ts'
 
-export const OTHERS = 'all others'
+export const OTHERS = 'Other'
 
 /** For example "Nov 15, 09:45:00 – 09:50:00". */
 export function barText(histogram: Histogram, index: number): string {
@@ -30,7 +30,7 @@ export function countsAt({ series }: Histogram, first: number, last = first) {
 export function stepText(stepSeconds: number): string {
   const [unit, seconds] = UNITS.find(([, size]) => stepSeconds % size === 0) ?? UNITS[3]
   const count = stepSeconds / seconds
-  return count === 1 ? unit : `${count} ${unit}s`
+  return `${count} ${count === 1 ? unit : `${unit}s`}`
 }
 
 const UNITS = [

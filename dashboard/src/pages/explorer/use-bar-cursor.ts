@@ -44,7 +44,7 @@ export function useBarCursor({
     props: {
       role: 'slider',
       tabIndex: count === 0 ? -1 : 0,
-      'aria-label': 'Events by time',
+      'aria-label': 'Events over time',
       'aria-valuemin': 1,
       'aria-valuemax': Math.max(1, count),
       'aria-valuenow': (cursor?.at ?? startOf(count).at) + 1,

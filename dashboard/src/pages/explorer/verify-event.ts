@@ -44,7 +44,7 @@ export async function verifyEvent(event: ProvableEvent): Promise<EventCheck> {
     if (isErased) erased.push(part)
   }
   const hash = await hashOf(event)
-  if (hash !== event.hash) differences.push('The hash is another one than that of this event.')
+  if (hash !== event.hash) differences.push('The hash does not match the event.')
   return { hash, erased, differences }
 }
 
@@ -63,12 +63,15 @@ async function verifyPart(event: ProvableEvent, part: Part): Promise<PartCheck> 
     return differs(`The commitment or the salt of ${part} is malformed.`)
   }
   if (value === null) {
-    if (salt !== null) return differs(`The value of ${part} is gone, its salt is not.`)
+    if (salt !== null)
+      return differs(`The value of ${part} is missing, but its salt is still there.`)
     return { difference: null, isErased: commitment !== null }
   }
-  if (commitment === null || salt === null) return differs(`${part} was never sealed.`)
+  if (commitment === null || salt === null) return differs(`The event was sealed without ${part}.`)
   const recomputed = await commitmentOf(part, value, salt)
-  return recomputed === commitment ? VALID : differs(`${part} is not what was sealed.`)
+  return recomputed === commitment
+    ? VALID
+    : differs(`The value of ${part} has changed since it was sealed.`)
 }
 
 const VALID: PartCheck = { difference: null, isErased: false }
@@ -81,7 +84,7 @@ function misnamed(where: string, parts: object): string[] {
   const known: readonly string[] = PARTS
   return Object.keys(parts)
     .filter((name) => !known.includes(name))
-    .map((name) => `“${name}” in ${where} is no part of an event.`)
+    .map((name) => `“${name}” in ${where} is not a part of an event.`)
 }
 
 function hexOf(parts: object, part: Part, digits: number): string | null {

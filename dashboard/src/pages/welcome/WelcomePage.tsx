@@ -37,13 +37,12 @@ export function WelcomePage() {
       <PageHeader title="Welcome" />
       <Stack maw={720} gap="lg">
         <Text>
-          Your programs tell Annals who did what to which thing. It keeps each event in a chain of
-          hashes, so that nobody can change or remove one without it being seen. Here you find
-          events, hand them on and prove that none is missing.
+          Your programs send Annals events: who did what to which resource. Annals stores them in a
+          tamper-evident ledger that you can search, export, stream to webhooks, and verify.
         </Text>
-        <Paper withBorder p="md" component="section" aria-label="Send a first event">
+        <Paper withBorder p="md" component="section" aria-label="Send your first event">
           <Stack gap="sm">
-            <Title order={2}>Send a first event</Title>
+            <Title order={2}>Send your first event</Title>
             {customers.length > 1 && (
               <Select
                 label="Workspace"
@@ -63,7 +62,7 @@ export function WelcomePage() {
               />
             ) : (
               <Text size="sm" className="soft">
-                An owner or admin of {session.company.name} makes the key that goes in here.
+                Ask an owner or admin of {session.company.name} for a key to use in this command.
               </Text>
             )}
             <ErrorBox error={create.error} />
@@ -89,8 +88,8 @@ function KeyStep({
   if (isMade) {
     return (
       <Text size="sm" role="status">
-        The key stands in the command now. It is shown once, works for 90 days, and is called “First
-        key” under{' '}
+        The command now contains your new key, which is shown only once. It is valid for 90 days and
+        named “First key” in{' '}
         <AnchorLink underline="always" to="/app/keys">
           Keys
         </AnchorLink>
@@ -101,40 +100,42 @@ function KeyStep({
   return (
     <Text size="sm">
       <BusyButton size="compact-sm" onClick={onMake} isBusy={isBusy} mr={8}>
-        Make a key
+        {' '}
+        Create key{' '}
       </BusyButton>
-      to fill in this command, or use your own.
+      to complete this command, or use an existing key.
     </Text>
   )
 }
 
 function NextSteps() {
   return (
-    <section aria-label="Then">
+    <section aria-label="Next steps">
       <Title order={2} mb={6}>
-        Then
+        {' '}
+        Next steps{' '}
       </Title>
       <List size="sm" spacing={4}>
         <List.Item>
-          Look for events in the{' '}
+          Search events in the{' '}
           <AnchorLink underline="always" to="/app/explorer">
             explorer
           </AnchorLink>
-          , and save what you often look for as a view.
+          , and save common queries as views.
         </List.Item>
         <List.Item>
-          Take them out as a file under{' '}
+          Download events as a file in{' '}
           <AnchorLink underline="always" to="/app/exports">
             Exports
           </AnchorLink>
-          , or have each sent on by a{' '}
+          , or send them to your endpoint with a{' '}
           <AnchorLink underline="always" to="/app/webhooks">
             webhook
           </AnchorLink>
           .
         </List.Item>
         <List.Item>
-          Prove that nothing was changed under{' '}
+          Verify that nothing was changed in{' '}
           <AnchorLink underline="always" to="/app/integrity">
             Integrity
           </AnchorLink>
