@@ -5,7 +5,7 @@ import { holdAnswers } from './held-answers.ts'
 
 const { annals, open, promise } = await startDashboard()
 
-promise('“Verify now” keeps the focus while the chain is verified', async () => {
+promise('“Verify chain” keeps the focus while the chain is verified', async () => {
   const company = await annals.createCompany()
   await sendEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
@@ -23,11 +23,11 @@ promise('“Verify now” keeps the focus while the chain is verified', async ()
   answers.release()
   await expect(chain.getByRole('status')).toContainText('The chain holds')
   expect(answers.askedFor()).toBe(1)
-  await expect(verify).toHaveText('Verify now')
+  await expect(verify).toHaveText('Verify chain')
   await expect(verify).toBeFocused()
 })
 
-promise('a list that is read on by keyboard keeps the focus to its end', async () => {
+promise('loading more of a list with the keyboard keeps the focus until the end', async () => {
   const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'OWNER')
   const body = { source: 'HOT', format: 'CSV', filters: {} }
@@ -43,5 +43,5 @@ promise('a list that is read on by keyboard keeps the focus to its end', async (
   await expect(focused).toHaveAttribute('aria-busy', 'true')
   answers.release()
   await expect(page.getByRole('row')).toHaveCount(32)
-  await expect(focused).toHaveText('That is all')
+  await expect(focused).toHaveText('No more results')
 })

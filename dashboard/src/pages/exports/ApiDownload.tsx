@@ -16,7 +16,7 @@ type ApiDownloadProps = {
  */
 export function ApiDownload({ isOpen: isShown, onClose, ...about }: ApiDownloadProps) {
   return (
-    <Modal opened={isShown} onClose={onClose} title="Download by the API" size="lg" centered>
+    <Modal opened={isShown} onClose={onClose} title="Download with the API" size="lg" centered>
       {isShown && <Explanation {...about} />}
     </Modal>
   )
@@ -32,25 +32,19 @@ function Explanation({
   return (
     <Stack>
       {isTooLarge && (
-        <Alert color="yellow" variant="light" role="alert" title={`It is larger than ${most}`}>
-          The dashboard sends {most} at most, because a browser that runs out of room loses the
-          whole file. The API sends any size.
+        <Alert color="yellow" variant="light" role="alert" title={`Larger than ${most}`}>
+          Downloads in the browser are limited to {most}. The API has no size limit.
         </Alert>
       )}
       {isRestoring && (
-        <Alert
-          color="yellow"
-          variant="light"
-          role="alert"
-          title="Archived data is being brought back"
-        >
-          That takes minutes to hours. Until then a download answers 503; open it again later, the
-          export stays as it is.
+        <Alert color="yellow" variant="light" role="alert" title="Archived data is being restored">
+          This takes minutes to hours. Until then, downloads get a 503 response. Try again later:
+          the export stays available.
         </Alert>
       )}
       {!isOpen(job) && (
         <Text size="sm">
-          This export has ended: rerun it first, and take the command of the new one.
+          This export is closed. Rerun it, then use the command of the new export.
         </Text>
       )}
       <CommandBox job={job} />
@@ -66,10 +60,10 @@ export function CommandBox({ job }: { job: Export }) {
   ].join('\n')
   return (
     <Stack gap={6}>
-      <CodeBox text={command} label="the command" />
+      <CodeBox text={command} label="command" />
       <Text size="sm" className="soft">
-        ANNALS_KEY is a company key. Curl’s exit code says whether the file is whole; afterwards its
-        SHA-256 stands here, to compare with sha256sum.
+        Set ANNALS_KEY to a company key. If curl exits with code 0, the file is complete. Its
+        SHA-256 then appears in the list of exports, so that you can compare it with sha256sum.
       </Text>
     </Stack>
   )

@@ -10,8 +10,7 @@ import { bodyOfJob, downloadPath, type Export, readPreflight } from './exports.t
 /**
  * A job can be downloaded once. A page that doesn't poll would not show that the download has started.
  */
-const STARTED =
-  'The download has begun. How it ended, and Rerun to have it again, is under Exports.'
+const STARTED = 'The download has started. To check its status or to rerun it, go to Exports.'
 
 /**
  * A plain link, so that the browser streams the file to disk. Browsers barely report a refused download,

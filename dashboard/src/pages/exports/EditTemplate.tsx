@@ -16,7 +16,7 @@ export function EditTemplate({ template, isOpen, onClose }: EditProps) {
     <Modal
       opened={isOpen}
       onClose={onClose}
-      title="Edit a template"
+      title="Edit template"
       size="lg"
       closeOnClickOutside={false}
     >
@@ -59,7 +59,8 @@ function EditForm({ template, onClose }: Omit<EditProps, 'isOpen'>) {
             Cancel
           </Button>
           <BusyButton type="submit" disabled={!isReady} isBusy={save.isPending}>
-            Save
+            {' '}
+            Save template{' '}
           </BusyButton>
         </Group>
       </Stack>

@@ -26,7 +26,7 @@ export function ExportActions({
   job: Export
 }) {
   const [dialog, setDialog] = useState<Dialog | null>(null)
-  const refusal = useExportRefusal('make exports')
+  const refusal = useExportRefusal('create exports')
   const cancelRefusal = useRefusal('exports.create', 'cancel exports')
   return (
     <Group gap={4} wrap="nowrap" justify="flex-end">
@@ -40,22 +40,22 @@ export function ExportActions({
           <ActionIcon
             variant="subtle"
             color="gray"
-            aria-label={`More about this export (${job.id.slice(-6)})`}
+            aria-label={`Actions for export ${job.id.slice(-6)}`}
           >
             <Icon name="more" size={20} />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
           <MenuChoice reason={refusal} onClick={() => onNew(bodyOfJob(job))}>
-            New export like this…
+            Duplicate export…
           </MenuChoice>
-          <Menu.Item onClick={() => setDialog('api')}>Download by the API…</Menu.Item>
+          <Menu.Item onClick={() => setDialog('api')}>Download with the API…</Menu.Item>
           <MenuChoice
-            reason={cancelRefusal ?? (isOpen(job) ? null : 'It has come to its end already.')}
+            reason={cancelRefusal ?? (isOpen(job) ? null : 'This export has already ended.')}
             isDanger
             onClick={() => setDialog('cancel')}
           >
-            Cancel it…
+            Cancel export…
           </MenuChoice>
         </Menu.Dropdown>
       </Menu>
@@ -64,7 +64,7 @@ export function ExportActions({
         job={job}
         isOpen={dialog === 'cancel'}
         onClose={() => setDialog(null)}
-        onDone={() => onSay('The export is canceled.')}
+        onDone={() => onSay('Export canceled')}
       />
     </Group>
   )
@@ -80,7 +80,7 @@ function Rerun({ job, onSay }: Pick<RowActions, 'onSay'> & { job: Export }) {
   })
   // Passed to `mutate`, which calls it only while this component is mounted.
   const say = (again: Export) =>
-    onSay('A new export with the same rows is ready to download.', again)
+    onSay('A new export with the same rows is ready to download', again)
   return (
     <>
       <ErrorBox error={rerun.error} />
@@ -91,7 +91,8 @@ function Rerun({ job, onSay }: Pick<RowActions, 'onSay'> & { job: Export }) {
           isBusy={rerun.isPending}
           onClick={() => rerun.mutate(undefined, { onSuccess: say })}
         >
-          Rerun
+          {' '}
+          Rerun export{' '}
         </BusyButton>
       </ExportGate>
     </>
@@ -124,14 +125,14 @@ function Cancel({
     <ConfirmDialog
       isOpen={isShown}
       onClose={onClose}
-      title="Cancel this export"
+      title="Cancel export"
       consequence={
         job.status === 'RUNNING'
-          ? 'Downloads that run, whoever began them, are cut within a second or two and their files are not whole. It can be rerun later, with the same rows.'
-          : 'Nobody can download it any more. It can be rerun later, with the same rows.'
+          ? 'Running downloads of this export stop within two seconds, and their files are incomplete. You can rerun the export later with the same rows.'
+          : 'This export can no longer be downloaded. You can rerun it later with the same rows.'
       }
       name={null}
-      action="Cancel the export"
+      action="Cancel export"
       isBusy={cancel.isPending}
       error={cancel.error}
       onConfirm={() => cancel.mutate()}

@@ -34,10 +34,10 @@ export function ExportFields({ draft, onChange }: FieldsProps) {
         <FormatField draft={draft} onChange={onChange} />
         <WorkspaceField draft={draft} onChange={onChange} />
         <NumberInput
-          label="Rows at most"
+          label="Row limit"
           placeholder={
             capabilities?.rowLimit
-              ? `${formatCount(Number(capabilities.rowLimit))}, by your plan`
+              ? `${formatCount(Number(capabilities.rowLimit))} (plan limit)`
               : ''
           }
           min={1}
@@ -119,7 +119,7 @@ function WorkspaceField({ draft, onChange }: FieldsProps) {
       label="Workspace"
       allowDeselect={false}
       searchable={options.length > 8}
-      data={[{ value: ALL, label: 'All that you see' }, ...options]}
+      data={[{ value: ALL, label: 'All workspaces' }, ...options]}
       value={draft.workspaceId ?? ALL}
       onChange={(value) => {
         const workspaceId = value === ALL ? null : value
@@ -144,14 +144,14 @@ function ViewField({ draft, onChange }: FieldsProps) {
   if (usable.length === 0 && !isLost) return null
   return (
     <Select
-      label="With the filters of a saved view"
-      description="A field that is given above wins over the same field of the view."
+      label="Saved view"
+      description="Applies the filters of the view. Filters set above take precedence."
       placeholder="None"
       clearable
-      clearButtonProps={{ 'aria-label': 'Take no saved view' }}
+      clearButtonProps={{ 'aria-label': 'Clear saved view' }}
       data={usable.map(({ id, name }) => ({ value: id, label: name }))}
       value={draft.viewId}
-      error={data && isLost ? 'Its view is gone. Choose another, or none.' : undefined}
+      error={data && isLost ? 'The view was deleted. Choose another one, or none.' : undefined}
       onChange={(viewId) => onChange({ ...draft, viewId })}
     />
   )

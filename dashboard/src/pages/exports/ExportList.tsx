@@ -18,7 +18,7 @@ import { useShowExport } from './use-show-export.ts'
 const route = getRouteApi('/shell/app/exports')
 const ALL = 'ALL'
 const STATES = [
-  { value: ALL, label: 'In any state' },
+  { value: ALL, label: 'All statuses' },
   ...EXPORT_STATUSES.map((status) => ({ value: status, label: STATUS_LABELS[status].label })),
 ]
 
@@ -57,7 +57,7 @@ export function ExportList({
     <>
       <Group justify="space-between" mb="xs" gap="xs">
         <Select
-          aria-label="State"
+          aria-label="Status"
           size="xs"
           w={180}
           allowDeselect={false}
@@ -69,8 +69,8 @@ export function ExportList({
           }}
         />
         <Text size="xs" className="soft">
-          {workspace ? `With events of ${workspace.name}` : 'Of all workspaces that you see'},
-          newest first
+          {workspace ? `Exports with events from ${workspace.name}` : 'Exports from all workspaces'}
+          , newest first
         </Text>
       </Group>
       <div role="status">
@@ -113,7 +113,7 @@ function ExportTable({
   const progress = useProgress(jobs.some(({ status }) => status === 'RUNNING'))
   const projectName = useProjectNames(jobs.some(({ filters }) => namesProject(filters)))
   return (
-    <Rows label="Exports, newest first" columns={['What', 'State', 'Asked for by']}>
+    <Rows label="Exports, newest first" columns={['Export', 'Status', 'Requested by']}>
       {jobs.map((job) => (
         <ExportRow
           key={job.id}
@@ -130,14 +130,15 @@ function ExportTable({
 
 function NoExports({ onNew, of }: { onNew: () => void; of: string | null }) {
   return (
-    <EmptyState icon="export" title={of === null ? 'No exports yet' : `No exports of ${of} yet`}>
+    <EmptyState icon="export" title={of === null ? 'No exports yet' : `No exports from ${of} yet`}>
       <Text size="sm" className="soft" ta="center" maw={480}>
-        Choose which events, see how many rows and megabytes they come to, and download them as
-        JSONL or CSV. Every row has its hash, so that whoever gets the file can check it without us.
+        Choose events, check the estimated size, and download them as JSONL or CSV. Each row
+        includes its hash, so anyone with the file can check it without access to Annals.
       </Text>
-      <ExportGate what="make exports">
+      <ExportGate what="create exports">
         <Button size="xs" mt="xs" onClick={() => onNew()}>
-          New export
+          {' '}
+          Create export{' '}
         </Button>
       </ExportGate>
     </EmptyState>

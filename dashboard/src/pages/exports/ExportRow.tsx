@@ -33,7 +33,7 @@ export function ExportRow({
     <tr className={`${classes.row} ${isMarked ? classes.marked : ''}`} data-job={job.id}>
       <td>
         <span className={rows.name}>
-          {format}, {SOURCE_EVENTS[source]} of <WorkspaceText job={job} />
+          {format}, {SOURCE_EVENTS[source]} from <WorkspaceText job={job} />
         </span>
         <span className={`${rows.second} ${classes.filters}`}>
           {[filtered, timeText(filters)].filter(Boolean).join(' · ')}
@@ -44,7 +44,7 @@ export function ExportRow({
       </td>
       <td className={classes.by}>
         <span className={classes.whom}>
-          {createdBy.kind === 'KEY' ? 'an API key' : (createdBy.email ?? 'somebody who left')}
+          {createdBy.kind === 'KEY' ? 'API key' : (createdBy.email ?? 'Former member')}
         </span>
         <span className={`${rows.second} ${classes.when}`}>
           <TimeText at={createdAt} style="clock" />

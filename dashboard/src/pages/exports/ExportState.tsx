@@ -40,7 +40,7 @@ function ProgressText({ job, progress }: { job: Export; progress: Progress | und
     case 'PENDING':
       return (
         <>
-          ready to download until <TimeText at={expiresAt} style="clock" />
+          Ready to download until <TimeText at={expiresAt} style="clock" />
         </>
       )
     case 'RUNNING':
@@ -49,7 +49,7 @@ function ProgressText({ job, progress }: { job: Export; progress: Progress | und
       return [
         count,
         bytes !== null && formatBytes(Number(bytes)),
-        truncated === true && `cut at the limit of ${formatCount(Number(rowLimit))}`,
+        truncated === true && `truncated at ${formatCount(Number(rowLimit))} rows`,
       ]
         .filter(Boolean)
         .join(' · ')
@@ -66,10 +66,10 @@ function paceText(progress: Progress | undefined): string {
   const { seenAtMs, movedAtMs, rowsPerSecond } = progress
   const stalledMs = seenAtMs - movedAtMs
   if (stalledMs >= STALLED_AFTER_MS) {
-    return `, none for ${formatDuration(stalledMs)}: if your browser has stopped, download it again`
+    return `, no progress for ${formatDuration(stalledMs)}. If the download has stopped, start it again.`
   }
   if (rowsPerSecond === null || rowsPerSecond < 1) return ''
-  return `, ${formatCount(Math.round(rowsPerSecond))} per second`
+  return `, ${formatCount(Math.round(rowsPerSecond))} rows per second`
 }
 
 /** An open export can have an error too: its download failed and can be restarted. */

@@ -26,18 +26,19 @@ export function ExportsPage() {
     <>
       <PageHeader
         title="Exports"
-        about="Events as a file, fixed at the moment you ask. It is made while it downloads, and its SHA-256 is kept, so anybody can check the file later."
+        about="Export events to a file. The rows are fixed when you create the export, and its SHA-256 is recorded so that anyone can check the file later."
       >
-        <ExportGate what="make exports">
+        <ExportGate what="create exports">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={() => openForm()}>
-            New export
+            {' '}
+            Create export{' '}
           </Button>
         </ExportGate>
       </PageHeader>
       {capabilities?.reason && (
         <Alert color="yellow" variant="light" mb="md" title={capabilities.reason}>
           {capabilities.rowLimit === null &&
-            'Whoever runs this service changes the plan. Until then the explorer shows the same events, and exports that were made before stay listed here.'}
+            'Ask your operator to change the plan. Meanwhile, the explorer shows the same events, and existing exports stay listed here.'}
         </Alert>
       )}
       <Tabs

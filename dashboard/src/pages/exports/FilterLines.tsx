@@ -9,7 +9,7 @@ import { useProjectNames } from './project-names.ts'
 import { ProjectSelect } from './ProjectSelect.tsx'
 import { useSuggestions } from './use-suggestions.ts'
 
-const LABELS: Record<DraftField, string> = { ...FIELD_WORDS, text: 'contains the text' }
+const LABELS: Record<DraftField, string> = { ...FIELD_WORDS, text: 'contains text' }
 
 /** One line per filter, each field at most once, and the exclusions taken over from the explorer. */
 export function FilterLines({
@@ -30,13 +30,13 @@ export function FilterLines({
       <Stack gap={6}>
         {lines.length === 0 && not.length === 0 && (
           <Text size="xs" className="soft">
-            None: every event of that time.
+            No filters: all events in this period.
           </Text>
         )}
         {lines.map((line, nth) => (
           <Group gap={6} wrap="nowrap" key={line.field} className={classes.line}>
             <Select
-              aria-label={`Field of filter ${nth + 1}`}
+              aria-label={`Filter ${nth + 1} field`}
               className={classes.field}
               allowDeselect={false}
               data={DRAFT_FIELDS.filter(
@@ -56,7 +56,7 @@ export function FilterLines({
             <ActionIcon
               variant="subtle"
               color="gray"
-              aria-label={`Remove the filter ${LABELS[line.field]}`}
+              aria-label={`Remove filter ${LABELS[line.field]}`}
               onClick={() => setLines(lines.toSpliced(nth, 1))}
             >
               <Icon name="close" size={14} />
@@ -78,7 +78,7 @@ export function FilterLines({
             disabled={next === undefined || isBroken}
             onClick={() => next && setLines([...lines, { field: next, value: '' }])}
           >
-            Add a filter
+            Add filter
           </Button>
           {isBroken && (
             <Text size="xs" className="soft">
@@ -108,7 +108,7 @@ function ExcludedLine({ text, onRemove }: { text: string; onRemove: () => void }
       <ActionIcon
         variant="subtle"
         color="gray"
-        aria-label={`Remove the filter ${notText(field)}: ${shown}`}
+        aria-label={`Remove filter ${notText(field)}: ${shown}`}
         onClick={onRemove}
       >
         <Icon name="close" size={14} />

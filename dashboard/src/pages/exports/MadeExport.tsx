@@ -26,8 +26,8 @@ export function MadeExport({
       <div role="status">
         <StatusText tone="good">The export is ready to download</StatusText>
         <Text size="sm" mt={4}>
-          Its rows are fixed now. Download it until <TimeText at={job.expiresAt} style="clock" />;
-          it stays in the list under{' '}
+          Its rows are fixed. You can download it until{' '}
+          <TimeText at={job.expiresAt} style="clock" />, here or from{' '}
           <AnchorLink
             to="/app/exports"
             underline="always"
@@ -36,15 +36,15 @@ export function MadeExport({
           >
             Exports
           </AnchorLink>
-          , so you may close this.
+          .
         </Text>
       </div>
       {isTooLarge && (
         <>
           <Text size="sm">
-            It is larger than{' '}
-            {capabilities ? limitText(capabilities.downloadBytesMax) : 'a browser takes'}, which is
-            the most that the dashboard sends. Download it by the API:
+            The export is larger than{' '}
+            {capabilities ? limitText(capabilities.downloadBytesMax) : 'the limit'} for browser
+            downloads. Download it with the API:
           </Text>
           <CommandBox job={job} />
         </>

@@ -32,7 +32,7 @@ export function NewExport(props: NewExportProps) {
     <Modal
       opened={isOpen}
       onClose={onClose}
-      title="New export"
+      title="Create export"
       size="lg"
       closeOnClickOutside={false}
     >
@@ -80,7 +80,7 @@ function NewForm({ start, onClose, onMade, onDownload }: NewExportProps) {
           <Preflight missing={missing} preflight={preflight} />
           <ErrorBox error={create.error} />
           <Text size="sm" role="status" c="var(--good)" className={classes.saved}>
-            {savedName !== null && `The template “${savedName}” is saved.`}
+            {savedName !== null && `Template “${savedName}” saved`}
           </Text>
           <Group justify="space-between" gap="xs">
             <Gate permission="templates.manage" what="save templates">
@@ -93,7 +93,8 @@ function NewForm({ start, onClose, onMade, onDownload }: NewExportProps) {
                 Cancel
               </Button>
               <BusyButton type="submit" disabled={missing !== null} isBusy={create.isPending}>
-                Create
+                {' '}
+                Create export{' '}
               </BusyButton>
             </Group>
           </Group>

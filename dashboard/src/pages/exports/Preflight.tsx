@@ -17,10 +17,11 @@ export function Preflight({
   preflight: ReturnType<typeof usePreflight>
 }) {
   return (
-    <Paper className={classes.box} component="section" aria-label="What it comes to">
+    <Paper className={classes.box} component="section" aria-label="Estimated size">
       <Group justify="space-between" gap="xs">
         <Text size="xs" className="soft">
-          What it comes to
+          {' '}
+          Estimated size{' '}
         </Text>
         {isFetching && <Loader size={12} aria-label="Counting" />}
       </Group>
@@ -61,28 +62,28 @@ function Notes({ answer }: { answer: PreflightAnswer }) {
   const { session } = useSigned()
   const { data: capabilities } = useCapabilities()
   const isPlanCut = isCut && rowLimit === capabilities?.rowLimit
-  const most = capabilities ? limitText(capabilities.downloadBytesMax) : 'a browser takes'
+  const most = capabilities ? limitText(capabilities.downloadBytesMax) : 'the limit'
   return (
     <Stack gap={6} fz="sm">
-      {rows === '0' && 'No event fits at this moment: the file would be empty.'}
+      {rows === '0' && 'No events match: the file would be empty.'}
       {isCut && (
         <div>
-          <StatusText tone="warn">{`Cut: ${formatCount(Number(rows))} rows fit.`}</StatusText>{' '}
+          <StatusText tone="warn">{`Truncated: ${formatCount(Number(rows))} rows match.`}</StatusText>{' '}
           {isPlanCut
-            ? `The plan ${session.company.plan} exports ${formatCount(Number(rowLimit))} rows at most: the first ones of each chain come first. Narrow the time to have all.`
-            : 'Your limit leaves the rest out.'}
+            ? `The ${session.company.plan} plan exports at most ${formatCount(Number(rowLimit))} rows, starting with the first events of each chain. To export all of them, choose shorter time ranges.`
+            : 'Rows beyond your row limit are omitted.'}
         </div>
       )}
       {needsRestore && (
         <div>
-          <StatusText tone="warn">Archived data is brought back first.</StatusText> That takes
-          minutes to hours; the download answers 503 until then.
+          <StatusText tone="warn">Archived data must be restored first.</StatusText> This takes
+          minutes to hours. Until then, downloads get a 503 response.
         </div>
       )}
       {!fitsDownload && (
         <div>
-          <StatusText tone="warn">{`Larger than ${most}.`}</StatusText> The dashboard sends no more
-          than that. You get a command that downloads it by the API, or narrow the time.
+          <StatusText tone="warn">{`Larger than ${most}.`}</StatusText> The browser can’t download
+          more than that. Use the API command that you get, or choose a shorter time range.
         </div>
       )}
     </Stack>

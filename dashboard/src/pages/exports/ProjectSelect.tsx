@@ -27,8 +27,8 @@ export function ProjectSelect({
   if (workspaceId === null) {
     return (
       <TextInput
-        aria-label="project"
-        placeholder="Its id, or choose a workspace first"
+        aria-label="Project"
+        placeholder="Project ID, or choose a workspace first"
         className={className}
         value={value}
         onChange={(event) => onChange(event.currentTarget.value)}
@@ -38,8 +38,8 @@ export function ProjectSelect({
   const projects = data?.projects ?? []
   return (
     <Select
-      aria-label="project"
-      placeholder={data && projects.length === 0 ? 'It has no projects' : 'Choose one'}
+      aria-label="Project"
+      placeholder={data && projects.length === 0 ? 'No projects' : 'Choose a project'}
       className={className}
       data={projects.map(({ id, name }) => ({ value: id, label: name }))}
       value={value === '' ? null : value}

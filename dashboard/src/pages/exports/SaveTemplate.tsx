@@ -20,8 +20,8 @@ export function SaveTemplate({
       onClose={onClose}
       title="Save as template"
       label="Name"
-      description="A relative time, such as the previous month, is worked out anew at every run."
-      action="Save"
+      description="A relative range, such as the previous month, is resolved at each run."
+      action="Save template"
       onSave={async (name) => {
         await createTemplate({ name, body })
         onSaved(name)

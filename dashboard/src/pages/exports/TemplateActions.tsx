@@ -16,7 +16,7 @@ export function TemplateActions({ template }: { template: Template }) {
     onSuccess: close,
   })
   const { name, mayChange } = template
-  const reason = mayChange ? null : 'Whoever saved it, owners and admins change it.'
+  const reason = mayChange ? null : 'Only its creator, owners and admins can change this template.'
   return (
     <>
       <Menu position="bottom-end" width={220}>
@@ -27,10 +27,12 @@ export function TemplateActions({ template }: { template: Template }) {
         </Menu.Target>
         <Menu.Dropdown>
           <MenuChoice reason={reason} onClick={() => setDialog('edit')}>
-            Edit…
+            {' '}
+            Edit template…{' '}
           </MenuChoice>
           <MenuChoice reason={reason} isDanger onClick={() => setDialog('delete')}>
-            Delete…
+            {' '}
+            Delete template…{' '}
           </MenuChoice>
         </Menu.Dropdown>
       </Menu>
@@ -38,10 +40,10 @@ export function TemplateActions({ template }: { template: Template }) {
       <ConfirmDialog
         isOpen={dialog === 'delete'}
         onClose={close}
-        title="Delete a template"
-        consequence="Nobody can run it any more. Exports that were made with it stay."
+        title="Delete template"
+        consequence="The template can no longer be run. Exports that were created with it are kept."
         name={name}
-        action="Delete it"
+        action="Delete template"
         isBusy={remove.isPending}
         error={remove.error}
         onConfirm={() => remove.mutate()}

@@ -26,23 +26,23 @@ export function TemplateList({ onNew }: { onNew: () => void }) {
     return (
       <EmptyState
         icon="star"
-        title={workspace ? `No templates of ${workspace.name} yet` : 'No templates yet'}
+        title={workspace ? `No templates for ${workspace.name} yet` : 'No templates yet'}
       >
         <Text size="sm" className="soft" ta="center" maw={460}>
-          A template is an export under a name, such as “Logins of the previous month”. Fill in a
-          new export and choose “Save as template”; whoever sees its workspace can run it with a
-          click.
+          A template is a saved export, such as “Logins last month”. To create one, fill in a new
+          export and choose “Save as template”. Members with access to its workspace can run it.
         </Text>
-        <ExportGate what="make exports">
+        <ExportGate what="create exports">
           <Button size="xs" mt="xs" onClick={onNew}>
-            New export
+            {' '}
+            Create export{' '}
           </Button>
         </ExportGate>
       </EmptyState>
     )
   }
   return (
-    <Rows label="Templates" columns={['Name', 'What', 'Saved by']}>
+    <Rows label="Templates" columns={['Name', 'Export', 'Saved by']}>
       {templates.map((template) => (
         <TemplateRow template={template} projectName={projectName} key={template.id} />
       ))}

@@ -36,14 +36,14 @@ export function TemplateRow({
         <span className={rows.name}>{name}</span>
         {!isUsable && (
           <span className={rows.second}>
-            <StatusText tone="warn">Cannot be run</StatusText> It was saved by another version of
-            the service, with {unusableFields.join(', ')}. Edit it and save it again.
+            <StatusText tone="warn">Can’t be run.</StatusText> It was saved by another version of
+            Annals and has unknown fields: {unusableFields.join(', ')}. Edit it and save it again.
           </span>
         )}
         <ErrorBox error={run.error} />
       </td>
       <td className={classes.state}>
-        {format}, {SOURCE_EVENTS[source]} of {workspace?.name ?? 'all workspaces'}
+        {format}, {SOURCE_EVENTS[source]} from {workspace?.name ?? 'all workspaces'}
         <span className={`${rows.second} ${classes.filters}`}>
           {[
             filterText(filters, projectName),
@@ -55,7 +55,7 @@ export function TemplateRow({
         </span>
       </td>
       <td className={classes.by}>
-        <span className={classes.whom}>{owner?.email ?? 'somebody who left'}</span>
+        <span className={classes.whom}>{owner?.email ?? 'Former member'}</span>
         <span className={`${rows.second} ${classes.when}`}>
           <TimeText at={updatedAt} style="clock" />
         </span>
@@ -70,7 +70,8 @@ export function TemplateRow({
               isBusy={run.isPending}
               onClick={() => run.mutate(undefined, { onSuccess: show })}
             >
-              Run
+              {' '}
+              Run template{' '}
             </BusyButton>
           </ExportGate>
           <TemplateActions template={template} />

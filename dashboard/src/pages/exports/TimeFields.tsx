@@ -23,13 +23,13 @@ export function TimeFields({
   return (
     <Stack gap="xs">
       <Select
-        label="Time"
-        description={source === 'HOT' ? undefined : 'Archived events are read for a time only.'}
+        label="Time range"
+        description={source === 'HOT' ? undefined : 'Archived events require a time range.'}
         allowDeselect={false}
         data={[
-          { value: 'all', label: 'Any time', disabled: source !== 'HOT' },
+          { value: 'all', label: 'All time', disabled: source !== 'HOT' },
           ...RANGES,
-          { value: 'exact', label: 'Exact times…' },
+          { value: 'exact', label: 'Custom range…' },
         ]}
         value={time}
         onChange={choose}
@@ -46,12 +46,12 @@ export function TimeFields({
           <TextInput
             type="datetime-local"
             step={1}
-            label="To, not included"
+            label="To (exclusive)"
             defaultValue={to === null ? '' : toInputTime(to)}
             onChange={(event) => onChange({ ...draft, to: fromInputTime(event.target.value) })}
           />
           <Text size="xs" className="soft">
-            In your own time zone, {Intl.DateTimeFormat().resolvedOptions().timeZone}.
+            Time zone: {Intl.DateTimeFormat().resolvedOptions().timeZone}
           </Text>
         </SimpleGrid>
       )}

@@ -96,22 +96,22 @@ function timesOf({ time, from, to }: Draft): { range?: ExportRange; from?: strin
 export function missingIn({ source, time, from, to, lines, viewId }: Draft): string | null {
   const isArchived = source !== 'HOT'
   if (time === 'all' && isArchived && viewId === null) {
-    return 'Choose a time: archived events are read for a time only.'
+    return 'Choose a time range. Archived events require one.'
   }
   if (time === 'exact') {
-    if (from === null && to === null) return 'Give a time to begin or to end with.'
+    if (from === null && to === null) return 'Enter a start or an end time.'
     if (isArchived && (from === null || to === null)) {
-      return 'Give both times: archived events are read for a time only.'
+      return 'Enter a start and an end time. Archived events require both.'
     }
     if (from !== null && to !== null && Date.parse(from) >= Date.parse(to)) {
-      return 'The time must begin before it ends.'
+      return 'The end must be after the start.'
     }
   }
   const valueOf = (field: DraftField) => lines.find((line) => line.field === field)?.value.trim()
   const traceId = valueOf('traceId')
-  if (traceId && !TRACE_ID.test(traceId)) return 'A trace id has 32 digits, 0 to 9 and a to f.'
+  if (traceId && !TRACE_ID.test(traceId)) return 'A trace ID has 32 hexadecimal digits.'
   if ((valueOf('text') ?? '').length > TEXT_LENGTH_MAX) {
-    return `Text to look for has ${TEXT_LENGTH_MAX} characters at most.`
+    return `Search text can have at most ${TEXT_LENGTH_MAX} characters.`
   }
   return null
 }

@@ -20,8 +20,8 @@ export const STATUS_LABELS: Record<ExportStatus, StatusLabel> = {
 }
 
 export const SOURCE_WORDS: Record<ExportBody['source'], { label: string; about: string }> = {
-  HOT: { label: 'Hot', about: 'What the explorer shows.' },
-  ARCHIVED: { label: 'Archived', about: 'What has become older than your plan keeps hot.' },
+  HOT: { label: 'Hot', about: 'Events in the explorer.' },
+  ARCHIVED: { label: 'Archived', about: 'Events that have left the explorer.' },
   HOT_AND_ARCHIVED: { label: 'Both', about: 'Hot and archived events, in one file.' },
 }
 
@@ -34,7 +34,7 @@ export const SOURCE_EVENTS: Record<ExportBody['source'], string> = {
 
 export const FORMAT_WORDS: Record<ExportBody['format'], string> = {
   JSONL: 'One JSON object per line, with everything needed to recompute the hashes.',
-  CSV: 'For spreadsheets. Hashes can be compared, not recomputed.',
+  CSV: 'For spreadsheets. Hashes can be compared but not recomputed.',
 }
 
 export const EXPORT_RANGES = {
@@ -78,8 +78,8 @@ export function timeText({ range, from, to }: Filters): string {
     at === undefined ? null : formatLocal(Date.parse(at), 'clock'),
   )
   if (first && last) return `${first} – ${last}`
-  if (first) return `since ${first}`
-  return last ? `until ${last}` : 'of any time'
+  if (first) return `from ${first}`
+  return last ? `until ${last}` : 'all time'
 }
 
 /** The download limit. The service counts a megabyte as 1,048,576 bytes. */
