@@ -25,27 +25,29 @@ async function makeWebhook(url: string) {
 }
 
 promise(
-  'a webhook made in the page delivers, signed with the secret that was shown, and the delivery is seen',
+  'a new webhook sends deliveries signed with the secret that was shown, and lists them',
   async () => {
     await using receiver = await startReceiver()
     const company = await annals.createCompany()
     const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
     await page.goto('/app/webhooks')
     await expect(page.getByText('No webhooks yet')).toBeVisible()
-    await page.getByRole('button', { name: 'New webhook' }).click()
+    await page.getByRole('button', { name: 'Create webhook' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('Address').fill('ftp://example.com')
-    await dialog.getByRole('button', { name: 'Create' }).click()
-    await expect(dialog.getByLabel('Address')).toHaveAccessibleDescription(
-      /The address must be http or https\./,
+    await dialog.getByLabel('URL').fill('ftp://example.com')
+    await dialog.getByRole('button', { name: 'Create webhook' }).click()
+    await expect(dialog.getByLabel('URL')).toHaveAccessibleDescription(
+      /The URL must be http or https\./,
     )
-    await dialog.getByLabel('Address').fill(receiver.url)
-    await dialog.getByRole('button', { name: 'Create' }).click()
+    await dialog.getByLabel('URL').fill(receiver.url)
+    await dialog.getByRole('button', { name: 'Create webhook' }).click()
     const secret = await dialog.getByTestId('secret').innerText()
     await page.keyboard.press('Escape')
-    await expect(dialog.getByText('The key is the whole text, whsec_ included.')).toBeVisible()
+    await expect(
+      dialog.getByText('Use the whole secret as the key, including whsec_.'),
+    ).toBeVisible()
     await expect(dialog.getByText('x-service-signature: v1=<hex>')).toBeVisible()
-    await dialog.getByRole('button', { name: 'I have copied it' }).click()
+    await dialog.getByRole('button', { name: 'I’ve copied it' }).click()
 
     await send(company.workspaceKey, 'invoice.paid')
     const [request] = await receiver.waitFor(1)
@@ -57,7 +59,7 @@ promise(
     await page.getByRole('link', { name: receiver.url }).click()
     await page
       .getByRole('listitem')
-      .getByRole('button', { name: /Delivered/ })
+      .getByRole('button', { name: /Succeeded/ })
       .click()
     const delivery = page.getByRole('dialog', { name: 'Delivery' })
     await expect(delivery).toContainText('invoice.paid')
@@ -65,74 +67,71 @@ promise(
     await page.keyboard.press('Escape')
     await expect(delivery).toHaveCount(0)
     await expect(
-      page.getByRole('listitem').getByRole('button', { name: /Delivered/ }),
+      page.getByRole('listitem').getByRole('button', { name: /Succeeded/ }),
     ).toBeFocused()
 
     await page.goto('/app/explorer')
     await openEvent(page, 'invoice.paid')
     const deliveries = page.getByRole('region', { name: 'Deliveries' })
-    await expect(deliveries).toContainText('Delivered')
+    await expect(deliveries).toContainText('Succeeded')
     await expect(deliveries.getByRole('link', { name: receiver.url })).toBeVisible()
   },
 )
 
-promise(
-  'a delivery that failed is shown with the receiver’s answer, and is sent again by a click',
-  async () => {
-    await using receiver = await startReceiver({ status: 400, body: 'I do not know this event' })
-    const { company, admin, made } = await makeWebhook(receiver.url)
-    await send(company.workspaceKey, 'invoice.lost')
-    await receiver.waitFor(1)
-    const page = await open({ member: admin })
-    await page.goto(`/app/webhooks/${made.json.id}`)
-    await page
-      .getByRole('listitem')
-      .getByRole('button', { name: /Failed|retried/ })
-      .click()
-    const delivery = page.getByRole('dialog', { name: 'Delivery' })
-    await expect(delivery).toContainText('I do not know this event')
-    receiver.answer({ status: 200 })
-    await delivery.getByRole('button', { name: 'Send again' }).click()
-    await receiver.waitFor(2)
-    await expect(delivery).toContainText('Delivered')
-  },
-)
+promise('a failed delivery shows the receiver’s response and can be redelivered', async () => {
+  await using receiver = await startReceiver({ status: 400, body: 'I do not know this event' })
+  const { company, admin, made } = await makeWebhook(receiver.url)
+  await send(company.workspaceKey, 'invoice.lost')
+  await receiver.waitFor(1)
+  const page = await open({ member: admin })
+  await page.goto(`/app/webhooks/${made.json.id}`)
+  await page
+    .getByRole('listitem')
+    .getByRole('button', { name: /Failed|Retry scheduled/ })
+    .click()
+  const delivery = page.getByRole('dialog', { name: 'Delivery' })
+  await expect(delivery).toContainText('I do not know this event')
+  receiver.answer({ status: 200 })
+  await delivery.getByRole('button', { name: 'Redeliver event' }).click()
+  await receiver.waitFor(2)
+  await expect(delivery).toContainText('Succeeded')
+})
 
 promise(
-  'a webhook is disabled after its consequence was read, and says why it sends nothing',
+  'disabling a webhook asks for confirmation and then explains why nothing can be sent',
   async () => {
     await using receiver = await startReceiver()
     const { admin, made } = await makeWebhook(receiver.url)
     const page = await open({ member: admin })
     await page.goto(`/app/webhooks/${made.json.id}`)
-    await page.getByRole('button', { name: 'Disable' }).click()
+    await page.getByRole('button', { name: 'Disable webhook' }).click()
     const dialog = page.getByRole('dialog')
-    await expect(dialog).toContainText('deliveries that wait end as failed')
-    await dialog.getByRole('button', { name: 'Disable it' }).click()
+    await expect(dialog).toContainText('pending deliveries fail')
+    await dialog.getByRole('button', { name: 'Disable webhook' }).click()
     await expect(dialog).toHaveCount(0)
-    const test = page.getByRole('button', { name: 'Send a test' })
+    const test = page.getByRole('button', { name: 'Send test' })
     await expect(test).toBeDisabled()
     await expect(test).toHaveAccessibleDescription('This webhook is disabled. Enable it first.')
-    await page.getByRole('button', { name: 'Enable' }).click()
+    await page.getByRole('button', { name: 'Enable webhook' }).click()
     await expect(test).toBeEnabled()
   },
 )
 
-promise('a test says how it ended, and the numbers above the list follow', async () => {
+promise('a test delivery shows its result, and the health summary is updated', async () => {
   await using receiver = await startReceiver()
   const { admin, made } = await makeWebhook(receiver.url)
   const page = await open({ member: admin })
   await page.goto('/app/webhooks')
-  await expect(page.getByRole('link', { name: receiver.url })).toContainText('Nothing sent yet')
+  await expect(page.getByRole('link', { name: receiver.url })).toContainText('No deliveries yet')
   await page.goto(`/app/webhooks/${made.json.id}`)
-  await page.getByRole('button', { name: 'Send a test' }).click()
-  await expect(page.getByText('Test delivered, 200.')).toBeVisible()
-  await expect(page.getByText(/100 % delivered in 24 hours · median/)).toBeVisible()
+  await page.getByRole('button', { name: 'Send test' }).click()
+  await expect(page.getByText('Test succeeded, 200')).toBeVisible()
+  await expect(page.getByText(/100% succeeded in 24 hours · median/)).toBeVisible()
   const said = page.getByRole('status').filter({ hasText: 'Test' })
   const deliveredColor = await said.locator('span').first().evaluate(colorOf)
   receiver.answer({ status: 500 })
-  await page.getByRole('button', { name: 'Send a test' }).click()
-  await expect(said).toHaveText('Test failed, 500. It will be retried.')
+  await page.getByRole('button', { name: 'Send test' }).click()
+  await expect(said).toHaveText('Test failed, 500, retry scheduled')
   assert.notEqual(await said.locator('span').first().evaluate(colorOf), deliveredColor)
 })
 
@@ -141,7 +140,7 @@ function colorOf(element: Element): string {
 }
 
 promise(
-  'a webhook whose deliveries all fail says that none was delivered, and in which time',
+  'a webhook whose deliveries all fail shows that none succeeded in the last 24 hours',
   async () => {
     await using receiver = await startReceiver({ status: 500 })
     const { company, admin, made } = await makeWebhook(receiver.url)
@@ -152,58 +151,57 @@ promise(
     const page = await open({ member: admin })
     await page.goto('/app/webhooks')
     await expect(page.getByRole('link', { name: receiver.url })).toContainText(
-      'None of 3 delivered in 24 hours',
+      'None of 3 succeeded in 24 hours',
     )
     await page.goto(`/app/webhooks/${made.json.id}`)
-    await expect(page.getByText('None of 3 delivered in 24 hours · 3 open')).toBeVisible()
+    await expect(page.getByText('None of 3 succeeded in 24 hours · 3 open')).toBeVisible()
   },
 )
 
-promise('a link to a webhook or a delivery that is not there says so and leads on', async () => {
+promise('a link to a missing webhook or delivery says so and links to the list', async () => {
   await using receiver = await startReceiver()
   const { admin, made } = await makeWebhook(receiver.url)
   const page = await open({ member: admin })
   await page.goto(`/app/webhooks/${made.json.id}?delivery=${randomUUID()}`)
   const delivery = page.getByRole('dialog', { name: 'Delivery' })
-  await expect(delivery).toContainText('There is no such delivery')
+  await expect(delivery).toContainText('Delivery not found')
   for (const unknown of ['zzz', randomUUID()]) {
     await page.goto(`/app/webhooks/${unknown}`)
-    await expect(page.getByRole('heading', { name: 'No such webhook' })).toBeVisible()
-    await expect(page.getByText('There is no such webhook, or you may not see it.')).toBeVisible()
+    await expect(page.getByRole('heading', { name: 'Webhook not found' })).toBeVisible()
+    await expect(page.getByText('The webhook may have been deleted')).toBeVisible()
   }
   await page.getByRole('link', { name: 'All webhooks' }).click()
   await expect(page.getByRole('link', { name: receiver.url })).toBeVisible()
 })
 
-promise(
-  'the result of a signature check comes below its button, which stays in place',
-  async () => {
-    await using receiver = await startReceiver()
-    const { admin, made } = await makeWebhook(receiver.url)
-    const page = await open({ member: admin })
-    await page.goto(`/app/webhooks/${made.json.id}?tab=signature`)
-    await page.getByLabel('Body').fill('{}')
-    await page.getByRole('textbox', { name: 'Signature' }).fill('v1=00')
-    const check = page.getByRole('button', { name: 'Check' })
-    const before = await check.boundingBox()
-    await check.click()
-    await expect(page.getByRole('status').filter({ hasText: 'It does not fit' })).toBeVisible()
-    assert.deepEqual(await check.boundingBox(), before)
-  },
-)
+promise('the result of a signature check appears below the button without moving it', async () => {
+  await using receiver = await startReceiver()
+  const { admin, made } = await makeWebhook(receiver.url)
+  const page = await open({ member: admin })
+  await page.goto(`/app/webhooks/${made.json.id}?tab=signature`)
+  await page.getByLabel('Body').fill('{}')
+  await page.getByRole('textbox', { name: 'Signature' }).fill('v1=00')
+  const check = page.getByRole('button', { name: 'Check signature' })
+  const before = await check.boundingBox()
+  await check.click()
+  await expect(
+    page.getByRole('status').filter({ hasText: 'Signature does not match' }),
+  ).toBeVisible()
+  assert.deepEqual(await check.boundingBox(), before)
+})
 
-promise('whoever may not create webhooks is told who does, without a recipe', async () => {
+promise('a member who can’t create webhooks sees who can, and no setup instructions', async () => {
   const company = await annals.createCompany()
   const page = await open({
     member: await signInAs(annals, company, 'ANALYST', [company.workspace.id]),
   })
   await page.goto('/app/webhooks')
-  await expect(page.getByText('Owners and admins create them.')).toBeVisible()
-  await expect(page.getByRole('button', { name: 'New webhook' })).toHaveCount(0)
+  await expect(page.getByText('Owners and admins can create webhooks.')).toBeVisible()
+  await expect(page.getByRole('button', { name: 'Create webhook' })).toHaveCount(0)
   await expect(page.getByText('npm start')).toHaveCount(0)
 })
 
-promise('a state without recent deliveries offers to search the older ones', async () => {
+promise('a status without recent deliveries offers to search older ones', async () => {
   const { admin, made } = await makeWebhook('http://127.0.0.1:1/')
   const page = await open({ member: admin })
   const { id } = made.json
@@ -215,7 +213,7 @@ promise('a state without recent deliveries offers to search the older ones', asy
     },
   )
   await page.goto(`/app/webhooks/${id}?status=SUCCEEDED`)
-  await expect(page.getByText('None among the newest deliveries')).toBeVisible()
+  await expect(page.getByText('No matches among the newest deliveries')).toBeVisible()
   await page.getByRole('button', { name: 'Show older deliveries' }).click()
-  await expect(page.getByText('None in this state')).toBeVisible()
+  await expect(page.getByText('No matching deliveries')).toBeVisible()
 })

@@ -17,7 +17,7 @@ export function AttemptBox({ attempt }: { attempt: DeliveryDetail['attempts'][nu
         </Text>
         <Text size="sm" component="span">
           <StatusText tone={isTaken ? 'good' : 'bad'}>
-            {answerText(attempt) ?? 'no answer'}
+            {answerText(attempt) ?? 'no response'}
           </StatusText>
         </Text>
       </Group>
@@ -26,7 +26,7 @@ export function AttemptBox({ attempt }: { attempt: DeliveryDetail['attempts'][nu
       </Text>
       {attempt.message && <Text size="sm">{attempt.message}</Text>}
       {attempt.excerpt && (
-        <BodyText label={`Answer to attempt ${attempt.attempt}`} text={attempt.excerpt} />
+        <BodyText label={`Response to attempt ${attempt.attempt}`} text={attempt.excerpt} />
       )}
     </Paper>
   )

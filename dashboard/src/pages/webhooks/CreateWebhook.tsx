@@ -13,7 +13,7 @@ import { useSigned } from '../../shell/session-context.tsx'
 
 export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
-    <SecretDialog isOpen={isOpen} onClose={onClose} title="New webhook">
+    <SecretDialog isOpen={isOpen} onClose={onClose} title="Create webhook">
       <CreateForm onClose={onClose} />
     </SecretDialog>
   )
@@ -58,13 +58,13 @@ function CreateForm({ onClose }: { onClose: () => void }) {
         <SecretBox label="Signing secret" secret={create.data.secret} keptAs={SECRET_KEPT}>
           <Text size="sm">
             Each delivery has the header <Code>x-service-signature: v1=&lt;hex&gt;</Code>, where
-            &lt;hex&gt; is the HMAC-SHA-256 of the raw body in hex. Your receiver computes the same,
-            puts v1= in front and compares. The key is the whole text
-            {create.data.secret.startsWith('whsec_') && ', whsec_ included'}.
+            &lt;hex&gt; is the HMAC-SHA-256 of the raw body in hex. To verify a delivery, compute
+            the same value, prefix it with v1=, and compare. Use the whole secret as the key
+            {create.data.secret.startsWith('whsec_') && ', including whsec_'}.
           </Text>
         </SecretBox>
         <Group justify="flex-end">
-          <Button onClick={onClose}>I have copied it</Button>
+          <Button onClick={onClose}>I’ve copied it</Button>
         </Group>
       </Stack>
     )
@@ -78,8 +78,8 @@ function CreateForm({ onClose }: { onClose: () => void }) {
     >
       <Stack>
         <TextInput
-          label="Address"
-          description="Gets a POST for each event. Https, unless your operator allows more."
+          label="URL"
+          description="Receives a POST request for each event. Must be HTTPS unless your operator allows other URLs."
           placeholder="https://example.com/annals"
           required
           data-autofocus
@@ -99,23 +99,23 @@ function CreateForm({ onClose }: { onClose: () => void }) {
         />
         <Select
           label="Project"
-          description="Only its events, or those of the whole workspace."
-          placeholder="The whole workspace"
+          description="Send only events of this project."
+          placeholder="All projects"
           clearable
           data={(projects.data?.projects ?? []).map(({ id, name }) => ({ value: id, label: name }))}
           value={projectId}
           onChange={setProjectId}
         />
         <TextInput
-          label="Label of the secret"
-          description="To recognise it by, for example where it is kept."
+          label="Secret label"
+          description="Helps you recognize the secret, for example by where it is stored."
           maxLength={64}
           value={secretLabel}
           onChange={(event) => setSecretLabel(event.currentTarget.value)}
         />
         <PasswordInput
-          label="A secret of your own"
-          description="Leave it empty and a strong one is made."
+          label="Custom secret"
+          description="Leave empty to generate a strong secret."
           autoComplete="off"
           value={customSecret}
           onChange={(event) => setCustomSecret(event.currentTarget.value)}
@@ -126,7 +126,8 @@ function CreateForm({ onClose }: { onClose: () => void }) {
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={create.isPending}>
-            Create
+            {' '}
+            Create webhook{' '}
           </BusyButton>
         </Group>
       </Stack>

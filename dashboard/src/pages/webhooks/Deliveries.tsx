@@ -18,9 +18,9 @@ const REFRESH_MS = 5_000
 const FILTERS = [
   { value: ALL, label: 'All' },
   { value: 'FAILED', label: 'Failed' },
-  { value: 'RETRY_SCHEDULED', label: 'Retrying' },
-  { value: 'PENDING', label: 'Waiting' },
-  { value: 'SUCCEEDED', label: 'Delivered' },
+  { value: 'RETRY_SCHEDULED', label: 'Retry scheduled' },
+  { value: 'PENDING', label: 'Pending' },
+  { value: 'SUCCEEDED', label: 'Succeeded' },
 ]
 
 /** The deliveries of a webhook, newest first, optionally with one status. */
@@ -52,7 +52,7 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
             const chosen = DELIVERY_STATUSES.find((name) => name === value)
             void navigate({ search: chosen ? { status: chosen } : {}, resetScroll: false })
           }}
-          aria-label="State"
+          aria-label="Status"
         />
         <RedeliverWindow webhookId={webhookId} isDisabled={status === 'DISABLED'} />
       </Group>
@@ -75,10 +75,10 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
 
 function NoDeliveries({ isFiltered, hasOlder }: { isFiltered: boolean; hasOlder: boolean }) {
   const [title, hint] = !isFiltered
-    ? ['Nothing was sent yet', 'Send an event, or a test, and it appears here.']
+    ? ['No deliveries yet', 'Send an event or a test, and its delivery appears here.']
     : hasOlder
-      ? ['None among the newest deliveries', 'Show older deliveries to continue the search.']
-      : ['None in this state', 'Choose another state.']
+      ? ['No matches among the newest deliveries', 'Show older deliveries to keep searching.']
+      : ['No matching deliveries', 'Choose another status.']
   return (
     <EmptyState icon="webhook" title={title}>
       <Text size="sm" className="soft">

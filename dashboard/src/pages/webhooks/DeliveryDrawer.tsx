@@ -44,10 +44,7 @@ export function DeliveryDrawer({
       title="Delivery"
     >
       {isNotFound(detail.error) ? (
-        <Text size="sm">
-          There is no such delivery, or it is so old that it was deleted. Close this to see those
-          that there are.
-        </Text>
+        <Text size="sm">Delivery not found. It may have been deleted because of its age.</Text>
       ) : (
         <ErrorBox error={detail.error} />
       )}
@@ -80,39 +77,42 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
             </Text>
           )}
         </Stack>
-        <Gate permission="webhooks.manage" what="send deliveries again">
+        <Gate permission="webhooks.manage" what="redeliver events">
           <BusyButton size="xs" isBusy={again.isPending} onClick={() => again.mutate()}>
-            Send again
+            {' '}
+            Redeliver event{' '}
           </BusyButton>
         </Gate>
       </Group>
       <ErrorBox error={again.error} />
       <Group gap="lg">
-        <Fact label="Delivery" text={delivery.id} />
-        {!delivery.isTest && <Fact label="Event" text={delivery.eventId} />}
+        <Fact label="Delivery ID" text={delivery.id} />
+        {!delivery.isTest && <Fact label="Event ID" text={delivery.eventId} />}
         <Fact label="Sequence" text={String(delivery.sequence)} />
       </Group>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <div>
           <Title order={3} size="sm" mb={4}>
-            Sent
+            {' '}
+            Request body{' '}
           </Title>
           <BodyText
-            label="Sent"
+            label="Request body"
             text={
               delivery.requestBody === null
-                ? 'The event is archived.'
+                ? 'The event is archived, so its body is no longer available.'
                 : pretty(delivery.requestBody)
             }
           />
         </div>
         <Stack gap="xs">
           <Title order={3} size="sm">
-            Answers
+            {' '}
+            Attempts{' '}
           </Title>
           {delivery.attempts.length === 0 && (
             <Text size="sm" className="soft">
-              No attempt yet.
+              No attempts yet
             </Text>
           )}
           {delivery.attempts.toReversed().map((attempt) => (

@@ -17,7 +17,7 @@ export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: 
           <StatusText tone={tone}>{word}</StatusText>
         </span>
         <span className={`mono truncate ${classes.event}`}>
-          {delivery.isTest ? 'a test' : shorten(delivery.eventId)}
+          {delivery.isTest ? 'Test' : shorten(delivery.eventId)}
         </span>
         <span className={`soft ${classes.outcome}`}>
           {answer ?? '–'}
@@ -33,10 +33,10 @@ export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: 
 export function DeliveryHead() {
   return (
     <div className={classes.head} aria-hidden="true">
-      <span>Made</span>
-      <span>State</span>
+      <span>Created</span>
+      <span>Status</span>
       <span>Event</span>
-      <span>Last answer</span>
+      <span>Last response</span>
     </div>
   )
 }

@@ -1,3 +1,4 @@
+import { formatCount } from '../../parts/format.ts'
 import { formatLocal } from '../../parts/time.ts'
 import type { WebhookHealth } from './webhook-types.ts'
 
@@ -20,7 +21,7 @@ export function HealthBars({ hours }: { hours: WebhookHealth['hours'] }) {
       width={WIDTH}
       height={HEIGHT}
       role="img"
-      aria-label={`Last 24 hours: ${taken} delivered, ${failures} failed, ${open} open`}
+      aria-label={`Last 24 hours: ${countsText({ succeeded: taken, failed: failures, waiting: open })}`}
     >
       {hours.map(({ startsAt, succeeded, failed, waiting }, nth) => {
         const good = heightOf(succeeded)
@@ -28,7 +29,7 @@ export function HealthBars({ hours }: { hours: WebhookHealth['hours'] }) {
         const other = heightOf(waiting)
         return (
           <g key={startsAt} transform={`translate(${nth * STEP} 0)`}>
-            <title>{`${formatLocal(Date.parse(startsAt), 'clock')}: ${succeeded} delivered, ${failed} failed, ${waiting} open`}</title>
+            <title>{`${formatLocal(Date.parse(startsAt), 'clock')}: ${countsText({ succeeded, failed, waiting })}`}</title>
             <rect width={STEP} height={HEIGHT} fill="transparent" />
             <rect y={HEIGHT - 1} width={STEP - 2} height={1} fill="var(--hairline)" />
             <rect y={HEIGHT - good} width={STEP - 2} height={good} fill="var(--good)" />
@@ -44,4 +45,10 @@ export function HealthBars({ hours }: { hours: WebhookHealth['hours'] }) {
       })}
     </svg>
   )
+}
+
+type Counts = Pick<WebhookHealth['hours'][number], 'succeeded' | 'failed' | 'waiting'>
+
+function countsText({ succeeded, failed, waiting }: Counts): string {
+  return `${formatCount(succeeded)} succeeded, ${formatCount(failed)} failed, ${formatCount(waiting)} open`
 }

@@ -10,11 +10,10 @@ export function LocalReceiver() {
   return (
     <Stack gap="xs" w="100%" maw={620} mt="md">
       <Text size="sm">
-        To try it without a server of your own, run this receiver and give its address,
-        http://127.0.0.1:9099/. This service sends to public https addresses only, unless it was
-        started so: <Code>{START}</Code>
+        To try it out, run a local receiver and use its URL, http://127.0.0.1:9099/. Annals sends
+        only to public HTTPS URLs unless you start it like this: <Code>{START}</Code>
       </Text>
-      <CodeBox text={RECEIVER} label="a local receiver" />
+      <CodeBox text={RECEIVER} label="receiver command" />
     </Stack>
   )
 }

@@ -25,19 +25,15 @@ export function RedeliverWindow({
     <>
       <Gate
         permission="webhooks.manage"
-        what="send deliveries again"
+        what="redeliver events"
         otherwise={isDisabled ? ENABLE_FIRST : null}
       >
         <Button size="xs" variant="default" onClick={() => setOpen(true)}>
-          Send again what was missed
+          {' '}
+          Resend missed events{' '}
         </Button>
       </Gate>
-      <Modal
-        opened={isOpen}
-        onClose={() => setOpen(false)}
-        title="Send again what was missed"
-        centered
-      >
+      <Modal opened={isOpen} onClose={() => setOpen(false)} title="Resend missed events" centered>
         {isOpen && <WindowForm webhookId={webhookId} />}
       </Modal>
     </>
@@ -60,9 +56,8 @@ function WindowForm({ webhookId }: { webhookId: string }) {
     >
       <Stack>
         <Text size="sm">
-          Failed deliveries of events that were received in this time are sent again, and events
-          that came while the webhook was disabled are sent for the first time. What was taken is
-          not repeated.
+          For events received in this period, Annals resends failed deliveries and sends events that
+          arrived while the webhook was disabled. Successful deliveries are not repeated.
         </Text>
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
           <TextInput
@@ -87,13 +82,14 @@ function WindowForm({ webhookId }: { webhookId: string }) {
         <ErrorBox error={send.error} />
         {send.data && (
           <Text size="sm" role="status">
-            {formatCount(send.data.redelivered)} sent again, {formatCount(send.data.made)} for the
-            first time.
+            {formatCount(send.data.redelivered)} resent, {formatCount(send.data.made)} sent for the
+            first time
           </Text>
         )}
         <Group justify="flex-end">
           <BusyButton type="submit" isBusy={send.isPending}>
-            Send
+            {' '}
+            Resend events{' '}
           </BusyButton>
         </Group>
       </Stack>

@@ -47,8 +47,8 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
     >
       <Stack maw={720}>
         <Text size="sm" className="soft">
-          Your receiver says the signature is wrong? Paste the body as it got it and the signature,
-          the one we sent or the one your code computes. Nothing of it is stored.
+          Does your receiver reject the signature? Paste the body exactly as received, and the
+          signature: ours, or the one your code computed. Nothing is stored.
         </Text>
         <Textarea
           label="Body"
@@ -70,19 +70,19 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
         <SimpleGrid cols={{ base: 1, sm: 3 }}>
           <TextInput
             label="webhook-id"
-            description="For webhook-signature"
+            description="Required for webhook-signature"
             value={id}
             onChange={(event) => setId(event.currentTarget.value)}
           />
           <TextInput
             label="webhook-timestamp"
-            description="For webhook-signature"
+            description="Required for webhook-signature"
             value={timestamp}
             onChange={(event) => setTimestamp(event.currentTarget.value)}
           />
           <PasswordInput
-            label="The secret you hold"
-            description="To compare; optional"
+            label="Your secret"
+            description="Optional, to compare with the stored secret"
             autoComplete="off"
             value={secret}
             onChange={(event) => setSecret(event.currentTarget.value)}
@@ -91,7 +91,8 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
         <Group>
           <Gate permission="webhooks.manage" what="check signatures">
             <BusyButton type="submit" isBusy={check.isPending}>
-              Check
+              {' '}
+              Check signature{' '}
             </BusyButton>
           </Gate>
         </Group>
@@ -101,7 +102,7 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
             role="status"
             color={isValid ? 'green' : 'red'}
             variant="light"
-            title={isValid ? 'It fits' : 'It does not fit'}
+            title={isValid ? 'Signature matches' : 'Signature does not match'}
           >
             {check.data.explanation}
           </Alert>

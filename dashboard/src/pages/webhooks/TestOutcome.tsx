@@ -36,7 +36,7 @@ export function TestOutcome({
     if (isOver) onEnd()
     // Runs once per test, not once per render.
   }, [isOver, deliveryId])
-  if (!delivery || !isOver) return 'A test is on its way.'
+  if (!delivery || !isOver) return 'Sending test delivery…'
   const { tone } = DELIVERY_WORDS[delivery.status]
   return <StatusText tone={tone}>{outcomeText(delivery)}</StatusText>
 }
@@ -48,6 +48,6 @@ function hasEnded(delivery: DeliveryDetail | undefined): boolean {
 function outcomeText(delivery: DeliveryDetail): string {
   const answer = answerText(delivery)
   const what = answer === null ? '' : `, ${answer}`
-  if (delivery.status === 'SUCCEEDED') return `Test delivered${what}.`
-  return `Test failed${what}.${delivery.status === 'RETRY_SCHEDULED' ? ' It will be retried.' : ''}`
+  if (delivery.status === 'SUCCEEDED') return `Test succeeded${what}`
+  return `Test failed${what}${delivery.status === 'RETRY_SCHEDULED' ? ', retry scheduled' : ''}`
 }

@@ -53,7 +53,7 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
       </Text>
       <Gate
         permission="webhooks.manage"
-        what="send tests"
+        what="send test deliveries"
         otherwise={status === 'DISABLED' ? ENABLE_FIRST : null}
       >
         <BusyButton
@@ -62,7 +62,8 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
           isBusy={test.isPending}
           onClick={() => test.mutate()}
         >
-          Send a test
+          {' '}
+          Send test{' '}
         </BusyButton>
       </Gate>
       <Gate permission="webhooks.manage" what="enable or disable webhooks">
@@ -72,17 +73,17 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
           isBusy={toggle.isPending}
           onClick={() => (status === 'ENABLED' ? setDisabling(true) : toggle.mutate())}
         >
-          {status === 'ENABLED' ? 'Disable' : 'Enable'}
+          {status === 'ENABLED' ? 'Disable webhook' : 'Enable webhook'}
         </BusyButton>
       </Gate>
       <ErrorBox error={test.error ?? (isDisabling ? null : toggle.error)} />
       <ConfirmDialog
         isOpen={isDisabling}
         onClose={() => setDisabling(false)}
-        title="Disable this webhook"
-        consequence="From now on nothing is sent to it, and deliveries that wait end as failed. Once it is enabled again, “Send again what was missed” makes up for both."
+        title="Disable webhook"
+        consequence="Annals stops sending to this webhook, and pending deliveries fail. After you enable it again, you can send both with “Resend missed events”."
         name={null}
-        action="Disable it"
+        action="Disable webhook"
         isBusy={toggle.isPending}
         error={toggle.error}
         onConfirm={() => toggle.mutate(undefined, { onSuccess: () => setDisabling(false) })}

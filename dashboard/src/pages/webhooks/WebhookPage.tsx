@@ -58,8 +58,8 @@ export function WebhookPage() {
       </Group>
       {webhook.data.disabledReason && (
         <Text size="sm" mb="md">
-          {webhook.data.disabledReason} Events that come meanwhile can be sent later with “Send
-          again what was missed”.
+          {webhook.data.disabledReason} After you enable it, use “Resend missed events” to send the
+          events received meanwhile.
         </Text>
       )}
       <Tabs
@@ -95,8 +95,8 @@ function NoSuchWebhook() {
     <>
       <AnchorLink to="/app/webhooks">All webhooks</AnchorLink>
       <PageHeader
-        title="No such webhook"
-        about="There is no such webhook, or you may not see it. It may have been deleted, or belong to a workspace that you do not see."
+        title="Webhook not found"
+        about="The webhook may have been deleted, or it belongs to a workspace you can’t access."
       />
     </>
   )

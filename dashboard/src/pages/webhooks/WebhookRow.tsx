@@ -2,6 +2,7 @@ import { Skeleton, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
+import { formatCount } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
 import { deliveredText, withinText } from './health-text.ts'
@@ -55,7 +56,7 @@ export function WebhookState({
 }) {
   if (status === 'DISABLED') return <StatusText tone="neutral">Disabled</StatusText>
   if (failureCount > 0) {
-    return <StatusText tone="warn">{`${failureCount} failed in a row`}</StatusText>
+    return <StatusText tone="warn">{`${formatCount(failureCount)} failed in a row`}</StatusText>
   }
   return <StatusText tone="good">Enabled</StatusText>
 }

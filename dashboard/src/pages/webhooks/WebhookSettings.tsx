@@ -45,12 +45,13 @@ function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
       }}
     >
       <Title order={2} mb={4}>
-        Address
+        {' '}
+        URL{' '}
       </Title>
       <Stack gap="xs">
         <TextInput
-          aria-label="Address"
-          description="Counts for every attempt from now on, also of deliveries that wait."
+          aria-label="URL"
+          description="Used for all further attempts, including those of pending deliveries."
           value={value}
           onChange={(event) => setValue(event.currentTarget.value)}
           error={addressFault(save.error)}
@@ -59,7 +60,8 @@ function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
         <Group>
           <Gate permission="webhooks.manage" what="change webhooks">
             <BusyButton type="submit" size="xs" disabled={value === url} isBusy={save.isPending}>
-              Save
+              {' '}
+              Save URL{' '}
             </BusyButton>
           </Gate>
         </Group>
@@ -94,18 +96,18 @@ function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
       <Stack gap="xs">
         {rotate.data && (
           <SecretBox label="New signing secret" secret={rotate.data.secret} keptAs={SECRET_KEPT}>
-            <Text size="sm">The key of the HMAC is the whole text, whsec_ included.</Text>
+            <Text size="sm">Use the whole secret as the HMAC key, including whsec_.</Text>
           </SecretBox>
         )}
         {nextSecretAt ? (
           <Text size="sm">
-            A rotation is under way: until <TimeText at={nextSecretAt} style="clock" />{' '}
-            x-service-signature is made with the old secret, and webhook-signature carries both.
+            Rotation in progress. Until <TimeText at={nextSecretAt} style="clock" />,
+            x-service-signature uses the old secret, and webhook-signature contains both signatures.
           </Text>
         ) : (
           <NumberInput
-            label="Hours that the old secret still counts"
-            description="0 replaces it at once: deliveries fail until your receiver knows the new one."
+            label="Keep accepting the old secret for (hours)"
+            description="With 0, the old secret is replaced immediately, and your receiver rejects deliveries until it has the new one."
             min={0}
             max={168}
             value={hours}
@@ -117,11 +119,12 @@ function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
           <Gate permission="webhooks.manage" what="rotate secrets">
             {nextSecretAt ? (
               <BusyButton size="xs" isBusy={finish.isPending} onClick={() => finish.mutate()}>
-                My receiver knows the new one
+                Finish rotation
               </BusyButton>
             ) : (
               <BusyButton size="xs" isBusy={rotate.isPending} onClick={() => rotate.mutate()}>
-                Rotate
+                {' '}
+                Rotate secret{' '}
               </BusyButton>
             )}
           </Gate>
@@ -148,23 +151,25 @@ function Deletion({ webhook: { id, url } }: { webhook: Webhook }) {
   return (
     <section>
       <Title order={2} mb={4}>
-        Delete
+        {' '}
+        Delete webhook{' '}
       </Title>
       <Text size="sm" className="soft" mb="xs">
-        To stop it for a while, disable it instead.
+        To stop it temporarily, disable it instead.
       </Text>
       <Gate permission="webhooks.manage" what="delete webhooks">
         <Button size="xs" color="red" variant="outline" onClick={() => setOpen(true)}>
-          Delete this webhook
+          {' '}
+          Delete webhook{' '}
         </Button>
       </Gate>
       <ConfirmDialog
         isOpen={isOpen}
         onClose={() => setOpen(false)}
-        title="Delete this webhook"
-        consequence="Nothing more is sent to it, deliveries that wait are dropped, and its record of deliveries goes with it."
+        title="Delete webhook"
+        consequence="Annals stops sending to this webhook and deletes its deliveries, including pending ones."
         name={host}
-        action="Delete it"
+        action="Delete webhook"
         isBusy={remove.isPending}
         error={remove.error}
         onConfirm={() => remove.mutate()}

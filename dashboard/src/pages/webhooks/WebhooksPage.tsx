@@ -22,21 +22,21 @@ export function WebhooksPage() {
   const { data: company } = useCompany()
   const planReason =
     company?.plan.hasWebhooks === false
-      ? `The plan ${company.plan.name} has no webhooks; they begin with PRO.`
+      ? `Webhooks require the PRO plan or higher. Your plan is ${company.plan.name}.`
       : null
   const newButton = <NewButton planReason={planReason} onClick={() => setCreating(true)} />
   return (
     <>
       <PageHeader
         title="Webhooks"
-        about="Each event is sent to your address within moments of its commit, signed, and retried until it is taken."
+        about="Annals signs each new event, sends it to your endpoint within moments, and retries failed deliveries."
       >
         {webhooks.length > 0 && newButton}
       </PageHeader>
       {planReason !== null && (
         <Alert color="yellow" variant="light" mb="md" title={planReason}>
-          Whoever runs this service changes the plan. Webhooks that were made before are disabled,
-          and can be enabled again with such a plan.
+          Ask your operator to change the plan. Existing webhooks are disabled and can be enabled
+          again after an upgrade.
         </Alert>
       )}
       <ErrorBox error={list.error} onRetry={list.refetch} />
@@ -49,8 +49,8 @@ export function WebhooksPage() {
       {list.data && webhooks.length === 0 && (
         <EmptyState icon="webhook" title="No webhooks yet">
           <Text size="sm" className="soft" ta="center" maw={460}>
-            A webhook is an address of yours that gets a POST for every event.
-            {!mayCreate && ' Owners and admins create them.'}
+            A webhook sends a POST request to your endpoint for each new event.
+            {!mayCreate && ' Owners and admins can create webhooks.'}
           </Text>
           {mayCreate && newButton}
           {mayCreate && planReason === null && <LocalReceiver />}
@@ -65,7 +65,8 @@ function NewButton({ planReason, onClick }: { planReason: string | null; onClick
   return (
     <Gate permission="webhooks.manage" what="create webhooks" otherwise={planReason}>
       <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={onClick}>
-        New webhook
+        {' '}
+        Create webhook{' '}
       </Button>
     </Gate>
   )

@@ -6,7 +6,7 @@ export function addressFault(error: Error | null): string | null {
   const message = error.details.find(({ path }) => path === '/url')?.message
   if (message === undefined) return null
   if (message === 'must be https') {
-    return 'The address must begin with https://, unless the service was started with ANNALS_WEBHOOK_DESTINATIONS=any.'
+    return 'The URL must start with https://, unless the service runs with ANNALS_WEBHOOK_DESTINATIONS=any.'
   }
-  return `The address ${message}.`
+  return `The URL ${message}.`
 }

@@ -3,26 +3,26 @@ import type { Delivery, DeliveryStatus } from './webhook-types.ts'
 
 /** The label and color of each delivery status. */
 export const DELIVERY_WORDS: Record<DeliveryStatus, { word: string; tone: Tone }> = {
-  PENDING: { word: 'Waiting', tone: 'neutral' },
-  SENDING: { word: 'On its way', tone: 'neutral' },
-  SUCCEEDED: { word: 'Delivered', tone: 'good' },
-  RETRY_SCHEDULED: { word: 'Will be retried', tone: 'warn' },
+  PENDING: { word: 'Pending', tone: 'neutral' },
+  SENDING: { word: 'Sending', tone: 'neutral' },
+  SUCCEEDED: { word: 'Succeeded', tone: 'good' },
+  RETRY_SCHEDULED: { word: 'Retry scheduled', tone: 'warn' },
   FAILED: { word: 'Failed', tone: 'bad' },
 }
 
 /** Unlike a key, the secret is stored in full, because it signs every delivery. */
 export const SECRET_KEPT =
-  'The service keeps it to sign with, and shows it to nobody. Whoever loses it rotates it.'
+  'Annals stores it to sign deliveries and never shows it again. If you lose it, rotate it.'
 
 const ERROR_LABELS: Record<NonNullable<Delivery['errorClass']>, string> = {
-  dns: 'name not found',
-  connect: 'no connection',
-  tls: 'TLS failed',
+  dns: 'DNS lookup failed',
+  connect: 'connection failed',
+  tls: 'TLS handshake failed',
   timeout: 'timed out',
-  reset: 'cut off',
+  reset: 'connection reset',
   redirect: 'redirected',
   blocked_address: 'address not allowed',
-  http: 'no proper answer',
+  http: 'invalid HTTP response',
 }
 
 /** The response status, or why there is none. */

@@ -23,13 +23,13 @@ export function deliveredText({ hours, isCut }: WebhookHealth, lastResults: Last
   const { delivered, all } = sumOf(hours)
   if (all === 0) {
     const isNew = lastResults.lastSuccessAt === null && lastResults.lastFailureAt === null
-    return isNew ? 'Nothing sent yet' : 'Nothing new in 24 hours'
+    return isNew ? 'No deliveries yet' : 'No deliveries in 24 hours'
   }
-  const share = `${Math.floor((delivered / all) * 1_000) / 10} %`
+  const share = `${Math.floor((delivered / all) * 1_000) / 10}%`
   // A busy webhook has more deliveries per day than the service counts.
-  if (isCut) return `${share} of the newest ${formatCount(all)} delivered`
-  if (delivered === 0) return `None of ${formatCount(all)} delivered in 24 hours`
-  return `${share} delivered in 24 hours`
+  if (isCut) return `${share} of the newest ${formatCount(all)} succeeded`
+  if (delivered === 0) return `None of ${formatCount(all)} succeeded in 24 hours`
+  return `${share} succeeded in 24 hours`
 }
 
 /**
@@ -37,7 +37,7 @@ export function deliveredText({ hours, isCut }: WebhookHealth, lastResults: Last
  */
 export function withinText({ hours, p95Ms }: WebhookHealth): string | null {
   if (p95Ms === null || sumOf(hours).delivered === 0) return null
-  return `95 % within ${formatDuration(p95Ms)}`
+  return `p95 ${formatDuration(p95Ms)}`
 }
 
 function sumOf(hours: WebhookHealth['hours']): { delivered: number; all: number } {
