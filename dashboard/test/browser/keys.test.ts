@@ -11,18 +11,18 @@ async function send(key: string): Promise<number> {
   return (await annals.call('POST', '/v1/events', { key, body })).status
 }
 
-promise('a key is shown once, works at once, and is listed with its use', async () => {
+promise('a new key is shown once, works immediately, and is listed with its last use', async () => {
   const page = await open({ member: await signInAs(annals, await annals.createCompany(), 'ADMIN') })
   await page.goto('/app/keys')
-  await page.getByRole('button', { name: 'Create a key' }).click()
+  await page.getByRole('button', { name: 'Create key' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Name').fill('billing service')
-  await dialog.getByRole('button', { name: 'Create' }).click()
-  await expect(dialog.getByText('it is not shown again')).toBeVisible()
+  await dialog.getByRole('button', { name: 'Create key' }).click()
+  await expect(dialog.getByText('it won’t be shown again')).toBeVisible()
   const secret = await dialog.getByTestId('secret').innerText()
   await expect(dialog.getByText(`Bearer ${secret}`)).toBeVisible()
   expect(await send(secret)).toBe(201)
-  await dialog.getByRole('button', { name: 'I have copied it' }).click()
+  await dialog.getByRole('button', { name: 'I’ve copied it' }).click()
   await page.reload()
   const row = page.getByRole('row', { name: /billing service/ })
   await expect(row).toContainText('Active')
@@ -39,10 +39,10 @@ promise('a new key can be read and copied on a phone', async () => {
   const page = await open({ member })
   await page.setViewportSize({ width: 390, height: 844 })
   await page.goto('/app/keys')
-  await page.getByRole('button', { name: 'Create a key' }).click()
+  await page.getByRole('button', { name: 'Create key' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Name').fill('phone')
-  await dialog.getByRole('button', { name: 'Create' }).click()
+  await dialog.getByRole('button', { name: 'Create key' }).click()
   const copying = dialog.getByRole('button', { name: /^Copy/ })
   await expect(copying).toHaveCount(2)
   for (const part of [...(await copying.all()), dialog.getByTestId('secret')]) {
@@ -52,66 +52,71 @@ promise('a new key can be read and copied on a phone', async () => {
 })
 
 promise(
-  'a rotated key and its successor both work, until the old one is revoked by name',
+  'the old and the new key both work after a rotation, until the old one is revoked',
   async () => {
     const company = await annals.createCompany()
     const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
     await page.goto('/app/keys')
     await page.getByRole('button', { name: 'Actions for Production key' }).click()
-    await page.getByRole('menuitem', { name: 'Rotate' }).click()
+    await page.getByRole('menuitem', { name: 'Rotate key' }).click()
     const dialog = page.getByRole('dialog')
-    await expect(dialog).toContainText('works on for 24 hours')
-    await dialog.getByRole('button', { name: 'Rotate' }).click()
+    await expect(dialog).toContainText('Keep the old key working for 24 hours')
+    await dialog.getByRole('button', { name: 'Rotate key' }).click()
     const next = await dialog.getByTestId('secret').innerText()
     const prefix = company.workspaceKey.slice(0, 13)
-    await expect(dialog).toContainText(`Put it where ${prefix}`)
+    await expect(dialog).toContainText(`Replace ${prefix}`)
     await page.keyboard.press('Escape')
     await page.mouse.click(5, 5)
-    await dialog.getByRole('button', { name: 'I have copied it' }).click()
+    await dialog.getByRole('button', { name: 'I’ve copied it' }).click()
     expect(await send(next)).toBe(201)
     expect(await send(company.workspaceKey)).toBe(201)
-    const replaced = page.getByRole('row', { name: /Being replaced/ })
+    const replaced = page.getByRole('row', { name: /Rotating/ })
     await replaced.getByRole('button', { name: /^Actions/ }).click()
-    await page.getByRole('menuitem', { name: 'Revoke' }).click()
-    await expect(dialog).toContainText(`This ends ${prefix}`)
-    await expect(dialog).toContainText('(being replaced)')
-    await expect(dialog.getByRole('button', { name: 'Revoke' })).toBeDisabled()
-    await dialog.getByLabel(/to go on$/).fill('Production key')
-    await dialog.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('menuitem', { name: 'Revoke key' }).click()
+    await expect(dialog).toContainText(`This permanently revokes ${prefix}`)
+    await expect(dialog).toContainText('(rotating)')
+    await expect(dialog.getByRole('button', { name: 'Revoke key' })).toBeDisabled()
+    await dialog.getByLabel(/to confirm$/).fill('Production key')
+    await dialog.getByRole('button', { name: 'Revoke key' }).click()
     await expect(replaced).toHaveCount(0)
     await eventually(async () => expect(await send(company.workspaceKey)).toBe(401))
     expect(await send(next)).toBe(201)
   },
 )
 
-promise('a key that replaces another at once is shown until it is copied', async () => {
-  const page = await open({ member: await signInAs(annals, await annals.createCompany(), 'ADMIN') })
-  await page.goto('/app/keys')
-  await page.getByRole('button', { name: 'Actions for Production key' }).click()
-  await page.getByRole('menuitem', { name: 'Rotate' }).click()
-  const dialog = page.getByRole('dialog')
-  await dialog.getByRole('slider').press('Home')
-  await dialog.getByRole('button', { name: 'Rotate' }).click()
-  await expect(dialog).toContainText('that one works no more')
-  expect(await send(await dialog.getByTestId('secret').innerText())).toBe(201)
-  await dialog.getByRole('button', { name: 'I have copied it' }).click()
-  await expect(dialog).toHaveCount(0)
-  await expect(page.getByRole('row', { name: /Production key/ })).toHaveCount(1)
-})
+promise(
+  'the new key of a rotation without a grace period stays visible until it is copied',
+  async () => {
+    const page = await open({
+      member: await signInAs(annals, await annals.createCompany(), 'ADMIN'),
+    })
+    await page.goto('/app/keys')
+    await page.getByRole('button', { name: 'Actions for Production key' }).click()
+    await page.getByRole('menuitem', { name: 'Rotate key' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('slider').press('Home')
+    await dialog.getByRole('button', { name: 'Rotate key' }).click()
+    await expect(dialog).toContainText('The old key no longer works')
+    expect(await send(await dialog.getByTestId('secret').innerText())).toBe(201)
+    await dialog.getByRole('button', { name: 'I’ve copied it' }).click()
+    await expect(dialog).toHaveCount(0)
+    await expect(page.getByRole('row', { name: /Production key/ })).toHaveCount(1)
+  },
+)
 
-promise('“may this key…?” names the gate that says no', async () => {
+promise('“Check access” names the check that fails', async () => {
   const page = await open({ member: await signInAs(annals, await annals.createCompany(), 'ADMIN') })
   await page.goto('/app/keys?tab=check')
-  await page.getByRole('combobox', { name: 'May the key' }).click()
+  await page.getByRole('combobox', { name: 'Key', exact: true }).click()
   await page.getByRole('option', { name: /^Company key/ }).click()
-  await page.getByRole('button', { name: 'Ask' }).click()
-  const answer = page.getByRole('region', { name: 'The answer' })
-  await expect(answer.getByRole('status')).toContainText('No: Company key may not send an event')
-  await expect(answer.getByRole('listitem').filter({ hasText: 'Scope: no' })).toBeVisible()
+  await page.getByRole('button', { name: 'Check access' }).click()
+  const answer = page.getByRole('region', { name: 'Result' })
+  await expect(answer.getByRole('status')).toContainText('Denied: Company key can’t send an event')
+  await expect(answer.getByRole('listitem').filter({ hasText: 'Scope: failed' })).toBeVisible()
 })
 
 promise(
-  'a key’s row says what costs its health most, and how many reasons there are beside',
+  'a key’s row shows the largest deduction from its health and the number of others',
   async () => {
     const company = await annals.createCompany({ allowlist: [] })
     const member = await signInAs(annals, company, 'ADMIN')
@@ -131,7 +136,7 @@ promise(
 )
 
 promise(
-  'the menu of a row is as easy to see as the soft words beside it, in both themes',
+  'the menu button of a row has the same contrast as the secondary text, in both themes',
   async () => {
     const page = await open({
       member: await signInAs(annals, await annals.createCompany(), 'ADMIN'),

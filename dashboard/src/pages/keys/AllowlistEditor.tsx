@@ -47,8 +47,8 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
   return (
     <Stack maw={640} gap="sm">
       <Textarea
-        label="Addresses and ranges, one a line"
-        description={`${entries.length} of at most ${allowlist.entriesMax}. Such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32.`}
+        label="IP addresses and CIDR ranges, one per line"
+        description={`${entries.length} of ${allowlist.entriesMax} entries. For example: 203.0.113.7, 203.0.113.0/24, 2001:db8::/32`}
         autosize
         minRows={5}
         maxRows={16}
@@ -60,7 +60,7 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
       />
       <Group gap="xs">
         <Text size="sm">
-          Your address now: <span className="mono">{address}</span>
+          Your current address: <span className="mono">{address}</span>
         </Text>
         <Button
           size="compact-xs"
@@ -68,12 +68,13 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
           disabled={entries.includes(address)}
           onClick={() => change(() => setText([...entries, address].join('\n')))}
         >
-          Add it
+          {' '}
+          Add my address{' '}
         </Button>
       </Group>
       <Switch
-        label="For all calls"
-        description="Every call with a key must come from the list, sending events as well. Off: only changes of webhooks."
+        label="Apply to all calls"
+        description="If on, every call with a key must come from a listed address. If off, only creating and changing webhooks must."
         checked={forAllCalls}
         onChange={(event) => change(() => setForAllCalls(event.currentTarget.checked))}
       />
@@ -96,12 +97,13 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
             isBusy={save.isPending}
             disabled={!isChanged || isLeftOut}
           >
-            Save the list
+            {' '}
+            Save allowlist{' '}
           </BusyButton>
         </Gate>
         <div role="status">
           {isSaved && !isChanged && (
-            <StatusText tone="good">Saved; every node follows within two seconds</StatusText>
+            <StatusText tone="good">Saved. Takes effect within two seconds.</StatusText>
           )}
         </div>
       </Group>

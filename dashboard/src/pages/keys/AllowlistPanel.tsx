@@ -11,9 +11,9 @@ export function AllowlistPanel() {
   return (
     <>
       <Text size="sm" className="soft" maw={640} mb="sm">
-        Changing webhooks with a key needs an address on this list. With the switch below, every
-        call with every key does. The dashboard itself does not look at it, so you cannot lock
-        yourself out of here.
+        To create or change a webhook with a key, the caller’s address must be on this list. You can
+        also apply the list to all calls with a key. The dashboard doesn’t use it, so you can’t lock
+        yourself out.
       </Text>
       <ErrorBox error={company.error} />
       {company.isPending && <Skeleton height={240} maw={640} radius="sm" />}

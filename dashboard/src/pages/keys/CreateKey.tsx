@@ -14,7 +14,7 @@ type CreateProps = { isOpen: boolean; onClose: () => void }
 
 export function CreateKey({ isOpen, onClose }: CreateProps) {
   return (
-    <SecretDialog isOpen={isOpen} onClose={onClose} title="Create a key">
+    <SecretDialog isOpen={isOpen} onClose={onClose} title="Create key">
       <CreateForm onClose={onClose} />
     </SecretDialog>
   )
@@ -52,7 +52,7 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
       <Stack>
         <TextInput
           label="Name"
-          description="Which program has it, so that you know whom you cut off later."
+          description="Name the program that uses the key, so that you know what is affected when you revoke it."
           placeholder="billing service"
           required
           maxLength={200}
@@ -79,7 +79,7 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
           data={EXPIRY_PRESETS}
           value={expiry}
           onChange={(value) => value !== null && setExpiry(value)}
-          description="Rotating it in time gives the next one the same life."
+          description="If you rotate the key, the new one gets the same lifetime."
         />
         <ErrorBox error={create.error} />
         <Group justify="flex-end">
@@ -87,7 +87,8 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={create.isPending} disabled={name.trim() === ''}>
-            Create
+            {' '}
+            Create key{' '}
           </BusyButton>
         </Group>
       </Stack>
@@ -112,12 +113,12 @@ function ScopeChoice({
         <Radio
           value="WORKSPACE"
           label="Workspace"
-          description="Sends events to one workspace, and reads and exports them."
+          description="Sends, reads and exports the events of one workspace."
         />
         <Radio
           value="COMPANY"
           label="Company"
-          description="Reads and exports events of all workspaces, and manages webhooks. It cannot send events."
+          description="Reads and exports events of all workspaces, and manages webhooks. Can’t send events."
         />
       </Stack>
     </Radio.Group>

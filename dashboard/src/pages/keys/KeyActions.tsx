@@ -29,20 +29,23 @@ export function KeyActions({ apiKey, onRotate }: { apiKey: Key; onRotate: () => 
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Item onClick={() => void navigate({ search: { tab: 'check', key: apiKey.id } })}>
-            May this key…?
+            Check access
           </Menu.Item>
           <MenuChoice reason={refusal} onClick={() => setDialog('rename')}>
-            Rename
+            {' '}
+            Rename key{' '}
           </MenuChoice>
           <MenuChoice reason={refusal ?? rotationRefusal(apiKey)} onClick={onRotate}>
-            Rotate
+            {' '}
+            Rotate key{' '}
           </MenuChoice>
           <MenuChoice
-            reason={refusal ?? (isWorking(apiKey) ? null : 'It has ended already.')}
+            reason={refusal ?? (isWorking(apiKey) ? null : 'This key has already ended.')}
             isDanger
             onClick={() => setDialog('revoke')}
           >
-            Revoke
+            {' '}
+            Revoke key{' '}
           </MenuChoice>
         </Menu.Dropdown>
       </Menu>
@@ -53,8 +56,8 @@ export function KeyActions({ apiKey, onRotate }: { apiKey: Key; onRotate: () => 
 }
 
 function rotationRefusal({ status }: Key): string | null {
-  if (status === 'ROTATING') return 'It is being replaced already.'
-  return status === 'REVOKED' ? 'It is revoked: create a new one.' : null
+  if (status === 'ROTATING') return 'This key is already being rotated.'
+  return status === 'REVOKED' ? 'This key is revoked. Create a new one.' : null
 }
 
 type DialogProps = { apiKey: Key; isOpen: boolean; onClose: () => void }
@@ -64,11 +67,11 @@ function RenameKey({ apiKey: { id, name }, isOpen, onClose }: DialogProps) {
     <NameDialog
       isOpen={isOpen}
       onClose={onClose}
-      title="Rename a key"
+      title="Rename key"
       label="Name"
-      description="For people only: programs that use the key notice nothing."
+      description="Only shown in the dashboard. Programs that use the key are not affected."
       name={name}
-      action="Rename"
+      action="Rename key"
       onSave={async (typed) => {
         const params = { path: { keyId: id } }
         await unwrap(client.PATCH('/dashboard/keys/{keyId}', { params, body: { name: typed } }))
@@ -91,10 +94,10 @@ function RevokeKey({ apiKey: { id, name, prefix, status }, isOpen, onClose }: Di
     <ConfirmDialog
       isOpen={isOpen}
       onClose={onClose}
-      title="Revoke a key"
-      consequence={`This ends ${prefix}… (${STATUS_WORDS[status].toLowerCase()}). Within two seconds every call with it is refused, for good. Programs that still use it stop. ${status === 'ROTATING' ? 'The key that replaces it works on.' : 'To change over without a gap, rotate it instead.'}`}
+      title="Revoke key"
+      consequence={`This permanently revokes ${prefix}… (${STATUS_WORDS[status].toLowerCase()}). Within two seconds, every call with it is rejected. ${status === 'ROTATING' ? 'The new key keeps working.' : 'To replace it without downtime, rotate it instead.'}`}
       name={name}
-      action="Revoke"
+      action="Revoke key"
       isBusy={revoke.isPending}
       error={revoke.error}
       onConfirm={() => revoke.mutate()}

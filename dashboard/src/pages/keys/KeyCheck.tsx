@@ -20,7 +20,7 @@ export function KeyCheck() {
   const { pages, items: keys } = useKeys(workspace?.id ?? null)
   if (pages.isPending) return <Skeleton height={60} radius="sm" />
   if (pages.error) return <ErrorBox error={pages.error} onRetry={pages.refetch} />
-  if (keys.length === 0) return <EmptyState icon="key" title="There is no key to ask about yet" />
+  if (keys.length === 0) return <EmptyState icon="key" title="No keys yet" />
   return <CheckForm keys={keys} />
 }
 
@@ -42,7 +42,8 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
   return (
     <>
       <Text size="sm" className="soft" maw={640} mb="sm">
-        Asks every gate that a call would meet, in order, without making the call.
+        Check whether a key can call an operation. Runs the same checks as a call, in the same
+        order, without making the call.
       </Text>
       <form
         onSubmit={(event) => {
@@ -52,7 +53,7 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
       >
         <Group align="flex-end" gap="sm">
           <Select
-            label="May the key"
+            label="Key"
             w={320}
             allowDeselect={false}
             searchable={keys.length > 8}
@@ -67,7 +68,7 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
             }}
           />
           <Select
-            label="do this"
+            label="Operation"
             w={260}
             allowDeselect={false}
             searchable
@@ -77,10 +78,10 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
               check.reset()
               if (value !== null) setOperation(value)
             }}
-            nothingFoundMessage="No such operation"
+            nothingFoundMessage="No matching operations"
           />
           <TextInput
-            label={address === session.address ? 'from (your address now)' : 'from the address'}
+            label={address === session.address ? 'IP address (yours)' : 'IP address'}
             w={190}
             value={address}
             autoComplete="off"
@@ -90,7 +91,8 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
             }}
           />
           <BusyButton type="submit" isBusy={check.isPending}>
-            Ask
+            {' '}
+            Check access{' '}
           </BusyButton>
         </Group>
       </form>

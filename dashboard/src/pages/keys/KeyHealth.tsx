@@ -21,17 +21,17 @@ export function KeyHealth({ apiKey: { health, name } }: { apiKey: Key }) {
             onClick={open.open}
             onMouseEnter={open.open}
             onMouseLeave={open.close}
-            aria-label={`Health of ${name}: ${score} of 100, why?`}
+            aria-label={`Health of ${name}: ${score} of 100, show details`}
           >
             <StatusText tone={toneOf(score)}>{`${score}`}</StatusText>
           </UnstyledButton>
         </Popover.Target>
         <Popover.Dropdown>
           <Text size="sm" fw={600} mb={4}>
-            Health {score} of 100
+            Health: {score} of 100
           </Text>
           {deductions.length === 0 ? (
-            <Text size="sm">Nothing to mend.</Text>
+            <Text size="sm">No issues found</Text>
           ) : (
             <List size="sm" listStyleType="none" spacing={2}>
               {deductions.map(({ points, reason }) => (

@@ -28,11 +28,12 @@ export function KeyList({ onCreate, onRotate }: ListProps) {
     return (
       <EmptyState icon="key" title={workspace ? `${workspace.name} has no keys` : 'No keys yet'}>
         <Text size="sm" className="soft" ta="center" maw={420}>
-          A key lets a program of yours send events. It is shown once, with a command to try it.
+          A key lets a program send events. It is shown once, with a command to try it out.
         </Text>
         <Gate permission="keys.manage" what="create keys">
           <Button size="xs" mt="xs" onClick={onCreate}>
-            Create a key
+            {' '}
+            Create key{' '}
           </Button>
         </Gate>
       </EmptyState>
@@ -43,8 +44,8 @@ export function KeyList({ onCreate, onRotate }: ListProps) {
       <Group justify="space-between" mb="xs" gap="xs">
         <Text size="sm" className="soft numeric" role="status">
           {formatCount(shown.length)} {shown.length === 1 ? 'key' : 'keys'}
-          {workspace && ` of ${workspace.name}, without the company’s`}
-          {hiddenCount > 0 && `, ${formatCount(hiddenCount)} that ended not shown`}
+          {workspace && ` in ${workspace.name}, without company keys`}
+          {hiddenCount > 0 && `, ${formatCount(hiddenCount)} ended and hidden`}
         </Text>
         <Switch
           size="xs"
@@ -65,14 +66,14 @@ function KeyTable({ keys, onRotate }: Pick<ListProps, 'onRotate'> & { keys: read
   if (keys.length === 0) {
     return (
       <Text size="sm" className="soft" py="lg">
-        None of these keys works any more. Show ended keys to see them.
+        All of these keys have ended. To see them, turn on “Show ended keys”.
       </Text>
     )
   }
   return (
     <Rows
       label="Keys"
-      columns={['Name', 'Scope', 'Status', 'Last use', 'Expires', 'Health']}
+      columns={['Name', 'Scope', 'Status', 'Last used', 'Expires', 'Health']}
       className={classes.keys}
     >
       {keys.map((key) => (

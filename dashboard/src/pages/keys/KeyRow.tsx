@@ -21,14 +21,14 @@ export function KeyRow({ apiKey, onRotate }: { apiKey: Key; onRotate: (key: Key)
       <td>
         {apiKey.scope === 'COMPANY' ? 'Company' : (workspace?.name ?? 'Workspace')}
         <span className={`${rows.second} ${rows.spare}`}>
-          {apiKey.scope === 'COMPANY' ? 'reads all workspaces' : 'writes and reads'}
+          {apiKey.scope === 'COMPANY' ? 'Reads all workspaces' : 'Reads and writes'}
         </span>
       </td>
       <td>
         <StatusText tone={TONES[apiKey.status]}>{STATUS_WORDS[apiKey.status]}</StatusText>
         <StatusSince apiKey={apiKey} />
       </td>
-      <td data-label="Last use">
+      <td data-label="Last used">
         <LastUse apiKey={apiKey} />
       </td>
       <td data-label="Expires">

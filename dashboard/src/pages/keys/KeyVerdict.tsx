@@ -17,15 +17,16 @@ export function KeyVerdict({
   what: string
 }) {
   return (
-    <section aria-label="The answer">
+    <section aria-label="Result">
       <div role="status">
         <Text fw={600} mt="lg">
-          {allowed ? 'Yes' : 'No'}: {keyName} {allowed ? 'may' : 'may not'} {what} from {address}.
+          {allowed ? 'Allowed' : 'Denied'}: {keyName} {allowed ? 'can' : 'can’t'} {what} from{' '}
+          {address}.
         </Text>
         <Text size="sm" className="soft">
           {refusal
-            ? `A call would be answered ${refusal.status} ${refusal.code}.`
-            : `What the call is about is not looked at. ${rateLimit}`}
+            ? `A call would get a ${refusal.status} ${refusal.code} response.`
+            : `The content of the call is not checked. ${rateLimit}`}
         </Text>
       </div>
       <ol className={classes.gates}>
@@ -36,7 +37,7 @@ export function KeyVerdict({
             data-first-no={refusal?.gate === name ? true : undefined}
           >
             <StatusText tone={ok ? 'good' : 'bad'}>
-              {`${GATE_LABELS[name] ?? name}: ${ok ? 'yes' : 'no'}`}
+              {`${GATE_LABELS[name] ?? name}: ${ok ? 'passed' : 'failed'}`}
             </StatusText>
             <span>{message}</span>
           </li>
@@ -47,10 +48,10 @@ export function KeyVerdict({
 }
 
 const GATE_LABELS: Record<string, string> = {
-  exists: 'Known',
-  status: 'Still works',
+  exists: 'Exists',
+  status: 'Status',
   scope: 'Scope',
-  allowlist: 'Address',
+  allowlist: 'IP allowlist',
   plan: 'Plan',
-  dashboard: 'For keys',
+  dashboard: 'Available to keys',
 }

@@ -38,11 +38,12 @@ export function KeysPage() {
     <>
       <PageHeader
         title="Keys"
-        about="Programs send and read events with a key. A workspace key writes to and reads its workspace; a company key reads all of them and manages webhooks."
+        about="API keys let your programs send and read events. A workspace key sends and reads the events of one workspace. A company key reads all workspaces and manages webhooks."
       >
         <Gate permission="keys.manage" what="create keys">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={creating.open}>
-            Create a key
+            {' '}
+            Create key{' '}
           </Button>
         </Gate>
       </PageHeader>
@@ -55,8 +56,8 @@ export function KeysPage() {
         keepMounted={false}
       >
         <Tabs.List mb="sm">
-          <Tabs.Tab value="keys">All keys</Tabs.Tab>
-          <Tabs.Tab value="check">May this key…?</Tabs.Tab>
+          <Tabs.Tab value="keys">Keys</Tabs.Tab>
+          <Tabs.Tab value="check">Check access</Tabs.Tab>
           <Tabs.Tab value="allowlist">IP allowlist</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="keys">

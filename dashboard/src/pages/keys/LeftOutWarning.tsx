@@ -20,20 +20,22 @@ export function LeftOutWarning({
       color="yellow"
       variant="light"
       role="alert"
-      title={`Not saved yet: ${address}, your address now, is not on the list`}
+      title={`Not saved: your current address, ${address}, is not on the list`}
     >
       <Text size="sm" mb="sm">
         {forAllCalls
-          ? 'Programs that run where you are would be refused, whatever they call and whichever key they use.'
-          : 'From where you are, webhooks could not be changed with a key any more. Other calls are not affected.'}{' '}
-        Right when your programs run elsewhere; otherwise add your address first.
+          ? 'All calls with a key from your address would be rejected.'
+          : 'Keys could no longer create or change webhooks from your address. Other calls are not affected.'}{' '}
+        If your programs run elsewhere, you can save anyway. Otherwise, add your address first.
       </Text>
       <Group gap="xs">
         <Button size="xs" variant="default" onClick={onBack}>
-          Change the list
+          {' '}
+          Edit list{' '}
         </Button>
         <BusyButton size="xs" color="red" onClick={onConfirm} isBusy={isBusy}>
-          Save it without my address
+          {' '}
+          Save without my address{' '}
         </BusyButton>
       </Group>
     </Alert>

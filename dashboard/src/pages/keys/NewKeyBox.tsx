@@ -17,23 +17,20 @@ export function NewKeyBox({
   const { key, secret } = made
   return (
     <Stack>
-      <SecretBox label={`The key ${key.name}`} secret={secret}>
+      <SecretBox label={`Key ${key.name}`} secret={secret}>
         {advice === null ? (
           <>
             <Text size="sm" mt="xs">
-              {key.scope === 'WORKSPACE' ? 'Send a first event with it:' : 'Read events with it:'}
+              {key.scope === 'WORKSPACE' ? 'Send an event with it:' : 'Read events with it:'}
             </Text>
-            <CodeBox
-              text={curlFor(key.scope, secret, window.location.origin)}
-              label="the command"
-            />
+            <CodeBox text={curlFor(key.scope, secret, window.location.origin)} label="command" />
           </>
         ) : (
           <Text size="sm">{advice}</Text>
         )}
       </SecretBox>
       <Group justify="flex-end">
-        <Button onClick={onDone}>I have copied it</Button>
+        <Button onClick={onDone}>I’ve copied it</Button>
       </Group>
     </Stack>
   )

@@ -13,7 +13,7 @@ const GRACE_HOURS_MAX = 24
 const HOUR_MS = 3_600_000
 const MARKS = [0, 6, 12, 18, 24].map((value) => ({
   value,
-  label: value === 0 ? 'None' : `${value} h`,
+  label: `${value} h`,
 }))
 
 type RotateProps = {
@@ -26,7 +26,7 @@ type RotateProps = {
 /** Replaces a key with a new one, with a grace period for the old one. */
 export function RotateKey({ apiKey, isOpen, onClose }: RotateProps) {
   return (
-    <SecretDialog isOpen={isOpen} onClose={onClose} title={`Rotate ${apiKey?.name ?? ''}`}>
+    <SecretDialog isOpen={isOpen} onClose={onClose} title={`Rotate key ${apiKey?.name ?? ''}`}>
       {apiKey && <RotateForm apiKey={apiKey} onClose={onClose} />}
     </SecretDialog>
   )
@@ -53,13 +53,12 @@ function RotateForm({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   return (
     <Stack>
       <Text size="sm">
-        You get a new key of the same name and scope, which works at once. Put it where the old one
-        is, then the old one may end.
+        This creates a new key with the same name and scope. Replace the old key in your programs
+        before it stops working.
       </Text>
       <div>
         <Text size="sm" fw={500} id={labelId}>
-          The old key works on for{' '}
-          {graceHours === 1 ? '1 hour' : graceHours === 0 ? 'no time' : `${graceHours} hours`}
+          Keep the old key working for {graceHours === 1 ? '1 hour' : `${graceHours} hours`}
         </Text>
         <Slider
           mt={6}
@@ -84,7 +83,8 @@ function RotateForm({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
           Cancel
         </Button>
         <BusyButton onClick={() => rotate.mutate()} isBusy={rotate.isPending}>
-          Rotate
+          {' '}
+          Rotate key{' '}
         </BusyButton>
       </Group>
     </Stack>
@@ -92,12 +92,12 @@ function RotateForm({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
 }
 
 function consequenceOf({ prefix, status }: Key, graceHours: number, nowMs: number): string {
-  if (status === 'EXPIRED') return `The old key, ${prefix}…, has expired and works no more.`
+  if (status === 'EXPIRED') return `The old key (${prefix}…) has expired.`
   if (graceHours === 0) {
-    return `The old key, ${prefix}…, ends as soon as you rotate: every call with it is refused within two seconds.`
+    return `The old key (${prefix}…) stops working within two seconds.`
   }
   const endsAt = formatLocal(nowMs + graceHours * HOUR_MS, 'clock')
-  return `The old key, ${prefix}…, works until ${endsAt}, and ends by itself.`
+  return `The old key (${prefix}…) works until ${endsAt}, then expires.`
 }
 
 function successionText(
@@ -105,9 +105,9 @@ function successionText(
   graceHours: number,
   rotatedAtMs: number,
 ): string {
-  const place = `Put it where ${prefix}… is now`
-  if (status === 'EXPIRED' || graceHours === 0) return `${place}; that one works no more.`
+  const place = `Replace ${prefix}… with this key`
+  if (status === 'EXPIRED' || graceHours === 0) return `${place}. The old key no longer works.`
   const graceMs = rotatedAtMs + graceHours * HOUR_MS
   const endsMs = expiresAt === null ? graceMs : Math.min(graceMs, Date.parse(expiresAt))
-  return `${place}; that one works until ${formatLocal(endsMs, 'clock')}.`
+  return `${place}. The old key works until ${formatLocal(endsMs, 'clock')}.`
 }

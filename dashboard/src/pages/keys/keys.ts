@@ -30,7 +30,7 @@ export async function refreshKeys(): Promise<void> {
 
 export const STATUS_WORDS: Record<Key['status'], string> = {
   ACTIVE: 'Active',
-  ROTATING: 'Being replaced',
+  ROTATING: 'Rotating',
   EXPIRED: 'Expired',
   REVOKED: 'Revoked',
 }
