@@ -8,7 +8,7 @@ import { barriersOf } from './sight.ts'
 const { annals, open, promise } = await startDashboard()
 
 promise(
-  'the chain holds, and once somebody edits an event in the database the page names it',
+  'verification succeeds, and after an edit in the database it names the changed event',
   async () => {
     const company = await annals.createCompany()
     const ids = await sendEvents(
@@ -21,35 +21,35 @@ promise(
     })
     await page.goto('/app/integrity')
     const chain = page.getByRole('region', { name: 'Production' })
-    await chain.getByRole('button', { name: 'Verify now' }).click()
+    await chain.getByRole('button', { name: 'Verify chain' }).click()
     await expect(chain.getByRole('status')).toContainText('The chain holds')
     await expect(chain.getByRole('status')).toContainText('All 5 events hold')
     await asOwner(annals, (db) =>
       sql`update event set action = 'nothing happened' where id = ${ids[2]}`.execute(db),
     )
-    await chain.getByRole('button', { name: 'Verify now' }).click()
+    await chain.getByRole('button', { name: 'Verify chain' }).click()
     await expect(chain.getByRole('status')).toContainText('The chain is broken')
     await expect(chain.getByRole('status')).toContainText('does not hold at event 3')
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
       expect(await barriersOf(page)).toEqual([])
     }
-    await chain.getByRole('link', { name: 'Show that event' }).click()
+    await chain.getByRole('link', { name: 'Show event' }).click()
     const event = page.getByRole('complementary', { name: 'Event' })
     await expect(event.getByRole('heading', { name: 'nothing happened' })).toBeVisible()
-    await expect(event.getByRole('region', { name: 'Chain' })).toContainText('does not hold')
+    await expect(event.getByRole('region', { name: 'Chain' })).toContainText('Verification failed')
   },
 )
 
-promise('the dashboard’s own chain stands beside that of the chosen workspace', async () => {
+promise('the chain of the audit trail is listed with that of the selected workspace', async () => {
   const company = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/integrity')
-  const chains = page.getByRole('region').filter({ has: page.getByText('Verify now') })
+  const chains = page.getByRole('region').filter({ has: page.getByText('Verify chain') })
   await expect(chains).toHaveCount(3)
   await page.getByRole('combobox', { name: 'Workspace' }).click()
   await page.getByRole('option', { name: 'Second' }).click()
   await expect(chains).toHaveCount(2)
   await expect(chains.first()).toContainText('Second')
-  await expect(chains.last()).toContainText('The dashboard’s own audit')
+  await expect(chains.last()).toContainText('Dashboard audit trail')
 })

@@ -37,15 +37,15 @@ export function ChainCard({ chain }: { chain: Chain }) {
         <div>
           <Text fw={600}>{name}</Text>
           <Text size="sm" className="soft numeric">
-            {kind === 'SYSTEM' && 'The dashboard’s own audit · '}
+            {kind === 'SYSTEM' && 'Dashboard audit trail · '}
             {formatCount(seq)} {seq === 1 ? 'event' : 'events'}
-            {archivedSeq > 0 && `, ${formatCount(archivedSeq)} of them archived`}
+            {archivedSeq > 0 && `, ${formatCount(archivedSeq)} archived`}
           </Text>
         </div>
         <Gate
           permission="integrity.verify"
           what="verify chains"
-          otherwise={isRunning ? 'It is being verified already.' : null}
+          otherwise={isRunning ? 'A verification is already running.' : null}
         >
           <BusyButton
             size="xs"
@@ -54,7 +54,7 @@ export function ChainCard({ chain }: { chain: Chain }) {
             onClick={() => start.mutate()}
             isBusy={start.isPending}
           >
-            {isRunning ? 'Verifying…' : 'Verify now'}
+            {isRunning ? 'Verifying…' : 'Verify chain'}
           </BusyButton>
         </Gate>
       </Group>
@@ -84,13 +84,13 @@ function RunState({ run, workspaceId }: { run: Run; workspaceId: string }) {
     const share = run.total === 0 ? 0 : Math.min(100, (run.checked / run.total) * 100)
     return (
       <Stack gap={4} mt="sm">
-        <Progress value={share} aria-label="Verified so far" />
+        <Progress value={share} aria-label="Verification progress" />
         <Group justify="space-between" align="flex-start" wrap="nowrap">
           <Text size="xs" className="soft numeric" role="status">
-            {formatCount(run.checked)} of {formatCount(run.total)} events hold so far. You may leave
+            {formatCount(run.checked)} of {formatCount(run.total)} events verified. You can leave
             this page.
           </Text>
-          <Gate permission="integrity.verify" what="cancel a verification">
+          <Gate permission="integrity.verify" what="cancel verifications">
             <BusyButton
               size="compact-xs"
               variant="subtle"
@@ -98,7 +98,8 @@ function RunState({ run, workspaceId }: { run: Run; workspaceId: string }) {
               isBusy={cancel.isPending}
               onClick={() => cancel.mutate()}
             >
-              Cancel
+              {' '}
+              Cancel verification{' '}
             </BusyButton>
           </Gate>
         </Group>
@@ -118,7 +119,7 @@ function RunState({ run, workspaceId }: { run: Run; workspaceId: string }) {
       )}
       {run.badEventId && (
         <AnchorLink to="/app/explorer" search={{ workspaceId, event: run.badEventId }}>
-          Show that event
+          Show event
         </AnchorLink>
       )}
     </Stack>
@@ -129,5 +130,5 @@ function Verdict({ run: { status } }: { run: Run }) {
   if (status === 'HOLDS') return <StatusText tone="good">The chain holds</StatusText>
   if (status === 'BROKEN') return <StatusText tone="bad">The chain is broken</StatusText>
   if (status === 'CANCELED') return <StatusText tone="neutral">Canceled</StatusText>
-  return <StatusText tone="warn">Not finished</StatusText>
+  return <StatusText tone="warn">Failed</StatusText>
 }

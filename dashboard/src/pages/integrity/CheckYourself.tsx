@@ -13,13 +13,13 @@ export function CheckYourself() {
           </AnchorLink>{' '}
           all events of a workspace as JSONL.
         </List.Item>
-        <List.Item>Run this on your own machine; it needs Node and nothing of ours.</List.Item>
+        <List.Item>Run this script on your own machine. It needs only Node.</List.Item>
         <List.Item>
-          Compare the last number and hash with the head above: events cut off at the end leave no
-          gap.
+          Compare the last sequence number and hash with the head above, because removing the newest
+          events leaves no gap.
         </List.Item>
       </List>
-      <CodeBox text={CHECK_SCRIPT} label="the script" />
+      <CodeBox text={CHECK_SCRIPT} label="script" />
     </>
   )
 }

@@ -24,7 +24,7 @@ export function IntegrityPage() {
     <>
       <PageHeader
         title="Integrity"
-        about="Every event holds the hash of the one before it. Whoever changes, removes or adds one breaks the chain from there on, and a look through it names the place."
+        about="Each event contains the hash of the one before it. Changing, removing or inserting an event breaks the chain, and verification reports where."
       />
       <ErrorBox error={chains.error} onRetry={chains.refetch} />
       <Stack gap="sm">
@@ -34,10 +34,11 @@ export function IntegrityPage() {
         ))}
       </Stack>
       <Title order={2} mt="xl" mb={4}>
-        Check it yourself
+        Verify it yourself
       </Title>
       <Text size="sm" className="soft" maw={640} mb="sm">
-        You need not believe us. An export holds everything that a hash is made of.
+        You don’t have to trust Annals: a JSONL export contains everything needed to recompute the
+        hashes.
       </Text>
       <CheckYourself />
     </>

@@ -24,11 +24,11 @@ for (const line of readFileSync(process.argv[2], 'utf8').split('\\n')) {
   if (hash !== e.hash) fail('event ' + seq + ' was changed')
   const before = lasts.get(workspaceId) ?? { seq: 0 }
   if (before.seq !== seq - 1) gaps++
-  else if (before.hash && before.hash !== prevHash) fail('event ' + seq + ' does not follow the one before')
+  else if (before.hash && before.hash !== prevHash) fail('event ' + seq + ' does not follow the previous event')
   lasts.set(workspaceId, e)
   count++
-  last = 'the last is number ' + seq + ', ' + hash
+  last = 'last: event ' + seq + ', ' + hash
 }
 console.log(count === 0 ? 'no events' : gaps === 0
-  ? count + ' events, every one holds, none is missing, ' + last
-  : count + ' events hold; ' + gaps + (gaps === 1 ? ' place' : ' places') + ' where numbers are missing: right for a filtered export, not for a whole one; ' + last)`
+  ? count + ' events verified, none missing; ' + last
+  : count + ' events verified, ' + gaps + (gaps === 1 ? ' gap' : ' gaps') + ' in the sequence (expected only in a filtered export); ' + last)`
