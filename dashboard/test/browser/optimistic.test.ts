@@ -4,7 +4,7 @@ import { holdAnswers } from './held-answers.ts'
 
 const { annals, open, promise } = await startDashboard()
 
-promise('a new name shows before the service has answered, and stays', async () => {
+promise('a new name shows before the service responds, and stays after a reload', async () => {
   const company = await annals.createCompany()
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/company/workspaces')
@@ -12,7 +12,7 @@ promise('a new name shows before the service has answered, and stays', async () 
   await page.getByRole('button', { name: 'Rename Production' }).click()
   await page.getByRole('dialog').getByLabel('Name').fill('Live')
   await page.keyboard.press('Enter')
-  await expect(page.getByRole('region', { name: 'Live' })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Live', exact: true })).toBeVisible()
   await expect(page.getByRole('dialog')).toHaveCount(0)
   await expect.poll(() => answers.askedFor()).toBe(1)
   // A reload before the response would cancel the request.
@@ -20,10 +20,10 @@ promise('a new name shows before the service has answered, and stays', async () 
   answers.release()
   await answered
   await page.reload()
-  await expect(page.getByRole('region', { name: 'Live' })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Live', exact: true })).toBeVisible()
 })
 
-promise('a new name that the service refuses is taken back, with the reason', async () => {
+promise('a name that the service rejects is rolled back, with the reason', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER', [company.workspace.id])
   const page = await open({ member: owner })
@@ -32,7 +32,7 @@ promise('a new name that the service refuses is taken back, with the reason', as
   await page.getByRole('button', { name: 'Rename Production' }).click()
   await page.getByRole('dialog').getByLabel('Name').fill('Live')
   await page.keyboard.press('Enter')
-  await expect(page.getByRole('region', { name: 'Live' })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Live', exact: true })).toBeVisible()
   await annals.app.database.db
     .updateTable('app_user')
     .set({ role: 'VIEWER' })
@@ -40,55 +40,58 @@ promise('a new name that the service refuses is taken back, with the reason', as
     .execute()
   answers.release()
   await expect(page.getByRole('region', { name: 'Production' }).getByRole('alert')).toBeVisible()
-  await expect(page.getByRole('region', { name: 'Live' })).toHaveCount(0)
+  await expect(page.getByRole('region', { name: 'Live', exact: true })).toHaveCount(0)
 })
 
-promise('a view is renamed and shared at once, and one that is gone says so', async () => {
-  const company = await annals.createCompany()
-  const owner = await signInAs(annals, company, 'OWNER')
-  const body = { name: 'Logins', visibility: 'PRIVATE', query: {}, workspaceId: null }
-  const { json } = await owner.call('POST', '/dashboard/explorer/views', { body })
-  const path = `/dashboard/explorer/views/${String(json['id'])}`
-  const page = await open({ member: owner })
-  await page.goto('/app/explorer')
-  const answers = await holdAnswers(page, 'PATCH', path)
-  const menu = page.getByRole('dialog', { name: 'Views' })
-  await page.getByRole('button', { name: 'Views' }).click()
-  await menu.getByRole('button', { name: 'Change the view Logins' }).click()
-  const dialog = page.getByRole('dialog', { name: 'Change a view' })
-  await dialog.getByLabel('Name').fill('Sign-ins')
-  await dialog.getByLabel('Every member').check()
-  await page.keyboard.press('Enter')
-  await expect(dialog).toHaveCount(0)
-  await page.getByRole('button', { name: 'Views' }).click()
-  await expect(menu.getByRole('button', { name: /^Sign-ins shared by/ })).toBeVisible()
-  answers.release()
-  await expect
-    .poll(async () => (await owner.call('GET', '/dashboard/explorer/views')).json)
-    .toMatchObject({ views: [{ name: 'Sign-ins', visibility: 'WORKSPACE' }] })
+promise(
+  'renaming and sharing a view shows immediately, and deleting a missing view shows an error',
+  async () => {
+    const company = await annals.createCompany()
+    const owner = await signInAs(annals, company, 'OWNER')
+    const body = { name: 'Logins', visibility: 'PRIVATE', query: {}, workspaceId: null }
+    const { json } = await owner.call('POST', '/dashboard/explorer/views', { body })
+    const path = `/dashboard/explorer/views/${String(json['id'])}`
+    const page = await open({ member: owner })
+    await page.goto('/app/explorer')
+    const answers = await holdAnswers(page, 'PATCH', path)
+    const menu = page.getByRole('dialog', { name: 'Views' })
+    await page.getByRole('button', { name: 'Views' }).click()
+    await menu.getByRole('button', { name: 'Edit view Logins' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Edit view' })
+    await dialog.getByLabel('Name').fill('Sign-ins')
+    await dialog.getByLabel('All members').check()
+    await page.keyboard.press('Enter')
+    await expect(dialog).toHaveCount(0)
+    await page.getByRole('button', { name: 'Views' }).click()
+    await expect(menu.getByRole('button', { name: /^Sign-ins Shared by/ })).toBeVisible()
+    answers.release()
+    await expect
+      .poll(async () => (await owner.call('GET', '/dashboard/explorer/views')).json)
+      .toMatchObject({ views: [{ name: 'Sign-ins', visibility: 'WORKSPACE' }] })
 
-  await menu.getByRole('button', { name: 'Delete the view Sign-ins' }).click()
-  const question = page.getByRole('dialog', { name: 'Delete the view Sign-ins?' })
-  await expect(question).toBeVisible()
-  // Deletes the view elsewhere once the dialog is open, so the page's next list lacks it.
-  expect((await owner.call('DELETE', path)).status).toBe(204)
-  await question.getByLabel('Type Sign-ins to go on').fill('Sign-ins')
-  await page.keyboard.press('Enter')
-  await expect(question.getByRole('alert')).toBeVisible()
-})
+    await menu.getByRole('button', { name: 'Delete view Sign-ins' }).click()
+    const question = page.getByRole('dialog', { name: 'Delete view Sign-ins?' })
+    await expect(question).toBeVisible()
+    // Deletes the view elsewhere once the dialog is open, so the page's next list lacks it.
+    expect((await owner.call('DELETE', path)).status).toBe(204)
+    await question.getByLabel('Type Sign-ins to confirm').fill('Sign-ins')
+    await page.keyboard.press('Enter')
+    await expect(question.getByRole('alert')).toBeVisible()
+  },
+)
 
-promise('a session is ended after a question only', async () => {
+promise('ending a session asks for confirmation', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   const page = await open({ member: owner })
   await page.goto('/app/account')
-  await page.getByRole('button', { name: /^Sign out here/ }).click()
-  const question = page.getByRole('dialog', { name: 'Sign out here' })
+  await page.getByRole('button', { name: /^Sign out:/ }).click()
+  const question = page.getByRole('dialog', { name: 'Sign out', exact: true })
   await expect(question).toContainText('You can sign in again with your password.')
-  await question.getByRole('button', { name: 'Keep it' }).click()
+  await question.getByRole('button', { name: 'Go back' }).click()
   expect((await owner.call('GET', '/dashboard/session')).status).toBe(200)
-  await page.getByRole('button', { name: /^Sign out here/ }).click()
+  await page.getByRole('button', { name: /^Sign out:/ }).click()
   await question.getByRole('button', { name: 'Sign out', exact: true }).click()
-  await expect(page.getByLabel('E-mail')).toBeVisible()
+  await expect(page.getByLabel('Email')).toBeVisible()
   expect((await owner.call('GET', '/dashboard/session')).status).toBe(401)
 })

@@ -13,7 +13,7 @@ export function AccountPage() {
     <>
       <PageHeader
         title="Account"
-        about={`${email}, ${roleWord(role).toLowerCase()} of ${session.company.name}.`}
+        about={`${email}, ${roleWord(role).toLowerCase()} of ${session.company.name}`}
       />
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
         <SessionList />

@@ -20,7 +20,7 @@ export function ActivitySection() {
     return (
       <>
         <PageHeader title="Activity" />
-        <NoAccess what="the activity" />
+        <NoAccess what="activity" />
       </>
     )
   }
@@ -28,10 +28,10 @@ export function ActivitySection() {
     <>
       <PageHeader
         title="Activity"
-        about="What people did in this dashboard. Each line is an event in the company’s own chain, so nobody can take it out unseen."
+        about="What members did in this dashboard. Each entry is an event in a tamper-evident chain."
       >
         <AnchorLink to="/app/explorer" search={{ workspaceId: own.id }}>
-          Open in the explorer
+          Open in Explorer
         </AnchorLink>
       </PageHeader>
       <ActivityPages workspaceId={own.id} />
@@ -46,7 +46,7 @@ function ActivityPages({ workspaceId }: { workspaceId: string }) {
   })
   if (pages.isPending) {
     return (
-      <Stack gap={6} role="status" aria-label="Loading the activity">
+      <Stack gap={6} role="status" aria-label="Loading activity">
         {Array.from({ length: 8 }, (_, line) => (
           <Skeleton height={34} radius="sm" key={line} />
         ))}
@@ -56,10 +56,10 @@ function ActivityPages({ workspaceId }: { workspaceId: string }) {
   if (pages.error) return <ErrorBox error={pages.error} onRetry={pages.refetch} />
   if (events.length === 0) {
     return (
-      <EmptyState icon="activity" title="Nothing yet, or nothing of late">
+      <EmptyState icon="activity" title="No recent activity">
         <Text size="sm" className="soft" ta="center" maw={440}>
-          Whatever somebody makes, changes or downloads here is written down at once. What is older
-          than your plan shows is in the archive; an export finds it.
+          Every change and download in the dashboard is recorded. Older activity is archived, and
+          you can export it.
         </Text>
       </EmptyState>
     )

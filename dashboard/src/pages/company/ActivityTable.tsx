@@ -1,6 +1,7 @@
 import type { paths } from '../../api/schema.d.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import rows from '../../parts/Rows.module.css'
+import { formatCount } from '../../parts/format.ts'
 import { Rows } from '../../parts/Rows.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { useSigned } from '../../shell/session-context.tsx'
@@ -20,27 +21,31 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
     webhook: (id: string) => webhooks.find((webhook) => webhook.id === id)?.url ?? id,
   }
   return (
-    <Rows label="Activity, newest first" columns={['What', 'When', 'From']} lastColumn="Event">
+    <Rows
+      label="Activity, newest first"
+      columns={['Activity', 'Time', 'IP address']}
+      lastColumn="Event"
+    >
       {events.map((event) => (
         <tr key={event.id}>
           <td>
-            <span className={rows.name}>{fieldOf(event.actor, 'email') ?? 'Somebody'}</span>{' '}
+            <span className={rows.name}>{fieldOf(event.actor, 'email') ?? 'Unknown member'}</span>{' '}
             {sentenceOf(event, names)}
           </td>
           <td>
             <TimeText at={event.timestamp} style="clock" />
           </td>
-          <td data-label="from">
+          <td data-label="IP address">
             <span className="numeric">{fieldOf(event.metadata, 'address') ?? '–'}</span>
           </td>
           <td className={rows.actions}>
             <AnchorLink
               to="/app/explorer"
               search={{ workspaceId: event.workspaceId, event: event.id }}
-              aria-label={`Event ${event.seq} in the explorer`}
+              aria-label={`Show event ${event.seq} in Explorer`}
               className="numeric"
             >
-              #{event.seq}
+              #{formatCount(event.seq)}
             </AnchorLink>
           </td>
         </tr>

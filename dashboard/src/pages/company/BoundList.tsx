@@ -24,7 +24,7 @@ export function BoundList({ company: { bounds } }: { company: Company }) {
       </Title>
       {bounds === null ? (
         <Text size="sm" className="soft">
-          How much of the company’s limits is used is shown to owners and admins.
+          Only owners and admins can see how much of each limit is used.
         </Text>
       ) : (
         <Stack gap="sm">
@@ -48,13 +48,13 @@ function BoundLine({ label, used, max }: { label: string; used: number; max: num
         <Text size="sm">{label}</Text>
         <Text size="sm" className="numeric" {...(isNearlyFull && { c: 'var(--warn)' })}>
           {formatCount(used)} of {formatCount(max)}
-          {isNearlyFull && ', nearly full'}
+          {isNearlyFull && ', almost full'}
         </Text>
       </Group>
       <Progress
         value={(used / max) * 100}
         size="sm"
-        aria-label={`${label}: ${used} of ${max}`}
+        aria-label={`${label}: ${formatCount(used)} of ${formatCount(max)}`}
         {...(isNearlyFull && { color: 'yellow' })}
       />
     </div>
@@ -63,5 +63,5 @@ function BoundLine({ label, used, max }: { label: string; used: number; max: num
 
 function perWorkspace(bounds: Bounds): string {
   const { projectsPerWorkspaceMax, keysPerWorkspaceMax, webhooksPerWorkspaceMax } = bounds
-  return `Each workspace has at most ${projectsPerWorkspaceMax} projects, ${keysPerWorkspaceMax} working keys and ${webhooksPerWorkspaceMax} webhooks.`
+  return `Each workspace can have up to ${projectsPerWorkspaceMax} projects, ${keysPerWorkspaceMax} active keys and ${webhooksPerWorkspaceMax} webhooks.`
 }

@@ -15,7 +15,7 @@ type ChangeProps = { member: Member; isOpen: boolean; onClose: () => void }
 export function ChangeMember(props: ChangeProps) {
   const { isOpen, onClose, member } = props
   return (
-    <Modal opened={isOpen} onClose={onClose} title={`Change ${member.email}`} centered>
+    <Modal opened={isOpen} onClose={onClose} title={`Change access of ${member.email}`} centered>
       {isOpen && <ChangeForm {...props} />}
     </Modal>
   )
@@ -53,7 +53,8 @@ function ChangeForm({ member: { id, role, workspaceIds }, onClose }: ChangeProps
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={change.isPending} disabled={!isComplete(grant)}>
-            Save
+            {' '}
+            Save changes{' '}
           </BusyButton>
         </Group>
       </Stack>

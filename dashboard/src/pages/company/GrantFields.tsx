@@ -33,7 +33,7 @@ export function GrantFields({
                 value={value}
                 label={label}
                 disabled={isBeyond}
-                description={isBeyond ? `${does} Only an owner makes owners.` : does}
+                description={isBeyond ? `${does} Only owners can add owners.` : does}
               />
             )
           })}
@@ -42,13 +42,13 @@ export function GrantFields({
       {needsWorkspaces(grant.role) && (
         <MultiSelect
           label="Workspaces"
-          description="What is not here does not exist for this member."
+          description="The member can access only these workspaces."
           required
           searchable
           data={customers.map(({ id, name }) => ({ value: id, label: name }))}
           value={grant.workspaceIds}
           onChange={(workspaceIds) => onChange({ ...grant, workspaceIds })}
-          nothingFoundMessage="No workspace of that name"
+          nothingFoundMessage="No matching workspaces"
         />
       )}
     </>

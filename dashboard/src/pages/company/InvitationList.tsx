@@ -46,22 +46,22 @@ function InvitationTable({
   if (open.length === 0) {
     return (
       <Text size="sm" className="soft">
-        None. An invitation is a link that works once and for seven days.
+        No open invitations. An invitation link works once and expires after seven days.
       </Text>
     )
   }
   return (
-    <Rows label="Open invitations" columns={['E-mail', 'Role', 'Will see', 'Open until']}>
+    <Rows label="Open invitations" columns={['Email', 'Role', 'Access', 'Expires']}>
       {open.map((invitation) => (
         <tr key={invitation.id}>
           <td>
             <span className={rows.name}>{invitation.email}</span>
           </td>
           <td>{roleWord(invitation.role)}</td>
-          <td data-label="Will see">
+          <td data-label="Access">
             <WorkspaceNames ids={invitation.workspaceIds} />
           </td>
-          <td data-label="Open until">
+          <td data-label="Expires">
             <TimeText at={invitation.expiresAt} style="clock" />
           </td>
           <td className={rows.actions}>
@@ -69,7 +69,7 @@ function InvitationTable({
               <Button
                 size="compact-xs"
                 variant="default"
-                aria-label={`Withdraw the invitation of ${invitation.email}`}
+                aria-label={`Withdraw invitation for ${invitation.email}`}
                 onClick={() => onWithdraw(invitation)}
               >
                 Withdraw
@@ -116,10 +116,10 @@ function WithdrawDialog({
     <ConfirmDialog
       isOpen={invitation !== null}
       onClose={close}
-      title="Withdraw an invitation"
-      consequence={`The link that ${invitation?.email ?? ''} got leads nowhere from now on. You can invite again at any time.`}
+      title="Withdraw invitation"
+      consequence={`The invitation link for ${invitation?.email ?? ''} stops working. You can invite them again at any time.`}
       name={null}
-      action="Withdraw"
+      action="Withdraw invitation"
       error={withdraw.error}
       onConfirm={() => {
         if (invitation) withdraw.mutate(invitation)

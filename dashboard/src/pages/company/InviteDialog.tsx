@@ -16,7 +16,7 @@ type InviteProps = { isOpen: boolean; onClose: () => void }
 
 export function InviteDialog({ isOpen, onClose }: InviteProps) {
   return (
-    <SecretDialog isOpen={isOpen} onClose={onClose} title="Invite somebody">
+    <SecretDialog isOpen={isOpen} onClose={onClose} title="Invite member">
       <InviteForm onClose={onClose} />
     </SecretDialog>
   )
@@ -50,7 +50,7 @@ function InviteForm({ onClose }: Pick<InviteProps, 'onClose'>) {
     >
       <Stack>
         <TextInput
-          label="E-mail"
+          label="Email"
           type="email"
           required
           autoComplete="off"
@@ -65,7 +65,8 @@ function InviteForm({ onClose }: Pick<InviteProps, 'onClose'>) {
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={invite.isPending} disabled={!isComplete(grant)}>
-            Invite
+            {' '}
+            Invite member{' '}
           </BusyButton>
         </Group>
       </Stack>
@@ -84,16 +85,16 @@ function InvitationLink({
 }) {
   return (
     <Stack>
-      <SecretBox label={`The invitation of ${email}`} secret={link}>
+      <SecretBox label={`Invitation for ${email}`} secret={link}>
         <Text size="sm">
           {isMailed
-            ? 'A mail with it is on its way, too.'
-            : 'No mail is sent from here: pass it on where nobody else reads it.'}{' '}
+            ? 'The link was also sent by email.'
+            : 'Email is not configured: send the link over a private channel.'}{' '}
           It works once, until <TimeText at={expiresAt} style="clock" />.
         </Text>
       </SecretBox>
       <Group justify="flex-end">
-        <Button onClick={onDone}>{isMailed ? 'Done' : 'I have copied it'}</Button>
+        <Button onClick={onDone}>{isMailed ? 'Done' : 'I’ve copied it'}</Button>
       </Group>
     </Stack>
   )

@@ -12,7 +12,7 @@ import { ChangeMember } from './ChangeMember.tsx'
 import { type Member, refreshMembers } from './members.ts'
 import { ResetLink } from './ResetLink.tsx'
 
-const LAST_OWNER = 'The last owner stays one: make somebody else an owner first.'
+const LAST_OWNER = 'A company needs at least one owner. Make another member an owner first.'
 type Dialog = 'change' | 'reset' | 'remove'
 
 /** The actions for a member. Disabled menu items show the reason. */
@@ -24,7 +24,7 @@ export function MemberActions({ member, isLastOwner }: { member: Member; isLastO
   const isSelf = member.id === session.user.id
   const isBeyond = member.role === 'OWNER' && !may('owners.manage')
   const roleRefusal = useRefusal('members.manage', 'change members')
-  const refusal = roleRefusal ?? (isBeyond ? 'Only an owner changes or removes an owner.' : null)
+  const refusal = roleRefusal ?? (isBeyond ? 'Only owners can change or remove an owner.' : null)
   const lastOwner = isLastOwner ? LAST_OWNER : null
   const close = () => setDialog(null)
   return (
@@ -52,17 +52,19 @@ export function MemberActions({ member, isLastOwner }: { member: Member; isLastO
             Change role and workspaces
           </MenuChoice>
           <MenuChoice
-            reason={refusal ?? (isSelf ? 'Your own password is under Account.' : null)}
+            reason={refusal ?? (isSelf ? 'To change your own password, go to Account.' : null)}
             onClick={() => setDialog('reset')}
           >
-            Make a password link
+            {' '}
+            Create reset link{' '}
           </MenuChoice>
           <MenuChoice
-            reason={refusal ?? lastOwner ?? (isSelf ? 'Nobody removes himself.' : null)}
+            reason={refusal ?? lastOwner ?? (isSelf ? 'You can’t remove yourself.' : null)}
             isDanger
             onClick={() => setDialog('remove')}
           >
-            Remove
+            {' '}
+            Remove member{' '}
           </MenuChoice>
         </Menu.Dropdown>
       </Menu>
@@ -94,10 +96,10 @@ function RemoveMember({
     <ConfirmDialog
       isOpen={isOpen}
       onClose={onClose}
-      title="Remove a member"
-      consequence={`${email} is signed out at once and cannot come back without an invitation. Private views go as well; shared ones stay, and keys work on.`}
+      title="Remove member"
+      consequence={`${email} is signed out immediately and needs a new invitation to return. Their private views are deleted. Shared views and keys are kept.`}
       name={email}
-      action="Remove"
+      action="Remove member"
       isBusy={remove.isPending}
       error={remove.error}
       onConfirm={() => remove.mutate()}

@@ -11,7 +11,7 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
   const { session } = useSigned()
   const owners = members.filter(({ role }) => role === 'OWNER').length
   return (
-    <Rows label="Members" columns={['E-mail', 'Role', 'Sees', 'Last seen', 'Joined']}>
+    <Rows label="Members" columns={['Email', 'Role', 'Access', 'Last seen', 'Joined']}>
       {members.map((member) => (
         <tr key={member.id}>
           <td>
@@ -25,12 +25,12 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
             </Group>
           </td>
           <td>{roleWord(member.role)}</td>
-          <td data-label="Sees">
+          <td data-label="Access">
             <WorkspaceNames ids={member.workspaceIds} />
           </td>
           <td data-label="Last seen">
             {member.lastSeenAt === null ? (
-              <span className="soft">Not lately</span>
+              <span className="soft">Not recently</span>
             ) : (
               <TimeText at={member.lastSeenAt} style="clock" />
             )}

@@ -17,7 +17,7 @@ export function MembersSection() {
   return (
     <>
       <PageHeader title="Members" />
-      <NoAccess what="the members" />
+      <NoAccess what="members" />
     </>
   )
 }
@@ -30,11 +30,12 @@ function Members() {
     <>
       <PageHeader
         title="Members"
-        about={`Who may use the dashboard of ${session.company.name}, and for what. A change holds from the member’s next click on.`}
+        about={`Who can use the dashboard of ${session.company.name}. Changes take effect on the member’s next request.`}
       >
-        <Gate permission="members.manage" what="invite people">
+        <Gate permission="members.manage" what="invite members">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={inviting.open}>
-            Invite somebody
+            {' '}
+            Invite member{' '}
           </Button>
         </Gate>
       </PageHeader>

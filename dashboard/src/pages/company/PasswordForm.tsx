@@ -52,39 +52,40 @@ export function PasswordForm() {
           {/* Tells password managers which account the password belongs to. */}
           <input type="hidden" autoComplete="username" value={session.user.email} readOnly />
           <PasswordInput
-            label="Your present password"
+            label="Current password"
             autoComplete="current-password"
             error={fieldErrors.currentPassword}
             {...field('current')}
           />
           <PasswordInput
-            label="The new one"
-            description="10 to 200 characters; neither your e-mail address nor one of the most common ones. A few words in a row are good."
+            label="New password"
+            description="10 to 200 characters. Can’t be your email address or a common password. A phrase of several words works well."
             autoComplete="new-password"
             error={fieldErrors.newPassword}
             {...field('next')}
           />
           <PasswordInput
-            label="The new one again"
+            label="Confirm new password"
             autoComplete="new-password"
-            error={isDifferent && 'This is not the same as above.'}
+            error={isDifferent && 'The passwords don’t match.'}
             {...field('again')}
           />
           {fieldErrors.isElsewhere && <ErrorBox error={change.error} />}
           <Group gap="sm">
             <BusyButton type="submit" size="xs" isBusy={change.isPending} disabled={isDifferent}>
-              Change the password
+              {' '}
+              Change password{' '}
             </BusyButton>
             <div role="status">
               {change.data && (
                 <StatusText tone="good">
-                  {`Changed; ${counted(change.data.endedSessions, 'other session')} ended`}
+                  {`Password changed, ${counted(change.data.endedSessions, 'other session')} ended`}
                 </StatusText>
               )}
             </div>
           </Group>
           <Text size="xs" className="soft">
-            Everybody else who is signed in as you is signed out, and open password links end.
+            Changing your password ends all your other sessions and open reset links.
           </Text>
         </Stack>
       </form>
@@ -102,7 +103,7 @@ function fieldErrorsOf(error: Error | null): FieldErrors {
   const next = about('/newPassword')
   return {
     ...(current !== undefined && { currentPassword: `This ${current}.` }),
-    ...(next !== undefined && { newPassword: `It ${next}.` }),
+    ...(next !== undefined && { newPassword: `The new password ${next}.` }),
     isElsewhere: current === undefined && next === undefined,
   }
 }

@@ -15,7 +15,7 @@ export function PlanTerms({ plan }: { plan: Company['plan'] }) {
         ))}
       </List>
       <Text size="sm" className="soft" mt="sm">
-        Changed by your operator; nothing here can change it.
+        Only your operator can change the plan.
       </Text>
     </Paper>
   )
@@ -35,13 +35,13 @@ function sentencesOf({
   eventsPerSecondMax,
 }: Company['plan']): string[] {
   return [
-    `Events are in the explorer for ${hotDays} days, and in the archive after that.`,
+    `Events stay in the explorer for ${formatCount(hotDays)} days and are archived after that.`,
     exportRowsMax === null
-      ? 'No exports; they come with Starter.'
-      : `Exports of up to ${formatCount(exportRowsMax)} rows each.`,
-    hasWebhooks ? 'Webhooks.' : 'No webhooks; they come with Pro.',
+      ? 'No exports. They require the Starter plan.'
+      : `Exports with up to ${formatCount(exportRowsMax)} rows.`,
+    hasWebhooks ? 'Webhooks.' : 'No webhooks. They require the Pro plan.',
     eventsPerSecondMax === null
-      ? 'No limit on how fast a key sends events.'
-      : `Up to ${formatCount(eventsPerSecondMax)} calls or events a second with each key.`,
+      ? 'No rate limit.'
+      : `Up to ${formatCount(eventsPerSecondMax)} calls or events per second and key.`,
   ]
 }

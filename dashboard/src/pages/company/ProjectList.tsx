@@ -32,8 +32,8 @@ export function ProjectList({ workspace: { id, name } }: { workspace: WorkspaceS
       {projects.isPending && <Skeleton height={60} radius="sm" mt="sm" />}
       {projects.data?.projects.length === 0 && (
         <Text size="sm" className="soft" mt="sm" maw={560}>
-          No projects. An event may name one by its id (projectId); the explorer, exports and
-          webhooks can then be about that project alone.
+          No projects yet. Events can refer to a project by its ID (projectId), and the explorer,
+          exports and webhooks can be limited to a project.
         </Text>
       )}
       {projects.data !== undefined && projects.data.projects.length > 0 && (
@@ -52,15 +52,16 @@ export function ProjectList({ workspace: { id, name } }: { workspace: WorkspaceS
           onClick={() => setCreating(true)}
           leftSection={<Icon name="plus" size={14} />}
         >
-          Create a project
+          {' '}
+          Create project{' '}
         </Button>
       </Gate>
       <NameDialog
         isOpen={isCreating}
         onClose={() => setCreating(false)}
-        title={`Create a project of ${name}`}
+        title={`Create project in ${name}`}
         label="Name"
-        action="Create"
+        action="Create project"
         onSave={async (typed) => {
           const body = { name: typed }
           await unwrap(
@@ -86,7 +87,7 @@ function ProjectTable({
   onRename: (project: Project) => void
 }) {
   return (
-    <Rows label={`Projects of ${workspaceName}`} columns={['Project', 'Id', 'Created']}>
+    <Rows label={`Projects in ${workspaceName}`} columns={['Project', 'ID', 'Created']}>
       {projects.map((project) => (
         <tr key={project.id}>
           <td>
@@ -149,11 +150,11 @@ function RenameProject({
       <NameDialog
         isOpen={project !== null}
         onClose={onClose}
-        title="Rename a project"
+        title="Rename project"
         label="Name"
-        description="For people only: its id stays, and so does every event that names it."
+        description="Only the name changes. The ID and all events stay the same."
         name={project?.name ?? ''}
-        action="Rename"
+        action="Rename project"
         onSave={(name) => project && rename.mutate({ id: project.id, name })}
       />
     </>

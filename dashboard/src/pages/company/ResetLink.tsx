@@ -14,7 +14,7 @@ type ResetProps = { member: Member; isOpen: boolean; onClose: () => void }
 export function ResetLink(props: ResetProps) {
   const { member, isOpen, onClose } = props
   return (
-    <SecretDialog isOpen={isOpen} onClose={onClose} title={`A new password for ${member.email}`}>
+    <SecretDialog isOpen={isOpen} onClose={onClose} title={`Reset password of ${member.email}`}>
       <ResetForm {...props} />
     </SecretDialog>
   )
@@ -30,14 +30,14 @@ function ResetForm({ member: { id, email }, onClose }: ResetProps) {
   if (make.data) {
     return (
       <Stack>
-        <SecretBox label={`The link for ${email}`} secret={make.data.link}>
+        <SecretBox label={`Reset link for ${email}`} secret={make.data.link}>
           <Text size="sm">
-            It works once, until <TimeText at={make.data.expiresAt} style="clock" />. Pass it on
-            where nobody else reads it: whoever opens it first chooses the password.
+            It works once, until <TimeText at={make.data.expiresAt} style="clock" />. Send it over a
+            private channel: anyone who opens it can set the password.
           </Text>
         </SecretBox>
         <Group justify="flex-end">
-          <Button onClick={onClose}>I have copied it</Button>
+          <Button onClick={onClose}>I’ve copied it</Button>
         </Group>
       </Stack>
     )
@@ -45,8 +45,8 @@ function ResetForm({ member: { id, email }, onClose }: ResetProps) {
   return (
     <Stack>
       <Text size="sm">
-        You get a link that works once, within an hour. The present password stays until the link is
-        used; then all sessions of {email} end.
+        This creates a link that works once and expires in an hour. The current password works until
+        the link is used. Using the link ends all sessions of {email}.
       </Text>
       <ErrorBox error={make.error} />
       <Group justify="flex-end">
@@ -54,7 +54,7 @@ function ResetForm({ member: { id, email }, onClose }: ResetProps) {
           Cancel
         </Button>
         <BusyButton onClick={() => make.mutate()} isBusy={make.isPending}>
-          Make the link
+          Create reset link
         </BusyButton>
       </Group>
     </Stack>

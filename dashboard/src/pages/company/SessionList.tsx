@@ -27,7 +27,8 @@ export function SessionList() {
     <section aria-labelledby="sessions">
       <Group justify="space-between" mb="xs">
         <Title order={2} id="sessions">
-          Where you are signed in
+          {' '}
+          Sessions{' '}
         </Title>
         <Button size="xs" variant="default" onClick={() => setEnding(true)}>
           Sign out everywhere
@@ -41,13 +42,13 @@ export function SessionList() {
         ))}
       </Stack>
       <Text size="xs" className="soft" mt="xs">
-        A session ends after 30 minutes without use, and 12 hours after the sign-in.
+        A session ends after 30 minutes of inactivity, and at most 12 hours after sign-in.
       </Text>
       <ConfirmDialog
         isOpen={isEnding}
         onClose={() => setEnding(false)}
         title="Sign out everywhere"
-        consequence="All your sessions end at once, this one as well. You can sign in again with your password."
+        consequence="This ends all your sessions immediately, including this one. You can sign in again with your password."
         name={null}
         action="Sign out everywhere"
         isBusy={endAll.isPending}
@@ -80,12 +81,13 @@ function SessionLine({ session }: { session: OwnSession }) {
             </Text>
             {isCurrent && (
               <Badge size="sm" variant="default" tt="none">
-                This one
+                {' '}
+                Current session{' '}
               </Badge>
             )}
           </Group>
           <Text size="xs" className="soft">
-            from {address} since <TimeText at={createdAt} style="clock" />, last used{' '}
+            {address}, signed in <TimeText at={createdAt} style="clock" />, last used{' '}
             <TimeText at={seenAt} style="clock" />
           </Text>
         </div>
@@ -94,22 +96,22 @@ function SessionLine({ session }: { session: OwnSession }) {
           variant="default"
           flex="none"
           onClick={() => setAsked(true)}
-          aria-label={`${isCurrent ? 'Sign out here' : 'End the session'}: ${browser} from ${address}`}
+          aria-label={`${isCurrent ? 'Sign out' : 'End session'}: ${browser} from ${address}`}
         >
-          {isCurrent ? 'Sign out' : 'End'}
+          {isCurrent ? 'Sign out' : 'End session'}
         </Button>
       </Group>
       <ConfirmDialog
         isOpen={isAsked}
         onClose={() => setAsked(false)}
-        title={isCurrent ? 'Sign out here' : 'End a session'}
+        title={isCurrent ? 'Sign out' : 'End session'}
         consequence={
           isCurrent
-            ? 'This session ends at once. You can sign in again with your password.'
-            : `Whoever uses ${browser} from ${address} is signed out at once, and needs your password to come back.`
+            ? 'This session ends immediately. You can sign in again with your password.'
+            : `${browser} at ${address} is signed out immediately. Signing in again requires your password.`
         }
         name={null}
-        action={isCurrent ? 'Sign out' : 'End the session'}
+        action={isCurrent ? 'Sign out' : 'End session'}
         isBusy={end.isPending}
         error={end.error}
         onConfirm={() => end.mutate()}

@@ -23,12 +23,12 @@ export function UsageChart() {
     <Paper withBorder p="md" component="section" aria-labelledby="by-day">
       <Group justify="space-between" mb="sm" gap="xs">
         <Title order={2} id="by-day">
-          Received by day{workspace && `, ${workspace.name}`}
+          Received per day{workspace && `, ${workspace.name}`}
         </Title>
         <Group gap="xs">
           <SegmentedControl<Measured>
             size="xs"
-            aria-label="What is counted"
+            aria-label="Unit"
             data={[
               { value: 'events', label: 'Events' },
               { value: 'bytes', label: 'Bytes' },
@@ -38,7 +38,7 @@ export function UsageChart() {
           />
           <SegmentedControl<UsageDays>
             size="xs"
-            aria-label="How far back, in days"
+            aria-label="Period in days"
             data={USAGE_DAYS.map((value) => ({ value, label: `${value} d` }))}
             value={days}
             onChange={(value) =>
@@ -63,7 +63,7 @@ function Bars({ usage, measured, days }: { usage: Usage; measured: Measured; day
     <>
       <DayBars days={bars} measure={MEASURES[measured]} />
       <Text size="sm" className="soft numeric">
-        Days are of UTC. In the last minute: {counted(usage.eventsLastMinute, 'event')}.
+        Days are in UTC. Last minute: {counted(usage.eventsLastMinute, 'event')}
       </Text>
       <WorkspaceUsageTable usage={usage} />
     </>

@@ -13,7 +13,7 @@ export function UsageSection() {
     <>
       <PageHeader
         title="Plan and usage"
-        about="What came in, what your plan includes, and how much of the bounds is used."
+        about="Events received, what your plan includes, and how much of each limit is used."
       />
       <Stack gap="md">
         <ErrorBox error={company.error} onRetry={company.refetch} />

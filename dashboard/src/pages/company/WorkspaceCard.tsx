@@ -45,7 +45,7 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
           <Text size="sm" className="soft numeric">
             {[
               counted(events, 'event'),
-              counted(keys, 'working key'),
+              counted(keys, 'active key'),
               counted(webhooks, 'webhook'),
             ].join(' · ')}
           </Text>
@@ -80,11 +80,11 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
       <NameDialog
         isOpen={isRenaming}
         onClose={renaming.close}
-        title="Rename a workspace"
+        title="Rename workspace"
         label="Name"
-        description="For people only: its id stays, and so does every event in it."
+        description="Only the name changes. The ID and all events stay the same."
         name={name}
-        action="Rename"
+        action="Rename workspace"
         onSave={(typed) => rename.mutate(typed)}
       />
     </Paper>
@@ -111,11 +111,11 @@ function SystemCard({ workspace: { name, events } }: { workspace: WorkspaceSumma
         <div>
           <Text fw={600}>{name}</Text>
           <Text size="sm" className="soft numeric">
-            What people do in this dashboard, in a chain like any other · {counted(events, 'event')}
+            Audit trail of this dashboard, with its own chain · {counted(events, 'event')}
           </Text>
         </div>
         <AnchorLink to="/app/company/$section" params={{ section: 'activity' }}>
-          Show the activity
+          Show activity
         </AnchorLink>
       </Group>
     </Paper>

@@ -3,7 +3,7 @@ import { useSigned } from '../../shell/session-context.tsx'
 /** The names of the workspaces that a member sees. Null means the whole company. */
 export function WorkspaceNames({ ids }: { ids: readonly string[] | null }) {
   const { session } = useSigned()
-  if (ids === null) return <>The whole company</>
+  if (ids === null) return <>All workspaces</>
   const names = ids.map((id) => session.workspaces.find((one) => one.id === id)?.name ?? id)
-  return <>{names.length === 0 ? 'Nothing' : names.join(', ')}</>
+  return <>{names.length === 0 ? 'None' : names.join(', ')}</>
 }

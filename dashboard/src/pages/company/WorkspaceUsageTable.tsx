@@ -9,7 +9,7 @@ export function WorkspaceUsageTable({ usage }: { usage: Usage }) {
   const sums = byWorkspace(usage)
   if (sums.length < 2) return null
   return (
-    <table className={rows.table} aria-label="By workspace">
+    <table className={rows.table} aria-label="Usage by workspace">
       <thead>
         <tr>
           <th scope="col">Workspace</th>

@@ -22,11 +22,12 @@ export function WorkspacesSection() {
     <>
       <PageHeader
         title="Workspaces"
-        about={`Where ${session.company.name} keeps its events. Each workspace has a chain, keys and webhooks of its own, and projects to sort its events by.`}
+        about={`Workspaces divide the events of ${session.company.name}. Each one has its own chain, keys, webhooks and projects.`}
       >
         <Gate permission="company.manage" what="rename the company">
           <Button size="xs" variant="default" onClick={() => setDialog('company')}>
-            Rename the company
+            {' '}
+            Rename company{' '}
           </Button>
         </Gate>
         <Gate permission="company.manage" what="create workspaces">
@@ -35,7 +36,8 @@ export function WorkspacesSection() {
             leftSection={<Icon name="plus" size={14} />}
             onClick={() => setDialog('create')}
           >
-            Create a workspace
+            {' '}
+            Create workspace{' '}
           </Button>
         </Gate>
       </PageHeader>
@@ -50,10 +52,10 @@ export function WorkspacesSection() {
       <NameDialog
         isOpen={dialog === 'create'}
         onClose={close}
-        title="Create a workspace"
+        title="Create workspace"
         label="Name"
-        description="One for each product or environment is usual: Production, Staging."
-        action="Create"
+        description="Typically one per product or environment, such as Production or Staging."
+        action="Create workspace"
         onSave={async (name) => {
           await unwrap(client.POST('/dashboard/workspaces', { body: { name } }))
           await refreshCompany()
@@ -62,10 +64,10 @@ export function WorkspacesSection() {
       <NameDialog
         isOpen={dialog === 'company'}
         onClose={close}
-        title="Rename the company"
+        title="Rename company"
         label="Name"
         name={session.company.name}
-        action="Rename"
+        action="Rename company"
         onSave={async (name) => {
           await unwrap(client.PATCH('/dashboard/company', { body: { name } }))
           await refreshCompany()

@@ -14,7 +14,7 @@ type Names = { workspace: (id: string) => string; webhook: (id: string) => strin
 /** What a member did, to follow their name. An unknown action is shown by its code. */
 export function sentenceOf(event: ActivityEvent, names: Names): string {
   const facts = factsOf(event, names)
-  return SENTENCES[event.action]?.(facts) ?? `did ${event.action}`
+  return SENTENCES[event.action]?.(facts) ?? `performed ${event.action}`
 }
 
 type Facts = {
@@ -55,26 +55,26 @@ const SENTENCES: Record<string, (facts: Facts) => string> = {
   LOGIN_SUCCEEDED: () => 'signed in',
   LOGIN_FAILED: ({ count }) =>
     count('attempts') > 1
-      ? `got the password wrong ${counted(count('attempts'), 'time')}`
-      : 'got the password wrong',
+      ? `entered a wrong password ${counted(count('attempts'), 'time')}`
+      : 'entered a wrong password',
   LOGOUT: () => 'signed out',
   SESSIONS_ENDED: ({ count }) => `ended ${counted(count('count'), 'session')}`,
   PASSWORD_CHANGED: ({ count }) =>
-    `changed the password, which ended ${counted(count('endedSessions'), 'other session')}`,
+    `changed their password and ended ${counted(count('endedSessions'), 'other session')}`,
   PASSWORD_RESET_REQUESTED: ({ text }) =>
-    text('email') === '' ? 'asked for a new password' : `made a password link for ${text('email')}`,
-  PASSWORD_RESET: () => 'set a new password by a link',
+    text('email') === '' ? 'requested a reset link' : `created a reset link for ${text('email')}`,
+  PASSWORD_RESET: () => 'set a new password with a reset link',
   MEMBER_INVITED: ({ text }) => `invited ${text('email')} as ${lower(text('role'))}`,
-  INVITATION_WITHDRAWN: ({ text }) => `withdrew the invitation of ${text('email')}`,
+  INVITATION_WITHDRAWN: ({ text }) => `withdrew the invitation for ${text('email')}`,
   MEMBER_JOINED: ({ text }) => `joined as ${lower(text('role'))}`,
   MEMBER_CHANGED: ({ text, before, after }) =>
     before === after
       ? `changed the workspaces of ${text('email')}`
       : `changed the role of ${text('email')} from ${lower(before)} to ${lower(after)}`,
-  MEMBER_REMOVED: ({ text }) => `removed ${text('email')}, ${lower(text('role'))} until then`,
+  MEMBER_REMOVED: ({ text }) => `removed ${text('email')} (${lower(text('role'))})`,
   COMPANY_CHANGED: ({ before, after }) => `renamed the company from ${before} to ${after}`,
   ALLOWLIST_CHANGED: ({ is }) =>
-    `changed the IP allowlist${is('leavesOutCaller') ? ', without the address it was changed from' : ''}`,
+    `changed the IP allowlist${is('leavesOutCaller') ? ', excluding their own address' : ''}`,
   WORKSPACE_CREATED: ({ text }) => `created the workspace ${text('name')}`,
   WORKSPACE_CHANGED: ({ before, after }) => `renamed the workspace ${before} to ${after}`,
   PROJECT_CREATED: ({ text, workspace }) => `created the project ${text('name')} in ${workspace}`,
@@ -83,13 +83,13 @@ const SENTENCES: Record<string, (facts: Facts) => string> = {
     `created the ${text('scope') === 'COMPANY' ? 'company ' : ''}key ${keyOf(text)}${text('scope') === 'COMPANY' ? '' : ` for ${workspace}`}`,
   KEY_CHANGED: ({ before, after }) => `renamed the key ${before} to ${after}`,
   KEY_ROTATED: ({ text, count }) =>
-    `rotated the key ${keyOf(text)}; the old one ${count('graceHours') === 0 ? 'ended at once' : `works on for ${counted(count('graceHours'), 'hour')}`}`,
+    `rotated the key ${keyOf(text)}; the old one ${count('graceHours') === 0 ? 'ended immediately' : `works for ${counted(count('graceHours'), 'hour')}`}`,
   KEY_REVOKED: ({ text }) => `revoked the key ${keyOf(text)}`,
   WEBHOOK_CREATED: ({ text, workspace }) => `created a webhook to ${text('url')} in ${workspace}`,
   WEBHOOK_CHANGED: ({ before, after }) =>
     before === after
       ? `changed the webhook to ${after}`
-      : `moved a webhook from ${before} to ${after}`,
+      : `changed the URL of a webhook from ${before} to ${after}`,
   WEBHOOK_DELETED: ({ text }) => `deleted the webhook to ${text('url')}`,
   WEBHOOK_ENABLED: ({ webhook }) => `enabled the webhook ${webhook}`,
   WEBHOOK_DISABLED: ({ webhook }) => `disabled the webhook ${webhook}`,
@@ -100,23 +100,23 @@ const SENTENCES: Record<string, (facts: Facts) => string> = {
   WEBHOOK_TESTED: ({ webhook }) => `sent a test to the webhook ${webhook}`,
   WEBHOOK_REDELIVERED: ({ text, webhook }) =>
     text('deliveryId') === ''
-      ? `redelivered a window of time to the webhook ${webhook}`
-      : `redelivered one delivery to the webhook ${webhook}`,
+      ? `resent missed events to the webhook ${webhook}`
+      : `redelivered an event to the webhook ${webhook}`,
   VIEW_CREATED: ({ text }) => `saved the view ${text('name')}`,
   VIEW_CHANGED: ({ after }) => `changed the view ${after}`,
   VIEW_DELETED: ({ text }) => `deleted the view ${text('name')}`,
-  EXPORT_REQUESTED: ({ text }) => `asked for an export as ${text('format')}`,
-  EXPORT_RERUN: ({ text }) => `ran an export as ${text('format')} again`,
+  EXPORT_REQUESTED: ({ text }) => `requested a ${text('format')} export`,
+  EXPORT_RERUN: ({ text }) => `reran a ${text('format')} export`,
   EXPORT_CANCELED: ({ count }) => `canceled an export after ${counted(count('rows'), 'row')}`,
-  EXPORT_DOWNLOAD_STARTED: ({ text }) => `began to download an export as ${text('format')}`,
+  EXPORT_DOWNLOAD_STARTED: ({ text }) => `started downloading a ${text('format')} export`,
   EXPORT_DOWNLOADED: ({ count, is }) =>
-    `downloaded an export: ${counted(count('rows'), 'row')}, ${formatBytes(count('bytes'))}${is('truncated') ? ', cut by the plan' : ''}`,
+    `downloaded an export: ${counted(count('rows'), 'row')}, ${formatBytes(count('bytes'))}${is('truncated') ? ', truncated at the row limit' : ''}`,
   EXPORT_TEMPLATE_CREATED: ({ text }) => `saved the export template ${text('name')}`,
   EXPORT_TEMPLATE_CHANGED: ({ after }) => `changed the export template ${after}`,
   EXPORT_TEMPLATE_DELETED: ({ text }) => `deleted the export template ${text('name')}`,
   VERIFY_STARTED: ({ count, workspace }) =>
-    `verified ${workspace}, ${counted(count('events'), 'event')}`,
-  VERIFY_CANCELED: ({ workspace }) => `canceled the verifying of ${workspace}`,
+    `started verifying ${workspace} (${counted(count('events'), 'event')})`,
+  VERIFY_CANCELED: ({ workspace }) => `canceled the verification of ${workspace}`,
 }
 
 function lower(role: string): string {

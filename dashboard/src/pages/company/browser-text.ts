@@ -19,6 +19,6 @@ const SYSTEMS = [
 export function browserText(userAgent: string): string {
   const browser = BROWSERS.find(([pattern]) => pattern.test(userAgent))?.[1]
   const system = SYSTEMS.find(([pattern]) => pattern.test(userAgent))?.[1]
-  if (!browser) return userAgent === '' ? 'An unnamed browser' : userAgent.slice(0, 60)
+  if (!browser) return userAgent === '' ? 'Unknown browser' : userAgent.slice(0, 60)
   return system ? `${browser} on ${system}` : browser
 }

@@ -13,10 +13,10 @@ export type Role = Member['role']
 export const INVITATIONS_KEY = ['invitations'] as const
 
 export const ROLES = [
-  { value: 'OWNER', label: 'Owner', does: 'Everything, other owners included.' },
-  { value: 'ADMIN', label: 'Admin', does: 'Keys, webhooks, workspaces and members; sees it all.' },
-  { value: 'ANALYST', label: 'Analyst', does: 'Reads, exports and verifies the workspaces given.' },
-  { value: 'VIEWER', label: 'Viewer', does: 'Reads the workspaces given.' },
+  { value: 'OWNER', label: 'Owner', does: 'Full access, including other owners.' },
+  { value: 'ADMIN', label: 'Admin', does: 'Full access, except to owners.' },
+  { value: 'ANALYST', label: 'Analyst', does: 'Can view, export and verify assigned workspaces.' },
+  { value: 'VIEWER', label: 'Viewer', does: 'Can view assigned workspaces.' },
 ] as const satisfies readonly { value: Role; label: string; does: string }[]
 
 export function roleWord(role: Role): string {
