@@ -10,7 +10,7 @@ export class ApiError extends Error {
   readonly details: readonly { path: string; message: string }[]
 
   constructor(status: number, body: ErrorBody | undefined) {
-    super(body?.error ?? 'The service did not answer. Check that it runs, and try again.')
+    super(body?.error ?? 'The service didn’t respond. Check that it is running, then try again.')
     this.status = status
     this.code = body?.code ?? 'unreachable'
     this.traceId = body?.traceId ?? null

@@ -50,7 +50,7 @@ function ConfirmForm({
         <Text size="sm">{consequence}</Text>
         {name !== null && (
           <TextInput
-            label={`Type ${name} to go on`}
+            label={`Type ${name} to confirm`}
             value={typed}
             onChange={(event) => setTyped(event.currentTarget.value)}
             autoComplete="off"
@@ -60,7 +60,7 @@ function ConfirmForm({
         <ErrorBox error={error} />
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
-            Keep it
+            Go back
           </Button>
           <BusyButton type="submit" color="red" disabled={!isSure} isBusy={isBusy}>
             {action}

@@ -120,6 +120,6 @@ function summaryOf(days: readonly DayCount[], { words }: Measure): string {
     (best, day) => (best === null || day.count > best.count ? day : best),
     null,
   )
-  if (total === 0 || most === null) return `Nothing in ${days.length} days`
+  if (total === 0 || most === null) return `None in ${days.length} days`
   return `${words(total)} in ${days.length} days, most on ${formatDay(most.dayMs)}: ${words(most.count)}`
 }

@@ -23,7 +23,7 @@ export function ErrorBox({
       ))}
       {traceId !== null && (
         <Group gap={6} className="soft">
-          <Text size="xs">Trace id</Text>
+          <Text size="xs">Trace ID</Text>
           <CopyText text={traceId} />
         </Group>
       )}

@@ -23,5 +23,5 @@ export function Gate({
 /** Why the action isn't allowed. Null if it is. */
 export function useRefusal(permission: Permission, what: string): string | null {
   const { may, session } = useSigned()
-  return may(permission) ? null : `Your role, ${session.user.role.toLowerCase()}, may not ${what}.`
+  return may(permission) ? null : `Your role (${session.user.role.toLowerCase()}) can’t ${what}.`
 }

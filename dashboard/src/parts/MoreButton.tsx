@@ -23,7 +23,7 @@ export function MoreButton({ pages, children }: MoreProps) {
         void pages.fetchNextPage()
       }}
     >
-      {pages.hasNextPage ? children : 'That is all'}
+      {pages.hasNextPage ? children : 'No more results'}
     </BusyButton>
   )
 }

@@ -6,10 +6,10 @@ import { EmptyState } from './EmptyState.tsx'
 export function NoAccess({ what }: { what: string }) {
   const { session } = useSigned()
   return (
-    <EmptyState icon="shield" title={`Your role may not see ${what}`}>
+    <EmptyState icon="shield" title={`Your role can’t view ${what}`}>
       <Text size="sm" className="soft" ta="center" maw={440}>
-        You are {ROLE_NAMES[session.user.role]} of {session.company.name}. Its owners and admins see
-        this page; one of them can give you another role under Company, Members.
+        You are {ROLE_NAMES[session.user.role]} of {session.company.name}. Only owners and admins
+        can view this page. To get access, ask one of them to change your role in Members.
       </Text>
     </EmptyState>
   )

@@ -5,7 +5,7 @@ import { useSecretShown } from './SecretDialog.tsx'
 export function SecretBox({
   label,
   secret,
-  keptAs = 'The service keeps a hash only. Whoever loses it makes a new one.',
+  keptAs = 'Annals stores only a hash. If you lose it, create a new one.',
   children,
 }: {
   label: string
@@ -19,7 +19,7 @@ export function SecretBox({
     <Alert
       color="yellow"
       variant="light"
-      title={`${label}: copy it now, it is not shown again`}
+      title={`${label}: copy it now, it won’t be shown again`}
       // Without this, commands that are wider than a phone would widen the box.
       styles={{ body: { minWidth: 0 } }}
     >

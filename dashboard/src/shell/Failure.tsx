@@ -16,9 +16,9 @@ export function NotFound() {
   return (
     <Center mih="60vh" p="md">
       <Stack align="center" gap="xs">
-        <Title order={1}>There is no such page</Title>
-        <Text className="soft">The link may be old, or cut off at its end.</Text>
-        <AnchorLink to="/app/explorer">Go to the explorer</AnchorLink>
+        <Title order={1}>Page not found</Title>
+        <Text className="soft">The link may be outdated or incomplete.</Text>
+        <AnchorLink to="/app/explorer">Go to Explorer</AnchorLink>
       </Stack>
     </Center>
   )

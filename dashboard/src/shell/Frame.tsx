@@ -17,7 +17,7 @@ export function Frame({ children }: { children: ReactNode }) {
   return (
     <div className={classes.frame} onClickCapture={leaveMenu}>
       <a className={classes.skip} href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <nav className={classes.side} aria-label="Main">
         <div className={classes.brand}>
@@ -43,7 +43,7 @@ export function Frame({ children }: { children: ReactNode }) {
           {children}
         </main>
       </div>
-      <nav className={classes.bottom} aria-label="Main, on a small screen">
+      <nav className={classes.bottom} aria-label="Main, small screen">
         {main.map((item) => (
           <NavigationLink item={item} key={item.to} />
         ))}

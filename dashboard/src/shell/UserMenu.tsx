@@ -41,10 +41,10 @@ export function UserMenu() {
           onClick={() => setColorScheme(isDark ? 'light' : 'dark')}
           rightSection={<Icon name={isDark ? 'sun' : 'moon'} size={14} />}
         >
-          {isDark ? 'Light theme' : 'Dark theme'}
+          {isDark ? 'Use light theme' : 'Use dark theme'}
         </Menu.Item>
         {colorScheme !== 'auto' && (
-          <Menu.Item onClick={() => setColorScheme('auto')}>Theme of this device</Menu.Item>
+          <Menu.Item onClick={() => setColorScheme('auto')}>Use system theme</Menu.Item>
         )}
         <Menu.Divider hiddenFrom="sm" />
         {company.map(({ to, label }) => (

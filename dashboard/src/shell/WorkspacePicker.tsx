@@ -18,7 +18,7 @@ export function WorkspacePicker() {
       data={options.length > 1 ? [{ value: ALL, label: 'All workspaces' }, ...options] : options}
       value={workspace?.id ?? ALL}
       onChange={(value) => chooseWorkspace(value === ALL ? null : value)}
-      nothingFoundMessage="No workspace of that name"
+      nothingFoundMessage="No matching workspaces"
     />
   )
 }

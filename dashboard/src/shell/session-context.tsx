@@ -35,6 +35,6 @@ export function SignedProvider({ session, children }: { session: Session; childr
 
 export function useSigned(): Signed {
   const signed = useContext(SignedContext)
-  if (!signed) throw new Error('this part is shown behind the sign-in only')
+  if (!signed) throw new Error('useSigned requires a SignedProvider')
   return signed
 }

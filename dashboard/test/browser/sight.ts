@@ -36,7 +36,7 @@ export async function promiseSights(
 
 function promiseSight({ open, promise }: Dashboard, sight: Sight, { owner }: DemoCompany): void {
   promise(
-    `${sight.name}: no barrier in either theme, and nothing beyond the edge of a phone`,
+    `${sight.name}: accessible in both themes, without horizontal scrolling on a phone`,
     async () => {
       const page = await open({ isShared: true, ...(!sight.isSignedOut && { member: owner }) })
       await page.setViewportSize(DESK)

@@ -4,24 +4,21 @@ import { expect, startDashboard } from './dashboard.ts'
 
 const { annals, open, promise } = await startDashboard()
 
-promise(
-  'a wrong password is told, and the right one opens the page that was asked for',
-  async () => {
-    const { user } = await annals.createCompany()
-    const page = await open()
-    await page.goto('/app/keys?tab=allowlist')
-    await page.getByLabel('E-mail').fill(user.email)
-    await page.getByLabel(/^Password/).fill('not the password')
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await expect(page.getByRole('alert')).toContainText(/password/i)
-    await page.getByLabel(/^Password/).fill(user.password)
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await expect(page.getByLabel('Addresses and ranges, one a line')).toBeVisible()
-    expect(new URL(page.url()).pathname).toBe('/app/keys')
-  },
-)
+promise('a wrong password shows an error, and the right one opens the requested page', async () => {
+  const { user } = await annals.createCompany()
+  const page = await open()
+  await page.goto('/app/keys?tab=allowlist')
+  await page.getByLabel('Email').fill(user.email)
+  await page.getByLabel(/^Password/).fill('not the password')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await expect(page.getByRole('alert')).toContainText(/password/i)
+  await page.getByLabel(/^Password/).fill(user.password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await expect(page.getByLabel('IP addresses and CIDR ranges, one per line')).toBeVisible()
+  expect(new URL(page.url()).pathname).toBe('/app/keys')
+})
 
-promise('after signing out nothing of the company is left in the browser', async () => {
+promise('after signing out, the browser keeps no data of the company', async () => {
   const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'OWNER')
   const page = await open({ member })
@@ -38,7 +35,7 @@ promise('after signing out nothing of the company is left in the browser', async
   await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
 })
 
-promise('whoever is removed is shown the sign-in at his next click', async () => {
+promise('a removed member sees the sign-in page on their next click', async () => {
   const company = await annals.createCompany()
   const admin = await signInAs(annals, company, 'ADMIN')
   const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
@@ -51,65 +48,71 @@ promise('whoever is removed is shown the sign-in at his next click', async () =>
   await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
 })
 
-promise('what a viewer may not do is there, disabled, with the reason', async () => {
-  const company = await annals.createCompany()
-  const admin = await signInAs(annals, company, 'ADMIN')
-  // Without a webhook, the page shows a sentence instead of the button.
-  const made = await admin.call('POST', '/dashboard/webhooks', {
-    body: { workspaceId: company.workspace.id, url: 'https://example.com/annals' },
-  })
-  expect(made.status).toBe(201)
-  const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
-  const page = await open({ member })
-  const forbidden = [
-    ['/app/explorer', 'Export exactly this', 'may not make exports'],
-    ['/app/exports', 'New export', 'may not make exports'],
-    ['/app/webhooks', 'New webhook', 'may not create webhooks'],
-    ['/app/integrity', 'Verify now', 'may not verify chains'],
-    ['/app/company/workspaces', 'Create a workspace', 'may not create workspaces'],
-  ] as const
-  for (const [path, name, reason] of forbidden) {
-    await page.goto(path)
-    const button = page.getByRole('button', { name }).first()
-    await expect(button).toBeDisabled()
-    await expect(button).toHaveAccessibleDescription(`Your role, viewer, ${reason}.`)
-    await button.hover()
-    await expect(page.getByRole('tooltip')).toHaveText(`Your role, viewer, ${reason}.`)
-  }
-})
-
-promise('what is refused is reached by the Tab key, says why, and does nothing', async () => {
-  const company = await annals.createCompany()
-  const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
-  const page = await open({ member })
-  const changes: string[] = []
-  page.on('request', (request) => request.method() !== 'GET' && changes.push(request.url()))
-  await page.goto('/app/integrity')
-  const verify = page.getByRole('button', { name: 'Verify now' })
-  await expect(verify).toBeVisible()
-  await page.getByRole('combobox', { name: 'Workspace' }).focus()
-  for (let tabs = 0; tabs < 4; tabs += 1) {
-    if (await verify.evaluate((element) => element === document.activeElement)) break
-    await page.keyboard.press('Tab')
-  }
-  await expect(verify).toBeFocused()
-  await expect(page.getByRole('tooltip')).toHaveText('Your role, viewer, may not verify chains.')
-  await page.keyboard.press('Enter')
-  await page.keyboard.press('Space')
-  await page.goto('/app/exports')
-  await page.getByRole('button', { name: 'New export' }).first().click({ force: true })
-  await expect(page.getByRole('dialog')).toHaveCount(0)
-  expect(changes).toEqual([])
-})
+promise(
+  'actions that a viewer can’t perform are visible but disabled, with the reason',
+  async () => {
+    const company = await annals.createCompany()
+    const admin = await signInAs(annals, company, 'ADMIN')
+    // Without a webhook, the page shows a sentence instead of the button.
+    const made = await admin.call('POST', '/dashboard/webhooks', {
+      body: { workspaceId: company.workspace.id, url: 'https://example.com/annals' },
+    })
+    expect(made.status).toBe(201)
+    const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
+    const page = await open({ member })
+    const forbidden = [
+      ['/app/explorer', 'Export events', 'create exports'],
+      ['/app/exports', 'Create export', 'create exports'],
+      ['/app/webhooks', 'Create webhook', 'create webhooks'],
+      ['/app/integrity', 'Verify chain', 'verify chains'],
+      ['/app/company/workspaces', 'Create workspace', 'create workspaces'],
+    ] as const
+    for (const [path, name, what] of forbidden) {
+      await page.goto(path)
+      const button = page.getByRole('button', { name }).first()
+      await expect(button).toBeDisabled()
+      await expect(button).toHaveAccessibleDescription(`Your role (viewer) can’t ${what}.`)
+      await button.hover()
+      await expect(page.getByRole('tooltip')).toHaveText(`Your role (viewer) can’t ${what}.`)
+    }
+  },
+)
 
 promise(
-  'pages that a role has no part in are not named, and say so when a link leads there',
+  'a disabled control can be reached with Tab, shows the reason, and does nothing',
+  async () => {
+    const company = await annals.createCompany()
+    const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
+    const page = await open({ member })
+    const changes: string[] = []
+    page.on('request', (request) => request.method() !== 'GET' && changes.push(request.url()))
+    await page.goto('/app/integrity')
+    const verify = page.getByRole('button', { name: 'Verify chain' })
+    await expect(verify).toBeVisible()
+    await page.getByRole('combobox', { name: 'Workspace' }).focus()
+    for (let tabs = 0; tabs < 4; tabs += 1) {
+      if (await verify.evaluate((element) => element === document.activeElement)) break
+      await page.keyboard.press('Tab')
+    }
+    await expect(verify).toBeFocused()
+    await expect(page.getByRole('tooltip')).toHaveText('Your role (viewer) can’t verify chains.')
+    await page.keyboard.press('Enter')
+    await page.keyboard.press('Space')
+    await page.goto('/app/exports')
+    await page.getByRole('button', { name: 'Create export' }).first().click({ force: true })
+    await expect(page.getByRole('dialog')).toHaveCount(0)
+    expect(changes).toEqual([])
+  },
+)
+
+promise(
+  'pages that a role can’t view are not in the navigation, and explain why when opened by a link',
   async () => {
     const company = await annals.createCompany()
     const member = await signInAs(annals, company, 'ANALYST', [company.workspace.id])
     const page = await open({ member })
     await page.goto('/app/keys')
-    await expect(page.getByText('Your role may not see keys')).toBeVisible()
+    await expect(page.getByText('Your role can’t view keys')).toBeVisible()
     const names = page.getByRole('navigation', { name: 'Main', exact: true }).getByRole('link')
     await expect(names).toHaveText([
       'Explorer',
@@ -122,10 +125,10 @@ promise(
   },
 )
 
-promise('an analyst sees the workspaces that he was given and nothing of the others', async () => {
+promise('an analyst sees only the workspaces they were given', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
-  if (!production || !staging) throw new Error('two were given for')
+  if (!production || !staging) throw new Error('expected two workspaces')
   await storeEvents(annals, production.workspaceKey, [{ category: 'c', action: 'hidden.one' }])
   await storeEvents(annals, staging.workspaceKey, [{ category: 'c', action: 'shown.one' }])
   const member = await signInAs(annals, company, 'ANALYST', [staging.id])

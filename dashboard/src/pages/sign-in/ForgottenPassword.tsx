@@ -16,9 +16,9 @@ export function ForgottenPassword({ email: known, onBack }: { email: string; onB
   })
   return (
     <Doorway>
-      <Title order={1}>A new password</Title>
+      <Title order={1}>Reset password</Title>
       <Text className="soft" size="sm" mb="md">
-        You get a link that works once, within an hour.
+        We email you a link that works once and expires in an hour.
       </Text>
       <form
         onSubmit={(event) => {
@@ -28,7 +28,7 @@ export function ForgottenPassword({ email: known, onBack }: { email: string; onB
       >
         <Stack>
           <TextInput
-            label="E-mail"
+            label="Email"
             withAsterisk={false}
             type="email"
             required
@@ -41,20 +41,20 @@ export function ForgottenPassword({ email: known, onBack }: { email: string; onB
             <Alert
               color="green"
               role="status"
-              title="If there is such an account, a mail is on its way"
+              title="If the account exists, an email is on its way"
             >
-              No mail? An owner or admin of your company can make you a link under Company, Members.
-              Whoever runs this service can print one:
+              No email? An owner or admin of your company can create a reset link in Members. Your
+              operator can create one with this command:
               <Code block mt="xs" className={classes.command}>
                 bin/annals user reset-link --email {ask.variables}
               </Code>
             </Alert>
           )}
           <BusyButton type="submit" isBusy={ask.isPending}>
-            {ask.isSuccess ? 'Send another' : 'Send me a link'}
+            {ask.isSuccess ? 'Send another link' : 'Send reset link'}
           </BusyButton>
           <Anchor component="button" type="button" size="sm" onClick={onBack}>
-            Back to the sign-in
+            Back to sign-in
           </Anchor>
         </Stack>
       </form>

@@ -35,12 +35,12 @@ export function LinkPage() {
   if (link.error) {
     return (
       <Doorway>
-        <Title order={1}>This link does not work any more</Title>
+        <Title order={1}>This link is no longer valid</Title>
         <Text mt="xs">
-          A link works once, and not for long. Ask whoever sent it to you for a new one.
+          Links work once and expire. Ask an owner or admin of your company for a new one.
         </Text>
         <AnchorLink to="/app/explorer" mt="md" display="inline-block">
-          Go to the sign-in
+          Go to sign-in
         </AnchorLink>
       </Doorway>
     )
@@ -57,7 +57,7 @@ export function LinkPage() {
   const isInvitation = kind === 'INVITATION'
   return (
     <Doorway>
-      <Title order={1}>{isInvitation ? `Join ${companyName}` : 'A new password'}</Title>
+      <Title order={1}>{isInvitation ? `Join ${companyName}` : 'Reset password'}</Title>
       <Text className="soft" size="sm" mb="md">
         {email}
       </Text>
@@ -69,7 +69,7 @@ export function LinkPage() {
       >
         <Stack>
           <PasswordInput
-            label="Choose a password"
+            label="New password"
             description="At least 10 characters."
             autoComplete="new-password"
             required
@@ -82,7 +82,7 @@ export function LinkPage() {
           />
           <ErrorBox error={use.error} />
           <BusyButton type="submit" isBusy={use.isPending}>
-            {isInvitation ? 'Join' : 'Set the password and sign in'}
+            {isInvitation ? 'Join company' : 'Set password'}
           </BusyButton>
         </Stack>
       </form>

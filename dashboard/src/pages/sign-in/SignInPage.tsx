@@ -29,7 +29,7 @@ export function SignInPage() {
     <Doorway>
       <Title order={1}>Sign in</Title>
       <Text className="soft" size="sm" mb="md">
-        Find who did what, export it, and prove that nothing is missing.
+        Find out who did what, export it, and prove that nothing is missing.
       </Text>
       <Paper
         component="form"
@@ -40,7 +40,7 @@ export function SignInPage() {
       >
         <Stack>
           <TextInput
-            label="E-mail"
+            label="Email"
             withAsterisk={false}
             type="email"
             autoComplete="username"
@@ -64,7 +64,7 @@ export function SignInPage() {
             Sign in
           </BusyButton>
           <Anchor component="button" type="button" size="sm" onClick={() => setForgotten(true)}>
-            I have forgotten my password
+            Forgot password?
           </Anchor>
         </Stack>
       </Paper>
