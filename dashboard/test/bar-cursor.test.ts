@@ -47,7 +47,7 @@ test('a zoom stays within the period shown, even if the outer bars exceed it', (
 })
 
 test('one bar is described by its time, count and series, and several by their number', () => {
-  assert.match(cursorText(HISTOGRAM, { anchor: 2, at: 2 }), /: 2 events, auth 1, all others 1$/)
+  assert.match(cursorText(HISTOGRAM, { anchor: 2, at: 2 }), /: 2 events, auth 1, Other 1$/)
   assert.match(cursorText(HISTOGRAM, { anchor: 3, at: 3 }), /: 1 event, auth 1$/)
   assert.match(cursorText(HISTOGRAM, { anchor: 4, at: 2 }), /^3 bars, .+ – .+: 5 events$/)
 })
