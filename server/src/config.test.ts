@@ -68,7 +68,7 @@ test('every variable of the operator’s interface is accepted', () => {
   assert.equal(config.secretKey?.reveal().toString('base64'), KEY)
 })
 
-test('a secret key may stand in a file, with a line end after it', () => {
+test('accepts a secret key from a file with a trailing newline', () => {
   const folder = mkdtempSync(join(tmpdir(), 'annals-config-'))
   try {
     const path = join(folder, 'key')
@@ -82,14 +82,14 @@ test('a secret key may stand in a file, with a line end after it', () => {
   }
 })
 
-test('the metrics need a port of their own', () => {
+test('requires a separate port for metrics', () => {
   assert.deepEqual(problemsOf({ ANNALS_PORT: '8080', ANNALS_METRICS_PORT: '8080' }), [
     'ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another one',
   ])
   assert.doesNotThrow(() => parseConfig({ ANNALS_PORT: '0', ANNALS_METRICS_PORT: '0' }))
 })
 
-test('every problem is told at once, each with its variable', () => {
+test('reports all problems at once, each with its variable', () => {
   const problems = problemsOf({
     ANNALS_HOST: '',
     ANNALS_PORT: '99999',
@@ -124,19 +124,19 @@ test('every problem is told at once, each with its variable', () => {
 })
 
 for (const port of ['', ' 80', '+80', '-1', '1e3', '0x50', '65536', '80.0', 'http']) {
-  test(`"${port}" is no port`, () => {
+  test(`rejects "${port}" as a port`, () => {
     const [problem] = problemsOf({ ANNALS_PORT: port })
     assert.equal(problem, `ANNALS_PORT must be an integer from 0 to 65535, got "${port}"`)
   })
 }
 
 for (const proxy of ['10.1', '012.0.0.1', '0x7f.0.0.1', '10.0.0.0/33', '2130706433']) {
-  test(`"${proxy}" is no proxy, because it can be read as more than one address`, () => {
+  test(`rejects "${proxy}" as a proxy, because it can be read as more than one address`, () => {
     assert.equal(problemsOf({ ANNALS_TRUSTED_PROXIES: proxy }).length, 1)
   })
 }
 
-test('an unknown variable is refused with the nearest known name', () => {
+test('rejects an unknown variable and suggests the nearest known name', () => {
   assert.deepEqual(
     problemsOf({ ANNALS_PROT: '1', ANNALS_PORTS: '1', ANNALS_ZEBRA_CROSSING: '1' }),
     [
@@ -175,7 +175,7 @@ test('treats a port variable with the value of a Kubernetes service as not set',
   }
 })
 
-test('refuses a typo that only resembles a variable of Kubernetes', () => {
+test('rejects a typo that only resembles a Kubernetes variable', () => {
   const typos = {
     ANNALS_API_SERVICE_HOSTS: 'a',
     ANNALS_METRIC_PORT: '9100',
@@ -189,13 +189,13 @@ test('refuses a typo that only resembles a variable of Kubernetes', () => {
   assert.equal(problemsOf({ ANNALS_HOST: '127.0.0.1', ANNALS_PUBLIC_URL: 'tcp://a' }).length, 1)
 })
 
-test('a database address needs a secret key, because every node must have the same', () => {
+test('requires a secret key with a database URL, because all nodes must share it', () => {
   const [problem, ...others] = problemsOf({ ANNALS_DATABASE_URL: 'postgres://u:p@db/annals' })
   assert.match(problem ?? '', /^ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required/)
   assert.deepEqual(others, [])
 })
 
-test('a secret key that is not exactly 32 bytes of base64 is refused and not repeated', () => {
+test('rejects a secret key that is not exactly 32 bytes of base64, without repeating it', () => {
   const bad = [KEY.slice(0, -1), `${KEY}=`, ` ${KEY}`, Buffer.alloc(31).toString('base64'), 'ÿ', '']
   for (const key of bad) {
     const problems = problemsOf({ ANNALS_SECRET_KEY: key })
@@ -205,7 +205,7 @@ test('a secret key that is not exactly 32 bytes of base64 is refused and not rep
   }
 })
 
-test('secrets print as [secret], however a configuration is printed', () => {
+test('prints secrets as [secret], however the configuration is printed', () => {
   const config = parseConfig({
     ANNALS_DATABASE_URL: 'postgres://u:hunter2@db/annals',
     ANNALS_SECRET_KEY: KEY,

@@ -5,12 +5,12 @@ import { test } from 'node:test'
 
 import { configurationText } from '../tools/print-configuration.ts'
 
-test('docs/configuration.md is what config.ts declares (else: npm run generate)', () => {
+test('docs/configuration.md matches config.ts (otherwise run npm run generate)', () => {
   const path = join(import.meta.dirname, '../../docs/configuration.md')
   assert.equal(readFileSync(path, 'utf8'), configurationText(), 'refresh it with: npm run generate')
 })
 
-test('docs/operations.md lists every event that the program logs, and no other', () => {
+test('docs/operations.md lists every event that the program logs, and no others', () => {
   const root = join(import.meta.dirname, '../..')
   const sources = globSync('server/src/**/*.ts', { cwd: root, exclude: ['**/*.test.ts'] })
   const program = sources.map((path) => readFileSync(join(root, path), 'utf8')).join('\n')

@@ -54,7 +54,7 @@ test('every import follows the flow edge > intake|outlet > ledger > platform', (
   assert.deepEqual(problems, [])
 })
 
-test('the ways out never import each other', () => {
+test('the folders of outlet never import each other', () => {
   const problems = program.flatMap((file) => {
     const [room, way] = relative(SRC, file.path).split(sep)
     if (room !== 'outlet') return []
@@ -68,7 +68,7 @@ test('the ways out never import each other', () => {
   assert.deepEqual(problems, [])
 })
 
-test('no file is longer than 500 lines and no function longer than a screen', () => {
+test('no file is longer than 500 lines and no function longer than 70', () => {
   const problems: string[] = []
   for (const { name, text } of [...sources, ...tests]) {
     const lines = text.split('\n')
@@ -108,7 +108,7 @@ const BANNED: readonly { pattern: RegExp; why: string; except?: RegExp }[] = [
   { pattern: /\bMath\.random\(/, why: 'randomness is an argument or comes from node:crypto' },
 ]
 
-test('banned calls and leftover reminders are nowhere in the program', () => {
+test('the program contains no banned calls and no leftover reminders', () => {
   const problems = program.flatMap(({ name, text }) =>
     BANNED.filter(({ pattern, except }) => !except?.test(name) && pattern.test(text)).map(
       ({ pattern, why }) => `${name}: ${pattern.source}: ${why}`,
@@ -117,7 +117,7 @@ test('banned calls and leftover reminders are nowhere in the program', () => {
   assert.deepEqual(problems, [])
 })
 
-test('no test sleeps, and none is left out', () => {
+test('no test sleeps, and none is skipped', () => {
   const sleeping =
     /setTimeout\(|waitForTimeout\(|timers\/promises|\b(test|describe|it)\.(only|skip|todo)\b/
   const problems = [...tests, ...sources]
@@ -144,7 +144,7 @@ test('SQL stays in stores, migrations and the platform', () => {
   assert.deepEqual(problems, [])
 })
 
-test('every array and string of every request body and query has a bound', async () => {
+test('every array and string of every request body and query has a limit', async () => {
   const schemas = await readRequestSchemas()
   assert(schemas.length > 100, `only ${schemas.length} schemas were found`)
   const problems = schemas.flatMap(({ route, part, schema }) =>
@@ -153,7 +153,7 @@ test('every array and string of every request body and query has a bound', async
   assert.deepEqual(problems, [])
 })
 
-test('the bounds check finds every kind of missing bound, even inside unions', () => {
+test('the check finds every kind of missing limit, even inside unions', () => {
   const list = { type: 'array', items: { type: 'string', maxLength: 1 } }
   const wrap = (schema: object) => ({ type: 'object', properties: { a: { anyOf: [schema] } } })
   for (const schema of [

@@ -29,7 +29,7 @@ const CASES: [header: string | undefined, isGzip: boolean][] = [
 ]
 
 for (const [header, isGzip] of CASES) {
-  test(`Accept-Encoding ${JSON.stringify(header)} gets ${isGzip ? 'gzip' : 'the plain bytes'}`, () => {
+  test(`Accept-Encoding ${JSON.stringify(header)} gets ${isGzip ? 'gzip' : 'an uncompressed response'}`, () => {
     assert.equal(prefersGzip(header), isGzip)
   })
 }

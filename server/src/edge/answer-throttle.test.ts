@@ -34,7 +34,7 @@ function countImmediate(
   return result
 }
 
-test('delays refusals beyond 100 per second of one caller, and of no other', () => {
+test('delays rejections beyond 100 per second for one caller only', () => {
   const { clock, advance } = handClock(0)
   const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   assert.equal(countImmediate(throttle, 'busy', 150), BURST)
@@ -43,7 +43,7 @@ test('delays refusals beyond 100 per second of one caller, and of no other', () 
   assert.equal(countImmediate(throttle, 'busy', 150), BURST)
 })
 
-test('never delays a caller with 100 refusals per second', () => {
+test('never delays a caller with 100 rejections per second', () => {
   const { clock, advance } = handClock(0)
   const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   for (let sent = 0; sent < 1_000; sent += 1) {
@@ -52,7 +52,7 @@ test('never delays a caller with 100 refusals per second', () => {
   }
 })
 
-test('a flood from many callers gets a lower rate each, and a single refusal is not delayed', () => {
+test('lowers the rate of each caller in a flood from many, without delaying a single rejection', () => {
   const { clock } = handClock(0)
   const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   for (let network = 0; network < 100; network += 1) {
@@ -62,7 +62,7 @@ test('a flood from many callers gets a lower rate each, and a single refusal is 
   assert.equal(countImmediate(throttle, 'innocent', 1), 1)
 })
 
-test('closes connections whose pipelined requests would have too many answers wait, and no other', () => {
+test('closes only connections whose pipelined requests would have too many delayed responses', () => {
   const { clock } = handClock(0)
   using throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
@@ -78,7 +78,7 @@ test('closes connections whose pipelined requests would have too many answers wa
   assert.equal(other.destroyed, false)
 })
 
-test('a flood gets its rate on any number of connections', () => {
+test('limits a flood to its rate on any number of connections', () => {
   const { clock, advance } = handClock(0)
   const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST + 300)
@@ -96,7 +96,7 @@ test('delays health checks by at most a second', () => {
   assert.equal(countImmediate(throttle, 'balancer', 1), 1)
 })
 
-test('a client that disconnects frees its place, and ends its delay only once', async () => {
+test('frees the slot of a client that disconnects, and ends its delay only once', async () => {
   const { clock } = handClock(0)
   const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
@@ -110,7 +110,7 @@ test('a client that disconnects frees its place, and ends its delay only once', 
   assert.deepEqual([throttle.held, answers, client.listenerCount('close')], [0, 1, 0])
 })
 
-test('answers a delayed refusal by itself', async () => {
+test('sends a delayed rejection without further requests', async () => {
   const throttle = new AnswerThrottle(REFUSAL_RATE)
   countImmediate(throttle, 'busy', BURST)
   const startedMs = performance.now()
@@ -119,7 +119,7 @@ test('answers a delayed refusal by itself', async () => {
   assert.equal(throttle.held, 0)
 })
 
-test('a client that loads pages and checks health gets 300 answers at once, and then 300 per second', () => {
+test('sends a client that loads pages and checks health 300 responses at once, then 300 per second', () => {
   const { clock, advance } = handClock(0)
   const throttle = new AnswerThrottle(PAGE_RATE, clock)
   assert.equal(countImmediate(throttle, 'browsers', 400), 300)
@@ -140,7 +140,7 @@ test('never delays ten health checks per second, even while many others flood th
   }
 })
 
-test('a stop sends every answer that waits, and delays none after it', () => {
+test('shutdown sends all delayed responses, and delays none after that', () => {
   const { clock } = handClock(0)
   const throttle = new AnswerThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)

@@ -17,7 +17,7 @@ function open(budget: BodyBudget, caller: string): BodyLease {
   return lease
 }
 
-test('a caller cannot use more than its share, and gets it back when a body ends', () => {
+test('limits a caller to its share, which is free again when a body ends', () => {
   const budget = new BodyBudget(LIMITS)
   const first = open(budget, 'a')
   assert.equal(first.grow(30), null)
@@ -30,7 +30,7 @@ test('a caller cannot use more than its share, and gets it back when a body ends
   assert.equal(second.grow(30), null)
 })
 
-test('callers with large bodies cannot use up the node', () => {
+test('callers with large bodies cannot use up the budget of the node', () => {
   const budget = new BodyBudget(LIMITS)
   for (const caller of ['a', 'b']) assert.equal(open(budget, caller).grow(40), null)
   const large = open(budget, 'c').grow(6)
@@ -40,7 +40,7 @@ test('callers with large bodies cannot use up the node', () => {
   assert.equal(budget.bytes, 100)
 })
 
-test('limits how many bodies a caller can have in progress, however small they are', () => {
+test('limits the number of concurrent bodies per caller, however small they are', () => {
   const budget = new BodyBudget(LIMITS)
   const first = open(budget, 'a')
   open(budget, 'a')

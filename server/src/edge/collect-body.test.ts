@@ -6,7 +6,7 @@ import { RawConnection } from '../../test/harness/raw-http.ts'
 import { BodyBudget } from './body-budget.ts'
 import { parseJsonBodies } from './json-body.ts'
 
-test('a client that disconnects before its body is read takes no place in the budget', async () => {
+test('a client that disconnects before its body is read uses none of the budget', async () => {
   await using app = fastify()
   const bodyBudget = new BodyBudget({ callerBodiesMax: 1 })
   parseJsonBodies(app, { bodyBudget, anonymousBodyMs: 60_000 })

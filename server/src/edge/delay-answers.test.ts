@@ -41,7 +41,7 @@ function startDelays({ hasRateLimits = true } = {}) {
 
 type Member = Parameters<AnswerDelays['delayMember']>[0]
 
-test('delays requests of a member beyond 100 per second, and of no colleague', async () => {
+test('delays requests of a member beyond 100 per second, but not those of colleagues', async () => {
   using started = startDelays()
   const { joinCompany, countImmediate, advance } = started
   const [busy, colleague] = [joinCompany(), joinCompany()]
@@ -51,7 +51,7 @@ test('delays requests of a member beyond 100 per second, and of no colleague', a
   assert.equal(await countImmediate(busy, 100), 100)
 })
 
-test('delays requests of all members of a company beyond 300 per second, and of no other', async () => {
+test('delays requests of a company beyond 300 per second, but not those of other companies', async () => {
   using started = startDelays()
   const { joinCompany, countImmediate } = started
   let immediate = 0
@@ -89,7 +89,7 @@ test('skips a delayed request whose client disconnected', async () => {
   await assert.rejects(delays.delayMember(member, response), ApiError)
 })
 
-test('delays the refusals of large bodies sooner, because the rest of them is received', async () => {
+test('delays rejections of large bodies sooner, because the rest of the body is received', async () => {
   using started = startDelays()
   await using app = fastify()
   app.setErrorHandler(createErrorHandler(started.delays.delayRefusal))

@@ -5,7 +5,7 @@ import { DownloadSlots } from './download-slots.ts'
 
 const isOverloaded = (error: unknown) => error instanceof ApiError && error.code === 'overloaded'
 
-test('a company has its share, the node its bound, and who leaves makes room', () => {
+test('limits downloads per company and per node, and frees the slots of those that end', () => {
   const slots = new DownloadSlots({ downloadsMax: 3, perCompanyMax: 2, graceMs: 0 })
   const first = slots.take('a')
   slots.take('a')
@@ -16,7 +16,7 @@ test('a company has its share, the node its bound, and who leaves makes room', (
   slots.take('c')
 })
 
-test('closing cuts what does not end by itself, waits for it, and lets nothing new begin', async () => {
+test('closing cuts open downloads, waits for them, and accepts no new ones', async () => {
   const slots = new DownloadSlots({ downloadsMax: 3, perCompanyMax: 3, graceMs: 1 })
   const slot = slots.take('a')
   let isClosed = false
@@ -28,6 +28,6 @@ test('closing cuts what does not end by itself, waits for it, and lets nothing n
   await closing
 })
 
-test('closing without downloads takes no time', async () => {
+test('closing without downloads returns immediately', async () => {
   await new DownloadSlots({ downloadsMax: 1, perCompanyMax: 1, graceMs: 1_000_000 }).close()
 })

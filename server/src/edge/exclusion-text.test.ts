@@ -4,7 +4,7 @@ import { exclusionText, parseExclusion, readExclusions } from './exclusion-text.
 
 const PROJECT = '01a1dea1-b98e-774d-9e55-6ad98e1602dd'
 
-test('the first colon ends the field, and the value is taken as it stands', () => {
+test('the first colon ends the field, and the value is kept verbatim', () => {
   for (const [text, field, value] of [
     ['category:billing', 'category', 'billing'],
     ['action:a:b:', 'action', 'a:b:'],
@@ -16,12 +16,12 @@ test('the first colon ends the field, and the value is taken as it stands', () =
   }
 })
 
-test('a project is the same project however its id is spelled', () => {
+test('treats different spellings of a project id as the same project', () => {
   const texts = [`projectId:${PROJECT.toUpperCase()}`, `projectId:${PROJECT}`]
   assert.deepEqual(readExclusions(texts), [{ field: 'projectId', value: PROJECT }])
 })
 
-test('what is no exclusion is none', () => {
+test('ignores text that is not an exclusion', () => {
   const texts = [
     '',
     ':',
@@ -36,7 +36,7 @@ test('what is no exclusion is none', () => {
     assert.equal(parseExclusion(text), null, text)
 })
 
-test('each is there once and in one order, whatever was given, and none is null', () => {
+test('returns each exclusion once, in a fixed order', () => {
   const given = ['actorId:b', 'category:z', 'actorId:a', 'category:z', 'category:a']
   const ordered = ['category:a', 'category:z', 'actorId:a', 'actorId:b']
   assert.deepEqual(readExclusions(given)?.map(exclusionText), ordered)

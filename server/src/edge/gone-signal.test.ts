@@ -6,7 +6,7 @@ import { goneSignal } from './gone-signal.ts'
 
 const newResponse = () => new ServerResponse(new IncomingMessage(new Socket()))
 
-test('aborts when the client leaves', () => {
+test('aborts when the client disconnects', () => {
   const raw = newResponse()
   const signal = goneSignal({ raw })
   assert.equal(signal.aborted, false)
@@ -14,7 +14,7 @@ test('aborts when the client leaves', () => {
   assert.equal(signal.aborted, true)
 })
 
-test('is aborted from the start when the client left before', () => {
+test('is already aborted if the client disconnected before', () => {
   const raw = newResponse()
   raw.destroy()
   raw.emit('close')

@@ -43,7 +43,7 @@ async function listen() {
   }
 }
 
-test('refuses a large response that does not fit, with an error in the usual shape', async () => {
+test('rejects a large response that exceeds the budget, with a standard error', async () => {
   await using server = await listen()
   for (const method of ['GET', 'POST']) {
     const { status, text } = await server.call(method, `/large?bytes=${TOO_LARGE}`)
@@ -53,7 +53,7 @@ test('refuses a large response that does not fit, with an error in the usual sha
   assert.equal(server.countHandled(), 4)
 })
 
-test('refuses a request for a large response before its handler runs', async () => {
+test('rejects a request for a large response before its handler runs', async () => {
   await using server = await listen()
   const release = server.budget.hold('a', PAGE_BYTES_MAX + 1)
   assert.equal((await server.call('GET', '/large?bytes=1')).status, 429)
@@ -63,13 +63,13 @@ test('refuses a request for a large response before its handler runs', async () 
   assert.equal((await server.call('GET', '/large?bytes=1')).status, 200)
 })
 
-test('a change that was made is answered whatever the size of the response', async () => {
+test('responds to a completed change regardless of the size of the response', async () => {
   await using server = await listen()
   const { status, text } = await server.call('POST', `/change?bytes=${TOO_LARGE}`)
   assert.deepEqual([status, text.length], [200, TOO_LARGE])
 })
 
-test('does not count the body that a HEAD request leaves out', async () => {
+test('does not count the body that a HEAD response omits', async () => {
   await using server = await listen()
   assert.equal((await server.call('HEAD', `/large?bytes=${TOO_LARGE}`)).status, 200)
   assert.equal(server.budget.bytes, 0)

@@ -25,7 +25,7 @@ function addBusy(connections: OpenConnections): {
   return { socket, inFlight, response }
 }
 
-test('finds a connection to close even if it changed its group since the last look', () => {
+test('finds a connection to close even if its group has changed since the last check', () => {
   const connections = newConnections(4)
   const [first, second, third] = [1, 2, 3].map(() => addBusy(connections))
   const reader = addBusy(connections)

@@ -12,7 +12,7 @@ const LIMITS = {
 const large = (bytes: number) => ({ bytes, isLarge: true })
 const small = (bytes: number) => ({ bytes, isLarge: false })
 
-test('a company with much unread output gets no large responses, but small ones', () => {
+test('a company with much unread output gets small responses but no large ones', () => {
   const budget = new OutputBudget(LIMITS)
   budget.hold('a', 30)
   assert.equal(budget.refusal('a', large(10)), null)
@@ -23,7 +23,7 @@ test('a company with much unread output gets no large responses, but small ones'
   assert.equal(budget.refusal('b', large(11)), null)
 })
 
-test('a response that is released twice counts once', () => {
+test('a response that is released twice counts only once', () => {
   const budget = new OutputBudget(LIMITS)
   const release = budget.hold('a', 30)
   budget.hold('a', 10)
@@ -34,7 +34,7 @@ test('a response that is released twice counts once', () => {
   assert.equal(budget.refusal('a', large(31))?.code, 'rate_limited')
 })
 
-test('companies with much unread output cannot use up the node', () => {
+test('companies with much unread output cannot use up the budget of the node', () => {
   const budget = new OutputBudget(LIMITS)
   budget.hold('a', 40)
   budget.hold('b', 35)

@@ -5,11 +5,11 @@ import { newTraceId, traceIdOf } from './trace.ts'
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
 const FRESH = /^[0-9a-f]{32}$/
 
-test('the trace id of a W3C traceparent is used', () => {
+test('uses the trace id of a W3C traceparent', () => {
   assert.equal(traceIdOf({ traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` }), TRACE_ID)
 })
 
-test('a later version with more fields is understood, as the standard asks', () => {
+test('accepts a later traceparent version with more fields, as the standard requires', () => {
   assert.equal(traceIdOf({ traceparent: `cc-${TRACE_ID}-00f067aa0ba902b7-01-more` }), TRACE_ID)
 })
 
@@ -27,7 +27,7 @@ for (const traceparent of [
   `00-${TRACE_ID.slice(1)}-00f067aa0ba902b7-01`,
   ` 00-${TRACE_ID}-00f067aa0ba902b7-01`,
 ]) {
-  test(`a broken traceparent gives a fresh id: "${traceparent}"`, () => {
+  test(`creates a new trace id for an invalid traceparent: "${traceparent}"`, () => {
     const traceId = traceIdOf({ traceparent })
     assert.match(traceId, FRESH)
     assert.notEqual(traceId, TRACE_ID)
@@ -35,7 +35,7 @@ for (const traceparent of [
   })
 }
 
-test('without a traceparent every request has an id of its own', () => {
+test('creates a trace id for each request without a traceparent', () => {
   const ids = Array.from({ length: 1_000 }, () => traceIdOf({}))
   assert(ids.every((id) => FRESH.test(id)))
   assert.equal(new Set([...ids, newTraceId()]).size, 1_001)

@@ -39,7 +39,7 @@ function validate(schema: TSchema, httpPart: 'body' | 'querystring', input: unkn
   return { value: null, details, message: result.error.message }
 }
 
-test('a body that fits passes as it is', () => {
+test('accepts a valid body unchanged', () => {
   const body = { category: 'billing', at: '2026-03-01T12:00:00Z', projectId: null, count: 3 }
   assert.equal(validate(Body, 'body', body).value, body)
 })
@@ -96,13 +96,13 @@ for (const [promise, body, path, message] of FAULTS) {
   })
 }
 
-test('a union’s fault is told in words that name the field', () => {
+test('names the field in the error message of a union', () => {
   const { details } = validate(Body, 'body', { category: 'a', projectId: 'x' })
   assert(details?.every(({ path }) => path === '/projectId'))
   assert(details?.some(({ message }) => message === 'must be a uuid'))
 })
 
-test('every fault is told at once, but a flood of them is cut', () => {
+test('reports all errors at once, up to a limit', () => {
   const two = validate(Body, 'body', { category: 1, count: 'x' })
   assert.deepEqual(two.details?.map(({ path }) => path).toSorted(), ['/category', '/count'])
   assert.match(two.message, /\(and 1 more\)\.$/)
@@ -142,7 +142,7 @@ test('truncates paths in responses, however long a name is', () => {
   assert((details[0]?.path.length ?? 0) <= 501)
 })
 
-test('an integer parameter is read from plain decimal text', () => {
+test('reads an integer parameter from decimal text', () => {
   assert.deepEqual(validate(Query, 'querystring', { limit: '200' }).value, { limit: 200 })
 })
 
@@ -160,14 +160,14 @@ for (const limit of [
   'NaN',
   '1_0',
 ]) {
-  test(`"${limit}" is no integer in a query`, () => {
+  test(`rejects "${limit}" as an integer in a query`, () => {
     const { details } = validate(Query, 'querystring', { limit })
     assert.deepEqual(details, [{ path: 'limit', message: 'must be a whole number' }])
   })
 }
 
 for (const limit of ['0', '-1', '201', '999999999999999']) {
-  test(`${limit} is outside 1 to 200`, () => {
+  test(`rejects ${limit}, which is outside 1 to 200`, () => {
     const { details } = validate(Query, 'querystring', { limit })
     assert.equal(details?.length, 1)
     assert.equal(details[0]?.path, 'limit')
@@ -175,23 +175,23 @@ for (const limit of ['0', '-1', '201', '999999999999999']) {
   })
 }
 
-test('a repeated parameter is refused', () => {
+test('rejects a repeated parameter', () => {
   for (const input of [{ cursor: ['a', 'a'] }, { limit: ['1', '2'] }]) {
     const { details } = validate(Query, 'querystring', input)
     assert.equal(details?.[0]?.message, 'must be given once', JSON.stringify(input))
   }
 })
 
-test('an unknown parameter is refused', () => {
+test('rejects an unknown parameter', () => {
   const { details } = validate(Query, 'querystring', { Limit: '5' })
   assert.deepEqual(details, [{ path: 'Limit', message: 'is not a known parameter' }])
 })
 
-test('a pointer escapes what has a meaning in it', () => {
+test('escapes special characters in a JSON pointer', () => {
   assert.equal(escapePointer('a/b~c~1'), 'a~1b~0c~01')
 })
 
-test('a parameter without a name is told as one', () => {
+test('reports a parameter without a name', () => {
   const { details, message } = validate(Query, 'querystring', { '': '1' })
   assert.deepEqual(details, [{ path: '(no name)', message: 'is not a known parameter' }])
   assert.match(message, /: \(no name\) is not a known parameter\.$/)

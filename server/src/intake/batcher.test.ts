@@ -58,7 +58,7 @@ test('a failed commit rejects its own callers and no others', async () => {
   assert.deepEqual(third, { status: 'fulfilled', value: 'c!' })
 })
 
-test('every caller of a failed batch learns why', async () => {
+test('every caller of a failed batch gets the reason', async () => {
   const reason = new Error('commit refused')
   await using batcher = new Batcher<string, string>(() => Promise.reject(reason), LIMITS)
   const results = await Promise.allSettled(['a', 'b'].map((item) => batcher.submit(item)))
@@ -68,7 +68,7 @@ test('every caller of a failed batch learns why', async () => {
   ])
 })
 
-test('a commit that answers for too few fails its callers instead of leaving one waiting', async () => {
+test('a commit that returns too few results fails its callers instead of leaving one waiting', async () => {
   await using batcher = new Batcher<string, string>(async () => ['only one'], LIMITS)
   const results = await Promise.allSettled(['a', 'b'].map((item) => batcher.submit(item)))
   assert.deepEqual(
@@ -77,7 +77,7 @@ test('a commit that answers for too few fails its callers instead of leaving one
   )
 })
 
-test('calls of one turn share a batch, and a batch fills while one is in flight', async () => {
+test('calls in the same tick share a batch, and the next batch fills while one is in flight', async () => {
   const { batches, commit, nextStart, finish } = handCommit()
   const batcher = new Batcher<string, string>(commit, LIMITS)
   const firstStart = nextStart()
@@ -98,7 +98,7 @@ test('calls of one turn share a batch, and a batch fills while one is in flight'
   ])
 })
 
-test('no caller is answered before the commit that holds its item has returned', async () => {
+test('no caller gets a result before the commit with its item has returned', async () => {
   const { commit, nextStart, finish } = handCommit()
   await using batcher = new Batcher<string, string>(commit, { ...LIMITS, itemsPerBatchMax: 1 })
   const answered: string[] = []
@@ -114,7 +114,7 @@ test('no caller is answered before the commit that holds its item has returned',
   await Promise.all(calls)
 })
 
-test('waiting is bounded: who comes on top is refused at once with overloaded', async () => {
+test('rejects calls beyond the queue limit immediately with overloaded', async () => {
   const { commit, nextStart, finish } = handCommit()
   await using batcher = new Batcher<string, string>(commit, {
     ...LIMITS,
@@ -137,7 +137,7 @@ test('waiting is bounded: who comes on top is refused at once with overloaded', 
   assert.deepEqual(await Promise.all([first, ...waiting]), ['in flight!', 'b!', 'c!'])
 })
 
-test('who would wait too long, by the speed of the batches so far, is refused at once', async (t) => {
+test('rejects calls that would wait too long at the current speed', async (t) => {
   let nowMs = 0
   t.mock.method(performance, 'now', () => nowMs)
   const { commit, nextStart, finish } = handCommit()
@@ -167,7 +167,7 @@ test('who would wait too long, by the speed of the batches so far, is refused at
   assert.equal((await Promise.all([second, ...waiting])).length, 6)
 })
 
-test('submitAll lets all in or none, and answers each by itself, in order', async () => {
+test('submitAll accepts all items or none, and returns one result per item, in order', async () => {
   const { batches, commit, nextStart, finish, fail } = handCommit()
   await using batcher = new Batcher<string, string>(commit, {
     ...LIMITS,
@@ -198,7 +198,7 @@ test('submitAll lets all in or none, and answers each by itself, in order', asyn
   assert.deepEqual(batches, [['a'], ['b', 'c'], ['d']])
 })
 
-test('an empty queue takes a call of any size, and a call of none has no answers', async () => {
+test('an empty queue accepts a call of any size, and an empty call returns no results', async () => {
   await using batcher = new Batcher<string, string>(async (items) => items, {
     ...LIMITS,
     itemsPerBatchMax: 2,
@@ -209,7 +209,7 @@ test('an empty queue takes a call of any size, and a call of none has no answers
   assert.deepEqual(await batcher.submitAll([]), [])
 })
 
-test('no wake-up is lost: whenever a call comes, it is answered', async () => {
+test('every call gets a result, whenever it arrives', async () => {
   const anyWave = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 12 })
   await fc.assert(
     fc.asyncProperty(anyWave, fc.integer({ min: 1, max: 3 }), async (wave, itemsPerBatchMax) => {
@@ -234,14 +234,14 @@ test('no wake-up is lost: whenever a call comes, it is answered', async () => {
   )
 })
 
-test('a call made by the answer to the last one starts the writer again', async () => {
+test('a call from the callback of the last one starts the writer again', async () => {
   await using batcher = new Batcher<number, number>(async (items) => items, LIMITS)
   let last = 0
   for (let call = 1; call <= 50; call += 1) last = await batcher.submit(call)
   assert.equal(last, 50)
 })
 
-test('rejectWaiting fails those who wait and leaves the batch in flight alone', async () => {
+test('rejectWaiting fails waiting calls without affecting the batch in flight', async () => {
   const { batches, commit, nextStart, finish } = handCommit()
   await using batcher = new Batcher<string, string>(commit, LIMITS)
   const firstStart = nextStart()
@@ -255,7 +255,7 @@ test('rejectWaiting fails those who wait and leaves the batch in flight alone', 
   assert.deepEqual(batches, [['a']])
 })
 
-test('disposal answers everyone who was let in, and lets nobody else in', async () => {
+test('disposal completes all accepted calls and accepts no more', async () => {
   const { commit, nextStart, finish } = handCommit()
   const batcher = new Batcher<string, string>(commit, { ...LIMITS, itemsPerBatchMax: 1 })
   const firstStart = nextStart()
@@ -273,7 +273,7 @@ test('disposal answers everyone who was let in, and lets nobody else in', async 
   await disposal
 })
 
-test('heavy items go in batches of their own, and too many bytes are refused', async () => {
+test('splits large items into separate batches, and rejects calls beyond the byte limit', async () => {
   const batches: string[][] = []
   await using batcher = new Batcher<string, string>(
     async (items) => {
@@ -290,7 +290,7 @@ test('heavy items go in batches of their own, and too many bytes are refused', a
   assert.equal(await batcher.submit('f'), 'f')
 })
 
-test('an owner has at most half of the bytes that wait, and others have the rest', async () => {
+test('limits an owner to half of the waiting bytes', async () => {
   const { commit, nextStart, finish } = handCommit()
   const weights = { ...WEIGHTS, waitingBytesMax: 12 }
   await using batcher = new Batcher<string, string>(commit, LIMITS, weights)
@@ -310,7 +310,7 @@ test('an owner has at most half of the bytes that wait, and others have the rest
   assert.deepEqual(await Promise.all([inFlight, ...letIn]), ['a0!', 'a1__!', 'a2__!', 'b1__!'])
 })
 
-test('an owner of large items has its share of a batch, and the items of others pass the rest', async () => {
+test('limits an owner of large items to its share of a batch, and fills the rest with other items', async () => {
   const { batches, commit, nextStart, finish } = handCommit()
   await using batcher = new Batcher<string, string>(commit, LIMITS, WEIGHTS)
   const first = nextStart()
@@ -326,7 +326,7 @@ test('an owner of large items has its share of a batch, and the items of others 
   assert.deepEqual(batches, [['a1__', 'b1', 'b2', 'c1__'], ['a2__', 'c2', 'c3'], ['a3'], ['a4__']])
 })
 
-test('an owner that has filled the queue is refused, and others are served in the next batch', async () => {
+test('rejects an owner that has filled the queue, and serves others in the next batch', async () => {
   const { batches, commit, nextStart, finish } = handCommit()
   const limits = { ...LIMITS, itemsPerBatchMax: 4, waitingMin: 8, waitingMax: 8 }
   const weights = { ...WEIGHTS, bytesPerOwnerMax: 1_000, bytesPerBatchMax: 1_000 }
@@ -353,7 +353,7 @@ test('an owner that has filled the queue is refused, and others are served in th
   ])
 })
 
-test('every item is committed once, and those of one owner in their order', async () => {
+test('commits every item once, and the items of an owner in order', async () => {
   const anyItems = fc.array(
     fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('', '__', '________')),
     { maxLength: 60 },
@@ -383,7 +383,7 @@ test('every item is committed once, and those of one owner in their order', asyn
   )
 })
 
-test('a full batch that waits is got ready while another is in flight, once, and then goes', async () => {
+test('prepares a full batch once while another is in flight, then commits it', async () => {
   const { batches, commit, nextStart, finish } = handCommit()
   const prepared: string[][] = []
   await using batcher = new Batcher<string, string>(
@@ -416,7 +416,7 @@ test('a full batch that waits is got ready while another is in flight, once, and
   assert.deepEqual(batches, [['a', 'b'], ['c', 'd'], ['e', 'f'], ['g']])
 })
 
-test('rejectWaiting fails also those whose batch was got ready', async () => {
+test('rejectWaiting also fails calls whose batch was prepared', async () => {
   const { commit, nextStart, finish } = handCommit()
   const batcher = new Batcher<string, string>(commit, { ...LIMITS, itemsPerBatchMax: 1 })
   const starts = nextStart()

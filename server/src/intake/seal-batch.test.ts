@@ -55,7 +55,7 @@ const anyItems = fc
     ),
   )
 
-test('each workspace of a batch gets its own unbroken run, in the order of arrival', () => {
+test('each workspace of a batch gets consecutive sequence numbers, in order of arrival', () => {
   const anyLastMs = fc.integer({ min: NOW_MS - 10, max: NOW_MS + 10 })
   fc.assert(
     fc.property(anyItems, fc.nat(3), anyLastMs, (items, seq, lastMs) => {
@@ -78,7 +78,7 @@ test('each workspace of a batch gets its own unbroken run, in the order of arriv
   )
 })
 
-test('exactly the workspaces of the batch move, each once, in the order in which they are locked', () => {
+test('advances exactly the heads of the workspaces in the batch, once each, in lock order', () => {
   fc.assert(
     fc.property(anyItems, (items) => {
       const { moves } = sealBatch(items, headsAt(2, NOW_MS), SOURCES)
@@ -91,7 +91,7 @@ test('exactly the workspaces of the batch move, each once, in the order in which
   )
 })
 
-test('each key names the event of its own item', () => {
+test('maps each idempotency key to the event of its own item', () => {
   fc.assert(
     fc.property(anyItems, (items) => {
       const batch = sealBatch(items, headsAt(0, 0), SOURCES)
@@ -109,7 +109,7 @@ test('each key names the event of its own item', () => {
   )
 })
 
-test('the given heads are left as they are, so that a failed batch can be sealed again', () => {
+test('does not modify the given heads, so that a failed batch can be sealed again', () => {
   const heads = headsAt(5, NOW_MS)
   const before = structuredClone(heads)
   const items = WORKSPACES.map((workspaceId) => itemOf(workspaceId, 'a', null))
@@ -130,12 +130,12 @@ test('no two events share a salt', () => {
   assert.equal(new Set(rows.map(({ event }) => event.sealed)).size, 300)
 })
 
-test('a workspace without a head stops the batch: nothing is sealed on a guess', () => {
+test('a workspace without a head fails the batch instead of guessing', () => {
   const stranger = itemOf(newId(), 'a', null)
   assert.throws(() => sealBatch([stranger], headsAt(1, NOW_MS), SOURCES), /has a head/)
 })
 
-test('the time in an id is never before the receipt, even if the clock is set back before sealing', () => {
+test('an id never contains a time before receipt, even if the clock is set back before sealing', () => {
   const [workspaceId = newId()] = WORKSPACES
   const items = [itemOf(workspaceId, 'action', null)]
   const sources = { ...SOURCES, nowMs: NOW_MS - 86_400_000 }

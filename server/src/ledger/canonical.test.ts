@@ -21,7 +21,7 @@ const anyJson = fc.oneof(
   fc.dictionary(fc.nat(200).map(String), fc.jsonValue({ maxDepth: 2 })),
 )
 
-test('any JSON value has the text that the reference implementation writes', () => {
+test('formats any JSON value like the reference implementation', () => {
   fc.assert(
     fc.property(anyJson, (value) => {
       assert.equal(canonicalJson(value), canonicalize(value))
@@ -30,7 +30,7 @@ test('any JSON value has the text that the reference implementation writes', () 
   )
 })
 
-test('the canonical text parses to the same value and is its own canonical text', () => {
+test('canonical JSON parses to the same value and is already canonical', () => {
   fc.assert(
     fc.property(anyJson, (value) => {
       const text = canonicalJson(value)
@@ -39,7 +39,7 @@ test('the canonical text parses to the same value and is its own canonical text'
   )
 })
 
-test('the order of keys in the source does not matter', () => {
+test('the order of keys in the input does not matter', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(anyText, fc.nat())), (entries) => {
       const unique = [...new Map(entries)]
@@ -49,7 +49,7 @@ test('the order of keys in the source does not matter', () => {
   )
 })
 
-test('any well-formed text is quoted as JSON.stringify quotes it', () => {
+test('quotes any well-formed string like JSON.stringify', () => {
   fc.assert(
     fc.property(anyText, (text) => {
       assert.equal(canonicalString(text), JSON.stringify(text))
@@ -57,7 +57,7 @@ test('any well-formed text is quoted as JSON.stringify quotes it', () => {
   )
 })
 
-test('the example of RFC 8785, section 3.2.3, sorts as printed there', () => {
+test('sorts the example of RFC 8785, section 3.2.3, as specified', () => {
   const value = JSON.parse(
     '{"\\u20ac":"Euro Sign","\\r":"Carriage Return","\\ufb33":"Hebrew Letter Dalet With Dagesh",' +
       '"1":"One","\\ud83d\\ude00":"Emoji: Grinning Face","\\u0080":"Control",' +
@@ -71,7 +71,7 @@ test('the example of RFC 8785, section 3.2.3, sorts as printed there', () => {
   )
 })
 
-test('numbers at the edges are written as RFC 8785 asks', () => {
+test('formats extreme numbers as RFC 8785 specifies', () => {
   const numbers = [
     1.0,
     1e21,
@@ -89,7 +89,7 @@ test('numbers at the edges are written as RFC 8785 asks', () => {
   )
 })
 
-test('what is no JSON value is our mistake and is not written', () => {
+test('throws for values that are not JSON', () => {
   const cyclic: unknown[] = []
   cyclic.push(cyclic)
   for (const value of [

@@ -67,7 +67,7 @@ function verifiedCount(events: readonly SealedEvent[], from: ChainHead = EMPTY_H
   return events.length
 }
 
-test('the template writes the bytes that a general canonicaliser writes', () => {
+test('the template produces the same bytes as a general canonicalizer', () => {
   fc.assert(
     fc.property(anyChain, (events) => {
       for (const event of events) {
@@ -94,7 +94,7 @@ test('the template writes the bytes that a general canonicaliser writes', () => 
   )
 })
 
-test('a commitment is the HMAC of the format, however long the value is', () => {
+test('a commitment is the HMAC that the format specifies, for values of any length', () => {
   const anyValue = fc.oneof(
     anyText,
     fc.integer({ min: 5_000, max: 30_000 }).map((n) => '€'.repeat(n)),
@@ -111,7 +111,7 @@ test('a commitment is the HMAC of the format, however long the value is', () => 
   )
 })
 
-test('whatever is sealed verifies, from the first event on or from any head', () => {
+test('sealed events verify, from the first event or from any head', () => {
   fc.assert(
     fc.property(anyChain, (events) => {
       assert.equal(verifiedCount(events), events.length)
@@ -122,7 +122,7 @@ test('whatever is sealed verifies, from the first event on or from any head', ()
   )
 })
 
-test('erasing any parts, values and salts, leaves the chain valid', () => {
+test('erasing any parts with their salts leaves the chain valid', () => {
   fc.assert(
     fc.property(anyChain, fc.subarray([...PART_NAMES]), (events, names) => {
       const erased = events.map((event) => {
@@ -161,7 +161,7 @@ const FORGERIES: { [Column in keyof SealedEvent]: (event: SealedEvent) => Partia
 }
 
 for (const [column, forge] of Object.entries(FORGERIES)) {
-  test(`a change of ${column} in any event is found at that event`, () => {
+  test(`detects a change of ${column} in any event at that event`, () => {
     fc.assert(
       fc.property(anyChain, fc.nat(), (events, position) => {
         const index = position % events.length
@@ -175,7 +175,7 @@ for (const [column, forge] of Object.entries(FORGERIES)) {
   })
 }
 
-test('an event left out, repeated or moved is found', () => {
+test('detects a removed, repeated or moved event', () => {
   const chain = fc.array(anyEvent, { minLength: 3, maxLength: 3 }).map(sealAll)
   fc.assert(
     fc.property(chain, ([first, second, third]) => {
@@ -189,7 +189,7 @@ test('an event left out, repeated or moved is found', () => {
   )
 })
 
-test('stored data of any shape is a finding, never an exception', () => {
+test('reports malformed stored data as a finding, and never throws', () => {
   const [event] = sealAll(fc.sample(anyEvent, 1))
   assert(event !== undefined)
   for (const [damage, problem] of [
@@ -209,7 +209,7 @@ test('stored data of any shape is a finding, never an exception', () => {
   }
 })
 
-test('an id that does not ascend is never sealed', () => {
+test('never seals an id that does not ascend', () => {
   const [event] = sealAll(fc.sample(anyEvent, 1))
   assert(event !== undefined)
   const salts = createSaltSource()()
@@ -219,7 +219,7 @@ test('an id that does not ascend is never sealed', () => {
   )
 })
 
-test('salts are never shared: neither within an event, nor by two events, nor across pools', () => {
+test('never reuses a salt, within an event, between events or between pools', () => {
   const nextSalts = createSaltSource()
   const drawn = Array.from({ length: 600 }, nextSalts)
   const texts = drawn.flatMap((salts) => PART_NAMES.map((name) => salts[name].toString('hex')))

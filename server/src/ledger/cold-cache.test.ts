@@ -14,7 +14,7 @@ function counted() {
   return { read, reads: () => reads }
 }
 
-test('a value is read once for all who ask while it is read or kept', async () => {
+test('reads a value once for all concurrent readers', async () => {
   const cache = new ShortLivedCache<string>(100)
   const { read, reads } = counted()
   const found = await Promise.all([cache.find('key', ada, read), cache.find('key', bob, read)])
@@ -23,7 +23,7 @@ test('a value is read once for all who ask while it is read or kept', async () =
   assert.equal(reads(), 1)
 })
 
-test('it goes when its last reader is done', async () => {
+test('drops a value when its last reader is done', async () => {
   const cache = new ShortLivedCache<string>(100)
   const { read } = counted()
   await Promise.all([cache.find('key', ada, read), cache.find('key', bob, read)])
@@ -33,7 +33,7 @@ test('it goes when its last reader is done', async () => {
   assert.equal(cache.get('key', bob), null)
 })
 
-test('it goes when nobody comes back for it in time', async (t) => {
+test('drops a value that is not requested again in time', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const cache = new ShortLivedCache<string>(100)
   await cache.find('key', ada, counted().read)
@@ -45,7 +45,7 @@ test('it goes when nobody comes back for it in time', async (t) => {
   assert.equal(cache.get('key', ada), null)
 })
 
-test('what finds no room is handed out and not kept, and what was there stays', async () => {
+test('returns a value that does not fit without caching it, and keeps the cached ones', async () => {
   const cache = new ShortLivedCache<string>(100)
   const { read } = counted()
   await cache.find('a', ada, read)
@@ -60,7 +60,7 @@ test('what finds no room is handed out and not kept, and what was there stays', 
   assert.equal(cache.get('c', ada), 'value 4')
 })
 
-test('a failure is told to all who wait, and is not kept', async () => {
+test('reports a failure to all waiting readers and does not cache it', async () => {
   const cache = new ShortLivedCache<string>(100)
   const fail = () => Promise.reject(new Error('unreadable'))
   const { read } = counted()
@@ -70,7 +70,7 @@ test('a failure is told to all who wait, and is not kept', async () => {
   assert.equal(await cache.find('key', ada, read), 'value 1')
 })
 
-test('a reader that aborts stops waiting, and the read continues for the other', async () => {
+test('a reader that aborts stops waiting, and the read continues for the others', async () => {
   const cache = new ShortLivedCache<string>(100)
   const stop = new AbortController()
   const { promise, resolve } = Promise.withResolvers<{ value: string; bytes: number }>()
@@ -88,7 +88,7 @@ test('a reader that aborts stops waiting, and the read continues for the other',
   assert.equal(await stays, 'value')
 })
 
-test('a read is canceled when its last reader aborts, and the next reader starts a new one', async () => {
+test('cancels a read when its last reader aborts, and starts a new one for the next reader', async () => {
   const cache = new ShortLivedCache<string>(100)
   const stop = new AbortController()
   let isGivenUp = false

@@ -21,7 +21,7 @@ const anyFraction = fc.oneof(
   fc.integer({ min: 0, max: 2 ** 32 - 1 }).map((bits) => bits / 2 ** 32),
 )
 
-test('ids ascend whatever the clock does, and stay UUIDs of version 7', () => {
+test('ids always ascend and are valid version 7 UUIDs, whatever the clock does', () => {
   const anyWalk = fc.array(fc.tuple(anyStepMs, anyFraction), { maxLength: 60 })
   fc.assert(
     fc.property(anyWalk, (walk) => {
@@ -38,13 +38,13 @@ test('ids ascend whatever the clock does, and stay UUIDs of version 7', () => {
   )
 })
 
-test('an id carries the time at which it was made when that is later than the last', () => {
+test('an id contains the current time if it is later than that of the previous id', () => {
   const first = nextEventId(null, NOW_MS, () => 0)
   assert.equal(idTimeMs(first), NOW_MS)
   assert.equal(idTimeMs(nextEventId(first, NOW_MS + 1, () => 0)), NOW_MS + 1)
 })
 
-test('while the clock stands still or runs behind, ids keep the time of the last', () => {
+test('ids keep the time of the previous id while the clock stands still or runs behind', () => {
   const last = newId<'event'>(NOW_MS)
   for (const nowMs of [NOW_MS, NOW_MS - 1, NOW_MS - 86_400_000, 0]) {
     const next = nextEventId(last, nowMs, () => 0.5)
@@ -53,7 +53,7 @@ test('while the clock stands still or runs behind, ids keep the time of the last
   }
 })
 
-test('the order of ids as texts is their order as numbers at every carry', () => {
+test('ids sort the same as text and as numbers, across every carry', () => {
   const carries = ['00000000000f', '0000000fffff', '00ffffffffff', '0fffffffffff', 'fffffffffffe']
   for (const tail of carries) {
     const last = assertId<'event'>(`019cab2f-1c00-7abc-8def-${tail}`)
@@ -63,7 +63,7 @@ test('the order of ids as texts is their order as numbers at every carry', () =>
   }
 })
 
-test('a spent tail goes on in the next millisecond', () => {
+test('an exhausted counter continues in the next millisecond', () => {
   const last = assertId<'event'>('019cab2f-1c00-7fff-bfff-ffffffffffff')
   for (const fraction of [0, 0.999]) {
     const next = nextEventId(last, 0, () => fraction)

@@ -43,7 +43,7 @@ const cutAt = (events: readonly Placed[], count: number): PartialPage<Placed> =>
   return { events: first, next: events.length > count ? lastPlace(first) : null }
 }
 
-test('merged pages are what sorting all their events would give', () => {
+test('merging pages gives the same result as sorting all events', () => {
   const anyCount = fc.integer({ min: 1, max: 6 })
   const anyLimit = fc.integer({ min: 1, max: 50 })
   fc.assert(
@@ -58,7 +58,7 @@ test('merged pages are what sorting all their events would give', () => {
   )
 })
 
-test('pages that were cut anywhere lead to every event once, in order', () => {
+test('pages truncated anywhere lead to every event once, in order', () => {
   const anyCuts = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 3, maxLength: 3 })
   fc.assert(
     fc.property(anyEvents, anyCuts, fc.integer({ min: 1, max: 10 }), (events, cuts, limit) => {
@@ -80,7 +80,7 @@ test('pages that were cut anywhere lead to every event once, in order', () => {
   )
 })
 
-test('rounds of scans lead to every matching event once, in order, and come to an end', async () => {
+test('repeated scans return every matching event once, in order, and terminate', async () => {
   const anyRows = fc.integer({ min: 1, max: 5 })
   const isMatch = ({ id }: Placed) => Number(id) % 4 === 0
   await fc.assert(
@@ -117,7 +117,7 @@ test('rounds of scans lead to every matching event once, in order, and come to a
   )
 })
 
-test('scanning for more events ends when the time is up or the page has enough bytes', async () => {
+test('a scan stops when the time is up or the page has enough bytes', async () => {
   const event = { timestampMs: 0, id: '', actor: null, resource: null, metadata: null }
   const countRounds = async (roundMs: number, metadata: string | null) => {
     let nowMs = 0
@@ -137,7 +137,7 @@ test('scanning for more events ends when the time is up or the page has enough b
   assert.equal(await countRounds(0, 'x'.repeat(PAGE_BYTES_MAX / 4)), 4)
 })
 
-test('a page ends when its events reach the size of a page, and has one event at least', () => {
+test('a page ends when its events reach the size limit, and has at least one event', () => {
   const large = Array.from({ length: 5 }, (_, index) => ({
     timestampMs: -index,
     id: String(index),
@@ -150,14 +150,14 @@ test('a page ends when its events reach the size of a page, and has one event at
   assert.deepEqual(mergePages([whole(huge)], 10), cutAt(huge, 1))
 })
 
-test('a hundred workspaces together are read in a few megabytes', () => {
+test('reading a hundred workspaces takes only a few megabytes', () => {
   assert.equal(bytesPerWorkspace(1), PAGE_BYTES_MAX)
   assert(100 * bytesPerWorkspace(100) <= 4 * PAGE_BYTES_MAX)
   assert.equal(rowsPerWorkspace(1), SCANNED_ROWS_MAX)
   assert(100 * rowsPerWorkspace(100) <= 10 * SCANNED_ROWS_MAX)
 })
 
-test('no pages and empty pages merge to nothing', () => {
+test('merging no pages or empty pages returns nothing', () => {
   for (const pages of [[], [whole([])], [whole([]), whole([]), whole([])]]) {
     assert.deepEqual(mergePages(pages, 10), whole([]))
   }

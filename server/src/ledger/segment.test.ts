@@ -138,8 +138,8 @@ function flipped(bytes: Buffer, offset: number, bit: number): Buffer {
   return copy
 }
 
-suite('a segment gives back what it was given', () => {
-  test('any run of events survives byte for byte', async () => {
+suite('a segment returns the events it was given', () => {
+  test('stores any run of events byte for byte', async () => {
     await fc.assert(
       fc.asyncProperty(anyRun, fc.integer({ min: 1, max: 5 }), async (events, rowsPerGroupMax) => {
         const bytes = await encodeSegment(events, { rowsPerGroupMax })
@@ -150,7 +150,7 @@ suite('a segment gives back what it was given', () => {
     )
   })
 
-  test('a range gives exactly the events asked for, from whichever row group', async () => {
+  test('a range returns exactly the requested events, from any row group', async () => {
     const anyMinute = fc.option(fc.integer({ min: -1, max: 21 }), { nil: undefined })
     const anySeq = fc.option(fc.integer({ min: -1, max: 22 }), { nil: undefined })
     await fc.assert(
@@ -173,7 +173,7 @@ suite('a segment gives back what it was given', () => {
     )
   })
 
-  test('large events make row groups of fewer rows', async () => {
+  test('large events result in row groups with fewer rows', async () => {
     const metadata = canonicalJson({ text: 'x'.repeat(1_000_000) })
     const events = sealAll(run.slice(0, 10).map((event) => ({ ...event, metadata })))
     const bytes = await encodeSegment(events)
@@ -181,7 +181,7 @@ suite('a segment gives back what it was given', () => {
     assert.deepEqual(await readAll(bytes), events)
   })
 
-  test('row groups outside the range are not even decoded', async () => {
+  test('does not decode row groups outside the range', async () => {
     const [, second] = rowGroupsOf(file)
     assert(second !== undefined)
     const damaged = flipped(file, second.offset, 0)
@@ -208,7 +208,7 @@ suite('a segment is read in parts', () => {
   }
   const footerSha256 = footerSha256Of(file)
 
-  test('the footer first, and then each row group by itself', async () => {
+  test('reads the footer first, then each row group separately', async () => {
     const { source, parts } = watch(file)
     const segment = await openSegment(source, footerSha256)
     assert.equal(parts.length, 1)
@@ -224,7 +224,7 @@ suite('a segment is read in parts', () => {
     assert.equal(segment.groups.filter((group) => groupMayHold(group, range)).length, 1)
   })
 
-  test('a footer longer than usual takes a second read', async () => {
+  test('reads an unusually long footer with a second request', async () => {
     const events = sealAll(
       Array.from({ length: 150 }, () => ({ ...firstEvent, category: 'c'.repeat(200) })),
     )
@@ -234,7 +234,7 @@ suite('a segment is read in parts', () => {
     assert.deepEqual(await readAll(bytes), events)
   })
 
-  test('a flipped bit anywhere is found by who reads that part', async () => {
+  test('a reader detects a flipped bit in the part that it reads', async () => {
     const { groups } = await openSegment(sourceOf(file), null)
     const footerOffset = groups.reduce((sum, { bytes }) => sum + bytes, 4)
     for (let offset = 0; offset < file.length; offset += 13) {
@@ -251,7 +251,7 @@ suite('a segment is read in parts', () => {
     }
   })
 
-  test('a whole footer of another file is not taken for it', async () => {
+  test('rejects the footer of another file', async () => {
     const other = await encodeSegment(sealAll(run), { rowsPerGroupMax: 6 })
     await assert.rejects(openSegment(sourceOf(other), footerSha256), {
       message: 'the footer is not the one that was archived',
@@ -259,8 +259,8 @@ suite('a segment is read in parts', () => {
   })
 })
 
-suite('damage is found', () => {
-  test('a flipped bit at any byte of the file is found', async () => {
+suite('damage is detected', () => {
+  test('detects a flipped bit at any byte of the file', async () => {
     const small = await encodeSegment(run.slice(0, 5))
     const summary = summarizeSegment(run.slice(0, 5))
     for (let offset = 0; offset < small.length; offset += 1) {
@@ -269,7 +269,7 @@ suite('damage is found', () => {
     }
   })
 
-  test('of a damaged file the intact row groups are read, and then nothing', async () => {
+  test('reads the intact row groups of a damaged file up to the damage', async () => {
     const anyOffset = fc.integer({ min: 0, max: file.length - 1 })
     await fc.assert(
       fc.asyncProperty(anyOffset, fc.integer({ min: 0, max: 7 }), async (offset, bit) => {
@@ -282,7 +282,7 @@ suite('damage is found', () => {
     )
   })
 
-  test('a file that was cut or has more bytes is damaged', async () => {
+  test('treats a truncated or extended file as damaged', async () => {
     for (const bytes of [file.subarray(0, -1), file.subarray(1), Buffer.concat([file, file])]) {
       assert.equal((await verifySegment(bytes, expected)).ok, false)
     }
@@ -291,7 +291,7 @@ suite('damage is found', () => {
     }
   })
 
-  test('a segment that was written anew with a changed event does not lead to its hashes', async () => {
+  test('rejects a segment that was rewritten with a changed event', async () => {
     const changes = fc.constantFrom<(event: SealedEvent) => Partial<SealedEvent>>(
       ({ timestampMs }) => ({ timestampMs: timestampMs + 1 }),
       ({ receivedAtMs }) => ({ receivedAtMs: receivedAtMs - 1 }),
@@ -319,7 +319,7 @@ suite('damage is found', () => {
     )
   })
 
-  test('a whole segment in the place of another is told by its summary', async () => {
+  test('the summary reveals a segment that was replaced by another one', async () => {
     const others = summarizeSegment(sealAll(run))
     assert.equal((await verifySegment(file, others)).ok, false)
     for (const name of ['firstSeq', 'maxTimestampMs', 'minReceivedAtMs', 'rows'] as const) {
@@ -332,7 +332,7 @@ suite('damage is found', () => {
   })
 })
 
-suite('only a run of one chain becomes a segment', () => {
+suite('only consecutive events of one chain become a segment', () => {
   const [first, second, third] = run
   assert(first !== undefined && second !== undefined && third !== undefined)
   const cases: [string, SealedEvent[]][] = [
@@ -350,7 +350,7 @@ suite('only a run of one chain becomes a segment', () => {
     })
   }
 
-  test('an event that was changed in the database is found when the segment is read', async () => {
+  test('reading a segment detects an event that was changed in the database', async () => {
     const events = run.map((event) => ({ ...event, action: event.seq === 7 ? 'x' : event.action }))
     assert.deepEqual(await verifySegment(await encodeSegment(events), expected), {
       ok: false,

@@ -56,7 +56,7 @@ const vectors: Vectors = JSON.parse(
 )
 
 /** This suite uses a general canonicalizer and node:crypto, and none of our code. */
-suite('the vectors follow from the format alone', () => {
+suite('the test vectors follow from the format alone', () => {
   for (const { title: chain, events } of vectors.chains) {
     let prevHash = '0'.repeat(64)
     for (const { title, sent = {}, event, canonical, core } of events) {
@@ -83,9 +83,9 @@ suite('the vectors follow from the format alone', () => {
   }
 })
 
-suite('our code agrees with the vectors', () => {
+suite('the code agrees with the test vectors', () => {
   for (const { title: chain, events } of vectors.chains) {
-    test(`${chain}: every event verifies and is sealed again with the same hash`, () => {
+    test(`${chain}: every event verifies and seals to the same hash`, () => {
       let head: ChainHead = EMPTY_HEAD
       for (const { sent = {}, event: row, core, canonical } of events) {
         const event = storedEvent(row)
@@ -104,14 +104,14 @@ suite('our code agrees with the vectors', () => {
   }
 
   for (const { title, prev, event } of vectors.tampered) {
-    test(`not verified: ${title}`, () => {
+    test(`does not verify: ${title}`, () => {
       const lastId = prev.lastId === null ? null : assertId<'event'>(prev.lastId)
       assert.equal(verifyLink({ ...prev, lastId }, storedEvent(event)).ok, false)
     })
   }
 
   for (const { title, text, kind, path } of vectors.refused) {
-    test(`refused: ${title}`, () => {
+    test(`rejects: ${title}`, () => {
       assert.throws(
         () => parseStrictJson(Buffer.from(text)),
         (error) => error instanceof StrictJsonError && error.kind === kind && error.path === path,
@@ -120,7 +120,7 @@ suite('our code agrees with the vectors', () => {
   }
 })
 
-test('the worked example of docs/chain-format.md is the first vector', () => {
+test('the example in docs/chain-format.md is the first test vector', () => {
   const document = readFileSync(new URL('../../../docs/chain-format.md', import.meta.url), 'utf8')
   const [example] = vectors.chains[0]?.events ?? []
   assert(example !== undefined)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseArchiveUrl } from './archive-url.ts'
 
-test('a folder or a bucket with a prefix is read from its address', () => {
+test('parses a folder or a bucket with a prefix from its URL', () => {
   assert.deepEqual(parseArchiveUrl('file:///var/annals%20archive/'), {
     kind: 'folder',
     path: '/var/annals archive/',
@@ -32,7 +32,7 @@ const REFUSED = [
 ]
 
 for (const text of REFUSED) {
-  test(`"${text}" is refused as an archive, and the message doesn't repeat it`, () => {
+  test(`rejects "${text}" as an archive, without repeating it`, () => {
     assert.throws(
       () => parseArchiveUrl(text),
       ({ message }: Error) => /^(must|has) /.test(message) && !message.includes('hidden'),

@@ -5,7 +5,7 @@ import { createLogger } from './logger.ts'
 
 const logger = createLogger('silent')
 
-test('what is asked for is done in its order, also after a failure', async () => {
+test('runs jobs in order, even after a failure', async () => {
   const done: number[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
   await using queue = new BackgroundQueue<number>({
@@ -23,7 +23,7 @@ test('what is asked for is done in its order, also after a failure', async () =>
   assert.deepEqual(done, [1, 3])
 })
 
-test('a full queue takes no more, and a closed one ends what runs and drops the rest', async () => {
+test('a full queue accepts no more jobs, and closing it ends the running one and drops the rest', async () => {
   const done: number[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
   const queue = new BackgroundQueue<number>({

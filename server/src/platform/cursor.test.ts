@@ -10,7 +10,7 @@ const cursors = new CursorCodec(secretKey())
 const anyPlace = fc.string({ minLength: 1, unit: 'grapheme' })
 const anyBinding = fc.string({ unit: 'grapheme' })
 
-test('a cursor gives back its place to the query that it was made for', () => {
+test('a cursor returns its position to the query it was created for', () => {
   fc.assert(
     fc.property(anyPlace, anyBinding, (place, binding) => {
       const cursor = cursors.encode(place, binding)
@@ -20,7 +20,7 @@ test('a cursor gives back its place to the query that it was made for', () => {
   )
 })
 
-test('a cursor is worthless for any other query', () => {
+test('a cursor is invalid for any other query', () => {
   fc.assert(
     fc.property(anyPlace, anyBinding, anyBinding, (place, binding, other) => {
       fc.pre(binding !== other)
@@ -36,14 +36,14 @@ test('a request with a cursor of another list is refused, and one without a curs
   assert.throws(() => cursors.read(cursor, 'exports'), { code: 'invalid_cursor' })
 })
 
-test('no text can pass from the place into the binding', () => {
+test('text cannot move from the position into the binding', () => {
   const bytes = Buffer.from(cursors.encode('place', 'bind'), 'base64url')
   const mac = bytes.subarray(0, bytes.length - 'place'.length)
   const forged = Buffer.concat([mac, Buffer.from('ace')]).toString('base64url')
   assert.equal(cursors.decode(forged, 'bindpl'), null)
 })
 
-test('altering any byte of a cursor makes it worthless', () => {
+test('changing any byte of a cursor makes it invalid', () => {
   const bytes = Buffer.from(cursors.encode('1772366400000/019cab2f', 'events'), 'base64url')
   for (let index = 0; index < bytes.length; index += 1) {
     for (const flip of [0x01, 0x80, 0xff]) {
@@ -54,7 +54,7 @@ test('altering any byte of a cursor makes it worthless', () => {
   }
 })
 
-test('a cut, longer or otherwise spelled cursor is worthless', () => {
+test('rejects a truncated, extended or re-encoded cursor', () => {
   const cursor = cursors.encode('1772366400000/019cab2f', 'events')
   for (let length = 0; length < cursor.length; length += 1) {
     assert.equal(cursors.decode(cursor.slice(0, length), 'events'), null)
@@ -63,7 +63,7 @@ test('a cut, longer or otherwise spelled cursor is worthless', () => {
   for (const text of spellings) assert.equal(cursors.decode(text, 'events'), null, text)
 })
 
-test('text that nobody signed is worthless', () => {
+test('rejects text that was not signed', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.base64String()), (text) => {
       assert.equal(cursors.decode(text, 'events'), null)
@@ -71,7 +71,7 @@ test('text that nobody signed is worthless', () => {
   )
 })
 
-test('nodes with the same secret key share cursors; with another key none fits', () => {
+test('nodes with the same secret key share cursors, and other keys reject them', () => {
   const shared = secretKey()
   const cursor = new CursorCodec(shared).encode('place', 'events')
   assert.equal(new CursorCodec(shared).decode(cursor, 'events'), 'place')

@@ -4,7 +4,7 @@ import { whileAlive } from './deadline.ts'
 
 const dead = () => new Error('dead')
 
-test('work that is answered is returned, however often someone doubted', async () => {
+test('returns the result of work that completes, whatever the checks say', async () => {
   let asked = 0
   const work = Promise.withResolvers<string>()
   const isAlive = async () => {
@@ -16,12 +16,12 @@ test('work that is answered is returned, however often someone doubted', async (
   assert.equal(asked, 3)
 })
 
-test('work is given up as soon as what it waits for is dead', async () => {
+test('gives up work as soon as a check finds its dependency dead', async () => {
   const never = new Promise<string>(() => {})
   await assert.rejects(whileAlive(never, { everyMs: 1, isAlive: async () => false, dead }), /dead/)
 })
 
-test('work that ends while someone asks is not taken for dead', async () => {
+test('work that completes during a check is not treated as dead', async () => {
   const work = Promise.withResolvers<string>()
   const verdict = Promise.withResolvers<boolean>()
   let deaths = 0
@@ -42,7 +42,7 @@ test('work that ends while someone asks is not taken for dead', async () => {
   assert.equal(deaths, 0)
 })
 
-test('work is given up once, although several checks end at the same time', async () => {
+test('gives up work only once if several checks end at the same time', async () => {
   const verdict = Promise.withResolvers<boolean>()
   let asked = 0
   let deaths = 0

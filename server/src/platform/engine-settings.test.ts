@@ -5,13 +5,13 @@ import { engineArguments, engineSettings, sharedBuffersMib } from './engine-sett
 
 const GIB = 1024 ** 3
 
-test('shared buffers follow the memory within bounds', () => {
+test('shared buffers scale with the memory, within limits', () => {
   assert.equal(sharedBuffersMib(0.25 * GIB), 128)
   assert.equal(sharedBuffersMib(2 * GIB), 256)
   assert.equal(sharedBuffersMib(256 * GIB), 512)
 })
 
-test('settings can be overridden one by one, and durability and silence are the default', () => {
+test('each setting can be overridden, and the defaults are durable and quiet', () => {
   const settings = engineSettings(4 * GIB, { max_connections: '20' })
   assert.equal(settings['max_connections'], '20')
   assert.equal(settings['fsync'], 'on')
@@ -19,7 +19,7 @@ test('settings can be overridden one by one, and durability and silence are the 
   assert.equal(settings['listen_addresses'], '')
 })
 
-test('the data folder comes first, where a running engine is recognised by it', () => {
+test('the data folder is the first argument, which identifies a running engine', () => {
   assert.deepEqual(engineArguments('/data/cluster', { jit: 'off' }), [
     '-D',
     '/data/cluster',

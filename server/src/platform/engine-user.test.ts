@@ -17,7 +17,7 @@ test('an id exists only if the user namespace maps it', () => {
   assert.deepEqual([hasId(container, 65_535), hasId(container, 65_536)], [true, false])
 })
 
-test('an id counts as free only when the system says so', async (t) => {
+test('treats an id as free only if the system confirms it', async (t) => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-getent-'))
   const { PATH = '' } = process.env
   t.after(() => (process.env.PATH = PATH))

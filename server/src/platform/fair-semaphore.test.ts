@@ -10,7 +10,7 @@ function ask(turns: FairSemaphore, companyId: string, order: string[], name = co
   return turns.take(companyId, signal).then((turn) => (order.push(name), turn))
 }
 
-test('so many have a turn at once, and the others follow in their order', async () => {
+test('runs at most the limit at once, and the others in order', async () => {
   const turns = new FairSemaphore({ ...LIMITS, permitsMax: 2 })
   const order: string[] = []
   const [first, second] = [await turns.take('a', signal), await turns.take('b', signal)]
@@ -28,7 +28,7 @@ test('so many have a turn at once, and the others follow in their order', async 
   await Promise.all([turns.take('a', signal), turns.take('a', signal)])
 })
 
-test('the next turn is the company’s that has the fewest, however long the others wait', async () => {
+test('serves the company with the fewest slots next, however long the others wait', async () => {
   const turns = new FairSemaphore({ ...LIMITS, permitsMax: 3 })
   const order: string[] = []
   const greedy = await Promise.all(Array.from({ length: 3 }, () => turns.take('greedy', signal)))
@@ -43,7 +43,7 @@ test('the next turn is the company’s that has the fewest, however long the oth
   assert.deepEqual(order.slice(3).toSorted(), ['greedy 2', 'modest 2'])
 })
 
-test('who comes between the end of a turn and the next one waits like everybody', async () => {
+test('a caller that arrives between two slots waits like the others', async () => {
   const turns = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
   const order: string[] = []
   const turn = await turns.take('a', signal)
@@ -57,7 +57,7 @@ test('who comes between the end of a turn and the next one waits like everybody'
   assert.deepEqual(order, ['b', 'c'])
 })
 
-test('one that is stopped while it waits gives up its place', async () => {
+test('a caller that aborts while waiting leaves the queue', async () => {
   const turns = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
   const turn = await turns.take('a', signal)
   const stop = new AbortController()
@@ -70,7 +70,7 @@ test('one that is stopped while it waits gives up its place', async () => {
   await patient
 })
 
-test('who comes when too many wait is refused at once, and a crowd of one company refuses only itself', async () => {
+test('rejects callers beyond the queue limit, and a crowd of one company rejects only its own', async () => {
   const turns = new FairSemaphore({ permitsMax: 1, waitingMax: 3, waitingPerCompanyMax: 2 })
   const first = await turns.take('greedy')
   const waiting = [turns.take('greedy'), turns.take('greedy')]
@@ -82,7 +82,7 @@ test('who comes when too many wait is refused at once, and a crowd of one compan
   await turns.take('greedy')
 })
 
-test('a company has no more turns than its share, and another begins at once meanwhile', async () => {
+test('limits a company to its share of slots, while another company starts immediately', async () => {
   const turns = new FairSemaphore({ ...LIMITS, permitsMax: 4, permitsPerCompanyMax: 2 })
   const order: string[] = []
   const [first, second] = await Promise.all([
@@ -102,7 +102,7 @@ test('a company has no more turns than its share, and another begins at once mea
   assert.equal(order.at(-1), 'greedy 3')
 })
 
-test('a caller that waits too long is refused, and its place goes to the next', async (t) => {
+test('rejects a caller that waits too long, and serves the next one', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const turns = new FairSemaphore({ ...LIMITS, permitsMax: 1, waitMsMax: 1_000 })
   const turn = await turns.take('a')
@@ -115,7 +115,7 @@ test('a caller that waits too long is refused, and its place goes to the next', 
   await inTime
 })
 
-test('a company that is over its share has one turn at a time, and another company begins meanwhile', async () => {
+test('a company above its share gets one slot at a time, while another company starts immediately', async () => {
   const over = new Set(['busy'])
   const share = { pauseMs: () => 0, isOver: (companyId: string) => over.has(companyId) }
   const turns = new FairSemaphore({ ...LIMITS, permitsMax: 4, share })
@@ -131,7 +131,7 @@ test('a company that is over its share has one turn at a time, and another compa
   assert(turns.tryTake('busy'))
 })
 
-test('a company that pauses takes no turn until the pause ends, and others do not wait for it', async () => {
+test('a paused company gets no slot until the pause ends, and others do not wait for it', async () => {
   const pauses = new Map([['busy', 20]])
   const share = { pauseMs: (companyId: string) => pauses.get(companyId) ?? 0, isOver: () => false }
   const turns = new FairSemaphore({ ...LIMITS, permitsMax: 2, share })

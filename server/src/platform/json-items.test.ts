@@ -26,7 +26,7 @@ function slice(text: string, itemsMax = 10) {
   return sliced && { items: sliced.items.map(String), frame: String(sliced.frame) }
 }
 
-test('the slices are the items, however they are written', () => {
+test('slices are the items, whatever their formatting', () => {
   fc.assert(
     fc.property(fc.array(anyValue, { maxLength: 8 }), anyIndent, (values, indent) => {
       const sliced = slice(JSON.stringify({ events: values }, null, indent))
@@ -73,7 +73,7 @@ function isJson(text: string): boolean {
   }
 }
 
-test('an item is sliced as it was written, with what parsing would forget', () => {
+test('slices an item as written, including what parsing would lose', () => {
   const sliced = slice('{"events":[{"a":1,"a":2}, 1.50 ,12345678901234567890]}')
   assert.deepEqual(sliced?.items, ['{"a":1,"a":2}', ' 1.50 ', '12345678901234567890'])
 })
@@ -100,7 +100,7 @@ test('counts the items of an array that does not end', () => {
   assert.equal(count('{"other":[1,2,3'), 0)
 })
 
-test('a text without such an array has no items and is its own frame', () => {
+test('text without such an array has no items and is its own frame', () => {
   for (const text of [
     '{}',
     '{"events":{"x":[1]}}',

@@ -18,7 +18,7 @@ const anySpace = fc.constantFrom('', ' ', '\n\t')
 /** JSON.stringify writes -0 as 0. */
 const textOf = (value: unknown, space: string) => JSON.stringify(value, null, space)
 
-test('writes the same canonical text as the package canonicalize', () => {
+test('produces the same canonical JSON as the canonicalize package', () => {
   fc.assert(
     fc.property(anyJson, anySpace, (metadata, space) => {
       const read = runAtOnce(readJson(textOf({ metadata, other: { metadata } }, space), OPTIONS))

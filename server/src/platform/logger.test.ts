@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describeError } from './logger.ts'
 
-test('an error is logged with its message, code and cause, but not with what a library attached', () => {
+test('logs an error with its message, code and cause, but without what a library attached', () => {
   const attached = { client: { password: 'hidden' }, detail: 'Key (email)=(ana@example.com)' }
   const cause = Object.assign(new Error('connection reset'), { code: 'ECONNRESET', ...attached })
   const error = Object.assign(new Error('no reply', { cause }), { code: '08006', ...attached })
@@ -14,6 +14,6 @@ test('an error is logged with its message, code and cause, but not with what a l
   }
 })
 
-test('something thrown that is no error is logged as text', () => {
+test('logs a thrown value that is not an error as text', () => {
   assert.equal(describeError('gone'), 'gone')
 })

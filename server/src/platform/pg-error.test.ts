@@ -5,7 +5,7 @@ import { UnfitServerError } from './pg-servers.ts'
 
 const withCode = (code: string) => Object.assign(new Error('failed'), { code })
 
-test('a server that answers and cannot be used is an outage', () => {
+test('a server that responds but cannot be used is an outage', () => {
   assert(isOutage(new UnfitServerError('a:5432 is read-only or a standby')))
   for (const code of ['08001', '08004', '53300', '57P03', '25006', '58030', 'ECONNREFUSED']) {
     assert(isOutage(withCode(code)), code)
@@ -18,7 +18,7 @@ test('a canceled statement or a deadlock may be retried, and is not an outage', 
   }
 })
 
-test('codes of other libraries are not taken for those of PostgreSQL', () => {
+test('codes of other libraries are not mistaken for those of PostgreSQL', () => {
   // An HTTP status, a Node error, and a PostgreSQL error about the statement itself.
   for (const code of ['404', '400', '5300', 'ERR_INVALID_ARG_TYPE', 'EPERM', '23505', '57000']) {
     assert.equal(isRetryable(withCode(code)), false, code)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseRfc3339 } from './rfc3339.ts'
 
-test('a time is read with its offset, and digits beyond the millisecond are cut', () => {
+test('parses a time with its offset, and truncates digits beyond the millisecond', () => {
   assert.equal(parseRfc3339('2026-03-01T12:00:00Z'), Date.UTC(2026, 2, 1, 12))
   assert.equal(parseRfc3339('2026-03-01t12:00:00.9999z'), Date.UTC(2026, 2, 1, 12, 0, 0, 999))
   assert.equal(parseRfc3339('2026-03-01T12:00:00.5+05:30'), Date.UTC(2026, 2, 1, 6, 30, 0, 500))
@@ -11,7 +11,7 @@ test('a time is read with its offset, and digits beyond the millisecond are cut'
   assert.equal(parseRfc3339('0001-01-01T00:00:00Z'), Date.parse('0001-01-01T00:00:00.000Z'))
 })
 
-test('what is no RFC 3339 instant is refused, never guessed', () => {
+test('rejects text that is not an RFC 3339 timestamp, without guessing', () => {
   const refused = [
     '2026-03-01',
     '2026-03-01T12:00:00',

@@ -10,7 +10,7 @@ const box = new SecretBox(secretKey, 'webhook')
 const WEBHOOK_ID = '019cab2f-0000-7000-8000-000000000001'
 const anyText = fc.string({ unit: 'grapheme' })
 
-test('a sealed text is opened with what it was sealed for, on every node of the same key', () => {
+test('sealed text opens with its own context, on every node with the same key', () => {
   const other = new SecretBox(secretKey, 'webhook')
   fc.assert(
     fc.property(anyText, anyText, (plain, associated) => {
@@ -19,7 +19,7 @@ test('a sealed text is opened with what it was sealed for, on every node of the 
   )
 })
 
-test('a sealed text stays shut for anything else than it was sealed for', () => {
+test('sealed text does not open with any other context', () => {
   fc.assert(
     fc.property(anyText, anyText, anyText, (plain, associated, other) => {
       fc.pre(associated !== other)
@@ -28,14 +28,14 @@ test('a sealed text stays shut for anything else than it was sealed for', () => 
   )
 })
 
-test('another secret key or another purpose opens nothing', () => {
+test('another secret key or purpose does not open sealed text', () => {
   const sealed = box.seal('whsec_x', WEBHOOK_ID)
   const otherKey = new SecretBox(new Secret(randomBytes(32)), 'webhook')
   assert.equal(otherKey.open(sealed, WEBHOOK_ID), null)
   assert.equal(new SecretBox(secretKey, 'session').open(sealed, WEBHOOK_ID), null)
 })
 
-test('altering any byte keeps a sealed text shut', () => {
+test('sealed text with any changed byte does not open', () => {
   const sealed = box.seal('whsec_x', WEBHOOK_ID)
   for (let index = 0; index < sealed.length; index += 1) {
     for (const flip of [0x01, 0x80, 0xff]) {
@@ -46,7 +46,7 @@ test('altering any byte keeps a sealed text shut', () => {
   }
 })
 
-test('a cut or longer text stays shut', () => {
+test('truncated or extended sealed text does not open', () => {
   const sealed = box.seal('whsec_x', WEBHOOK_ID)
   for (let length = 0; length < sealed.length; length += 1) {
     assert.equal(box.open(sealed.subarray(0, length), WEBHOOK_ID), null, `${length} bytes`)
@@ -54,7 +54,7 @@ test('a cut or longer text stays shut', () => {
   assert.equal(box.open(Buffer.concat([sealed, Buffer.of(0)]), WEBHOOK_ID), null)
 })
 
-test('the same text is sealed differently each time and shows nothing of itself', () => {
+test('the same text is sealed differently each time and reveals nothing', () => {
   const first = box.seal('a plain text to look for', WEBHOOK_ID)
   const second = box.seal('a plain text to look for', WEBHOOK_ID)
   assert.notDeepEqual(first.subarray(1, 13), second.subarray(1, 13), 'a nonce is never used twice')
@@ -63,6 +63,6 @@ test('the same text is sealed differently each time and shows nothing of itself'
   assert.equal(first[0], 1, 'the version stands first')
 })
 
-test('text that UTF-8 cannot hold is our mistake and is not sealed', () => {
+test('throws for text that UTF-8 cannot represent', () => {
   assert.throws(() => box.seal('\ud800', WEBHOOK_ID), assert.AssertionError)
 })

@@ -51,7 +51,7 @@ function assertBetween(actual: number, min: number, max: number): void {
   assert(actual >= min && actual <= max, `${actual} is not between ${min} and ${max}`)
 }
 
-test('an owner that uses the thread all the time gets a quarter of it', async () => {
+test('an owner that uses the thread continuously gets a quarter of it', async () => {
   const { time, work } = setUp()
   // Fifty requests get no more than one.
   await Promise.all(Array.from({ length: 50 }, () => work('busy', 20)))
@@ -81,7 +81,7 @@ test('all owners together get half of the thread', async () => {
   assertBetween(time.busyShare, 0.45, 0.55)
 })
 
-test('a large body of an owner that used little lately does not pause', async () => {
+test('a large body of an owner that used little recently does not pause', async () => {
   const { time, work } = setUp()
   for (let body = 0; body < 3; body += 1) {
     const startedAtMs = time.ms
@@ -91,7 +91,7 @@ test('a large body of an owner that used little lately does not pause', async ()
   }
 })
 
-test('an owner that pauses does not make another wait for it', async () => {
+test('a paused owner does not delay others', async () => {
   const { time, work } = setUp()
   const busy = work('busy', 200)
   await work('busy', 60)
@@ -133,7 +133,7 @@ async function runShorts({ time, queue }: ReturnType<typeof setUp>, owner: strin
   await Promise.all(runs)
 }
 
-test('short work takes at most 12 ms of a turn of the event loop', async () => {
+test('short work takes at most 12 ms of an event loop tick', async () => {
   const started = setUp({ isAlone: true })
   const { time } = started
   const turnsMs: number[] = []
@@ -176,7 +176,7 @@ test('short work that throws rejects or throws for its own caller', async () => 
   assert.equal(await last, 'done')
 })
 
-test('work that waits for a slice gets one although new short work keeps using the thread', async () => {
+test('work waiting for a slice gets one even if new short work keeps using the thread', async () => {
   const { time, queue } = setUp()
   let isOver = false
   const flood = () => {

@@ -42,8 +42,8 @@ const looseText = fc
   .map(([value, space]) => JSON.stringify(value, null, space))
   .filter((text) => !/\\u(?:0000|d[89a-f])/i.test(text) && !text.includes('-0'))
 
-suite('what is accepted', () => {
-  test('any text without the refused things has the value that JSON.parse gives it', () => {
+suite('accepts', () => {
+  test('any text without forbidden constructs, with the same value as JSON.parse', () => {
     fc.assert(
       fc.property(looseText, (text) => {
         assert.deepEqual(parse(text), JSON.parse(text))
@@ -52,7 +52,7 @@ suite('what is accepted', () => {
     )
   })
 
-  test('numbers whose value a double holds are accepted in any spelling', () => {
+  test('numbers that a double can represent, in any notation', () => {
     const text = '[1.0, 1e2, 0.1, -0, 0e999, 1E+21, 9007199254740992, 123456789012345.0, 5e-324]'
     const expected = [1, 100, 0.1, -0, 0, 1e21, 2 ** 53, 123456789012345, 5e-324]
     assert.deepEqual(parse(text), expected)
@@ -60,7 +60,7 @@ suite('what is accepted', () => {
     assert.equal(parse('1.7976931348623157e308'), Number.MAX_VALUE)
   })
 
-  test('every double survives, whichever way its shortest decimal is spelled', () => {
+  test('every double, in any notation of its shortest decimal', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
         const short = value.toExponential()
@@ -75,7 +75,7 @@ suite('what is accepted', () => {
     )
   })
 
-  test('a key __proto__ is an ordinary property and sets no prototype', () => {
+  test('a key __proto__, as an ordinary property', () => {
     const value = parse('{"__proto__":{"admin":true}}')
     assert(typeof value === 'object' && value !== null)
     assert.equal(Object.getPrototypeOf(value), Object.prototype)
@@ -83,21 +83,21 @@ suite('what is accepted', () => {
     assert(!('admin' in value))
   })
 
-  test('whole surrogate pairs and other escapes are decoded', () => {
+  test('complete surrogate pairs and other escapes', () => {
     assert.equal(parse('"\\ud83d\\ude00 \\uD7FF \\u0001\\/"'), '\u{1F600} \ud7ff \u0001/')
     assert.deepEqual(parse('{"\\u006b\\ud83d\\ude00":"\u{1F600}"}'), { 'k\u{1F600}': '\u{1F600}' })
   })
 
-  test('32 levels are accepted', () => {
+  test('32 levels of nesting', () => {
     assert.doesNotThrow(() => parse('['.repeat(32) + ']'.repeat(32)))
     assert.doesNotThrow(() => parse(`${'{"a":'.repeat(32)}1${'}'.repeat(32)}`))
   })
 })
 
-suite('what is refused as a value, with the path', () => {
+suite('rejects values, with the path', () => {
   const value = (path: string, offset: number) => ({ kind: 'value', path, offset }) as const
 
-  test('numbers whose value a double does not hold', () => {
+  test('numbers that a double cannot represent', () => {
     for (const number of [
       '12345678901234567890',
       '9007199254740993',
@@ -115,7 +115,7 @@ suite('what is refused as a value, with the path', () => {
     }
   })
 
-  test('an integer is accepted exactly when its digits come back from the double', () => {
+  test('integers, exactly if their digits change in a double', () => {
     // Below 1e21 a double is written without an exponent.
     fc.assert(
       fc.property(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), (integer) => {
@@ -126,14 +126,14 @@ suite('what is refused as a value, with the path', () => {
     )
   })
 
-  test('a key that appears twice in one object, in whatever spelling', () => {
+  test('a duplicate key in one object, in any notation', () => {
     assertRefused('{"a":1,"b":{"c":1,"c":1}}', value('/b/c', 18))
     assertRefused('{"a":1,"\\u0061":1}', value('/a', 7))
     assertRefused('{"__proto__":1,"__proto__":2}', value('/__proto__', 15))
     assert.doesNotThrow(() => parse('[{"a":1},{"a":{"a":1}}]'))
   })
 
-  test('U+0000 and halves of surrogate pairs, in strings and in keys', () => {
+  test('U+0000 and lone surrogates, in strings and in keys', () => {
     assertRefused('{"a":["x\\u0000"]}', value('/a/0', 6))
     assertRefused('{"a":{"\\u0000":1}}', value('/a', 6))
     assertRefused('["\\ud83d"]', value('/0', 1))
@@ -142,20 +142,20 @@ suite('what is refused as a value, with the path', () => {
     assertRefused('{"\\udfff":1}', value('', 1))
   })
 
-  test('33 levels, and a body full of brackets costs no stack', () => {
+  test('33 levels of nesting, without using stack for a body full of brackets', () => {
     assertRefused('['.repeat(33) + ']'.repeat(33), value('/0'.repeat(32), 32))
     assertRefused('['.repeat(200_000) + ']'.repeat(200_000), value('/0'.repeat(32), 32))
     assertRefused('{"a":'.repeat(50_000), value('/a'.repeat(32), 160))
   })
 
-  test('a path is a JSON pointer, and never longer than an answer can bear', () => {
+  test('with a JSON pointer of limited length as the path', () => {
     assertRefused('{"a/b":{"m~n":{"":[0,1e999]}}}', value('/a~1b/m~0n//1', 21))
     assert(refusal(`{"${'k'.repeat(10_000)}":1e999}`).path.length < 600)
   })
 })
 
-suite('what is refused as syntax, with the byte', () => {
-  test('texts that are no JSON', () => {
+suite('rejects syntax errors, with the byte offset', () => {
+  test('text that is not JSON', () => {
     for (const [text, path, offset] of [
       ['', '', 0],
       ['  ', '', 2],
@@ -186,7 +186,7 @@ suite('what is refused as syntax, with the byte', () => {
     }
   })
 
-  test('bytes that are not UTF-8, and a byte order mark', () => {
+  test('invalid UTF-8, and a byte order mark', () => {
     assertRefused(Buffer.from([0x22, 0xc3, 0x28, 0x22]), { kind: 'syntax', path: '', offset: 1 })
     assertRefused(Buffer.from([0x22, 0x61, 0xff]), { kind: 'syntax', path: '', offset: 2 })
     assertRefused(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), {
@@ -198,7 +198,7 @@ suite('what is refused as syntax, with the byte', () => {
   })
 })
 
-suite('whatever the bytes are', () => {
+suite('for any bytes', () => {
   /** Pieces of JSON in random order come closer to the edges of the grammar than random letters. */
   const pieces = [
     '{',
@@ -229,7 +229,7 @@ suite('whatever the bytes are', () => {
   })
   const anyBytes = fc.uint8Array({ maxLength: 12 }).map((bytes) => Buffer.from(bytes))
 
-  test('nothing but StrictJsonError is thrown, and what JSON.parse refuses is refused', () => {
+  test('throws only StrictJsonError, and rejects whatever JSON.parse rejects', () => {
     fc.assert(
       fc.property(fc.oneof(almostJson, damagedJson, anyBytes), (bytes) => {
         let expected: unknown
@@ -254,7 +254,7 @@ suite('whatever the bytes are', () => {
   })
 })
 
-test('a key with an escape is never taken for a key that was read before', () => {
+test('an escaped key is never mistaken for a key that was read before', () => {
   const read = (text: string) => JSON.stringify(parseStrictJson(Buffer.from(text)))
   for (const [before, after] of [
     ['{"a":1,"\\\\":2}', '{"a":1,"\\"":2}'],
@@ -266,7 +266,7 @@ test('a key with an escape is never taken for a key that was read before', () =>
   }
 })
 
-test('what is read key by key is what was written', () => {
+test('reading key by key gives what was written', () => {
   const anyText = fc.string({ unit: fc.constantFrom('"', '\\', '\n', 'a', 'é', ' ', '{', ',') })
   const { value: anyValue } = fc.letrec((tie) => ({
     value: fc.oneof(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TimeSlice } from './time-slice.ts'
 
-test('an owner with many requests delays the slices of another by one at a time', async () => {
+test('an owner with many requests delays the slices of another by at most one', async () => {
   const served: string[] = []
   const take = async (owner: string) => {
     const slice = new TimeSlice(owner)

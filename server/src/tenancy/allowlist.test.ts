@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { compileRanges, isInRanges, parseCidr } from './allowlist.ts'
 
-test('an entry becomes a CIDR whose host bits are cleared, so equal ranges look equal', () => {
+test('an entry becomes a CIDR range with cleared host bits, so that equal ranges look equal', () => {
   const entries = {
     '10.1.2.3': '10.1.2.3/32',
     '10.1.2.3/8': '10.0.0.0/8',
@@ -17,7 +17,7 @@ test('an entry becomes a CIDR whose host bits are cleared, so equal ranges look 
   for (const [entry, cidr] of Object.entries(entries)) assert.equal(parseCidr(entry), cidr, entry)
 })
 
-test('an IPv4 range written inside IPv6 is kept as the IPv4 range it is', () => {
+test('an IPv4 range written as IPv6 is stored as IPv4', () => {
   assert.equal(parseCidr('::ffff:10.1.2.3'), '10.1.2.3/32')
   assert.equal(parseCidr('::ffff:10.1.2.3/104'), '10.0.0.0/8')
   assert.equal(parseCidr('::ffff:a00:1/128'), '10.0.0.1/32')
@@ -54,12 +54,12 @@ for (const entry of [
   '10.0.0.0-10.0.0.9',
   '１.2.3.4',
 ]) {
-  test(`"${entry}" is no entry: it has another meaning elsewhere, or none`, () => {
+  test(`rejects "${entry}" as an entry, because it is invalid or ambiguous`, () => {
     assert.equal(parseCidr(entry), null)
   })
 }
 
-test('an address written inside IPv6 is judged as the IPv4 address it is', () => {
+test('treats an IPv4 address written as IPv6 as IPv4', () => {
   const ranges = compileRanges(['10.0.0.0/8', '2001:db8::/32'])
   for (const address of ['10.1.2.3', '::ffff:10.1.2.3', '::ffff:a01:203', '2001:db8::5']) {
     assert(isInRanges(address, ranges), address)
@@ -69,16 +69,16 @@ test('an address written inside IPv6 is judged as the IPv4 address it is', () =>
   }
 })
 
-test('the range of all IPv4 addresses holds no IPv6 address, and the other way round', () => {
+test('the range of all IPv4 addresses contains no IPv6 address, and vice versa', () => {
   assert(!isInRanges('::1', compileRanges(['0.0.0.0/0'])))
   assert(!isInRanges('127.0.0.1', compileRanges(['::/0'])))
 })
 
-test('an empty list holds nobody', () => {
+test('an empty list contains no addresses', () => {
   assert(!isInRanges('127.0.0.1', compileRanges([])))
 })
 
-test('any range and address agree with another implementation, before and after parsing', () => {
+test('agrees with another implementation for any range and address', () => {
   const ipv4 = fc.record({ address: fc.ipV4(), bits: fc.integer({ min: 0, max: 32 }) })
   const ipv6 = fc.record({ address: fc.ipV6(), bits: fc.integer({ min: 0, max: 128 }) })
   fc.assert(

@@ -30,7 +30,7 @@ function busyQueue(waitingMax: number) {
   return { order, ask, release, running }
 }
 
-test('runs some, lets others wait in order of arrival and refuses the rest at once', async () => {
+test('runs some, queues others in order of arrival, and rejects the rest immediately', async () => {
   const queue = new HashingQueue({ runningMax: 2, waitingMax: 3 })
   const order: number[] = []
   const ends = Array.from({ length: 6 }, () => Promise.withResolvers<void>())
@@ -47,7 +47,7 @@ test('runs some, lets others wait in order of arrival and refuses the rest at on
   assert.deepEqual(order, [0, 1, 2, 3, 4])
 })
 
-test('work that fails makes place for the next', async () => {
+test('a failure makes room for the next', async () => {
   const queue = new HashingQueue({ runningMax: 1, waitingMax: 1 })
   const failed = queue.run(ANYONE, async () => {
     throw new Error('no')
@@ -58,7 +58,7 @@ test('work that fails makes place for the next', async () => {
   assert.equal(await queue.run(ANYONE, async () => 'again'), 'again')
 })
 
-test('while some wait, as much time passes between two hashes as the last one took', async (t) => {
+test('while callers wait, pauses between two hashes for as long as the last one took', async (t) => {
   // Real timers can fire a little early.
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const queue = new HashingQueue({ runningMax: 1, waitingMax: 2 })
@@ -117,7 +117,7 @@ test('accounts of one network take turns', async () => {
   assert.deepEqual(order, ['greedy 1', 'colleague', 'greedy 2', 'greedy 3'])
 })
 
-test('a full queue refuses the newest caller of the account that has the most', async () => {
+test('a full queue rejects the newest caller of the account with the most callers', async () => {
   const { order, ask, release, running } = busyQueue(3)
   const of = (name: string) => [network('n'), account(name)]
   const flood = ['1', '2', '3', '4'].map((nth) => ask(`greedy ${nth}`, of('greedy')))
@@ -129,7 +129,7 @@ test('a full queue refuses the newest caller of the account that has the most', 
   assert.deepEqual(order, ['greedy 1', 'a', 'b'])
 })
 
-test('a full queue refuses the newest caller of the network that has the most', async () => {
+test('a full queue rejects the newest caller of the network with the most callers', async () => {
   const { ask, release, running } = busyQueue(4)
   const flood = ['1', '2', '3', '4'].map((nth) =>
     ask(`greedy ${nth}`, [network('n'), account(nth)]),
@@ -142,7 +142,7 @@ test('a full queue refuses the newest caller of the network that has the most', 
   await running
 })
 
-test('a queue full of single callers refuses the newest that is not known', async () => {
+test('a queue full of single callers rejects the newest unknown one', async () => {
   const { ask, release, running } = busyQueue(3)
   const of = (name: string) => [network(name), account(name)]
   const strangers = ['1', '2', '3'].map((name) => ask(name, of(name)))
@@ -155,7 +155,7 @@ test('a queue full of single callers refuses the newest that is not known', asyn
   await running
 })
 
-test('new owners do not overtake the callers that wait', async () => {
+test('new owners do not overtake waiting callers', async () => {
   const { order, ask, release, running } = busyQueue(10)
   const own = ['own 1', 'own 2', 'own 3'].map((name) => ask(name, [account('own')]))
   let strangers = 0

@@ -18,7 +18,7 @@ const HEALTHY: KeyCondition = {
   companyHasAllowlist: true,
 }
 
-test('a young, used key that expires in time and has an allowlist scores 100', () => {
+test('a recent, used key that expires and has an allowlist scores 100', () => {
   assert.deepEqual(healthOf(HEALTHY, NOW_MS), { score: 100, deductions: [] })
 })
 
@@ -61,7 +61,7 @@ for (const [promise, change, points] of DEDUCTIONS) {
   })
 }
 
-test('the worst key keeps every reason and its score is an integer from 0 to 100', () => {
+test('the worst key lists every reason, and its score is an integer from 0 to 100', () => {
   const worst: KeyCondition = {
     createdAt: daysFromNow(-400),
     expiresAt: daysFromNow(1),

@@ -8,7 +8,7 @@ const now = new Date(NOW_MS)
 const later = new Date(NOW_MS + 1)
 const NEVER = { revokedAt: null, graceUntil: null, expiresAt: null }
 
-test('a key works to the millisecond before its end, and revocation is told before expiry', () => {
+test('a key works until the millisecond before its end, and revocation takes precedence over expiry', () => {
   const cases = [
     ['ACTIVE', {}],
     ['ACTIVE', { expiresAt: later }],

@@ -9,7 +9,7 @@ function base62(text: string): bigint {
   return text.split('').reduce((value, digit) => value * 62n + BigInt(DIGITS.indexOf(digit)), 0n)
 }
 
-test('a key is annals_<kid>_<secret>_<crc32> in base62 and reads back as its parts', () => {
+test('a key is annals_<kid>_<secret>_<crc32> in base62 and parses back into its parts', () => {
   const { text, kid, secret, prefix } = makeKeyText()
   assert.match(text, /^annals_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/)
   assert.deepEqual(parseKeyText(text), { kid, secret })
@@ -28,7 +28,7 @@ test('a secret has 256 bits: every bit is set in some of 200 keys and clear in o
   assert(values.every((value) => value < 1n << 256n))
 })
 
-test('every single changed character of a key is told as a typo', () => {
+test('detects any single changed character of a key as a typo', () => {
   const { text } = makeKeyText()
   for (let index = 0; index < text.length; index++) {
     for (const digit of ['0', 'z', '_', 'é', ' ']) {
@@ -39,7 +39,7 @@ test('every single changed character of a key is told as a typo', () => {
   }
 })
 
-test('two neighbouring characters that changed places are told as a typo', () => {
+test('detects two swapped neighboring characters as a typo', () => {
   const { text } = makeKeyText()
   for (let index = 0; index + 1 < text.length; index++) {
     const [a = '', b = ''] = text.slice(index)
@@ -48,7 +48,7 @@ test('two neighbouring characters that changed places are told as a typo', () =>
   }
 })
 
-test('nothing but the whole text is a key', () => {
+test('accepts only the complete text as a key', () => {
   const { text } = makeKeyText()
   const shapes = ['', 'annals', text.slice(0, -1), `${text}0`, ` ${text}`, `${text}\n`, text + text]
   for (const shape of [...shapes, text.toUpperCase(), text.replaceAll('_', '-')]) {
@@ -56,7 +56,7 @@ test('nothing but the whole text is a key', () => {
   }
 })
 
-test('only the SHA-256 of the secret is kept, and only that secret matches it', () => {
+test('stores only the SHA-256 of the secret, which only that secret matches', () => {
   const mine = makeKeyText()
   const other = makeKeyText()
   assert.deepEqual(mine.secretHash, createHash('sha256').update(mine.secret).digest())

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isMailAddress, nameInMail } from './mail-address.ts'
 
-test('an address is one address and nothing that a mail program reads otherwise', () => {
+test('accepts only a single address that every mail program reads the same way', () => {
   for (const text of [
     'a@ex.com',
     'ana.silva+audit@mail.example.co.uk',
@@ -33,7 +33,7 @@ test('an address is one address and nothing that a mail program reads otherwise'
   }
 })
 
-test('a name in a mail is quoted, on one line, short, and no link', () => {
+test('quotes a name in an email on one line, shortened and without links', () => {
   assert.equal(nameInMail('Acme & Sons, Inc.'), '"Acme & Sons, Inc."')
   assert.equal(nameInMail('Win\r\nBcc: x@y.example\u2028now'), '"Win Bcc: x@ y. example now"')
   assert.equal(nameInMail('https://evil.example/a'), '"https: / / evil. example/ a"')

@@ -19,12 +19,12 @@ const REFUSED: readonly [password: string, why: RegExp][] = [
 ]
 
 for (const [password, why] of REFUSED) {
-  test(`${JSON.stringify(password.slice(0, 24))} is refused as a password`, () => {
+  test(`rejects ${JSON.stringify(password.slice(0, 24))} as a password`, () => {
     assert.match(passwordFault(password, { email: EMAIL }) ?? '', why)
   })
 }
 
-test('ten characters, two hundred, and any alphabet are fine', () => {
+test('accepts ten to two hundred characters of any alphabet', () => {
   for (const password of ['correct ho', 'ab1!'.repeat(50), 'мой пароль', '👍 ça va bien']) {
     assert.equal(passwordFault(password, { email: EMAIL }), null)
   }

@@ -31,7 +31,7 @@ function controlledCache() {
 /** Lets all promises that are ready run their callbacks. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('known projects are not read again for a minute', async () => {
+test('does not read known projects again for a minute', async () => {
   const { projects, reads, listUnknown, advance } = controlledCache()
   const [known, other] = [newId<'project'>(), newId<'project'>()]
   projects.add(known).add(other)
@@ -48,7 +48,7 @@ test('known projects are not read again for a minute', async () => {
   assert.equal(reads.length, 2)
 })
 
-test('callers share the read that waits, and a new project is found by the next read', async () => {
+test('callers share a waiting read, and the next read finds a new project', async () => {
   const { projects, reads, listUnknown } = controlledCache()
   const [created, missing] = [newId<'project'>(), newId<'project'>()]
   const before = listUnknown(created)

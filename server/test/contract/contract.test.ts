@@ -79,7 +79,7 @@ after(() => world[Symbol.asyncDispose]())
 const committed = readCommitted()
 const operations = walk(committed)
 
-test('the served document is the committed one (else: npm run generate)', async () => {
+test('the served document matches the committed one (otherwise run npm run generate)', async () => {
   assert.deepEqual((await world.ask('GET', '/openapi.json')).json, committed)
 })
 
@@ -89,7 +89,7 @@ test('every documented status of every operation has a case, and every case is d
 
 for (const operation of operations) {
   for (const { status, code, when, send } of CASES[operation.operationId]?.cases ?? []) {
-    test(`${operation.operationId} answers ${status} when ${when}`, async (t) => {
+    test(`${operation.operationId} returns ${status} when ${when}`, async (t) => {
       const answer = await send(world)
       if (answer === null) {
         t.skip('this deployment cannot show it')
@@ -101,7 +101,7 @@ for (const operation of operations) {
   }
 }
 
-test('every line of a JSONL export is what the document says of a row, and every column of a CSV', async () => {
+test('every line of a JSONL export and every column of a CSV export matches the document', async () => {
   const key = world.tenants.owner.workspaceKey
   const full = {
     projectId: world.tenants.owner.project.id,
@@ -143,7 +143,7 @@ const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {
 
 for (const { operationId, method, path, parameters = [] } of operations) {
   for (const { name, in: place } of parameters.filter((parameter) => isId(parameter))) {
-    test(`${operationId} tells nothing about another tenant’s ${name}`, async () => {
+    test(`${operationId} reveals nothing about another tenant’s ${name}`, async () => {
       const { owner, stranger } = world.tenants
       const idOf = IDS[name]
       assert(idOf, `say in IDS how a ${name} is had`)

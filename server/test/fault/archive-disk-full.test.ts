@@ -20,7 +20,7 @@ const events = (count: number) =>
     metadata: { noise: randomBytes(6_000).toString('base64') },
   }))
 
-test('on a full disk the archiver says so and removes nothing, and goes on when there is room', async () => {
+test('on a full disk the archiver reports it, removes nothing, and continues when there is space', async () => {
   await using annals = await startTestApp()
   await using disk = await SmallDisk.make(DISK_BYTES)
   const { workspaces } = await annals.createCompany({

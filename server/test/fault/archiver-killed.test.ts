@@ -27,7 +27,7 @@ const startArchive = () =>
 const countSegments = async (): Promise<number> =>
   Number((await query(connection, 'select count(*) as n from segment'))[0]?.['n'])
 
-test('an archiver that is killed again and again loses, doubles and leaves nothing, and comes to its end', async () => {
+test('a repeatedly killed archiver loses, duplicates and leaves nothing behind, and completes', async () => {
   const others = Array.from({ length: WORKSPACES - 1 }, (_, index) => `Other ${index}`)
   const tenant = await annals.createCompany({ workspaces: ['First', ...others] })
   for (const { workspaceKey } of tenant.workspaces) await sendEvents(annals, workspaceKey, EVENTS)

@@ -7,7 +7,7 @@ import { startTestApp } from '../harness/start-app.ts'
 
 const HOUR_MS = 3_600_000
 
-test('a clock that steps back, or runs ahead and is set right, stops nobody and keeps ids in order', async () => {
+test('ids stay in order and writes succeed when the clock steps back, or runs ahead and is corrected', async () => {
   let aheadMs = 0
   await using annals = await startTestApp({ clock: () => Date.now() + aheadMs })
   const { workspaces: targets } = await annals.createCompany({ workspaces: ['A', 'B', 'C', 'D'] })

@@ -46,7 +46,7 @@ test('a connection cut before the batch reaches the server stores nothing of it'
   assert(!load.attempts.some(({ status }) => status === 200), load.describe())
 })
 
-test('a connection cut while the batch commits doubles nothing: its retries find it stored', async () => {
+test('a connection cut during a commit duplicates nothing: retries find the stored events', async () => {
   const { workspaces: targets } = await cutOff.createCompany({ workspaces })
   await using load = new Load({ url: () => cutOff.url, targets })
   await cutUnder(load, APPEND, 'after')
@@ -65,7 +65,7 @@ for (const { text, when, moment } of [
   { text: LOCK, when: 'after', moment: 'while it holds the locks' },
   { text: LOCK, when: 'silent', moment: 'for good, without a word, while it holds the locks' },
 ] as const) {
-  test(`of two nodes on the same workspaces one is cut off ${moment}: the other goes on, and nothing is lost`, async () => {
+  test(`if one of two nodes on the same workspaces is cut off ${moment}, the other continues and nothing is lost`, async () => {
     await using other = await startTestApp({ databaseUrl: database.url })
     const { workspaces: targets } = await cutOff.createCompany({ workspaces })
     await using load = new Load({ url: () => cutOff.url, targets, clients: 12 })
@@ -78,7 +78,7 @@ for (const { text, when, moment } of [
   })
 }
 
-test('a node that the network cuts off while it holds the locks does not hold up the others', async () => {
+test('a node that loses the network while it holds locks does not block the others', async () => {
   await using other = await startTestApp({ databaseUrl: database.url })
   const { workspaces: targets } = await cutOff.createCompany({ workspaces })
   await using load = new Load({ url: () => cutOff.url, targets, clients: 12 })

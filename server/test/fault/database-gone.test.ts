@@ -43,7 +43,7 @@ async function assertGone(key: string) {
 }
 
 for (const mode of ['refuse', 'stall'] as const) {
-  test(`while the database is gone (${mode}) everyone hears 503 within a second, and it works again by itself`, async () => {
+  test(`while the database is gone (${mode}), calls get 503 within a second, and service resumes by itself`, async () => {
     // Ours is no target of the load: what we hear 503 for may still be stored, and nobody counts it.
     const { workspaces, workspaceKey: key } = await annals.createCompany({
       workspaces: ['Ours', 'A', 'B', 'C', 'D'],

@@ -58,7 +58,7 @@ async function servesAgain(): Promise<void> {
   )
 }
 
-test('a service killed in the middle of downloads cuts them, and after its start each can be downloaded whole', async () => {
+test('killing the service during downloads cuts them, and after a restart each can be downloaded completely', async () => {
   await repeatFault(async () => {
     const opened = await openHalves()
     await annals.kill()
@@ -71,7 +71,7 @@ test('a service killed in the middle of downloads cuts them, and after its start
   })
 })
 
-test('a PostgreSQL killed in the middle of downloads cuts them, and each can be downloaded whole from the same service', async () => {
+test('killing PostgreSQL during downloads cuts them, and the same service can send each one completely', async () => {
   await repeatFault(async () => {
     const opened = await openHalves()
     annals.killPostmaster()
@@ -83,7 +83,7 @@ test('a PostgreSQL killed in the middle of downloads cuts them, and each can be 
   })
 })
 
-test('while events move into the archive and everything is killed, a download that ends has the right bytes', async () => {
+test('while events are archived and processes are killed, every completed download has the right bytes', async () => {
   const { workspaceKey } = annals.takeWorkspace()
   await storeBulk(annals, workspaceKey, ROWS)
   const archive = new MovingArchive(workspaceKey, ROWS)

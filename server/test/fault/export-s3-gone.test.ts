@@ -42,7 +42,7 @@ async function mend(): Promise<void> {
   await s3.comeBack()
 }
 
-test('a bucket that refuses, fails or vanishes in mid-download cuts it, and the same bytes come when it is back', async () => {
+test('a bucket that rejects, fails or vanishes during a download cuts it, and the same bytes follow later', async () => {
   const { key, reference } = await archiveBulk(annals, commands)
   await repeatFault(async () => {
     for (const [name, begin] of Object.entries(FAULTS)) {
@@ -76,7 +76,7 @@ const GONE = {
   },
 }
 
-test('a bucket that is gone when the archiver reads back what it put costs no event', async () => {
+test('a bucket that is gone when the archiver reads a file back loses no event', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await storeEvents(annals, key, [
     { category: 'c', action: 'first' },

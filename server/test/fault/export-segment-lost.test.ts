@@ -47,7 +47,7 @@ function flipBit(at: number): void {
   writeFileSync(last, flipped)
 }
 
-test('a file that is lost or damaged while a client reads another cuts it and fails the job, which names it; put back, a rerun is whole', async () => {
+test('a file lost or damaged during a download fails the job, which names it, and a rerun works once it is restored', async () => {
   await repeatFault(async () => {
     for (const { what, errorCode, lose } of LOSSES) {
       const jobId = await makeExport(annals, key, WHOLE)
@@ -71,7 +71,7 @@ test('a file that is lost or damaged while a client reads another cuts it and fa
   })
 })
 
-test('whichever bit of a file changes, no download of it ends with other rows', async () => {
+test('no download completes with other rows, whichever bit of a file changes', async () => {
   await repeatFault(async () => {
     const jobId = await makeExport(annals, key, WHOLE)
     flipBit(randomInt(whole.length))

@@ -3,7 +3,7 @@ import { FaultService } from '../harness/fault-service.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 
 /** What a machine that loses its power leaves behind, short of what the disk forgets. */
-test('service and PostgreSQL killed at once lose and double nothing when started again', async () => {
+test('killing the service and PostgreSQL at once loses and duplicates nothing', async () => {
   await using annals = await FaultService.start()
   await using load = annals.load()
   await repeatFault(async () => {

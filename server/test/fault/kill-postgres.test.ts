@@ -10,7 +10,7 @@ import { assertAnsweredPromptly } from '../harness/load.ts'
 const annals = await FaultService.start()
 after(() => annals[Symbol.asyncDispose]())
 
-test('the service outlives the kill of its PostgreSQL, answers 503 meanwhile, and loses nothing', async () => {
+test('the service survives a kill of its PostgreSQL, returns 503 meanwhile, and loses nothing', async () => {
   await using load = annals.load()
   await repeatFault(async () => {
     await load.flows()
@@ -24,7 +24,7 @@ test('the service outlives the kill of its PostgreSQL, answers 503 meanwhile, an
   await annals.assertHolds(load)
 })
 
-test('the service outlives the kill of its writer’s backend, on which PostgreSQL starts over', async () => {
+test('the service survives a kill of its writer’s backend, which restarts PostgreSQL', async () => {
   await using load = annals.load()
   await repeatFault(async () => {
     await load.flows()

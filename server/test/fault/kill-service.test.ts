@@ -3,7 +3,7 @@ import { FaultService } from '../harness/fault-service.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 
 /** `kill -9` of the service. The embedded engine outlives it and is adopted by the next start. */
-test('a service killed in the middle of load loses and doubles nothing when it is started again', async () => {
+test('killing the service under load loses and duplicates nothing', async () => {
   await using annals = await FaultService.start()
   await using load = annals.load()
   await repeatFault(async () => {

@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { urlOf } from '../harness/template-db.ts'
 
-test('a node connected to a standby answers queries, and accepts events once it is promoted', async () => {
+test('a node connected to a standby serves queries, and accepts events once it is promoted', async () => {
   await using folder = new EngineFolder()
   const start = () =>
     startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE })

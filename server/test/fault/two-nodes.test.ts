@@ -11,7 +11,7 @@ const WORKSPACES = 20
 const CLIENTS_PER_NODE = 8
 const TRIES_MAX = 5
 
-test('four nodes that write the same twenty workspaces fail nobody and try no batch more than five times', async () => {
+test('four nodes writing to the same twenty workspaces fail no call and retry no batch more than four times', async () => {
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await cloneDatabase())
   const nodes: TestApp[] = []

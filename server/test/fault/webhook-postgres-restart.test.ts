@@ -10,7 +10,7 @@ import { startReceiver } from '../harness/receiver.ts'
 
 const ANSWER_MS = 25
 
-test('webhooks outlive the kill of PostgreSQL: nothing is lost, and what was sent is not sent again', async () => {
+test('webhooks survive a kill of PostgreSQL without losing or repeating deliveries', async () => {
   await using annals = await FaultService.start()
   await using receiver = await startReceiver({ afterMs: ANSWER_MS }, { requestsKeptMax: 100_000 })
   await annals.makeWebhooks(receiver.url)

@@ -9,7 +9,7 @@ import { startReceiver } from '../harness/receiver.ts'
 /** Long enough that at every moment of the load some deliveries are on their way. */
 const ANSWER_MS = 25
 
-test('a service killed while it sends loses no delivery, and repeats only what was on its way', async () => {
+test('a service killed while sending loses no delivery, and repeats only those in flight', async () => {
   await using annals = await FaultService.start()
   await using receiver = await startReceiver({ afterMs: ANSWER_MS }, { requestsKeptMax: 100_000 })
   await annals.makeWebhooks(receiver.url)

@@ -39,7 +39,7 @@ const FLOODS: readonly [what: string, request: Sent, refused: readonly number[]]
 ]
 
 for (const [what, request, refused] of FLOODS) {
-  test(`delays the refusals of a flood of ${what}, and of no other caller`, async () => {
+  test(`delays the rejections of a flood of ${what}, but not those of other callers`, async () => {
     const flood = startFlood(request)
     await flood.isUnderWay
     const innocent = await callOthers()
@@ -70,7 +70,7 @@ test('delays a flood from many networks of one IPv6 site as if it came from one 
 })
 
 for (const path of ['/', '/health', '/ready']) {
-  test(`delays the answers to a flood of GET ${path} without a key, and to no other caller`, async () => {
+  test(`delays the responses to a flood of GET ${path} without a key, but not those to other callers`, async () => {
     const flood = startFlood({ path, from: '198.51.100.6', method: 'GET' })
     await flood.isUnderWay
     const innocent = await callOthers()
@@ -89,7 +89,7 @@ const SESSION_FLOODS: readonly [what: string, request: Sent, status: number][] =
 ]
 
 for (const [what, request, status] of SESSION_FLOODS) {
-  test(`delays a member's flood of ${what}, and no other member or caller`, async () => {
+  test(`delays a member's flood of ${what}, but no other member or caller`, async () => {
     const { cookie } = await signIn()
     const flood = startFlood({ ...request, cookie })
     await flood.isUnderWay
@@ -102,7 +102,7 @@ for (const [what, request, status] of SESSION_FLOODS) {
   })
 }
 
-test('delays a flood by many members of a company, and no caller of another company', async () => {
+test('delays a flood by many members of a company, but no caller of another company', async () => {
   const members = await Promise.all(Array.from({ length: 10 }, signIn))
   const path = '/dashboard/session'
   const flood = startFlood(
@@ -117,7 +117,7 @@ test('delays a flood by many members of a company, and no caller of another comp
   assertImmediate(innocent)
 })
 
-test('a delayed refusal is the same answer as an immediate one', async () => {
+test('a delayed rejection is the same response as an immediate one', async () => {
   const headers = { 'x-forwarded-for': '198.51.100.10' }
   const ask = () => annals.call('PUT', '/v1/events', { headers, text: EVENT })
   const answers = await Promise.all(Array.from({ length: REFUSALS_PER_SECOND + 20 }, ask))
@@ -125,7 +125,7 @@ test('a delayed refusal is the same answer as an immediate one', async () => {
   assert.deepEqual(others, [], first)
 })
 
-test('a delayed health check is the same answer as an immediate one', async () => {
+test('a delayed health check is the same response as an immediate one', async () => {
   const headers = { 'x-forwarded-for': '198.51.100.12' }
   const ask = () => annals.call('GET', '/health', { headers })
   const answers = await Promise.all(Array.from({ length: ANONYMOUS_PER_SECOND + 20 }, ask))
@@ -133,7 +133,7 @@ test('a delayed health check is the same answer as an immediate one', async () =
   assert.deepEqual(others, [], first)
 })
 
-test('a delayed refusal reads and drops its body, and tiny chunks end the delay', async () => {
+test('a delayed rejection reads and drops its body, and tiny chunks end the delay', async () => {
   const request = { path: '/nothing', from: '198.51.100.11' }
   await using stack = new AsyncDisposableStack()
   await using waiting = new RawConnection(annals.url)
@@ -161,7 +161,7 @@ test('a delayed refusal reads and drops its body, and tiny chunks end the delay'
   assert.deepEqual(order, ['chunked 404', 'whole 404'])
 })
 
-test('a stop takes less than two seconds while refusals are delayed', async () => {
+test('shutdown takes less than two seconds while rejections are delayed', async () => {
   await using stopped = await startTestApp()
   const bytes = bytesOf({ path: '/nothing', from: '' })
   const callers = Array.from({ length: CONNECTIONS }, () => new RawConnection(stopped.url))

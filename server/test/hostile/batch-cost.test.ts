@@ -20,7 +20,7 @@ const eventsOf = (count: number, event = EVENT) => Array.from({ length: count },
 const send = (key: string, text: string | Buffer) =>
   annals.call('POST', PATH, { key, text, headers: { 'content-type': 'application/json' } })
 
-test('a batch costs one token per event, also if its JSON turns out to be invalid', async () => {
+test('a batch costs one token per event, even if its JSON is invalid', async () => {
   const events = eventsOf(400).join(',')
   for (const [end, code] of [
     [']}', undefined],
@@ -37,7 +37,7 @@ test('a batch costs one token per event, also if its JSON turns out to be invali
   }
 })
 
-test('a batch that the key has no tokens for is refused before its events are parsed', async () => {
+test('rejects a batch without enough tokens before parsing its events', async () => {
   const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   const first = await send(key, `{"events":[${eventsOf(40).join(',')}]}`)
   assert.equal(first.status, 200, first.text)
@@ -64,7 +64,7 @@ function headOf(key: string, framing: string): string {
   return `POST ${PATH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n${framing}\r\n\r\n`
 }
 
-test('a batch that is refused after it was read has paid for its bytes, and the next ones are not read', async () => {
+test('a batch rejected after it was read has paid for its bytes, and the next ones are not read', async () => {
   const key = await createWithoutFullBucket()
   const body = `{"events":[${eventsOf(100).join(',')}]${' '.repeat(4_000_000)}}`
   for (const remaining of [34, 19, 4]) {
@@ -91,7 +91,7 @@ test('a chunked batch pays for its bytes while it arrives', async () => {
   assertErrorShape(await connection.answer(), { status: 429, code: 'rate_limited' })
 })
 
-test('an invalid batch is refused with the first fault of the whole body and its place', async () => {
+test('rejects an invalid batch with the first error of the whole body and its position', async () => {
   const { workspaceKey: key } = await annals.createCompany({ plan: 'ENTERPRISE' })
   const long = `{"category":"c","action":"é","metadata":{"k":"${'é'.repeat(20_000)}"}}`
   const repeated = '{"category":"c","action":"a","metadata":{"k":1,"k":2}}'

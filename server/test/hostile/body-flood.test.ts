@@ -26,7 +26,7 @@ function chunksOf(text: string, chunkBytes: number): string {
   return chunks.join('')
 }
 
-test('a body of one-byte chunks is refused after 1,000 of them, and the connection ends', async () => {
+test('rejects a body of one-byte chunks after 1,000 of them, and closes the connection', async () => {
   const { workspaceKey } = await annals.createCompany({ plan: 'FREE' })
   await using connection = new RawConnection(annals.url)
   connection.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
@@ -37,7 +37,7 @@ test('a body of one-byte chunks is refused after 1,000 of them, and the connecti
   assert.equal(await connection.closed(), '')
 })
 
-test('a connection ends when chunks follow a refusal', async () => {
+test('closes a connection when chunks follow a rejection', async () => {
   for (const path of ['/v1/events', '/nowhere']) {
     await using connection = new RawConnection(annals.url)
     connection.send(head('nonsense', 'transfer-encoding: chunked\r\n', path))
@@ -51,7 +51,7 @@ test('a connection ends when chunks follow a refusal', async () => {
   }
 })
 
-test('a connection ends when more than 5 MB follow a refusal', async () => {
+test('closes a connection when more than 5 MB follow a rejection', async () => {
   const data = 'x'.repeat(65_536)
   for (const framing of ['content-length: 100000000000', 'transfer-encoding: chunked']) {
     await using connection = new RawConnection(annals.url)
@@ -66,14 +66,14 @@ test('a connection ends when more than 5 MB follow a refusal', async () => {
   }
 })
 
-test('a connection stays open when a refused body of chunks was complete', async () => {
+test('keeps a connection open after rejecting a complete chunked body', async () => {
   await using connection = new RawConnection(annals.url)
   const request = head('nonsense', 'transfer-encoding: chunked\r\n') + '2\r\n{}\r\n0\r\n\r\n'
   assert.equal((await connection.send(request).answer()).status, 401)
   assert.equal((await connection.send(request).answer()).status, 401)
 })
 
-test('a large body in small segments or small chunks is served', async () => {
+test('serves a large body in small segments or small chunks', async () => {
   const { workspaceKey } = await annals.createCompany()
   const text = JSON.stringify({ events: [{ ...EVENT, metadata: { a: 'x'.repeat(250_000) } }] })
   await using segmented = new RawConnection(annals.url)
@@ -88,7 +88,7 @@ test('a large body in small segments or small chunks is served', async () => {
   }
 })
 
-test('a short body in one-byte chunks is served', async () => {
+test('serves a short body in one-byte chunks', async () => {
   const { workspaceKey } = await annals.createCompany()
   await using connection = new RawConnection(annals.url)
   connection.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
@@ -96,7 +96,7 @@ test('a short body in one-byte chunks is served', async () => {
   assert.equal((await connection.answer()).status, 200)
 })
 
-test('unfinished bodies of one key hold at most 32 MB, and another key is served meanwhile', async () => {
+test('unfinished bodies of one key use at most 32 MB, while another key is served', async () => {
   const { workspaceKey } = await annals.createCompany()
   const { workspaceKey: neighbor } = await annals.createCompany()
   await using stack = new AsyncDisposableStack()

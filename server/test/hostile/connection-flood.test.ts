@@ -77,7 +77,7 @@ async function assertNewClientsAreServed(): Promise<void> {
   assert.deepEqual(statuses, [201, 200, 200])
 }
 
-test('serves new clients and running requests while strangers hold more connections than it can open', async () => {
+test('serves new clients and running requests while others hold more connections than it can open', async () => {
   // Connects the writer to the database, which the flood on the same processor could delay.
   assert.equal((await createEvent()).status, 201)
   await using running = new RawConnection(url)
@@ -103,7 +103,7 @@ test('serves new clients and running requests while strangers hold more connecti
   await service.printed(/"event":"connection.evicted".*"connectionsMax":150/)
 })
 
-test('a company whose request bodies never end leaves the connections to others', async () => {
+test('a company whose request bodies never end leaves connections for others', async () => {
   const { workspaceKey: hostileKey } = await annals.createCompany()
   await using unfinished = new AsyncDisposableStack()
   const ends: (number | 'closed')[] = []
@@ -130,7 +130,7 @@ function assertRefused({ length }: unknown[], sent: number): void {
   assert(length >= sent - BODIES_PER_COMPANY_MAX, `${length} of ${sent} have ended`)
 }
 
-test('serves new clients while strangers hold all connections with slow bodies', async () => {
+test('serves new clients while anonymous callers hold all connections with slow bodies', async () => {
   await using strangers = new AsyncDisposableStack()
   const paths = ['/dashboard/links/look', '/dashboard/session', '/dashboard/password-reset']
   for (let network = 1; network <= SLOW_CALLERS; network += 1) {
@@ -156,7 +156,7 @@ test('serves new clients while companies hold all connections with slow bodies',
   await assertNewClientsAreServed()
 })
 
-test('serves new clients while strangers read the script of the API reference slowly', async () => {
+test('serves new clients while anonymous callers read the API reference script slowly', async () => {
   await using strangers = new AsyncDisposableStack()
   const script = 'GET /docs/js/scalar.js HTTP/1.1\r\nhost: x\r\n\r\n'
   let opened = 0
@@ -179,7 +179,7 @@ test('serves new clients while strangers read the script of the API reference sl
 
 const UNKNOWN = 'GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n'
 
-test('a flood of refusals gets no more of them on most of the connections than on a few', async () => {
+test('a flood gets no more rejections on most of the connections than on a few', async () => {
   const statuses: number[] = []
   const startedMs = performance.now()
   const seconds = () => (performance.now() - startedMs) / 1_000
@@ -193,7 +193,7 @@ test('a flood of refusals gets no more of them on most of the connections than o
   assert(statuses.length <= max, `${statuses.length} refusals in ${seconds()} s`)
 })
 
-test('serves new clients while strangers hold all connections with delayed refusals', async () => {
+test('serves new clients while anonymous callers hold all connections with delayed rejections', async () => {
   await using strangers = new AsyncDisposableStack()
   for (let nth = 0; nth < STRANGERS; nth += 1) {
     const stranger = strangers.use(new RawConnection(url, { localAddress: '127.0.100.1' }))
@@ -211,7 +211,7 @@ async function untilFull(): Promise<void> {
   })
 }
 
-test('answers a scraper while strangers hold connections to the metrics port', async () => {
+test('serves metrics while anonymous callers hold connections to the metrics port', async () => {
   await using strangers = new AsyncDisposableStack()
   const flood = Array.from({ length: 40 }, () => strangers.use(new RawConnection(metricsUrl)))
   // Without an answer: they were closed for the newer ones, not because they were slow.

@@ -15,7 +15,7 @@ const post = `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${BODY_BYTES}\r\n\r\
 /** More than the kernel holds for one connection on any machine. */
 const LARGE = Buffer.alloc(64 * 1_024 * 1_024, 'x')
 
-test('closes the connection that has been idle longest for a new one', async () => {
+test('closes the connection that has been idle the longest for a new one', async () => {
   await using server = await listenHttp((_request, response) => response.end('ok'), {
     connectionsMax: 3,
   })
@@ -55,7 +55,7 @@ test('closes no connection with a request in progress, and drops a new one if al
   assert.deepEqual({ size, evicted, dropped }, { size: 2, evicted: 0, dropped: 1 })
 })
 
-test('frees a connection that does not read its answer sooner when all connections are busy', async () => {
+test('frees a connection that does not read its response sooner when all connections are busy', async () => {
   const waiting: ServerResponse[] = []
   const timeouts = { fullWriteStallMs: 200, checkEveryMs: 20 }
   await using server = await listenHttp(
@@ -154,7 +154,7 @@ test('keeps an unfinished body while most connections are idle', async () => {
   assert.equal((await upload.answer()).body, 'ok')
 })
 
-test('protects a connection with a slow body only until its earlier requests are answered', async () => {
+test('protects a connection with a slow body only until its earlier requests have responses', async () => {
   const reader = new BodyReader()
   await using server = await listenHttp(reader.serve, { connectionsMax: 1 })
   await using pipelined = new RawConnection(server.url).send(`${get('/late')}${post}x`)
@@ -224,7 +224,7 @@ for (const [name, requests] of Object.entries(SLOWLY_READ)) {
   })
 }
 
-test('closes the connection that has been sending longest, and none whose answer has not begun', async () => {
+test('closes the connection that has been sending the longest, and none whose response has not started', async () => {
   const answers = new LargeAnswers()
   await using server = await listenHttp(answers.serve, { connectionsMax: 3 })
   await using late = new RawConnection(server.url).send(get('/late'))
@@ -241,7 +241,7 @@ test('closes the connection that has been sending longest, and none whose answer
   assert.equal((await late.answer()).body, 'ok')
 })
 
-test('closes an answer that followed a slow body', async () => {
+test('closes a response that follows a slow body', async () => {
   const answers = new LargeAnswers()
   await using server = await listenHttp(answers.serve, { connectionsMax: 2 })
   await using uploads = new AsyncDisposableStack()
@@ -255,7 +255,7 @@ test('closes an answer that followed a slow body', async () => {
   assert.equal((await newcomer.answer()).body, 'ok')
 })
 
-test('keeps a slowly read answer while most connections are idle', async () => {
+test('keeps a slowly read response while most connections are idle', async () => {
   const answers = new LargeAnswers()
   await using server = await listenHttp(answers.serve, { connectionsMax: 4 })
   await using reader = new SlowReader(server.url, lastGet('/large'))

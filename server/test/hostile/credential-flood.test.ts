@@ -43,7 +43,7 @@ async function flood(call: () => Promise<{ json: { code: string } }>) {
   )
 }
 
-test('unknown session cookies are refused after 200 per network, and known members are not', async () => {
+test('rejects unknown session cookies after 200 per network, but never known members', async () => {
   const member = await signInAs(annals, await annals.createCompany(), 'OWNER')
   const address = '198.51.100.20'
   const asMember = () => annals.call('GET', SESSION, from(address, { cookie: member.cookie }))
@@ -75,7 +75,7 @@ test('a session that ended is no longer known', async () => {
   assert.deepEqual(await flood(asMember), { not_signed_in: 200, rate_limited: 100 })
 })
 
-test('unknown keys of a network that has used up its failures are not looked up', async () => {
+test('does not look up unknown keys of a network that has used up its failures', async () => {
   const { workspaceKey } = await annals.createCompany()
   const address = '198.51.100.23'
   const withKey = (key: string) => annals.call('GET', '/v1/keys/status', { key, ...from(address) })
@@ -92,7 +92,7 @@ test('unknown keys of a network that has used up its failures are not looked up'
   assert(lookups < 100, `${lookups} lookups`)
 })
 
-test('a busy key is not refused because of bad keys from its network', async () => {
+test('does not reject a busy key because of bad keys from its network', async () => {
   const { workspaceKey } = await annals.createCompany()
   const address = '198.51.100.24'
   const withKey = (key: string) => annals.call('GET', '/v1/keys/status', { key, ...from(address) })

@@ -107,18 +107,18 @@ async function storeEvent(): Promise<void> {
   stored.push(json.id)
 }
 
-test('every route answers hostile bodies with a clear error, never a 5xx', async () => {
+test('every route responds to hostile bodies with a clear error, never a 5xx', async () => {
   assert(routes.length > 100, `${routes.length} routes`)
   await attackAll(answering, sendBodies)
   await storeEvent()
 })
 
-test('every route answers hostile ids and parameters with a clear error, never a 5xx', async () => {
+test('every route responds to hostile ids and parameters with a clear error, never a 5xx', async () => {
   await attackAll(answering, sendParameters)
   await storeEvent()
 })
 
-test('the service survives clients that disconnect in the middle of a request on every route', async () => {
+test('the service survives clients that disconnect during a request, on every route', async () => {
   await attackAll(routes, sendAndLeaveEachWay)
   assert(target.isAlive)
   await storeEvent()
@@ -136,7 +136,7 @@ test('memory returns to its warmed-up level however often the attacks are repeat
   assert(rssBytes <= RSS_BYTES_MAX, `${(rssBytes / MB).toFixed(0)} MB resident`)
 })
 
-test('the log has no errors, and every event is still in place', async () => {
+test('the log has no errors, and every event is still stored', async () => {
   assert.equal(target.errors, '')
   const { status, json } = await call(`${target.url}/v1/events?action=witness&limit=200`, 'GET', {
     key,

@@ -104,7 +104,7 @@ async function assertBest(max: number, measure: () => Promise<number>): Promise<
   assert(Math.min(...values) <= max, `${values.map((value) => value.toFixed(1)).join()} > ${max}`)
 }
 
-test('sends 2,000 events to 50 followers, in order and once, for little CPU', async () => {
+test('sends 2,000 events to 50 followers, in order and once, with little CPU time', async () => {
   await sendBurst()
   const aloneMs = await cpuMs(sendBurst)
   await assertBest(TOLD_US_MAX, async () => {
@@ -139,7 +139,7 @@ test('serves 50 followers of small or large events in short slices', async () =>
   }
 })
 
-test('a follower that reads nothing costs next to nothing', async () => {
+test('a follower that reads nothing costs almost nothing', async () => {
   const [cookie = ''] = cookies
   await openAll([{ url, cookie }])
   const burst = async () => {
@@ -182,7 +182,7 @@ test('a stream resumes after any event of a burst', async () => {
   }
 })
 
-test('a follower gets the events of its own workspaces, whoever follows beside it', async () => {
+test('a follower gets only the events of its own workspaces', async () => {
   const other = await annals.createCompany()
   const { cookie: otherCookie } = await signInAs(annals, other, 'OWNER')
   const { cookie: firstOnly } = await signInAs(annals, found, 'VIEWER', [first.id])

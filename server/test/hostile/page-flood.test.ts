@@ -57,7 +57,7 @@ for (const [name, makeReader] of [
   ['the API', readerWithKey],
   ['the dashboard', readerWithSession],
 ] as const) {
-  test(`a company reads four pages at once in ${name}, and another company's read begins meanwhile`, async () => {
+  test(`a company reads four pages at once in ${name}, while another company's read starts immediately`, async () => {
     const [greedy, other] = await makeReaders(makeReader)
     let answers: Promise<Answer>[] = []
     await whileReadsStall(async () => {
@@ -70,7 +70,7 @@ for (const [name, makeReader] of [
   })
 }
 
-test('a company with too many reads waiting is refused with 503, and another company is served', async () => {
+test('a company with too many waiting reads gets 503, while another company is served', async () => {
   const [greedy, other] = await makeReaders(readerWithKey)
   const refused: Answer[] = []
   let answers: Promise<Answer>[] = []

@@ -22,7 +22,7 @@ const IMMEDIATE = { '/member': 100, '/key': 100, '/health': 300 }
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 
 for (const flooded of ['/unknown', '/page', '/health']) {
-  test(`answers other delayed callers while a stranger pipelines requests to ${flooded}`, async () => {
+  test(`responds to other delayed callers while an anonymous caller pipelines requests to ${flooded}`, async () => {
     await using server = await listen()
     for (const [path, count] of Object.entries(IMMEDIATE)) await server.callOften(path, count)
     await using open = new AsyncDisposableStack()

@@ -101,7 +101,7 @@ async function withProjectsLocked(work: () => Promise<void>): Promise<void> {
   )
 }
 
-test('hundreds of events at once that name the same new project are all stored', async () => {
+test('stores hundreds of concurrent events that name the same new project', async () => {
   const { company, workspace, workspaceKey: key } = await annals.createCompany()
   const projectId = newId<'project'>()
   const event = { ...EVENT, projectId }

@@ -20,7 +20,7 @@ const ATTEMPT_MS_MAX = 50
 const OTHER_EVENT_MS_MAX = 500
 const STOP_MS_MAX = 2_000
 
-test('receivers that flood the service neither delay events of another company nor the shutdown', async () => {
+test('receivers that flood the service delay neither events of another company nor the shutdown', async () => {
   await using stack = new AsyncDisposableStack()
   const annals = await startTestApp({ env: ANY_DESTINATION })
   stack.defer(() => annals[Symbol.asyncDispose]())

@@ -72,7 +72,7 @@ for (const path of PATHS) {
   })
 }
 
-test('the reference page has a policy of its own, and /docs leads to it', async () => {
+test('the reference page has its own content security policy, and /docs redirects to it', async () => {
   const page = await annals.call('GET', '/docs')
   assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
   assert.match(

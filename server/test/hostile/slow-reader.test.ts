@@ -18,7 +18,7 @@ const lastGet = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection
 
 const listen = (serve: RequestListener) => listenHttp(serve, { timeouts: IMPATIENT })
 
-test('serves a few pipelined requests per turn of the event loop, and answers all in order', async () => {
+test('serves a few pipelined requests per event loop tick, and responds to all in order', async () => {
   let inThisTurn = 0
   let mostInATurn = 0
   await using server = await listen((request, response) => {
@@ -39,7 +39,7 @@ test('serves a few pipelined requests per turn of the event loop, and answers al
   assert(mostInATurn <= 2 * 16 + 10, `${mostInATurn} requests were served in one turn`)
 })
 
-test('serves no further pipelined request while a client leaves its answers unread', async () => {
+test('serves no further pipelined requests while a client leaves its responses unread', async () => {
   let served = 0
   await using server = await listen((request, response) => {
     if (request.url === '/large') served += 1
@@ -53,7 +53,7 @@ test('serves no further pipelined request while a client leaves its answers unre
   assert.equal(served, 1)
 })
 
-test('resumes pipelined requests when the client reads its answers', async () => {
+test('resumes pipelined requests when the client reads its responses', async () => {
   const half = 'y'.repeat(600 * 1_024)
   // Behind a first answer that is late, the others wait in memory.
   let answerFirst = () => {}

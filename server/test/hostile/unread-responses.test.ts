@@ -80,7 +80,7 @@ for (const [name, createReader] of [
   })
 }
 
-test('a page stops counting when its client leaves, also behind another response', async () => {
+test('a page stops counting when its client disconnects, even behind another response', async () => {
   const { pages, readPage } = await readerWithKey()
   await Promise.all(
     ABORTS.flatMap((how) =>

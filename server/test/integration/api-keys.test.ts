@@ -34,7 +34,7 @@ async function changeKey(
 
 const inMs = (ms: number) => new Date(Date.now() + ms)
 
-test('a workspace key and a company key each learn their own status', async () => {
+test('workspace keys and company keys can read their own status', async () => {
   const { workspaceKey, companyKey } = await annals.createCompany()
   for (const [key, scope] of [
     [workspaceKey, 'WORKSPACE'],
@@ -57,13 +57,13 @@ test('a workspace key and a company key each learn their own status', async () =
   }
 })
 
-test('a call without a key is told how to send one', async () => {
+test('a call without a key gets instructions to send one', async () => {
   const { status: code, json, headers } = await status()
   assert.deepEqual([code, json.code], [401, 'missing_api_key'])
   assert.equal(headers.get('www-authenticate'), 'Bearer')
 })
 
-test('a key that is unknown, revoked or replaced for good is invalid; one past its time is expired', async () => {
+test('an unknown, revoked or replaced key is invalid, and one past its end is expired', async () => {
   const hourAgo = inMs(-3_600_000)
   const cases = [
     [{ revoked_at: hourAgo }, 'invalid_api_key'],
@@ -82,7 +82,7 @@ test('a key that is unknown, revoked or replaced for good is invalid; one past i
   assert.deepEqual([unknown.status, unknown.json.code], [401, 'invalid_api_key'])
 })
 
-test('a rotated key works in its grace time and says that it is rotating', async () => {
+test('a rotated key works during its grace period and reports that it is rotating', async () => {
   const { workspaceKey } = await annals.createCompany()
   await changeKey(workspaceKey, { grace_until: inMs(60_000), expires_at: inMs(86_400_000) })
   const { json } = await status(workspaceKey)
@@ -90,7 +90,7 @@ test('a rotated key works in its grace time and says that it is rotating', async
   assert.match(json.expiresAt, /^\d{4}-\d\d-\d\dT.*Z$/)
 })
 
-test('a revocation holds on every node within two seconds, and for good', async () => {
+test('a revocation takes effect on every node within two seconds, permanently', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const nodes = [annals, second]
   for (const node of nodes)
@@ -105,7 +105,7 @@ test('a revocation holds on every node within two seconds, and for good', async 
   )
 })
 
-test('a key that was just proven opens nothing for another secret with its name', async () => {
+test('a recently verified key does not authenticate another secret with its name', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const forged = [
     withChecksum(`annals_${kidOf(key)}_${makeKeyText().secret}`),
@@ -120,7 +120,7 @@ test('a key that was just proven opens nothing for another secret with its name'
   }
 })
 
-test('every shape of a bad Authorization header is a 401 in the error shape', async () => {
+test('every malformed Authorization header gets a 401 in the error format', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const { kid, secret } = parseKeyText(key) ?? { kid: '', secret: '' }
   const otherSecret = makeKeyText().secret
@@ -181,7 +181,7 @@ test('every shape of a bad Authorization header is a 401 in the error shape', as
   assert.equal((await status(key)).status, 200, 'the right key still works')
 })
 
-test('the scheme is read in any case, with any number of blanks', async () => {
+test('accepts the scheme in any case, with any number of spaces', async () => {
   const { workspaceKey } = await annals.createCompany()
   for (const prefix of ['bearer ', 'BEARER ', 'Bearer   ']) {
     const headers = { authorization: `${prefix}${workspaceKey}` }
@@ -189,7 +189,7 @@ test('the scheme is read in any case, with any number of blanks', async () => {
   }
 })
 
-test('two Authorization headers are refused, whichever of them is good', async () => {
+test('rejects two Authorization headers, whichever of them is valid', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   for (const [first, last] of [
     [key, 'x'],
@@ -204,7 +204,7 @@ test('two Authorization headers are refused, whichever of them is good', async (
   }
 })
 
-test('last use is the one before this call, and is written to the table in a batch', async () => {
+test('last use is the call before this one, and is written in batches', async () => {
   const { companyKey } = await annals.createCompany()
   await annals.call('POST', '/v1/keys/any/rotate', { key: companyKey })
   const { json } = await status(companyKey)
@@ -218,7 +218,7 @@ test('last use is the one before this call, and is written to the table in a bat
   assert(row.calls >= 1 && row.failures <= 1)
 })
 
-test('a use on one node is seen on another once it is written', async () => {
+test('a use on one node is visible on another once it is written', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await annals.call('POST', '/v1/keys/any/rotate', { key })
   await eventually(() => writtenUse(key))
@@ -226,7 +226,7 @@ test('a use on one node is seen on another once it is written', async () => {
   assert.equal(json.lastUsedEndpoint, 'POST /v1/keys/{keyId}/rotate')
 })
 
-test('creating and rotating keys is refused with 403 for any id and any body', async () => {
+test('creating and rotating keys gets a 403 for any id and any body', async () => {
   const { workspaceKey, companyKey, workspace } = await annals.createCompany()
   const ids = [workspace.id, 'x', '%20', '..%2f..', '%F0%9F%94%91', 'a'.repeat(2_000), '%00']
   const bodies = ['', '{}', '{"name":', '[]', 'x'.repeat(300_000)]
@@ -249,7 +249,7 @@ test('creating and rotating keys is refused with 403 for any id and any body', a
   assert.equal(stranger.status, 401, 'authentication comes first')
 })
 
-test('a stranger is answered before its body is read', async () => {
+test('rejects an anonymous caller before reading its body', async () => {
   const head = 'POST /v1/keys/any/rotate HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n'
   const answer = await sendRaw(annals.url, `${head}\r\n`)
   assertErrorShape(answer, { status: 401, code: 'missing_api_key' })
@@ -258,7 +258,7 @@ test('a stranger is answered before its body is read', async () => {
   assertErrorShape(await connection.answer(), { status: 401, code: 'invalid_api_key' })
 })
 
-test('the secret of a key is nowhere in the database and in no line of the log', async () => {
+test('the secret of a key appears nowhere in the database or the log', async () => {
   const { workspaceKey, companyKey, user } = await annals.createCompany({
     password: 'hunter2-hunter2',
   })

@@ -45,7 +45,7 @@ async function twoWorkspaces() {
   return { tenant, first: first.id, second: second.id }
 }
 
-test('a workspace whose head is elsewhere stores nothing, and the others store theirs', async () => {
+test('a workspace whose head has moved stores nothing, and the others store their events', async () => {
   const { tenant, first, second } = await twoWorkspaces()
   const items = [first, second].map((id) => itemOf(tenant, id, randomHex(16)))
   const heads = await readHeads(client, [first, second])
@@ -74,7 +74,7 @@ test('a workspace whose head is elsewhere stores nothing, and the others store t
   await assertChainsHold(annals)
 })
 
-test('a key that is stored holds back its own workspace, and names the event it belongs to', async () => {
+test('a stored idempotency key blocks only its own workspace, and names its event', async () => {
   const { tenant, first, second } = await twoWorkspaces()
   const key = randomHex(16)
   const original = seal([itemOf(tenant, first, key)], await readHeads(client, [first]))
@@ -92,7 +92,7 @@ test('a key that is stored holds back its own workspace, and names the event it 
   await assertChainsHold(annals)
 })
 
-test('inside a transaction that is rolled back nothing is stored', async () => {
+test('stores nothing inside a transaction that is rolled back', async () => {
   const { tenant, first } = await twoWorkspaces()
   const before = await countStored(annals)
   const heads = await readHeads(client, [first])
@@ -103,7 +103,7 @@ test('inside a transaction that is rolled back nothing is stored', async () => {
   assert.deepEqual(await readHeads(client, [first]), heads)
 })
 
-test('a look for locked heads commits nothing, and keeps no lock', async () => {
+test('checking for locked heads commits nothing and keeps no lock', async () => {
   const { first, second } = await twoWorkspaces()
   await using holder = new Database({
     connection: annals.database.connection,

@@ -67,7 +67,7 @@ const countEvents = async () =>
   (await query(connection, 'select count(*)::int as n from event'))[0]?.['n']
 const startOver = () => query(connection, 'delete from archive_identity')
 
-test('archivers with different folders that start at once use one of them, and the other refuses', async () => {
+test('archivers with different folders that start at once use one of them, and the other is rejected', async () => {
   await storeMore()
   const outcomes = await Promise.allSettled([archiveInto('a'), archiveInto('b')])
   const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
@@ -96,7 +96,7 @@ test('archivers that share a folder and start at once both archive', async () =>
   await markerIn('archive')
 })
 
-test('archiving stops when the marker is lost, and goes on when a file with its name is back', async () => {
+test('archiving stops when the marker is lost, and continues when the marker is restored', async () => {
   const marker = await markerIn('archive')
   await storeMore()
   const aside = join(root.path, 'aside')
@@ -107,7 +107,7 @@ test('archiving stops when the marker is lost, and goes on when a file with its 
   assert.equal((await archiveInto('archive')).events, company.workspaces.length)
 })
 
-test('a restored storage is accepted with its marker, and refused when it lacks newer segments', async () => {
+test('accepts a restored storage with its marker, and rejects one that lacks newer segments', async () => {
   await cp(folderOf('archive'), folderOf('backup'), { recursive: true })
   await storeMore()
   assert.equal((await archiveInto('backup')).events, company.workspaces.length)
@@ -116,7 +116,7 @@ test('a restored storage is accepted with its marker, and refused when it lacks 
   assert.equal((await archiveInto('backup')).events, company.workspaces.length)
 })
 
-test('`annals archive` prints why it refuses a single workspace', async () => {
+test('`annals archive` prints why it rejects a single workspace', async () => {
   await storeMore()
   const [first] = await query(
     connection,

@@ -87,7 +87,7 @@ const FAULTS: { what: string; isStored: boolean; change: (answer: Answer) => Ans
 const REQUESTS_MAX = 40
 
 for (const { what, isStored, change } of FAULTS) {
-  test(`no event is lost when one answer of S3 is ${what}`, async () => {
+  test(`no event is lost when one response of S3 is ${what}`, async () => {
     for (let faulty = 0; faulty < REQUESTS_MAX; faulty += 1) {
       // So that each run also gives the archive its identity.
       await query(connection, 'delete from archive_identity')
@@ -114,7 +114,7 @@ for (const { what, isStored, change } of FAULTS) {
   })
 }
 
-test('archives with credentials that may not delete', async () => {
+test('archives with credentials that do not allow deleting', async () => {
   await sendOne()
   s3.intercept = ({ method }) => (method === 'DELETE' ? failure(403, 'AccessDenied') : null)
   const { events, failed } = await archiveAll()

@@ -92,7 +92,7 @@ const verify = (workspaceId: WorkspaceId) => verifyChain(database.db, archive, w
 const fileOf = (workspaceId: WorkspaceId): string =>
   join(new URL(annals.archiveUrl).pathname, listFiles(annals, workspaceId)[0] ?? '')
 
-test('archived events leave the table and are read back byte for byte, and the chain holds', async () => {
+test('archived events leave the table and are read back byte for byte, and the chain stays valid', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await send(tenant, 1_200)
@@ -110,7 +110,7 @@ test('archived events leave the table and are read back byte for byte, and the c
   assert.deepEqual(await verify(id), { ok: true, workspaceId: id, events: 1_500 })
 })
 
-test('the catalog notes the digest of each footer', async () => {
+test('the catalog stores the digest of each footer', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await send(tenant, 10)
@@ -124,7 +124,7 @@ test('the catalog notes the digest of each footer', async () => {
   assert.equal(segment?.footerSha256, footerSha256Of(readFileSync(fileOf(id))))
 })
 
-test('the command says what it archived, and what it left for a reason', async () => {
+test('the command reports what it archived, and what it left and why', async () => {
   const [lagging, busy, plain] = [
     await annals.createCompany(),
     await annals.createCompany(),
@@ -220,7 +220,7 @@ test('a file that an archiver could neither catalog nor delete is deleted by the
   await assertNoStrays(annals)
 })
 
-test('a file that the catalog names is never deleted, whatever is noted of it', async () => {
+test('a file in the catalog is never deleted', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await send(tenant, 100)
@@ -279,7 +279,7 @@ for (const [title, part] of CLEARING) {
   })
 }
 
-test('of two archivers without a lock one archives, and the other leaves no file', async () => {
+test('of two archivers without a lock, one archives and the other leaves no file', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await send(tenant, 500)
@@ -325,7 +325,7 @@ test('a crash between the catalog and the removal leaves every event once', asyn
   assert.equal(await readAll(id), before)
 })
 
-test('nothing is removed that the catalog does not name', async () => {
+test('removes nothing that the catalog does not list', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await send(tenant, 100)
@@ -369,7 +369,7 @@ test('an export that runs while its events are archived is exact', async () => {
   }
   assert.equal(text, before)
 })
-test('an export that is made while its events are archived has all of them', async () => {
+test('an export created while its events are archived contains all of them', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await send(tenant, 100)
@@ -390,7 +390,7 @@ test('an export that is made while its events are archived has all of them', asy
   const ranges = await takeSnapshot(db, [id], { source: 'HOT_AND_ARCHIVED', filter, hotSinceMs })
   assert.deepEqual(ranges, [{ workspaceId: id, fromSeq: 1, toSeq: 100 }])
 })
-test('a flipped byte or a missing file is a finding, never a hole', async () => {
+test('reports a flipped byte or a missing file, and never skips events silently', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await send(tenant, 50)
@@ -414,7 +414,7 @@ test('a flipped byte or a missing file is a finding, never a hole', async () => 
   writeFileSync(file, bytes)
   assert((await verify(id)).ok)
 })
-test('an event that is not what its hash says is not archived', async () => {
+test('does not archive an event that does not match its hash', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await send(tenant, 20)
@@ -427,7 +427,7 @@ test('an event that is not what its hash says is not archived', async () => {
   assert.equal(await readArchivedSeq(database.db, id), 0)
   assert.deepEqual(listFiles(annals, id), [])
 })
-test('events that a webhook has still to send stay', async () => {
+test('keeps events that a webhook still has to send', async () => {
   const tenant = await annals.createCompany()
   await using receiver = await startReceiver({ status: 500 })
   const webhookId = await makeWebhook(annals, tenant, { url: receiver.url })
@@ -447,7 +447,7 @@ test('events that a webhook has still to send stay', async () => {
   await eventually(async () => assert.equal(await statuses(), Array(5).fill('SUCCEEDED').join()))
   assert.equal((await archiveAll(annals)).events, 5)
 })
-test('events that a webhook has not seen yet stay', async () => {
+test('keeps events that a webhook has not seen yet', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   const webhookId = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:9/' })
@@ -460,7 +460,7 @@ test('events that a webhook has not seen yet stay', async () => {
   await query(connection, `update webhook set status = 'DISABLED' where id = '${webhookId}'`)
   assert.equal((await archiveAll(annals)).events, 20)
 })
-test('a file that the catalog has lost is a finding, and so is a row that the table has lost', async () => {
+test('reports files missing from the catalog and rows missing from the table', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   let failedBefore = 0

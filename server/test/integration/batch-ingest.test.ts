@@ -22,7 +22,7 @@ const sendText = (key: string, text: string | Buffer) =>
 const statuses = ({ json }: Answer) => json.results.map(({ status }: Result) => status)
 
 for (const count of [1, 2, 257, 500]) {
-  test(`${count} events are stored in their order, and answered in it`, async () => {
+  test(`stores ${count} events in order, and returns their results in order`, async () => {
     const { workspaceKey: key } = await annals.createCompany()
     const answer = await send(key, { events: goods(count) })
     assert.equal(answer.status, 200, answer.text)
@@ -45,7 +45,7 @@ for (const count of [1, 2, 257, 500]) {
   })
 }
 
-test('no events, or more than 500, or another frame is refused as a whole', async () => {
+test('rejects a call without events, with more than 500, or with an invalid frame', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const before = await countStored(annals)
   const frames: [body: unknown, path: string][] = [
@@ -108,7 +108,7 @@ const BAD: readonly [item: string, code: string, path: string][] = [
   ],
 ]
 
-test('a bad item is answered in its place, and does not spoil the others', async () => {
+test('a bad item gets an error in its position, without affecting the others', async () => {
   for (const [item, code, path] of BAD) {
     const { workspaceKey: key } = await annals.createCompany()
     const text = `{"events":[${JSON.stringify(GOOD)}, ${item} ,${JSON.stringify(GOOD)}]}`
@@ -124,7 +124,7 @@ test('a bad item is answered in its place, and does not spoil the others', async
   await assertChainsHold(annals)
 })
 
-test('many bad items of every kind among good ones are each answered for themselves', async () => {
+test('many bad items among good ones each get their own error', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const items = BAD.flatMap(([item]) => [item, JSON.stringify(GOOD)])
   const answer = await sendText(key, `{"events":[${items.join(',')}]}`)
@@ -135,13 +135,13 @@ test('many bad items of every kind among good ones are each answered for themsel
   assert.equal((await walkEvents(annals, key)).length, BAD.length)
 })
 
-test('an item may be as deep as an event that comes alone', async () => {
+test('an item can be nested as deeply as a single event', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const deep = `{"category":"c","action":"a","metadata":{"k":${'['.repeat(30)}${']'.repeat(30)}}}`
   assert.deepEqual(statuses(await sendText(key, `{"events":[${deep}]}`)), [201])
 })
 
-test('a fault in one item does not hide what is wrong with the frame', async () => {
+test('an error in one item does not hide errors in the frame', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const before = await countStored(annals)
   const item = '{"category":"c","action":"a","metadata":{"k":1,"k":2}}'
@@ -167,14 +167,14 @@ test('a fault in one item does not hide what is wrong with the frame', async () 
   assert.equal(await countStored(annals), before)
 })
 
-test('a call of nothing but bad items stores nothing', async () => {
+test('a call with only bad items stores nothing', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const answer = await send(key, { events: [{}, null, { category: 'c' }] })
   assert.deepEqual([answer.status, statuses(answer)], [200, [400, 400, 400]])
   assert.deepEqual(await walkEvents(annals, key), [])
 })
 
-test('a body of a million items is refused for their number, without a look at each', async () => {
+test('rejects a body of a million items because of their number, without reading each', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   for (const [item, count] of [
     ['1', 2_000_000],
@@ -188,7 +188,7 @@ test('a body of a million items is refused for their number, without a look at e
   }
 })
 
-test('500 unknown projects are 500 refusals', async () => {
+test('500 unknown projects get 500 errors', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const events = goods(500).map((event) => ({ ...event, projectId: newId() }))
   const answer = await send(key, { events })
@@ -196,7 +196,7 @@ test('500 unknown projects are 500 refusals', async () => {
   assert(answer.json.results.every((result: Result) => result.code === 'unknown_project'))
 })
 
-test('a row that only the database refuses is refused in its place', async () => {
+test('a row that only the database rejects gets an error in its position', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const { connection } = annals.database
   await query(
@@ -215,7 +215,7 @@ test('a row that only the database refuses is refused in its place', async () =>
   await assertChainsHold(annals)
 })
 
-test('a body of up to 4 MiB is read, and a byte more is 413', async () => {
+test('accepts a body of up to 4 MiB, and rejects a larger one with 413', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const pad = 'x'.repeat(32_000)
   const events = Array.from({ length: 130 }, () => ({ ...GOOD, metadata: { pad } }))
@@ -227,7 +227,7 @@ test('a body of up to 4 MiB is read, and a byte more is 413', async () => {
   assert.deepEqual([tooLarge.status, tooLarge.json.code], [413, 'payload_too_large'])
 })
 
-test('an event of up to 256 KiB is stored, and a larger one is refused alone', async () => {
+test('stores an event of up to 256 KiB, and rejects only the larger ones', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const itemOf = (bytes: number) => {
     const frame = JSON.stringify({ ...GOOD, metadata: { text: '' } })
@@ -245,7 +245,7 @@ test('an event of up to 256 KiB is stored, and a larger one is refused alone', a
   assert.equal((await walkEvents(annals, key)).length, 3)
 })
 
-test('a call costs as many tokens as it has events, good or bad', async () => {
+test('a call costs one token per event, valid or not', async () => {
   const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   const first = await send(key, { events: [...goods(29), {}] })
   assert.equal(first.headers.get('ratelimit-remaining'), '20')
@@ -257,7 +257,7 @@ test('a call costs as many tokens as it has events, good or bad', async () => {
   assert.equal((await send(key, { events: goods(50) })).status, 200)
 })
 
-test('replays are told by their own status, inside a call and across calls', async () => {
+test('replays have their own status, within a call and across calls', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const keyed = (idempotencyKey: string) => ({ ...GOOD, idempotencyKey })
   const first = await send(key, { events: [keyed('a'), keyed('b'), keyed('a'), GOOD, GOOD] })
@@ -271,7 +271,7 @@ test('replays are told by their own status, inside a call and across calls', asy
   assert.equal((await walkEvents(annals, key)).length, 5)
 })
 
-test('a company key may not send events', async () => {
+test('a company key cannot send events', async () => {
   const { companyKey } = await annals.createCompany()
   const { status, json } = await send(companyKey, { events: [GOOD] })
   assert.deepEqual([status, json.code], [403, 'insufficient_scope'])

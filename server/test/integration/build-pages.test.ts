@@ -37,7 +37,7 @@ function makeDashboard({ hasBuilder = true }: { hasBuilder?: boolean } = {}) {
   }
 }
 
-test('pages are built when their sources have changed, and only then', async () => {
+test('builds pages only if their sources have changed', async () => {
   using dashboard = makeDashboard()
   assert.equal((await dashboard.ensure()).trouble, null)
   await dashboard.ensure()
@@ -52,7 +52,7 @@ test('pages are built when their sources have changed, and only then', async () 
   )
 })
 
-test('old pages are served when a build fails, and both the log and the start say so', async () => {
+test('serves old pages when a build fails, and reports it in the log and at startup', async () => {
   using dashboard = makeDashboard()
   await dashboard.ensure()
   dashboard.write('src/main.ts', 'broken')
@@ -73,14 +73,14 @@ test('old pages are served when a build fails, and both the log and the start sa
   assert.equal((await dashboard.ensure()).trouble, null)
 })
 
-test('without pages, and with nothing to build them, the start says what to do', async () => {
+test('without pages and a builder, startup says what to do', async () => {
   using dashboard = makeDashboard({ hasBuilder: false })
   const { folder, trouble } = await dashboard.ensure()
   assert.equal(folder, null)
   assert.match(trouble ?? '', /are missing.*npm install/)
 })
 
-test('changed sources without a builder are told of as well', async () => {
+test('also reports changed sources without a builder', async () => {
   using dashboard = makeDashboard({ hasBuilder: false })
   dashboard.write('dist/explorer.html', 'old')
   const { folder, trouble } = await dashboard.ensure()

@@ -27,7 +27,7 @@ function sendAndBlock(ms: number): Promise<unknown> {
   return answer
 }
 
-test('finds a healthy database alive when the thread is blocked past the time limit', async () => {
+test('treats a healthy database as alive even if the thread was blocked past the timeout', async () => {
   const server = serverListOf(connection).current
   const opinion = probeDatabase(server)
   block(600)
@@ -43,7 +43,7 @@ test('finds a healthy database alive when the thread is blocked past the time li
 /** After this, timers run before the next I/O is read. */
 const untilTimersAreNext = () => new Promise(setImmediate)
 
-test('reads an answer that arrived before doubting the database', async () => {
+test('reads a response that has arrived before checking the database', async () => {
   let asked = 0
   const isAlive = async () => {
     asked += 1
@@ -54,7 +54,7 @@ test('reads an answer that arrived before doubting the database', async () => {
   assert.equal(asked, 0)
 })
 
-test('reads an answer that arrived before a deadline passes', async () => {
+test('reads a response that has arrived before a deadline expires', async () => {
   await untilTimersAreNext()
   await withDeadline(sendAndBlock(100), { timeoutMs: 20, late })
 })

@@ -15,7 +15,7 @@ const SKEW = `
   Date.now = () => now() + 120_000
 `
 
-test('a node whose clock is ahead leaves the leases of other nodes alone, and warns', async () => {
+test('a node whose clock is ahead does not take leases of other nodes, and warns', async () => {
   await using annals = await startTestApp({ env: ANY_DESTINATION, role: 'api' })
   await using receiver = await startReceiver()
   await using leasedReceiver = await startReceiver()

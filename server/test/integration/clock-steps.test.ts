@@ -70,7 +70,7 @@ async function countStored({ workspace }: CreatedCompany): Promise<number> {
   return Number((await query(annals.database.connection, text))[0]?.['n'])
 }
 
-test('exports contain every hot event after the clock was set back and set right again', async () => {
+test('exports contain every hot event after the clock was set back and corrected', async () => {
   const tenant = await createWithStep()
   const read = async (source: string, filters: Record<string, string>) =>
     countByCategory(await exportRows(annals, tenant.workspaceKey, { source, filters }))
@@ -83,7 +83,7 @@ test('exports contain every hot event after the clock was set back and set right
   assert.deepEqual(await read('ARCHIVED', ALL), { old: 2 })
 })
 
-test('exports contain every recent event after the clock ran ahead and was set right again', async () => {
+test('exports contain every recent event after the clock ran ahead and was corrected', async () => {
   const tenant = await annals.createCompany({ plan: 'STARTER' })
   await storeAt(0, tenant, 40, 'before')
   await storeAt(STEP_MS, tenant, 40, 'ahead')
@@ -94,14 +94,14 @@ test('exports contain every recent event after the clock ran ahead and was set r
   }
 })
 
-test('the explorer shows every hot event after the clock was set back and set right again', async () => {
+test('the explorer shows every hot event after the clock was set back and corrected', async () => {
   const tenant = await createWithStep()
   const member = await signInAs(annals, tenant, 'OWNER')
   const shown = countByCategory(await walkExplorer(member))
   assert.deepEqual([shown['before'], shown['after'], shown['old']], [40, 40, undefined])
 })
 
-test('the archiver leaves recent events alone, whatever the clock did before them', async () => {
+test('the archiver keeps recent events, whatever the clock did before', async () => {
   const tenant = await createWithStep()
   await archiveDue()
   assert.equal(await countStored(tenant), 120)
@@ -114,7 +114,7 @@ test('the archiver leaves recent events alone, whatever the clock did before the
   assert.equal(await countStored(tenant), 0)
 })
 
-test('a node whose clock is far from the database’s archives nothing unless told what', async () => {
+test('a node whose clock differs much from the database archives nothing unless told what', async () => {
   const tenant = await annals.createCompany()
   await storeAt(0, tenant, 5, 'recent')
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-skew-'))

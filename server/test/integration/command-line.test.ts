@@ -33,7 +33,7 @@ async function keyStatus(key: string) {
   return await call(`${url}/v1/keys/status`, 'GET', { key })
 }
 
-test('the first start prints an address, a login, both keys and curls that answer', async () => {
+test('the first start prints a URL, a login, both keys and working curl commands', async () => {
   const [text] = await service.printed(/[^]*curl [^\n]*\n[^]*curl [^\n]*\n/)
   assert.match(text, /Login +demo@example\.com +\/ +\S+/)
   const [, workspaceKey = ''] = /Workspace key +(\S+)/.exec(text) ?? []
@@ -60,14 +60,14 @@ async function runCurl([, line = '']: RegExpMatchArray): Promise<string> {
   return await response.text()
 }
 
-test('a second service on the same folder is refused with a sentence; the first one goes on', async () => {
+test('a second service on the same folder is rejected with a clear message, and the first continues', async () => {
   const { code, stderr } = await runAnnals(['serve'], env)
   assert.equal(code, 1)
   assertSentence(stderr, /already|other|another/)
   assert.equal((await call(`${url}/ready`, 'GET')).status, 200)
 })
 
-test('bootstrap beside a running service prints its JSON, and the keys work at once', async () => {
+test('bootstrap beside a running service prints JSON, and the keys work immediately', async () => {
   const { code, stdout } = await runAnnals(
     ['bootstrap', '--json', '--company', 'Acme', '--plan', 'STARTER', '--workspace', 'One']
       .concat(['--workspace', 'Two', '--project', 'Billing', '--email', 'Owner@Acme.example'])
@@ -104,7 +104,7 @@ function blank(value: unknown): unknown {
   })
 }
 
-test('a command that makes nothing says so where there is no data, and begins none', async () => {
+test('a command that creates nothing says so if there is no data, and creates none', async () => {
   const elsewhere = { ...env, ANNALS_DATA_DIR: `${folder.dataDir}-elsewhere` }
   for (const command of [
     ['verify'],
@@ -175,7 +175,7 @@ test('bootstrap reads the password from standard input or a variable, and the ow
   assert.equal((await login('set correct horse', 'set@acme.example')).status, 200)
 })
 
-test('bootstrap refuses a password that the dashboard would refuse, and creates nothing', async () => {
+test('bootstrap rejects a password that the dashboard would reject, and creates nothing', async () => {
   const email = 'refused@acme.example'
   const args = ['bootstrap', '--json', '--email', email]
   const [flag, variable, twice] = await Promise.all([
@@ -194,7 +194,7 @@ test('bootstrap refuses a password that the dashboard would refuse, and creates 
   assert.equal(made.code, 0, 'the login is still free')
 })
 
-test('a login or a workspace name that is taken is refused with a sentence', async () => {
+test('rejects a login or workspace name that is already taken, with a clear message', async () => {
   const [email, name] = await Promise.all([
     runAnnals(['bootstrap', '--email', 'Demo@Example.com'], env),
     runAnnals(['bootstrap', '--workspace', 'Dashboard activity'], env),
@@ -204,7 +204,7 @@ test('a login or a workspace name that is taken is refused with a sentence', asy
   assertSentence(name.stderr, /Dashboard activity is taken already/)
 })
 
-test('a change of plan is seen by the running service within two seconds', async () => {
+test('a running service applies a change of plan within two seconds', async () => {
   const { stdout } = await runAnnals(['bootstrap', '--json', '--plan', 'FREE'], env)
   const { company, workspaceKey } = JSON.parse(stdout)
   const limit = async () => (await keyStatus(workspaceKey)).headers.get('ratelimit-limit')
@@ -214,7 +214,7 @@ test('a change of plan is seen by the running service within two seconds', async
   await eventually(async () => assert.equal(await limit(), '200'), { timeoutMs: 2_000 })
 })
 
-test('a plan without webhooks disables those there are, and says how many', async () => {
+test('a plan without webhooks disables the existing ones and reports how many', async () => {
   const { stdout } = await runAnnals(['bootstrap', '--json', '--plan', 'PRO'], env)
   const { company, companyKey: key, workspace } = JSON.parse(stdout)
   const setPlan = async (plan: string) =>
@@ -243,7 +243,7 @@ test('a plan without webhooks disables those there are, and says how many', asyn
   await eventually(async () => assert.equal((await create()).json.code, 'plan_required'))
 })
 
-test('a plan that does not exist, or a company that does not, is refused with a sentence', async () => {
+test('rejects an unknown plan or company with a clear message', async () => {
   const setPlan = (id: string, plan: string) =>
     runAnnals(['company', 'set-plan', '--company', id, '--plan', plan], env)
   const [plan, company] = await Promise.all([
@@ -255,7 +255,7 @@ test('a plan that does not exist, or a company that does not, is refused with a 
   assertSentence(company.stderr, /there is no company 00000000-/)
 })
 
-test('an unknown variable and every bad value are named at once', async () => {
+test('reports an unknown variable and all invalid values at once', async () => {
   const { code, stderr } = await runAnnals(['serve'], {
     ...env,
     ANNALS_PROT: '80',
@@ -271,7 +271,7 @@ test('an unknown variable and every bad value are named at once', async () => {
 })
 
 for (const variable of ['ANNALS_PORT', 'ANNALS_METRICS_PORT']) {
-  test(`an occupied ${variable} is told in a sentence, and the data folder is not touched`, async () => {
+  test(`reports an occupied ${variable} with a clear message, without touching the data folder`, async () => {
     await using untouched = new EngineFolder()
     const squatter = createServer().listen(0, '127.0.0.1')
     await once(squatter, 'listening')
@@ -289,7 +289,7 @@ for (const variable of ['ANNALS_PORT', 'ANNALS_METRICS_PORT']) {
   })
 }
 
-test('a database that cannot be reached is told in a sentence, without its password', async () => {
+test('reports an unreachable database with a clear message, without its password', async () => {
   const { code, stderr } = await runAnnals(['serve'], {
     ANNALS_DATABASE_URL: 'postgres://annals:hunter2@127.0.0.1:1/annals',
     ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
@@ -300,7 +300,7 @@ test('a database that cannot be reached is told in a sentence, without its passw
   assert(!stderr.includes('hunter2'))
 })
 
-test('a list of servers that cannot be reached is told in a sentence, with the reason of each', async () => {
+test('reports an unreachable list of servers with a clear message and the reason of each', async () => {
   const { code, stderr } = await runAnnals(['migrate'], {
     ANNALS_DATABASE_URL: 'postgres://a:hidden@127.0.0.1:1,127.0.0.1:2/x',
     ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
@@ -310,7 +310,7 @@ test('a list of servers that cannot be reached is told in a sentence, with the r
   assert(!stderr.includes('hidden'))
 })
 
-test('a database that goes away while a command runs is reported in a sentence', async () => {
+test('reports a database that goes away while a command runs with a clear message', async () => {
   await using database = await cloneDatabase()
   await using proxy = await PgProxy.listen(database.connection)
   const given = {
@@ -326,7 +326,7 @@ test('a database that goes away while a command runs is reported in a sentence',
   )
 })
 
-test('a service on a given database makes no demo company and stops at a signal', async () => {
+test('a service on an external database creates no demo company and stops on a signal', async () => {
   await using database = await cloneDatabase()
   const given = {
     ANNALS_DATABASE_URL: database.url,
@@ -341,7 +341,7 @@ test('a service on a given database makes no demo company and stops at a signal'
   assert.doesNotMatch(stdout, /key|Login/)
 })
 
-test('commands work without a service: the engine starts for them and stops after them', async () => {
+test('commands work without a service: they start the engine and stop it afterwards', async () => {
   await using own = new EngineFolder()
   const alone = { ANNALS_DATA_DIR: own.dataDir, ANNALS_PORT: '0' }
   const { code, stdout } = await runAnnals(['bootstrap', '--json'], alone)
@@ -387,7 +387,7 @@ test('openapi prints the document that the service serves', async () => {
   assert.deepEqual(JSON.parse(stdout), (await call(`${url}/openapi.json`, 'GET')).json)
 })
 
-test('what is no command or option is refused with the usage', async () => {
+test('rejects an unknown command or option with the usage', async () => {
   const wrong = [['bogus'], ['serve', '--role', 'x'], []]
   for (const { code, stdout, stderr } of await Promise.all(wrong.map((args) => runAnnals(args)))) {
     assert.deepEqual([code, stdout], [1, ''])

@@ -23,7 +23,7 @@ const BLOCK_A_THREAD = `
   open(new URL('pipe', import.meta.url), () => {})
 `
 
-test('a command ends after its last line although a file thread is blocked', async () => {
+test('a command ends after its last line even if a file thread is blocked', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-blocked-'))
   const preload = join(folder.path, 'block.mjs')
   await writeFile(preload, BLOCK_A_THREAD)
@@ -43,7 +43,7 @@ async function inShell(script: string): Promise<Outcome> {
   return await runAnnals([], env, ['sh', '-c', script])
 }
 
-test('a command whose output cannot be written says so in one sentence, with exit code 1', async () => {
+test('a command that cannot write its output says so and exits with code 1', async () => {
   for (const command of ['migrate', 'openapi', 'bootstrap --json']) {
     const { code, stderr } = await inShell(`${ANNALS} ${command} > /dev/full`)
     assert.equal(code, 1, command)
@@ -51,7 +51,7 @@ test('a command whose output cannot be written says so in one sentence, with exi
   }
 })
 
-test('a command whose reader is gone ends quietly, with exit code 1', async () => {
+test('a command whose reader is gone ends quietly with exit code 1', async () => {
   const script = `{ ${ANNALS} openapi; echo "code $?" >&2; } | true`
   const { stderr } = await inShell(script)
   assert.equal(stderr, 'code 1\n')

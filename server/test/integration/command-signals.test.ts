@@ -17,7 +17,7 @@ for (const [signal, exitCode] of [
   ['SIGTERM', 143],
   ['SIGINT', 130],
 ] as const) {
-  test(`a command that gets ${signal} at work stops its engine and exits with ${exitCode}`, async () => {
+  test(`a working command that gets ${signal} stops its engine and exits with ${exitCode}`, async () => {
     await using engine = await startEngine({ dataDir, exclusive: false, settings: SMALL_ENGINE })
     const pid = folder.postmasterPid()
     const blocker = new Client(engine.connection)

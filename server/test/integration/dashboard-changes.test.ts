@@ -39,7 +39,7 @@ const CHANGES: readonly [
 ]
 
 for (const [method, action, make] of CHANGES) {
-  test(`${action} names the fields that changed, and a change of nothing is not written down`, async () => {
+  test(`${action} contains the fields that changed, and is not recorded if nothing changed`, async () => {
     const company = await annals.createCompany()
     const world = { company, owner: await signInAs(annals, company, 'OWNER') }
     const { path, body, before, after: then, others = {} } = await make(world)

@@ -30,7 +30,7 @@ const sight = ({ status, text }: Answer) => [
 const statusesOf = (answers: readonly Answer[]) =>
   answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
-test('an admin sees the plan with its terms, the allowlist, the bounds and his own address', async () => {
+test('an admin sees the plan with its terms, the allowlist, the limits and their own address', async () => {
   const { company, admin } = await createTenant({ plan: 'PRO' })
   const { status, json } = await admin.call('GET', '/dashboard/company')
   assert.equal(status, 200)
@@ -53,7 +53,7 @@ test('an admin sees the plan with its terms, the allowlist, the bounds and his o
   assert.deepEqual([json.address, json.isAddressOnAllowlist], ['127.0.0.1', true])
 })
 
-test('a member of one workspace learns neither the allowlist nor how much else there is', async () => {
+test('a member of one workspace sees neither the allowlist nor the usage of other workspaces', async () => {
   const { company } = await createTenant()
   const viewer = await documented(await signInAs(annals, company, 'VIEWER', [company.workspace.id]))
   const { json } = await viewer.call('GET', '/dashboard/company')
@@ -65,7 +65,7 @@ test('a member of one workspace learns neither the allowlist nor how much else t
   )
 })
 
-test('only owners and admins change the company', async () => {
+test('only owners and admins can change the company', async () => {
   const { company, systemId } = await createTenant()
   const [, staging] = company.workspaces
   const projects = `/dashboard/workspaces/${company.workspace.id}/projects`
@@ -90,7 +90,7 @@ test('only owners and admins change the company', async () => {
   assert.deepEqual(await readAudit(annals, company), [])
 })
 
-test('a new name is there at once and stands in the audit, before and after', async () => {
+test('a new name takes effect immediately and is in the audit trail, before and after', async () => {
   const { company, admin } = await createTenant()
   const { json } = await admin.call('PATCH', '/dashboard/company', { body: { name: '  Ácme  ' } })
   assert.equal(json.name, 'Ácme')
@@ -109,7 +109,7 @@ test('a new name is there at once and stands in the audit, before and after', as
 
 const BAD_NAMES = ['', '   ', 'x'.repeat(201), 'a\nb', 'a\u2028b', 'a\u0000b', 7, null]
 
-test('a name that is no name is refused in words, wherever one is given', async () => {
+test('rejects an invalid name with a clear message, wherever one is given', async () => {
   const { company, admin } = await createTenant()
   const projects = `/dashboard/workspaces/${company.workspace.id}/projects`
   const places = [
@@ -134,7 +134,7 @@ test('a name that is no name is refused in words, wherever one is given', async 
 const putList = (member: Member, body: object) =>
   member.call('PUT', '/dashboard/company/allowlist', { body })
 
-test('a new allowlist is kept in one spelling and holds on the running API', async () => {
+test('a new allowlist is stored in one notation and applies to the running API', async () => {
   const { company, admin } = await createTenant()
   const entries = ['10.1.2.3/8', '10.0.0.0/8', '::FFFF:192.0.2.7', '2001:DB8::1/32']
   const saved = await putList(admin, { entries, forAllCalls: true, confirmAddressLeftOut: true })
@@ -160,7 +160,7 @@ test('a new allowlist is kept in one spelling and holds on the running API', asy
   assert.deepEqual(second?.metadata.before, { entries: saved.json.allowlist.entries })
 })
 
-test('nobody locks his own address out without saying that he means it', async () => {
+test('locking out one’s own address requires confirmation', async () => {
   const { company, admin } = await createTenant({ plan: 'PRO' })
   const refused = [
     { entries: ['192.0.2.0/24'], forAllCalls: true },
@@ -186,13 +186,13 @@ test('nobody locks his own address out without saying that he means it', async (
   }
 })
 
-test('where no operation asks for the list, leaving oneself out needs no word', async () => {
+test('no confirmation is needed if no operation uses the list', async () => {
   const { admin } = await createTenant({ plan: 'STARTER' })
   const { status } = await putList(admin, { entries: ['192.0.2.0/24'], forAllCalls: false })
   assert.equal(status, 200)
 })
 
-test('a list with entries that are none, or with too many, is refused with their places', async () => {
+test('rejects a list with invalid entries, or too many, with their positions', async () => {
   const { company, admin } = await createTenant()
   const entries = ['127.0.0.1', '10.0.0.0/33', 'example.com', '127.1']
   const { status, json } = await putList(admin, { entries, forAllCalls: false })
@@ -214,7 +214,7 @@ test('a list with entries that are none, or with too many, is refused with their
   assert.deepEqual(await readAudit(annals, company), [])
 })
 
-test('a workspace that is made in the dashboard takes events, and its record counts them', async () => {
+test('a workspace created in the dashboard accepts events, and its summary counts them', async () => {
   const { company, admin } = await createTenant()
   const made = await admin.call('POST', '/dashboard/workspaces', { body: { name: 'Sandbox' } })
   assert.equal(made.status, 201)
@@ -238,7 +238,7 @@ test('a workspace that is made in the dashboard takes events, and its record cou
   assert.deepEqual(actions, ['WORKSPACE_CREATED', 'PROJECT_CREATED', 'KEY_CREATED'])
 })
 
-test('workspaces and projects are renamed, and two never share a name', async () => {
+test('workspaces and projects can be renamed, and names stay unique', async () => {
   const { company, admin } = await createTenant()
   const workspace = `/dashboard/workspaces/${company.workspace.id}`
   const renamed = await admin.call('PATCH', workspace, { body: { name: 'Live' } })
@@ -268,7 +268,7 @@ test('workspaces and projects are renamed, and two never share a name', async ()
   )
 })
 
-test("the company's own workspace is shown and stays as it is", async () => {
+test('the system workspace is listed and cannot be changed', async () => {
   const { company, admin, systemId } = await createTenant()
   const { json } = await admin.call('GET', '/dashboard/workspaces')
   const kinds = json.workspaces.map(({ kind }: { kind: string }) => kind)
@@ -286,7 +286,7 @@ test("the company's own workspace is shown and stays as it is", async () => {
   assert.deepEqual(await readAudit(annals, company), [])
 })
 
-test("another company's workspaces and projects are as unknown as any other", async () => {
+test('workspaces and projects of another company get the same response as unknown ones', async () => {
   const { company, admin } = await createTenant()
   const { company: other } = await createTenant()
   const own = `/dashboard/workspaces/${company.workspace.id}/projects`
@@ -308,7 +308,7 @@ test("another company's workspaces and projects are as unknown as any other", as
   for (const each of [company, other]) assert.deepEqual(await readAudit(annals, each), [])
 })
 
-test('the 101st workspace and project are refused, also when two ask for the last at once', async () => {
+test('rejects the 101st workspace and project, even with concurrent requests', async () => {
   const { company, admin } = await createTenant()
   const { connection } = annals.database
   await query(
@@ -337,7 +337,7 @@ test('the 101st workspace and project are refused, also when two ask for the las
   ])
 })
 
-test('a list whose table is missing is empty, and a header says which', async () => {
+test('a list whose table is missing is empty, and a header names the table', async () => {
   await using app = await startTestApp()
   const company = await app.createCompany()
   const owner = await signInAs(app, company, 'OWNER')

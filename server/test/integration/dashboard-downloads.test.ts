@@ -39,7 +39,7 @@ async function createLarge() {
   return { company, admin: await enrol(annals, company, 'ADMIN') }
 }
 
-test('what is known to be too large is refused with the way to have it', async () => {
+test('rejects a download that is known to be too large, with an alternative', async () => {
   const { company, admin } = await createLarge()
   const id = await make(admin)
   const refused = await admin.call('GET', `${EXPORTS}/${id}/download`)
@@ -59,7 +59,7 @@ test('what is known to be too large is refused with the way to have it', async (
   assert.deepEqual(refusalOf(known), [413, 'download_too_large'])
 })
 
-test('what turns out to be too large is cut, and the job says so and stays open for a key', async () => {
+test('cuts a download that turns out to be too large, and the job says so and stays open for a key', async () => {
   const { company, admin } = await createLarge()
   const id = await make(admin)
   // As if the rows were smaller when they were measured: a rerun is as large as its first run.
@@ -89,7 +89,7 @@ test('what turns out to be too large is cut, and the job says so and stays open 
   assert.deepEqual([done.status, done.errorCode, done.sha256], ['SUCCEEDED', null, received.sha256])
 })
 
-test('a compressed download is bounded by what it becomes, and a filtered one by what it holds', async () => {
+test('limits a compressed download by its uncompressed size, and a filtered one by its content', async () => {
   const { company, admin } = await createLarge()
   const gzip = await openDashboardDownload(annals, admin, await make(admin), {
     'accept-encoding': 'gzip',
@@ -101,7 +101,7 @@ test('a compressed download is bounded by what it becomes, and a filtered one by
   assert.equal(received.trailers['x-row-count'], '1')
 })
 
-test('a download that cannot be written down does not begin, and is never whole', async () => {
+test('a download that cannot be recorded in the audit trail does not start and never completes', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'a' }])
   const admin = await enrol(annals, company, 'ADMIN')
@@ -152,7 +152,7 @@ async function refusing(
   })
 }
 
-test('a refused download says nothing about where things lie', async () => {
+test('a rejected download reveals nothing about storage locations', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const id = await make(admin)
@@ -190,7 +190,7 @@ test('a link on another site or a sibling subdomain starts no download, nor does
   }
 })
 
-test('whoever is removed, or loses the workspace, is cut off from a download that runs', async () => {
+test('cuts a running download if the member is removed or loses the workspace', async () => {
   await using large = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
   const company = await large.createCompany()
   await storeBulk(large, company.workspaceKey, 400)

@@ -83,7 +83,7 @@ function has({ category, action, projectId, actor, resource }: AnyEvent, one: An
   return values[one.field] === one.value
 }
 
-test('what is left out is left out of pages, counts and the archive’s reading alike, and an event without a value never is', async () => {
+test('exclusions apply to pages, counts and archived events alike, and never exclude events without a value', async () => {
   const sets = fc.array(anyEvent, { minLength: 8, maxLength: 40 })
   const questions = fc.array(anyQuestion, { minLength: 6, maxLength: 6 })
   await fc.assert(
@@ -146,7 +146,7 @@ async function createKinds(count = 30) {
 const actionsIn = (events: readonly Answer['json'][]): string[] =>
   events.map(({ action }) => String(action)).toSorted()
 
-test('the order and the repetition of exclusions do not matter, and a cursor of other ones is refused', async () => {
+test('the order and repetition of exclusions do not matter, and a cursor of others is rejected', async () => {
   const { member } = await createKinds()
   const first = await explore(member, { limit: '10', not: ['category:auth', 'actorId:actor 2'] })
   const cursor: string = first.json.nextCursor
@@ -161,7 +161,7 @@ test('the order and the repetition of exclusions do not matter, and a cursor of 
   assert.equal(moved.json.code, 'invalid_cursor')
 })
 
-test('what leaves nothing out is refused with 400 that says which and why', async () => {
+test('rejects an invalid exclusion with a 400 that says which one and why', async () => {
   const { tenant, member } = await createKinds(3)
   const many = Array.from({ length: 21 }, (_, nth) => `category:c${nth}`)
   const bad: [not: string | string[], path: RegExp, message: RegExp][] = [
@@ -211,7 +211,7 @@ test('what leaves nothing out is refused with 400 that says which and why', asyn
   assert.equal(job.status, 400)
 })
 
-test('a value with colons is left out as a whole, and somebody else’s project is no project here', async () => {
+test('excludes a value with colons as a whole, and treats projects of others as unknown', async () => {
   const { tenant, member } = await createKinds(9)
   const found = await walkExplorer(member, { not: ['category:a:b', 'category:auth'] })
   assert.deepEqual(actionsIn(found), ['action 1', 'action 4', 'action 7'])
@@ -235,7 +235,7 @@ test('a value with colons is left out as a whole, and somebody else’s project 
   assert.equal((await walkExplorer(member, { workspaceId: tenant.workspace.id })).length, 9)
 })
 
-test('suggestions count what is not left out, by the roll-up and event by event', async () => {
+test('suggestions omit excluded events, whether counted by the worker or live', async () => {
   const { tenant, member } = await createKinds()
   await advanceRollup(db, tenant.workspace.id, { runMax: 20 })
   const ask = async (not: string[]) =>
@@ -250,7 +250,7 @@ test('suggestions count what is not left out, by the roll-up and event by event'
   ])
 })
 
-test('a follower is not told of what he leaves out, and goes on with the same exclusions only', async () => {
+test('a live tail omits excluded events, and resumes only with the same exclusions', async () => {
   const { tenant, member } = await createKinds(3)
   const not = ['category:noise', 'actorId:robot']
   await using source = await openSource(annals, member, { query: search({ not }) })
@@ -287,7 +287,7 @@ async function take(member: Member, jobId: string): Promise<Answer['json'][]> {
   return parseJsonl((await opened.rest()).text)
 }
 
-test('an export holds exactly the events of the page: hot, archived and both, with the rows that were announced', async () => {
+test('an export contains exactly the events of the page: hot, archived and both, with the announced rows', async () => {
   const { tenant, member } = await createKinds(60)
   const not = ['category:billing', 'actorId:actor 2', `projectId:${newId()}`]
   const shown = actionsIn(await walkExplorer(member, { not }))
@@ -309,7 +309,7 @@ test('an export holds exactly the events of the page: hot, archived and both, wi
   assert.equal((await look('ARCHIVED')).isEstimate, true)
 })
 
-test('a job shows what it leaves out, also to a key and in the audit, and a rerun leaves out the same', async () => {
+test('a job shows its exclusions, also to a key and in the audit trail, and a rerun applies them again', async () => {
   const { tenant, member } = await createKinds()
   const given = ['actorId:actor 2', 'category:billing', 'category:a:b', 'category:billing']
   const ordered = ['category:a:b', 'category:billing', 'actorId:actor 2']
@@ -330,7 +330,7 @@ test('a job shows what it leaves out, also to a key and in the audit, and a reru
   assert.deepEqual(entry?.metadata.filters, { not: ordered })
 })
 
-test('a view and a template keep what they leave out, and an export of the view takes it along', async () => {
+test('views and templates store exclusions, and an export of a view applies them', async () => {
   const { member } = await createKinds()
   const query = { range: '24h', not: ['category:billing', 'actorId:actor 2'] }
   const body = { name: 'Quiet', workspaceId: null, visibility: 'PRIVATE', query }
@@ -358,7 +358,7 @@ test('a view and a template keep what they leave out, and an export of the view 
   assert.deepEqual(actionsIn(await take(member, made.json.id)), shown)
 })
 
-test('a view that leaves out by a field of another version says so and is not run without it', async () => {
+test('a view that excludes by a field of another version says so and is not run without it', async () => {
   const { member } = await createKinds(3)
   const body = { name: 'v', workspaceId: null, visibility: 'PRIVATE', query: { category: 'auth' } }
   const { json } = await member.call('POST', '/dashboard/explorer/views', { body })
@@ -371,7 +371,7 @@ test('a view that leaves out by a field of another version says so and is not ru
   assert.match(ran.json.error, /not\.1.*Save it again/)
 })
 
-test('counts over a time are those of the page, by hand, with the roll-up behind, level and with late events', async () => {
+test('counts over a period match the page, with the worker behind, up to date, and with late events', async () => {
   const tenant = await annals.createCompany()
   const member = await enrol(annals, tenant, 'OWNER')
   const nowMs = Date.now()

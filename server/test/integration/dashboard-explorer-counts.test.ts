@@ -151,7 +151,7 @@ const anyStep = fc.oneof(
   }),
 )
 
-test('counts are those of the events that the pages show, whatever was counted, removed or came late', async () => {
+test('counts match the events on the pages, whatever was counted, removed or late', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyStep, { minLength: 3, maxLength: 9 }),
@@ -187,7 +187,7 @@ test('counts are those of the events that the pages show, whatever was counted, 
   )
 })
 
-test('an event is not counted from the moment on that it is no longer hot', async () => {
+test('an event is not counted once it is no longer hot', async () => {
   const facts = (workspace: number, minutesAgo: number) => ({
     minutesAgo,
     workspace,
@@ -232,7 +232,7 @@ test('an event is not counted from the moment on that it is no longer hot', asyn
   await ask()
 })
 
-test('an event that holds a text in several places is counted once, whoever counts it', async () => {
+test('an event that contains a text several times is counted once', async () => {
   const places = [
     { category: 'billing', actorId: 'bill', actorEmail: 'Bill@Example.com' },
     { category: 'Auth', actorId: 'bill', actorEmail: 'Bill@Example.com' },

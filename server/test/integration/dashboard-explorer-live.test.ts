@@ -25,7 +25,7 @@ const until = (check: () => boolean, timeoutMs = 10_000) =>
   eventually(() => assert(check()), { timeoutMs })
 const event = (action: string, category = 'c') => ({ category, action })
 
-test('a new event is told of within a second, with all that proves it', async () => {
+test('a new event arrives within a second, with everything needed to verify it', async () => {
   const tenant = await annals.createCompany()
   const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   await sendEvents(annals, tenant.workspaceKey, [event('before')])
@@ -47,7 +47,7 @@ test('a new event is told of within a second, with all that proves it', async ()
   assert.deepEqual(actionsOf(source), ['one', 'two', 'three'])
 })
 
-test('a follower is told of what his filters and his workspaces hold, and of nothing else', async () => {
+test('a live tail contains only events that match its filters and workspaces', async () => {
   const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const foreign = await annals.createCompany()
   const [first, second] = tenant.workspaces
@@ -74,7 +74,7 @@ test('a follower is told of what his filters and his workspaces hold, and of not
   assert.equal(ranged.status, 400)
 })
 
-test('who comes back goes on where he was, event by event', async () => {
+test('a live tail resumes where it stopped, event by event', async () => {
   const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const [first, second] = tenant.workspaces
   assert(first && second)
@@ -97,7 +97,7 @@ test('who comes back goes on where he was, event by event', async () => {
   }
 })
 
-test('a place too far back, of somebody else or made up is a gap, not a guess', async () => {
+test('a position that is too old, of another member or invalid is reported as a gap', async () => {
   const tenant = await annals.createCompany()
   const owner = await signInAs(annals, tenant, 'OWNER')
   const other = await signInAs(annals, tenant, 'OWNER')
@@ -127,7 +127,7 @@ test('a place too far back, of somebody else or made up is a gap, not a guess', 
   assert.deepEqual(actionsOf(source), ['after'])
 })
 
-test('five streams a member, and one that is closed makes room', async () => {
+test('a member can have five streams, and a closed one makes room', async () => {
   const tenant = await annals.createCompany()
   const owner = await signInAs(annals, tenant, 'OWNER')
   await using stack = new AsyncDisposableStack()
@@ -149,7 +149,7 @@ test('five streams a member, and one that is closed makes room', async () => {
   assert.equal(colleague.status, 200)
 })
 
-test('a client that takes too little misses events and is told so when it takes again', async () => {
+test('a client that reads too slowly misses events and gets a gap when it reads again', async () => {
   const tenant = await annals.createCompany()
   const owner = await signInAs(annals, tenant, 'OWNER')
   await using slow = await openSource(annals, owner)
@@ -168,7 +168,7 @@ test('a client that takes too little misses events and is told so when it takes 
   await until(() => actionsOf(slow).includes('after'))
 })
 
-test('the stream ends when the session does, or when a workspace is taken away', async () => {
+test('a stream ends when the session ends or a workspace is revoked', async () => {
   const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const ids = tenant.workspaces.map(({ id }) => id)
   const leaving = await signInAs(annals, tenant, 'VIEWER', ids)
@@ -191,7 +191,7 @@ test('the stream ends when the session does, or when a workspace is taken away',
   await until(() => stays.isOver(), 30_000)
 })
 
-test('a service that stops ends its streams at once', async () => {
+test('a service that stops ends its streams immediately', async () => {
   const app = await startTestApp()
   const tenant = await app.createCompany()
   const owner = await signInAs(app, tenant, 'OWNER')
@@ -203,7 +203,7 @@ test('a service that stops ends its streams at once', async () => {
   assert(performance.now() - startedAtMs < 5_000)
 })
 
-test('events of another node are told of within a second too', async () => {
+test('events of another node also arrive within a second', async () => {
   await using api = await startTestApp({ role: 'api', databaseUrl: annals.database.url })
   const tenant = await annals.createCompany()
   const owner = await signInAs(annals, tenant, 'OWNER')

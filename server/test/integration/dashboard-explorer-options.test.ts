@@ -16,7 +16,7 @@ const BATCH = 500
 /** More than are marked as frequent. */
 const VALUES = 4_400
 
-test('the most frequent of many values are found, however their counts change', async () => {
+test('finds the most frequent of many values, however their counts change', async () => {
   const { member, key, workspaceId } = await createTenant()
   // Most have three events, some have more, the last few the most.
   const events = Array.from({ length: VALUES }, (_, nth) =>
@@ -40,7 +40,7 @@ test('the most frequent of many values are found, however their counts change', 
   await assertFirst(member, workspaceId)
 })
 
-test('values that every event has for itself are listed in their order', async () => {
+test('lists unique values in order', async () => {
   const { member, key, workspaceId } = await createTenant()
   await sendAll(
     key,

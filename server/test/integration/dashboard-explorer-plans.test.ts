@@ -170,12 +170,12 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
 ]
 
 for (const [name, run] of STATEMENTS) {
-  test(`${name}: read by an index, and no more of the chain than is asked for`, async () => {
+  test(`${name}: uses an index, and reads only the requested part of the chain`, async () => {
     assertByIndex(await explain(pool, run))
   })
 }
 
-test('counting reads the run it counts', async () => {
+test('counting reads only the events that it counts', async () => {
   const run = { workspaceId, afterSeq: SEEN, toSeq: SEEN + 10 }
   const within = { ...run, floorSeq: 0, daySeq: EVENTS }
   assertByIndex(await explain(pool, (on) => countIn(on, within, { isMarking: true })))
@@ -211,7 +211,7 @@ function isEmpty(node: PlanNode): boolean {
   return name.startsWith('event_2') && name !== `event_${month}`
 }
 
-test('a workspace that the statistics do not know is counted like any other', async () => {
+test('counts workspaces without statistics', async () => {
   const other = await annals.createCompany()
   await query(
     connection,

@@ -84,7 +84,7 @@ test('nodes that count at the same time count each event once', async () => {
   assert.deepEqual(await readHead(id), { floor: 0, seen: 200 })
 })
 
-test('a worker counts by itself what the chains have gained', async () => {
+test('a worker counts new events by itself', async () => {
   const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
   for (const { workspaceKey } of tenant.workspaces) {
     await sendEvents(annals, workspaceKey, events(30))
@@ -97,7 +97,7 @@ test('a worker counts by itself what the chains have gained', async () => {
   }
 })
 
-test('what is removed is no longer counted, also when it never was, and its usage stays', async () => {
+test('removed events are no longer counted, and their usage stays', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await sendEvents(annals, tenant.workspaceKey, events(40))
@@ -115,7 +115,7 @@ test('what is removed is no longer counted, also when it never was, and its usag
   assert.deepEqual(rows, [{ events: 40, hasBytes: true }])
 })
 
-test('values that come one by one are searched together', async () => {
+test('values that arrive one by one are searched together', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   const member = await signInAs(annals, tenant, 'VIEWER', [id])
@@ -133,7 +133,7 @@ test('values that come one by one are searched together', async () => {
   assert.equal((await walkExplorer(member, { text: 'PERSON 12' })).length, 11)
 })
 
-test('a value that went and came back is one value, and every event of it is found', async () => {
+test('a value that disappears and returns is one value with all of its events', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   const member = await signInAs(annals, tenant, 'VIEWER', [id])
@@ -155,7 +155,7 @@ test('a value that went and came back is one value, and every event of it is fou
   assert.equal((await walkExplorer(member, { text: 'needle' })).length, 60)
 })
 
-test('blocks of which most is gone are made anew', async () => {
+test('rebuilds blocks of which most is gone', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await sendEvents(annals, tenant.workspaceKey, events(20))
@@ -171,7 +171,7 @@ test('blocks of which most is gone are made anew', async () => {
   await assertExact(id)
 })
 
-test('a removal that is undone leaves the counts as they were', async () => {
+test('a removal that is rolled back leaves the counts unchanged', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await sendEvents(annals, tenant.workspaceKey, events(10))
@@ -187,7 +187,7 @@ test('a removal that is undone leaves the counts as they were', async () => {
   await assertExact(id)
 })
 
-test('what is past its hot time is let go, and comes back with a larger plan', async () => {
+test('drops events past their hot time, and counts them again with a larger plan', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await sendEvents(annals, tenant.workspaceKey, events(20))
@@ -204,7 +204,7 @@ test('what is past its hot time is let go, and comes back with a larger plan', a
   await assertExact(id)
 })
 
-test('counts are rebuilt when events were deleted without updating them', async () => {
+test('rebuilds the counts if a program that does not count removed events', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await sendEvents(annals, tenant.workspaceKey, events(20))
@@ -222,7 +222,7 @@ test('counts are rebuilt when events were deleted without updating them', async 
   assert.equal(await moveRollupFloor(db, id, options), 'done')
 })
 
-test('counting begins with the events that are in the table', async () => {
+test('counting starts with the events in the table', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await sendEvents(annals, tenant.workspaceKey, events(20))

@@ -29,7 +29,7 @@ const DAY_MS = 86_400_000
 
 const countAll = (workspaceId: WorkspaceId) => advanceRollup(db, workspaceId, { runMax: 10_000 })
 
-test('a page shows events newest first with all that proves them, and pages follow each other', async () => {
+test('pages list events newest first, with everything needed to verify them', async () => {
   const tenant = await annals.createCompany()
   const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const at = (nth: number) => new Date(Date.now() - nth * MINUTE_MS).toISOString()
@@ -52,7 +52,7 @@ test('a page shows events newest first with all that proves them, and pages foll
   )
 })
 
-test('a member sees the workspaces he is given, and a foreign, unknown or hidden one is the same 404', async () => {
+test('a member sees only their workspaces, and others get the same 404 as unknown ones', async () => {
   const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const foreign = await annals.createCompany()
   const [first, second] = tenant.workspaces
@@ -93,7 +93,7 @@ test('a member sees the workspaces he is given, and a foreign, unknown or hidden
   assert.equal((await explore(owner, { workspaceId: system })).status, 200)
 })
 
-test('one event is shown with its place in the chain', async () => {
+test('an event is shown with its position in the chain', async () => {
   const tenant = await annals.createCompany()
   const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const ids = await sendEvents(
@@ -140,7 +140,7 @@ function holds({ category, action, actor, resource }: AnyEvent, text: string): b
   return values.some((value) => value !== undefined && lower(value).includes(lower(text)))
 }
 
-test('a free text finds what holds it, whether its values are counted, new, or too many to be listed', async () => {
+test('text search finds values that are counted, new, or too many to be listed', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyEvent, { minLength: 6, maxLength: 40 }), async (events) => {
       const tenant = await annals.createCompany()
@@ -176,7 +176,7 @@ test('a free text finds what holds it, whether its values are counted, new, or t
   )
 })
 
-test('letters fold alike in the database and in the program', async () => {
+test('the database and the program fold case in the same way', async () => {
   const texts = fc.array(fc.string({ unit: 'grapheme', maxLength: 20 }), { maxLength: 50 })
   await fc.assert(
     fc.asyncProperty(texts, async (all) => {
@@ -189,7 +189,7 @@ test('letters fold alike in the database and in the program', async () => {
   )
 })
 
-test('a field with too many values says so, and is whole again when those are gone', async () => {
+test('a field with too many values says so, and is complete again when they are gone', async () => {
   const tenant = await annals.createCompany()
   const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const send = (from: number) =>
@@ -229,7 +229,7 @@ test('a field with too many values says so, and is whole again when those are go
   assert.equal(whole.json.values.length, 5)
 })
 
-test('a cursor is for the member, the workspaces and the filters it was made for', async () => {
+test('a cursor is valid only for its member, workspaces and filters', async () => {
   const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const events = Array.from({ length: 30 }, () => ({ category: 'c', action: 'a' }))
   await sendEvents(annals, tenant.workspaceKey, events)
@@ -256,7 +256,7 @@ test('a cursor is for the member, the workspaces and the filters it was made for
   assert.equal(taken.json.code, 'invalid_cursor')
 })
 
-test('a trace is found within a day, and a longer range is refused with the reason', async () => {
+test('finds a trace within a day, and rejects a longer range with the reason', async () => {
   const tenant = await annals.createCompany()
   const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const traceId = 'ab'.repeat(16)
@@ -289,7 +289,7 @@ test('a trace is found within a day, and a longer range is refused with the reas
   }
 })
 
-test('what is no filter, no number or no time is refused with 400, and never with 5xx', async () => {
+test('rejects invalid filters, numbers and times with a 400, never a 5xx', async () => {
   const tenant = await annals.createCompany()
   const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   await sendEvents(annals, tenant.workspaceKey, [{ category: 'c', action: 'a' }])
@@ -332,7 +332,7 @@ test('what is no filter, no number or no time is refused with 400, and never wit
   assert.deepEqual(wide.json.values, [{ value: 'a', count: 1 }])
 })
 
-test('script in an event comes out as data', async () => {
+test('returns scripts in an event as plain data', async () => {
   const tenant = await annals.createCompany()
   const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const evil = '<script>alert("x")</script>\u2028"\\'
@@ -357,7 +357,7 @@ test('script in an event comes out as data', async () => {
   assert.equal((await readHistogram(member, { by: 'action' })).json.series[0].value, evil)
 })
 
-test('suggestions are the most frequent values, hold what was typed, and name projects', async () => {
+test('suggestions are the most frequent values that contain the typed text, with project names', async () => {
   const tenant = await annals.createCompany()
   const member = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
   const projectId = tenant.project.id
@@ -385,7 +385,7 @@ test('suggestions are the most frequent values, hold what was typed, and name pr
   }
 })
 
-test('searches that take long leave connections for calls with keys', async () => {
+test('slow searches leave connections for calls with keys', async () => {
   const tenant = await annals.createCompany({ workspaces: ['A', 'B', 'C', 'D'] })
   for (const { workspaceKey } of tenant.workspaces) {
     await sendEvents(annals, workspaceKey, [{ category: 'c', action: 'a' }])
@@ -409,7 +409,7 @@ test('searches that take long leave connections for calls with keys', async () =
   for (const { status } of await Promise.all(searches)) assert.equal(status, 200)
 })
 
-test('a company that searches too much is told so, and a search that nobody waits for gives up its place', async () => {
+test('a company that searches too much gets an error, and an abandoned search frees its slot', async () => {
   const tenant = await annals.createCompany()
   await sendEvents(annals, tenant.workspaceKey, [{ category: 'c', action: 'a' }])
   const member = await signInAs(annals, tenant, 'OWNER')
@@ -461,7 +461,7 @@ async function countWaiting(): Promise<unknown> {
   return row?.['count']
 }
 
-test('a list says which table the database does not have yet', async () => {
+test('a list names the table that the database does not have yet', async () => {
   await using older = await startTestApp({ role: 'api' })
   const tenant = await older.createCompany()
   const member = await signInAs(older, tenant, 'OWNER')

@@ -53,7 +53,7 @@ async function actionsOf(member: Member, options: object = {}): Promise<string[]
 const idsIn = ({ json }: Pick<Answer, 'json'>): string[] =>
   json.data.map(({ id }: { id: string }) => id)
 
-test('an export is made, downloaded and written down, with the SHA-256 of what arrived', async () => {
+test('an export is created, downloaded and recorded, with the SHA-256 of the received bytes', async () => {
   const { company } = await createWithTwoWorkspaces(annals)
   const analyst = await enrol(annals, company, 'ANALYST', ...company.workspaces)
   const job = await make(analyst, { format: 'CSV', filters: { category: 'auth' }, limit: 3 })
@@ -98,7 +98,7 @@ test('an export is made, downloaded and written down, with the SHA-256 of what a
   assert.deepEqual([rows, bytes, sha256], [3, received.body.length, received.sha256])
 })
 
-test('a view’s query, free text included, becomes filters, and explicit fields win one by one', async () => {
+test('an export of a view applies its query, and explicit fields override it one by one', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   advance(1)
@@ -139,7 +139,7 @@ test('a view’s query, free text included, becomes filters, and explicit fields
   assert.equal(requested?.metadata.filters.text, 'LOG')
 })
 
-test('a key of the company sees an export of the dashboard with its free text, and downloads it', async () => {
+test('a company key sees an export of the dashboard with its text filter, and can download it', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const filters = { workspaceId: production.id, text: 'Invoice', traceId: 'A'.repeat(32) }
@@ -167,7 +167,7 @@ test('a key of the company sees an export of the dashboard with its free text, a
   assert.equal(other.status, 404)
 })
 
-test('an analyst’s export never holds an event of a workspace that is not his', async () => {
+test('an export by an analyst never contains events of other workspaces', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const analyst = await enrol(annals, company, 'ANALYST', staging)
@@ -201,7 +201,7 @@ test('an analyst’s export never holds an event of a workspace that is not his'
   for (const action of await actionsOf(admin)) assert.match(action, /^(staging|production)/)
 })
 
-test('a view that is somebody else’s secret, of another company or unknown is not there', async () => {
+test('a view that is private, unknown or of another company gets a 404', async () => {
   const { company } = await createWithTwoWorkspaces(annals)
   const [admin, other] = [
     await enrol(annals, company, 'ADMIN'),
@@ -232,7 +232,7 @@ test('a view that this version cannot read is not exported without its filters',
   assert.match(refused.json.error, /severity/)
 })
 
-test('everybody sees the exports of his workspaces, and company-wide ones only who has the company', async () => {
+test('members see exports of their workspaces, and company-wide ones only with access to the company', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const analyst = await enrol(annals, company, 'ANALYST', production)
@@ -279,7 +279,7 @@ test('everybody sees the exports of his workspaces, and company-wide ones only w
   assert.equal((await take(admin, byKey)).status, 200)
 })
 
-test('a viewer looks at exports and makes none', async () => {
+test('a viewer can see exports but not create them', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
   const analyst = await enrol(annals, company, 'ANALYST', production)
   const viewer = await enrol(annals, company, 'VIEWER', production)
@@ -299,7 +299,7 @@ test('a viewer looks at exports and makes none', async () => {
   assert.equal((await analyst.call('GET', `${EXPORTS}/${id}`)).json.status, 'PENDING')
 })
 
-test('exports of one workspace are those made for it, and those with rows of it among others', async () => {
+test('exports of a workspace are those created for it and those that contain its rows', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const analyst = await enrol(annals, company, 'ANALYST', staging)
@@ -332,7 +332,7 @@ test('exports of one workspace are those made for it, and those with rows of it 
   }
 })
 
-test('pages of exports follow each other, and a cursor belongs to its member and status', async () => {
+test('exports are paged, and a cursor belongs to its member and status', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const other = await enrol(annals, company, 'ADMIN')
@@ -362,7 +362,7 @@ test('pages of exports follow each other, and a cursor belongs to its member and
   }
 })
 
-test('what cannot be meant is refused, and says where', async () => {
+test('rejects invalid requests and names the field', async () => {
   const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   const at = '2026-01-01T00:00:00Z'
   const cases: [change: object, path: string][] = [
@@ -385,7 +385,7 @@ test('what cannot be meant is refused, and says where', async () => {
   }
 })
 
-test('text that looks like a script or a formula comes out as the text it is', async () => {
+test('returns text that looks like a script or a formula as text', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   await storeEvents(annals, company.workspaceKey, [{ category: HOSTILE, action: HOSTILE }])
@@ -399,7 +399,7 @@ test('text that looks like a script or a formula comes out as the text it is', a
   assert.equal(list.json.data[0].filters.category, HOSTILE)
 })
 
-test('a look before an export tells rows, bytes and whether a browser gets it', async () => {
+test('the preflight returns rows, bytes and whether a browser can download it', async () => {
   const { company } = await createWithTwoWorkspaces(annals)
   const analyst = await enrol(annals, company, 'ANALYST', company.workspace)
   const body = { source: 'HOT', format: 'JSONL', filters: { text: 'log' } }
@@ -408,7 +408,7 @@ test('a look before an export tells rows, bytes and whether a browser gets it', 
   assert.deepEqual(await readAudit(annals, company), [])
 })
 
-test('a plan without exports is told so, and what works is tried', async () => {
+test('a plan without exports says so, and the capabilities are tested', async () => {
   const free = await enrol(annals, await annals.createCompany({ plan: 'FREE' }), 'ADMIN')
   const { json: none } = await free.call('GET', `${EXPORTS}/capabilities`)
   assert.deepEqual([none.filteredHot, none.rowLimit], [false, null])
@@ -439,7 +439,7 @@ test('a plan without exports is told so, and what works is tried', async () => {
   assert.deepEqual(await look(), works)
 })
 
-test('where the table of exports is missing the list is empty and says why', async () => {
+test('the list is empty and says why if the table of exports is missing', async () => {
   const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   await withoutTable(annals, 'export_job', async () => {
     const { status, json, headers } = await admin.call('GET', EXPORTS)

@@ -41,7 +41,7 @@ async function verdictOf(caller: Caller, workspaceId: string) {
   })
 }
 
-test('a chain that holds gets a verdict that says so, and is shown with its head', async () => {
+test('verifying a valid chain reports so, and shows its head', async () => {
   const { company, workspaceId, ids } = await createWithEvents(7)
   const analyst = await signInAs(annals, company, 'ANALYST', [workspaceId])
   const run = await verdictOf(analyst, workspaceId)
@@ -55,7 +55,7 @@ test('a chain that holds gets a verdict that says so, and is shown with its head
   assert.deepEqual(json.chains[0].lastRun, run)
 })
 
-test('an event that somebody edited in the database is named by the verdict', async () => {
+test('the verdict names an event that was edited in the database', async () => {
   const { company, workspaceId, ids } = await createWithEvents(5)
   const admin = await signInAs(annals, company, 'ADMIN')
   await sql`update event set action = 'nothing' where id = ${ids[2]}`.execute(owner.db)
@@ -66,7 +66,7 @@ test('an event that somebody edited in the database is named by the verdict', as
   assert.match(run.verdict, /does not hold at event 3/)
 })
 
-test('a run is written down in the audit, and a second one at the same time is refused', async () => {
+test('a run is in the audit trail, and a concurrent second one is rejected', async () => {
   const { company, workspaceId } = await createWithEvents(1)
   const admin = await signInAs(annals, company, 'ADMIN')
   await sql`
@@ -86,7 +86,7 @@ test('a run is written down in the audit, and a second one at the same time is r
   assert.deepEqual(actions, ['VERIFY_CANCELED', 'VERIFY_STARTED'])
 })
 
-test('a run whose node died is begun again by another', async () => {
+test('another node restarts the run of a node that died', async () => {
   const { company, workspaceId } = await createWithEvents(3)
   const admin = await signInAs(annals, company, 'ADMIN')
   const inserted = await sql<{ id: string }>`
@@ -100,7 +100,7 @@ test('a run whose node died is begun again by another', async () => {
   assert.equal(await takeVerifyRun(annals.app.database.db, new Date()), null)
 })
 
-test('a viewer looks but does not verify, and nobody sees another company’s runs', async () => {
+test('a viewer can see runs but not start them, and never those of another company', async () => {
   const { company, workspaceId } = await createWithEvents(1)
   const viewer = await signInAs(annals, company, 'VIEWER', [workspaceId])
   const admin = await signInAs(annals, company, 'ADMIN')
@@ -125,7 +125,7 @@ test('a viewer looks but does not verify, and nobody sees another company’s ru
   }
 })
 
-test('where the table of runs is missing the list is empty and says why', async () => {
+test('the list is empty and says why if the table of runs is missing', async () => {
   const { company } = await createWithEvents(1)
   const admin = await signInAs(annals, company, 'ADMIN')
   await sql`alter table verify_run rename to verify_run_of_tomorrow`.execute(owner.db)

@@ -66,7 +66,7 @@ async function compareAll(admin: Member, key: { id: string; text: string }): Pro
 }
 
 for (const plan of ['FREE', 'STARTER', 'PRO'] as const) {
-  test(`what the preflight says is what a call is answered, for every operation, on ${plan}`, async () => {
+  test(`the preflight matches the response of a call, for every operation, on ${plan}`, async () => {
     for (const allowlist of [['127.0.0.1/32'], ['192.0.2.0/24']]) {
       const { admin, create } = await createTenant(unlimited, plan, allowlist)
       for (const scope of ['WORKSPACE', 'COMPANY']) await compareAll(admin, await create(scope))
@@ -75,7 +75,7 @@ for (const plan of ['FREE', 'STARTER', 'PRO'] as const) {
 }
 
 for (const [state, change] of Object.entries(ENDS)) {
-  test(`and of a key that is ${state}`, async () => {
+  test(`and for a key that is ${state}`, async () => {
     const { admin, create } = await createTenant(unlimited, 'PRO')
     const key = await create('COMPANY')
     await query(
@@ -86,7 +86,7 @@ for (const [state, change] of Object.entries(ENDS)) {
   })
 }
 
-test('the gates are named in their order, and the first that says no is told', async () => {
+test('lists the checks in order and reports the first that fails', async () => {
   const { admin, create, company } = await createTenant(annals, 'STARTER')
   const { id } = await create('WORKSPACE')
   const { json } = await ask(admin, {
@@ -127,7 +127,7 @@ test('the gates are named in their order, and the first that says no is told', a
   assert.deepEqual(rows, [], 'asking is no use of the key')
 })
 
-test('a preflight of an unknown operation or a bad address is refused', async () => {
+test('rejects an unknown operation or an invalid address', async () => {
   const { admin, create } = await createTenant(annals, 'PRO')
   const { id: keyId } = await create('COMPANY')
   for (const body of [

@@ -40,7 +40,7 @@ const sight = ({ status, text }: Answer) => [
 const statusesOf = (answers: readonly Answer[]) =>
   answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
-test('a new key works at once, and its text is in that one answer only', async () => {
+test('a new key works immediately, and only that one response contains it', async () => {
   const { company, admin, workspaceId, create } = await createTenant()
   const expiresAt = new Date(Date.now() + 60 * DAY_MS).toISOString()
   const made = await create({ expiresAt })
@@ -68,7 +68,7 @@ test('a new key works at once, and its text is in that one answer only', async (
   for (const place of [list, JSON.stringify(audit)]) assert(!place.includes(secret))
 })
 
-test('a company key reads all workspaces; its health says what is wrong with it', async () => {
+test('a company key reads all workspaces, and its health lists its problems', async () => {
   const { create } = await createTenant({ allowlist: [] })
   const made = await create({ scope: 'COMPANY', workspaceId: undefined, expiresAt: null })
   assert.equal((await annals.call('GET', '/v1/events', { key: made.secret })).status, 200)
@@ -82,7 +82,7 @@ test('a company key reads all workspaces; its health says what is wrong with it'
   })
 })
 
-test('keys are listed newest first, page by page, each once, and by workspace', async () => {
+test('lists keys newest first, page by page, each once, and by workspace', async () => {
   const { company, admin, create } = await createTenant({ workspaces: ['Production', 'Staging'] })
   const made = []
   for (let count = 0; count < 4; count += 1) made.push((await create()).key.id)
@@ -108,7 +108,7 @@ test('keys are listed newest first, page by page, each once, and by workspace', 
   )
 })
 
-test('a cursor fits the member and the filter it was made for', async () => {
+test('a cursor is valid only for its member and filter', async () => {
   const { company, admin, workspaceId, create } = await createTenant()
   await create()
   const { json } = await admin.call('GET', '/dashboard/keys?limit=1')
@@ -128,7 +128,7 @@ test('a cursor fits the member and the filter it was made for', async () => {
   }
 })
 
-test('a revoked key is refused by the running API within two seconds', async () => {
+test('the running API rejects a revoked key within two seconds', async () => {
   const { company, admin, create } = await createTenant()
   const made = await create()
   assert.equal((await send(made.secret)).status, 201)
@@ -152,7 +152,7 @@ test('a revoked key is refused by the running API within two seconds', async () 
   assert.deepEqual(actions, ['KEY_CREATED', 'KEY_REVOKED'])
 })
 
-test('a rotated key works beside its successor until its grace time ends', async () => {
+test('a rotated key works beside the new one until its grace period ends', async () => {
   const { company, admin, create } = await createTenant()
   const expiresAt = new Date(Date.now() + 10 * DAY_MS).toISOString()
   const old = await create({ expiresAt })
@@ -189,7 +189,7 @@ test('a rotated key works beside its successor until its grace time ends', async
   assert.equal(ended.status, 'REVOKED')
 })
 
-test('a rotation without grace time ends the old key at once, and a new expiry is taken', async () => {
+test('a rotation without a grace period ends the old key immediately, and accepts a new expiry', async () => {
   const { admin, create } = await createTenant()
   const old = await create({ expiresAt: new Date(Date.now() + DAY_MS).toISOString() })
   const { json } = await admin.call('POST', `${keyPath(old)}/rotate`, {
@@ -202,7 +202,7 @@ test('a rotation without grace time ends the old key at once, and a new expiry i
   })
 })
 
-test('an expired key is shown as such and may be rotated; a replaced or revoked one may not', async () => {
+test('an expired key can be rotated, but not a replaced or revoked one', async () => {
   const { company, admin, create } = await createTenant()
   const old = await create({ expiresAt: new Date(Date.now() + DAY_MS).toISOString() })
   await query(
@@ -229,7 +229,7 @@ test('an expired key is shown as such and may be rotated; a replaced or revoked 
   assert.deepEqual(actions, ['KEY_CREATED', 'KEY_ROTATED', 'KEY_REVOKED'])
 })
 
-test('of two who rotate one key at the same moment one does', async () => {
+test('only one of two concurrent rotations of a key succeeds', async () => {
   const { admin, create } = await createTenant()
   const old = await create()
   const answers = await Promise.all([
@@ -240,7 +240,7 @@ test('of two who rotate one key at the same moment one does', async () => {
   assert.deepEqual(statusesOf(answers), [201, 409, 409])
 })
 
-test('a key is renamed, and works on', async () => {
+test('a renamed key keeps working', async () => {
   const { company, admin, create } = await createTenant()
   const made = await create()
   const { json } = await admin.call('PATCH', keyPath(made), { body: { name: ' Till 2 ' } })
@@ -250,7 +250,7 @@ test('a key is renamed, and works on', async () => {
   assert.deepEqual([entry?.action, entry?.metadata.after], ['KEY_CHANGED', { name: 'Till 2' }])
 })
 
-test('bad input is refused in words', async () => {
+test('rejects invalid input with a clear message', async () => {
   const { company, admin, workspaceId, create } = await createTenant()
   const made = await create()
   const past = new Date(Date.now() - 1_000).toISOString()
@@ -290,7 +290,7 @@ test('bad input is refused in words', async () => {
   assert.deepEqual(actions, ['KEY_CREATED'])
 })
 
-test('only owners and admins see and manage keys', async () => {
+test('only owners and admins can see and manage keys', async () => {
   const { company, create } = await createTenant()
   const made = await create()
   for (const role of ['ANALYST', 'VIEWER'] as const) {
@@ -312,7 +312,7 @@ test('only owners and admins see and manage keys', async () => {
   assert.equal((await send(made.secret)).status, 201)
 })
 
-test("another company's keys and workspaces are as unknown as any other", async () => {
+test('keys and workspaces of another company get the same response as unknown ones', async () => {
   const { admin } = await createTenant()
   const other = await createTenant()
   const made = await other.create()
@@ -343,7 +343,7 @@ test("another company's keys and workspaces are as unknown as any other", async 
   assert.equal((await send(made.secret)).status, 201)
 })
 
-test('the 101st key is refused, also when three ask for the last at once; a rotation is not', async () => {
+test('rejects the 101st key, even with concurrent requests, but not a rotation', async () => {
   const { company, admin, workspaceId, create } = await createTenant()
   const made = await create()
   await query(
@@ -370,7 +370,7 @@ test('the 101st key is refused, also when three ask for the last at once; a rota
   assert.equal(company201.status, 201, 'company keys are counted apart')
 })
 
-test('keys in their grace time are bounded too', async () => {
+test('also limits keys in their grace period', async () => {
   const { company, admin, workspaceId, create } = await createTenant()
   const made = await create()
   await query(

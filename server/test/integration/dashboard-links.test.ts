@@ -62,7 +62,7 @@ const look = (token: string) => annals.call('POST', '/dashboard/links/look', { b
 const use = (token: string, password = PASSWORD, headers: Record<string, string> = {}) =>
   annals.call('POST', '/dashboard/links/use', { body: { token, password }, headers })
 
-test('an invitation tells whom it is for, and looking does not use it up', async () => {
+test('an invitation shows whom it is for, and viewing does not use it up', async () => {
   const company = await annals.createCompany({ company: 'Acme & Söhne' })
   const email = newEmail()
   const token = await invite(company, email.toUpperCase(), 'ANALYST')
@@ -85,7 +85,7 @@ test('an invitation tells whom it is for, and looking does not use it up', async
   })
 })
 
-test('whoever uses an invitation is a member, signed in, and sees the workspaces it names', async () => {
+test('using an invitation creates a signed-in member with the workspaces it names', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const email = newEmail()
   const answer = await use(await invite(company, email, 'ANALYST', [company.workspace.id]))
@@ -106,7 +106,7 @@ test('whoever uses an invitation is a member, signed in, and sees the workspaces
   assert.equal(login?.action, 'LOGIN_SUCCEEDED')
 })
 
-test('a workspace of another company in an invitation gives nothing', async () => {
+test('a workspace of another company in an invitation grants nothing', async () => {
   const [company, foreign] = [await annals.createCompany(), await annals.createCompany()]
   const answer = await use(await invite(company, newEmail(), 'VIEWER', [foreign.workspace.id]))
   assert.equal(answer.status, 200)
@@ -119,7 +119,7 @@ test('a workspace of another company in an invitation gives nothing', async () =
   assert.deepEqual(given, [])
 })
 
-test('a reset sets a new password, ends all sessions and all other links, and signs in', async () => {
+test('a reset sets a new password, ends all sessions and other links, and signs in', async () => {
   const company = await annals.createCompany()
   const before = await enter(annals, company.user)
   const [token, other] = [await reset(company), await reset(company)]
@@ -135,7 +135,7 @@ test('a reset sets a new password, ends all sessions and all other links, and si
   assert(!JSON.stringify(entry).includes(token))
 })
 
-test('a link works once, also for two who use it at the same moment', async () => {
+test('a link works once, even with concurrent requests', async () => {
   const company = await annals.createCompany()
   for (const token of [await invite(company, newEmail()), await reset(company)]) {
     const answers = await Promise.all(Array.from({ length: 5 }, () => use(token)))
@@ -145,7 +145,7 @@ test('a link works once, also for two who use it at the same moment', async () =
   }
 })
 
-test('an unknown, a used, an expired and a malformed link are the same 404', async () => {
+test('unknown, used, expired and malformed links get the same 404', async () => {
   const company = await annals.createCompany()
   const used = await reset(company)
   await use(used)
@@ -161,7 +161,7 @@ test('an unknown, a used, an expired and a malformed link are the same 404', asy
   }
 })
 
-test('an invitation is open for seven days', async () => {
+test('an invitation is valid for seven days', async () => {
   const company = await annals.createCompany()
   const token = await invite(company, newEmail())
   advance(7 * DAY_MS - 1)
@@ -170,7 +170,7 @@ test('an invitation is open for seven days', async () => {
   assert.equal((await use(token)).status, 404)
 })
 
-test('a password that breaks the rules leaves the link as it was', async () => {
+test('an invalid password does not use up the link', async () => {
   const company = await annals.createCompany()
   const email = newEmail()
   const token = await invite(company, email)
@@ -182,7 +182,7 @@ test('a password that breaks the rules leaves the link as it was', async () => {
   assert.equal((await use(token)).status, 200)
 })
 
-test('a second invitation of an address takes the place of the first', async () => {
+test('a second invitation for an address replaces the first', async () => {
   const company = await annals.createCompany()
   const email = newEmail()
   const first = await invite(company, email, 'VIEWER')
@@ -192,7 +192,7 @@ test('a second invitation of an address takes the place of the first', async () 
   await assert.rejects(invite(company, email), { code: 'conflict' })
 })
 
-test('an address with an account elsewhere cannot join, and the link stays open', async () => {
+test('an address with an account in another company cannot join, and the link stays open', async () => {
   const [company, other] = [await annals.createCompany(), await annals.createCompany()]
   const token = await invite(company, other.user.email)
   const { status, json } = await use(token)
@@ -202,7 +202,7 @@ test('an address with an account elsewhere cannot join, and the link stays open'
   await enter(annals, other.user)
 })
 
-test('a company has a bound on its members, the invited ones included', async () => {
+test('limits the members of a company, including invited ones', async () => {
   const company = await annals.createCompany()
   for (let count = 1; count < COMPANY_BOUNDS.membersMax; count += 1) {
     await invite(company, newEmail())
@@ -210,7 +210,7 @@ test('a company has a bound on its members, the invited ones included', async ()
   await assert.rejects(invite(company, newEmail()), { code: 'conflict' })
 })
 
-test('a link ends the session whose cookie came along', async () => {
+test('a link ends the session whose cookie was sent along', async () => {
   const company = await annals.createCompany()
   const planted = await enter(annals, company.user)
   const headers = { cookie: planted.cookie }
@@ -228,7 +228,7 @@ test('a page of another site cannot use a link', async () => {
   assert.equal((await look(token)).status, 200)
 })
 
-test('of links only the hash is stored', async () => {
+test('stores only the hash of a link', async () => {
   const company = await annals.createCompany()
   const token = await invite(company, newEmail())
   const rows = await annals.app.database.db.selectFrom('one_time_link').selectAll().execute()
@@ -249,7 +249,7 @@ const shown = ({ status, headers, json }: Answer) => ({
   names: [...headers.keys()],
 })
 
-test('a forgotten password comes by mail as a link that works once, for an hour', async () => {
+test('a forgotten password sends a link by email that works once, for an hour', async () => {
   const company = await annals.createCompany()
   const unknown = await askFor(annals, newEmail())
   const known = await askFor(annals, company.user.email.toUpperCase())
@@ -273,7 +273,7 @@ test('a forgotten password comes by mail as a link that works once, for an hour'
   assert.equal(smtp.mails.length, 1, 'nothing was sent to an address without an account')
 })
 
-test('the address in a mail is the operator’s word and not that of whoever asks', async () => {
+test('the URL in an email is that of the operator, not of the request', async () => {
   await using server = await startSmtpServer()
   await using app = await startTestApp({ env: { ANNALS_SMTP_URL: server.url } })
   const company = await app.createCompany()
@@ -290,7 +290,7 @@ test('the address in a mail is the operator’s word and not that of whoever ask
   assert(!mail.data.includes('evil'))
 })
 
-test('without a mail server, or with one that refuses, the answer is the same', async () => {
+test('the response is the same without a mail server, or with one that rejects the mail', async () => {
   await using refusing = await startSmtpServer({ refuses: true })
   for (const env of [{}, { ANNALS_SMTP_URL: refusing.url }]) {
     await using app = await startTestApp({ env })
@@ -306,7 +306,7 @@ test('without a mail server, or with one that refuses, the answer is the same', 
   }
 })
 
-test('a mail that the server refuses is logged without the person it was for', async () => {
+test('logs a rejected mail without its recipient', async () => {
   await using refusing = await startSmtpServer({ refuses: true })
   const lines: string[] = []
   const logger = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
@@ -323,7 +323,7 @@ test('a mail that the server refuses is logged without the person it was for', a
   assert.deepEqual(refusing.mails, [])
 })
 
-test('asking again and again is slowed down, whether or not there is an account', async () => {
+test('limits repeated requests, whether or not the account exists', async () => {
   const { user } = await annals.createCompany()
   for (const [email, address] of [
     [user.email, '192.0.2.50'],
@@ -339,7 +339,7 @@ test('asking again and again is slowed down, whether or not there is an account'
   }
 })
 
-test('looking for links is slowed down by address', async () => {
+test('limits link lookups per address', async () => {
   const statuses: number[] = []
   for (let tries = 0; tries < 62; tries += 1) {
     const { status } = await annals.call('POST', '/dashboard/links/look', {
@@ -351,7 +351,7 @@ test('looking for links is slowed down by address', async () => {
   assert.deepEqual(statuses.slice(58), [404, 404, 429, 429])
 })
 
-test('the operator prints a link for a member whom nobody else can let in', async () => {
+test('the operator can print a link for a member who has no other way in', async () => {
   const company = await annals.createCompany()
   const env = {
     ANNALS_DATABASE_URL: annals.database.url,

@@ -28,7 +28,7 @@ after(async () => {
 /** Tests share a service, so each comes from an address of its own. */
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
-test('the right password opens a session and answers like the session itself', async () => {
+test('the right password opens a session and returns it', async () => {
   const company = await annals.createCompany()
   const answer = await logIn(annals, company.user)
   assert.equal(answer.status, 200)
@@ -39,13 +39,13 @@ test('the right password opens a session and answers like the session itself', a
   assert(!answer.text.includes('argon2'))
 })
 
-test('an e-mail address is the same in any spelling', async () => {
+test('email addresses match in any spelling', async () => {
   const { user } = await annals.createCompany()
   const answer = await logIn(annals, { email: user.email.toUpperCase(), password: user.password })
   assert.equal(answer.status, 200)
 })
 
-test('over http the cookie is kept from scripts and from other sites', async () => {
+test('over http, scripts and other sites cannot read the cookie', async () => {
   const { user } = await annals.createCompany()
   const { headers } = await logIn(annals, user)
   assert.match(
@@ -54,7 +54,7 @@ test('over http the cookie is kept from scripts and from other sites', async () 
   )
 })
 
-test('where people come by https the cookie is bound to this host and to TLS', async () => {
+test('over https, the cookie is bound to this host and to TLS', async () => {
   await using secure = await startTestApp({ env: { ANNALS_PUBLIC_URL: 'https://a.example.com/' } })
   const { user } = await secure.createCompany()
   const answer = await logIn(secure, user)
@@ -68,7 +68,7 @@ test('where people come by https the cookie is bound to this host and to TLS', a
   assert.equal((await callAs(secure, plain)('GET', '/dashboard/session')).status, 401)
 })
 
-test('every login makes a new session and ends the one whose cookie came along', async () => {
+test('every login creates a session and ends the one whose cookie was sent along', async () => {
   const company = await annals.createCompany()
   const planted = await signInAs(annals, company, 'VIEWER')
   const answer = await logIn(annals, company.user, { cookie: planted.cookie })
@@ -80,7 +80,7 @@ test('every login makes a new session and ends the one whose cookie came along',
   assert.equal((await callAs(annals, cookieIn(again))('GET', '/dashboard/session')).status, 200)
 })
 
-test('a failed login leaves the session whose cookie came along as it is', async () => {
+test('a failed login keeps the session whose cookie was sent along', async () => {
   const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'VIEWER')
   const wrong = { email: company.user.email, password: 'wrong horse' }
@@ -88,7 +88,7 @@ test('a failed login leaves the session whose cookie came along as it is', async
   assert.equal((await member.call('GET', '/dashboard/session')).status, 200)
 })
 
-test('a wrong password and an unknown account get the same answer', async () => {
+test('a wrong password and an unknown account get the same response', async () => {
   const { user } = await annals.createCompany()
   const wrong = await logIn(annals, { email: user.email, password: 'wrong horse' })
   const unknown = await logIn(annals, { email: `x${user.email}`, password: 'wrong horse' })
@@ -139,21 +139,21 @@ const BAD_BODIES: readonly [what: string, body: unknown][] = [
   ['a list', ['a@example.com', 'x']],
 ]
 for (const [what, body] of BAD_BODIES) {
-  test(`a login with ${what} is a clear 400`, async () => {
+  test(`a login with ${what} gets a clear 400`, async () => {
     const { status, json } = await annals.call('POST', '/dashboard/session', { body })
     assert.equal(status, 400)
     assert.equal(json.code, 'invalid_request')
   })
 }
 
-test('odd characters in a login are an unknown account and nothing else', async () => {
+test('unusual characters in a login are treated as an unknown account', async () => {
   for (const email of ["' or 1=1 --", 'a@b\u{202e}c', '%00', '<script>', ' ', '👍@example.com']) {
     const { status } = await logIn(annals, { email, password: '\u{fffd}👍' }, from('198.51.100.9'))
     assert.equal(status, 401)
   }
 })
 
-test('a page of another site cannot sign anybody in', async () => {
+test('a page of another site cannot sign in', async () => {
   const { user } = await annals.createCompany()
   const send = (headers: Record<string, string>) =>
     annals.call('POST', '/dashboard/session', { body: user, headers })
@@ -174,7 +174,7 @@ test('a page of another site cannot sign anybody in', async () => {
   }
 })
 
-test('ten wrong passwords from an address are checked, the next is told when to come back', async () => {
+test('checks ten wrong passwords from an address, then returns when to retry', async () => {
   const { user } = await annals.createCompany()
   const guess = (email: string, address: string) =>
     logIn(annals, { email, password: 'wrong horse' }, from(address))
@@ -195,7 +195,7 @@ test('ten wrong passwords from an address are checked, the next is told when to 
   assert.equal((await logIn(annals, user, from('203.0.113.1'))).status, 200)
 })
 
-test('many addresses together get no further with an account than its own limit', async () => {
+test('many addresses together are bound by the limit of the account', async () => {
   const { user } = await annals.createCompany()
   const statuses: number[] = []
   for (let host = 1; host <= 40; host += 1) {
@@ -206,7 +206,7 @@ test('many addresses together get no further with an account than its own limit'
   assert(statuses.slice(30).every((status) => status === 429))
 })
 
-test('an address cannot try account after account, and an IPv6 network is one address', async () => {
+test('an address cannot try account after account, and an IPv6 network counts as one address', async () => {
   const statuses: number[] = []
   for (let tries = 1; tries <= 60; tries += 1) {
     const unknown = { email: `nobody-${tries}@example.com`, password: 'wrong horse' }
@@ -217,7 +217,7 @@ test('an address cannot try account after account, and an IPv6 network is one ad
   assert(statuses.slice(50).every((status) => status === 429))
 })
 
-test('a login that finds no place at the desk does not use up the attempts of its account', async () => {
+test('a login rejected by a full queue does not use up the attempts of its account', async () => {
   const { user } = await annals.createCompany()
   const guess = (email: string, address: string) =>
     logIn(annals, { email, password: 'wrong horse' }, from(address))
@@ -237,14 +237,14 @@ test('a login that finds no place at the desk does not use up the attempts of it
   assert.deepEqual(statuses, [...Array.from({ length: 30 - checked }, () => 401), 429])
 })
 
-test('whoever signs in with the right password is never slowed down', async () => {
+test('correct passwords are never limited', async () => {
   const { user } = await annals.createCompany()
   for (let times = 0; times < 60; times += 1) {
     assert.equal((await logIn(annals, user, from('203.0.113.60'))).status, 200)
   }
 })
 
-test('switched off, no limit stops a login', async () => {
+test('no limit stops a login if rate limits are off', async () => {
   const { user } = await unlimited.createCompany()
   for (let tries = 0; tries < 12; tries += 1) {
     const wrong = { email: user.email, password: 'wrong horse' }
@@ -253,7 +253,7 @@ test('switched off, no limit stops a login', async () => {
   assert.equal((await logIn(unlimited, user)).status, 200)
 })
 
-test('a login is written down in the audit of the company', async () => {
+test('a login is in the audit trail of the company', async () => {
   const company = await annals.createCompany()
   const { cookie } = await enter(annals, company.user)
   const { json } = await callAs(annals, cookie)('GET', '/dashboard/sessions')
@@ -266,7 +266,7 @@ test('a login is written down in the audit of the company', async () => {
   assert(!JSON.stringify(entry).includes(cookie.split('=')[1] ?? ''))
 })
 
-test('failed logins of an account are one entry a minute that counts them', async () => {
+test('failed logins of an account are one audit entry per minute, with their number', async () => {
   const company = await annals.createCompany()
   const wrong = { email: company.user.email, password: 'wrong horse' }
   const failures = async () =>
@@ -289,7 +289,7 @@ test('failed logins of an account are one entry a minute that counts them', asyn
   assert.equal((await verifyChain(db, annals.app.archive, workspaceId)).ok, true)
 })
 
-test('what failed in the last minute before a stop is written down as it stops', async () => {
+test('failed logins of the last minute are recorded at shutdown', async () => {
   const { clock: still } = handClock()
   const short = await startTestApp({ clock: still })
   const company = await short.createCompany()
@@ -306,7 +306,7 @@ test('what failed in the last minute before a stop is written down as it stops',
   await short[Symbol.asyncDispose]()
 })
 
-test('failed logins of no account are in the log, without the address that was typed', async () => {
+test('failed logins without an account are logged without the typed address', async () => {
   const unknown = { email: 'ghost@example.com', password: 'wrong horse' }
   await logIn(annals, unknown, from('192.0.2.77'))
   await eventually(() => {
@@ -317,7 +317,7 @@ test('failed logins of no account are in the log, without the address that was t
   assert(!lines.join('').includes('wrong horse'))
 })
 
-test('another password ends all other sessions and keeps this one', async () => {
+test('changing the password ends all other sessions and keeps the current one', async () => {
   const company = await annals.createCompany()
   const mine = await enter(annals, company.user)
   const other = await enter(annals, company.user)
@@ -337,7 +337,7 @@ test('another password ends all other sessions and keeps this one', async () => 
   assert(!JSON.stringify(entry).includes('battery'))
 })
 
-test('a password that is too short, too common, the address or the old one is refused', async () => {
+test('rejects a password that is too short, too common, the email address or the old one', async () => {
   const company = await annals.createCompany()
   const { call } = await enter(annals, company.user)
   const change = async (newPassword: string, currentPassword = PASSWORD) =>
@@ -363,7 +363,7 @@ test('a password that is too short, too common, the address or the old one is re
   assert.equal((await logIn(annals, company.user)).status, 200)
 })
 
-test('a stolen session cannot guess the password any faster than a stranger', async () => {
+test('a stolen session cannot guess the password any faster', async () => {
   const company = await annals.createCompany()
   const { call } = await enter(annals, company.user)
   const body = { currentPassword: 'wrong horse', newPassword: 'staple battery' }

@@ -43,7 +43,7 @@ const sight = ({ status, text }: Answer) => [
 const statusesOf = (answers: readonly Answer[]) =>
   answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
-test('admins see every member with his workspaces and when he was last here', async () => {
+test('admins see every member with their workspaces and last activity', async () => {
   const { company, join, admin } = await createTenant()
   const viewer = await join('VIEWER')
   const { status, json } = await admin.call('GET', '/dashboard/members')
@@ -65,7 +65,7 @@ test('admins see every member with his workspaces and when he was last here', as
   }
 })
 
-test('another role and other workspaces hold from the next request on', async () => {
+test('a new role and new workspaces take effect on the next request', async () => {
   const world = await createTenant()
   const { company, join, admin } = world
   const [, staging] = company.workspaces
@@ -99,7 +99,7 @@ test('another role and other workspaces hold from the next request on', async ()
   })
 })
 
-test('a grant that makes no sense is refused in words', async () => {
+test('rejects an invalid grant with a clear message', async () => {
   const world = await createTenant()
   const { company, join, admin } = world
   const systemId = await getSystemWorkspace(annals.app.database.db, company.company.id)
@@ -131,7 +131,7 @@ test('a grant that makes no sense is refused in words', async () => {
   assert.deepEqual(await actionsOf(world), [])
 })
 
-test('a removed member is out at once: his sessions and private views go, what he shared stays', async () => {
+test('a removed member loses access immediately, with their sessions and private views, and shared ones stay', async () => {
   const world = await createTenant()
   const { company, join, admin } = world
   const member = await join('ANALYST')
@@ -159,7 +159,7 @@ test('a removed member is out at once: his sessions and private views go, what h
   )
 })
 
-test('only an owner makes, changes or removes an owner, and nobody removes himself', async () => {
+test('only owners can add, change or remove owners, and members cannot remove themselves', async () => {
   const world = await createTenant()
   const { join, owner, admin } = world
   const second = await join('OWNER')
@@ -189,7 +189,7 @@ test('only an owner makes, changes or removes an owner, and nobody removes himse
   assert.equal((await owner.call('DELETE', memberPath(second))).status, 204)
 })
 
-test('the last owner stays an owner', async () => {
+test('the last owner cannot lose the role', async () => {
   const world = await createTenant()
   const { company, owner } = world
   const { json } = await owner.call('GET', '/dashboard/members')
@@ -201,7 +201,7 @@ test('the last owner stays an owner', async () => {
   assert.equal((await owner.call('DELETE', memberPath(owner))).status, 409)
 })
 
-test('whoever removes or demotes whom at the same moment, an owner is always left', async () => {
+test('an owner always remains, whatever concurrent requests do', async () => {
   for (let round = 0; round < 8; round += 1) {
     const world = await createTenant()
     const { company, join, owner: first } = world
@@ -226,7 +226,7 @@ test('whoever removes or demotes whom at the same moment, an owner is always lef
   }
 })
 
-test('two admins who remove each other at the same moment: one stays', async () => {
+test('if two admins remove each other at the same moment, one remains', async () => {
   const world = await createTenant()
   const { join, admin } = world
   const second = await join('ADMIN')
@@ -238,7 +238,7 @@ test('two admins who remove each other at the same moment: one stays', async () 
   assert.deepEqual(await actionsOf(world), ['MEMBER_REMOVED'])
 })
 
-test('an invitation gives its link once, to whoever invites, and the audit does not hold it', async () => {
+test('an invitation link is returned once, to its creator, and is not in the audit trail', async () => {
   const world = await createTenant()
   const { company, admin } = world
   const email = `Ana-${newId()}@Example.com`
@@ -272,7 +272,7 @@ test('an invitation gives its link once, to whoever invites, and the audit does 
   assert.deepEqual((await admin.call('GET', '/dashboard/invitations')).json.invitations, [])
 })
 
-test('invitations are no way to flood strangers with mail', async () => {
+test('invitations cannot flood strangers with mail', async () => {
   const { admin } = await createTenant()
   const email = `${newId()}@example.com`
   let answer = await admin.call('GET', '/dashboard/invitations')
@@ -316,7 +316,7 @@ test('an invitation looks the same if the address has an account in another comp
   )
 })
 
-test('bad invitations are refused in words', async () => {
+test('rejects invalid invitations with a clear message', async () => {
   const world = await createTenant()
   const { company, admin } = world
   const email = `${newId()}@example.com`
@@ -335,7 +335,7 @@ test('bad invitations are refused in words', async () => {
   assert.deepEqual(await actionsOf(world), [])
 })
 
-test('a withdrawn invitation leads nowhere, and a second one takes the place of the first', async () => {
+test('a withdrawn invitation is invalid, and a second one replaces the first', async () => {
   const world = await createTenant()
   const { admin } = world
   const invite = () =>
@@ -359,7 +359,7 @@ test('a withdrawn invitation leads nowhere, and a second one takes the place of 
   ])
 })
 
-test('an admin gets somebody a new password by a link, but not himself', async () => {
+test('an admin can create a reset link for other members, but not for themselves', async () => {
   const world = await createTenant()
   const { company, join, admin } = world
   const member = await join('VIEWER')
@@ -383,7 +383,7 @@ const openLink = (link: string) =>
     body: { token: link.split('#')[1], password: 'a long enough pass phrase' },
   })
 
-test('a link that an admin made for somebody does not open the account of the owner he becomes', async () => {
+test('a reset link ends when its member becomes an owner', async () => {
   const { owner, admin, join } = await createTenant()
   const member = await join('ANALYST')
   const { json } = await admin.call('POST', `${memberPath(member)}/reset-link`)
@@ -391,7 +391,7 @@ test('a link that an admin made for somebody does not open the account of the ow
   assert.equal((await openLink(json.link)).status, 404)
 })
 
-test('the links that a member made for others end when he is removed or made less', async () => {
+test('the links that a member created for others end when they are removed or get a lower role', async () => {
   const { company, owner, join } = await createTenant()
   const member = await join('VIEWER')
   const body = { role: 'VIEWER', workspaceIds: [company.workspace.id] }
@@ -409,7 +409,7 @@ test('the links that a member made for others end when he is removed or made les
   }
 })
 
-test('only an owner withdraws or replaces the invitation of an owner', async () => {
+test('only an owner can withdraw or replace the invitation of an owner', async () => {
   const world = await createTenant()
   const { owner, admin } = world
   const email = `${newId()}@example.com`
@@ -423,13 +423,13 @@ test('only an owner withdraws or replaces the invitation of an owner', async () 
   assert.deepEqual(await actionsOf(world), ['MEMBER_INVITED', 'MEMBER_JOINED', 'LOGIN_SUCCEEDED'])
 })
 
-test('whoever is invited by an address can sign in with it', async () => {
+test('an invited address can be used to sign in', async () => {
   const { admin } = await createTenant()
   const body = { email: `${'a'.repeat(60)}@${'b'.repeat(190)}.com`, role: 'ADMIN' }
   assert.equal((await admin.call('POST', '/dashboard/invitations', { body })).status, 400)
 })
 
-test("another company's members and invitations are as unknown as any other", async () => {
+test('members and invitations of another company get the same response as unknown ones', async () => {
   const world = await createTenant()
   const { admin, company } = world
   const other = await createTenant()
@@ -455,7 +455,7 @@ test("another company's members and invitations are as unknown as any other", as
   assert.equal((await stranger.call('GET', '/dashboard/session')).status, 200)
 })
 
-test('nobody without a session, and no other site, changes members', async () => {
+test('changing members requires a session, and is rejected from other sites', async () => {
   const world = await createTenant()
   const { admin, join } = world
   const member = await join('VIEWER')

@@ -28,7 +28,7 @@ const LISTS = [
 ]
 
 for (const path of LISTS) {
-  test(`${path} comes packed to our own pages, and says the same as plain`, async () => {
+  test(`${path} is compressed for our own pages, with the same content`, async () => {
     const packed = await codingOf(path, { 'accept-encoding': 'gzip, deflate, br' })
     assert.equal(packed.coding, 'gzip')
     const plain = await codingOf(path, { 'accept-encoding': 'identity' })
@@ -42,7 +42,7 @@ for (const path of LISTS) {
     assert.equal(packed.vary, 'accept-encoding, sec-fetch-site')
   })
 
-  test(`${path} comes plain to another site’s page, which learns nothing from its length`, async () => {
+  test(`${path} is not compressed for another site’s page, so that its length reveals nothing`, async () => {
     for (const site of ['cross-site', 'same-site', 'none']) {
       const headers = { 'accept-encoding': 'gzip', 'sec-fetch-site': site }
       assert.equal((await codingOf(path, headers)).coding, null, site)
@@ -50,7 +50,7 @@ for (const path of LISTS) {
   })
 }
 
-test('what is short, and what may hold a secret, is never packed', async () => {
+test('never compresses short responses or those that may contain a secret', async () => {
   const short = '/dashboard/events?limit=50&text=nothing+has+this'
   const headers = { 'accept-encoding': 'gzip' }
   assert.equal((await codingOf(short, headers)).coding, null)

@@ -57,20 +57,20 @@ function addressOf({ path }: Route): string {
   return path.replaceAll(/\{\w+\}/g, () => newId())
 }
 
-test('the policy is the one that is written down', () => {
+test('the policy matches the documentation', () => {
   const printed = Object.fromEntries(
     Object.entries(POLICY).map(([permission, roles]) => [permission, roles.join(' ')]),
   )
   assert.deepEqual(printed, ROLES_OF)
 })
 
-test('every route names its permission, but for those before the sign-in', () => {
+test('every route names its permission, except those before sign-in', () => {
   const open = routes.filter(({ operation }) => operation['x-permission'] === undefined)
   assert.deepEqual(open.map(({ operation }) => operation.operationId).toSorted(), PUBLIC.toSorted())
   assert(routes.length > 60, `${routes.length} routes`)
 })
 
-test('without a session no route answers anything but that', async () => {
+test('every route rejects requests without a session', async () => {
   for (const route of routes) {
     if (route.operation['x-permission'] === undefined) continue
     const { status, json } = await callAs(annals, '')(route.method, addressOf(route))
@@ -80,7 +80,7 @@ test('without a session no route answers anything but that', async () => {
 })
 
 for (const role of ROLES) {
-  test(`${role}: each route is open or closed as the policy says`, async () => {
+  test(`${role}: each route is allowed or denied as the policy says`, async () => {
     const company = await annals.createCompany()
     for (const route of routes) {
       const permission = route.operation['x-permission']

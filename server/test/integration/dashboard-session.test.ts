@@ -13,7 +13,7 @@ import { callAs, type Member, readAudit, signInAs } from '../harness/dashboard.t
 import { cookieIn, enter, logIn } from '../harness/login.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-test('a member sees his company, his workspaces and what his role may do', async () => {
+test('a member sees their company, workspaces and permissions', async () => {
   await using app = await startTestApp()
   const company = await app.createCompany({ workspaces: ['Production', 'Staging'] })
   const viewer = await signInAs(app, company, 'VIEWER', [company.workspace.id])
@@ -33,7 +33,7 @@ test('a member sees his company, his workspaces and what his role may do', async
   )
 })
 
-test('without a session, or with a made-up one, nobody is signed in', async () => {
+test('no one is signed in without a session or with an invalid one', async () => {
   await using app = await startTestApp()
   for (const cookie of ['', 'annals_session=x', `annals_session=${'A'.repeat(43)}`]) {
     const { status, json, headers } = await callAs(app, cookie)('GET', '/dashboard/session')
@@ -43,7 +43,7 @@ test('without a session, or with a made-up one, nobody is signed in', async () =
   }
 })
 
-test('a change and its entry in the audit are stored together or not at all', async () => {
+test('a change and its audit event are stored together or not at all', async () => {
   await using app = await startTestApp()
   const company = await app.createCompany()
   const { db } = app.app.database
@@ -80,7 +80,7 @@ test('a change and its entry in the audit are stored together or not at all', as
 const HOUR_MS = 3_600_000
 const MINUTE_MS = 60_000
 
-test('a session ends after half an hour without a request, and lives on while it is used', async () => {
+test('a session ends after half an hour without a request, and continues while it is used', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()
@@ -93,7 +93,7 @@ test('a session ends after half an hour without a request, and lives on while it
   assert.equal((await call('GET', '/dashboard/session')).status, 401)
 })
 
-test('a session ends twelve hours after the login, however busy it is', async () => {
+test('a session ends twelve hours after sign-in, however active it is', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()
@@ -106,7 +106,7 @@ test('a session ends twelve hours after the login, however busy it is', async ()
   assert.equal((await call('GET', '/dashboard/session')).status, 401)
 })
 
-test('a member sees where he is signed in, and nobody else does', async () => {
+test('a member sees only their own sessions', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()
@@ -137,7 +137,7 @@ test('a member sees where he is signed in, and nobody else does', async () => {
   )
 })
 
-test('signing out ends this session and takes the cookie away', async () => {
+test('signing out ends the session and deletes the cookie', async () => {
   await using app = await startTestApp()
   const company = await app.createCompany()
   const mine = await enter(app, company.user)
@@ -155,7 +155,7 @@ test('signing out ends this session and takes the cookie away', async () => {
   assert.deepEqual(actions, ['LOGIN_SUCCEEDED', 'LOGIN_SUCCEEDED', 'LOGOUT'])
 })
 
-test('signing out everywhere ends all of a member’s sessions and nobody else’s', async () => {
+test('signing out everywhere ends all sessions of the member, and no others', async () => {
   await using app = await startTestApp()
   const company = await app.createCompany()
   const admin = await signInAs(app, company, 'ADMIN')
@@ -172,7 +172,7 @@ test('signing out everywhere ends all of a member’s sessions and nobody else�
   assert.equal(entry?.metadata.count, 2)
 })
 
-test('a member ends one of his sessions; those of others are as unknown as a made-up id', async () => {
+test('a member can end one of their sessions, and those of others are unknown', async () => {
   await using app = await startTestApp()
   const [company, foreign] = [await app.createCompany(), await app.createCompany()]
   const mine = await enter(app, company.user)
@@ -203,7 +203,7 @@ test('a member ends one of his sessions; those of others are as unknown as a mad
   assert.equal((await mine.call('GET', '/dashboard/session')).status, 401)
 })
 
-test('the fifty-first session of a member ends his oldest', async () => {
+test('the fifty-first session of a member ends the oldest', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()
@@ -220,7 +220,7 @@ test('the fifty-first session of a member ends his oldest', async () => {
   assert.equal((await second.call('GET', '/dashboard/sessions')).json.sessions.length, 50)
 })
 
-test('a change that another site’s page asks for is refused, whatever the cookie', async () => {
+test('rejects a change requested by another site’s page, whatever the cookie', async () => {
   await using app = await startTestApp()
   const company = await app.createCompany()
   const { cookie } = await enter(app, company.user)
@@ -243,7 +243,7 @@ test('a change that another site’s page asks for is refused, whatever the cook
   assert.equal((await app.call('DELETE', '/dashboard/session', { headers: fromOurs })).status, 204)
 })
 
-test('behind a proxy a page of the public address is ours, and one of the inner host too', async () => {
+test('behind a proxy, accepts pages of the public URL and of the internal host', async () => {
   const env = { ANNALS_PUBLIC_URL: 'https://audit.example.com' }
   await using app = await startTestApp({ env })
   const { user } = await app.createCompany()
@@ -254,7 +254,7 @@ test('behind a proxy a page of the public address is ours, and one of the inner 
   assert.equal((await send('https://audit.example.com.evil.example')).status, 403)
 })
 
-test('the cookie of a member who was removed is worth nothing at once', async () => {
+test('the cookie of a removed member is invalid immediately', async () => {
   await using app = await startTestApp()
   const company = await app.createCompany()
   const member = await signInAs(app, company, 'ANALYST', [company.workspace.id])
@@ -262,7 +262,7 @@ test('the cookie of a member who was removed is worth nothing at once', async ()
   assert.equal((await member.call('GET', '/dashboard/session')).status, 401)
 })
 
-test('with two cookies of the name nobody is signed in', async () => {
+test('two session cookies are both ignored', async () => {
   await using app = await startTestApp()
   const company = await app.createCompany()
   const [one, two] = [await enter(app, company.user), await enter(app, company.user)]
@@ -277,7 +277,7 @@ test('with two cookies of the name nobody is signed in', async () => {
   assert.equal((await callAs(app, beside)('GET', '/dashboard/session')).status, 200)
 })
 
-test('sessions and links that are over are removed, the others stay', async () => {
+test('removes ended sessions and links, and keeps the others', async () => {
   const { clock, advance } = handClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()

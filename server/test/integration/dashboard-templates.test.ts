@@ -47,7 +47,7 @@ async function actionsOf(member: Member, id: string): Promise<string[]> {
   return parseJsonl(rows).map(({ action }) => action)
 }
 
-test('a template makes the same kind of export again, with a range that moves along', async () => {
+test('a template creates the same kind of export again, with a moving range', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const filters = { range: '7d', workspaceId: production.id, text: 'LOGIN' }
@@ -78,7 +78,7 @@ test('a template makes the same kind of export again, with a range that moves al
   )
 })
 
-test('whoever runs a template gets the events of his own workspaces', async () => {
+test('running a template exports events of the member’s own workspaces', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const analyst = await enrol(annals, company, 'ANALYST', staging)
@@ -109,7 +109,7 @@ test('whoever runs a template gets the events of his own workspaces', async () =
   assert.equal((await actionsOf(admin, byView.id)).length, 4)
 })
 
-test('a template is changed by its owner, an OWNER or an ADMIN; a viewer reads it and runs none', async () => {
+test('a template can be changed by its owner, an OWNER or an ADMIN, and a viewer cannot run it', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const owner = await enrol(annals, company, 'ANALYST', production)
@@ -150,7 +150,7 @@ test('a template is changed by its owner, an OWNER or an ADMIN; a viewer reads i
   )
 })
 
-test('another company’s template, an unknown one and no id at all answer alike', async () => {
+test('a template of another company, an unknown one and an invalid id get the same response', async () => {
   const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   const { id } = await save(admin)
   const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
@@ -168,7 +168,7 @@ test('another company’s template, an unknown one and no id at all answer alike
   assert.deepEqual(refusalOf(await run(free, (await save(free)).id)), [403, 'plan_required'])
 })
 
-test('what cannot be meant is refused before it is saved, and says where', async () => {
+test('rejects an invalid template before saving, and names the field', async () => {
   const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   const cases: [change: object, path: string][] = [
     [{ source: 'ARCHIVED' }, '/body/filters/from'],
@@ -192,7 +192,7 @@ test('what cannot be meant is refused before it is saved, and says where', async
   assert.deepEqual(refusalOf(lost), [404, 'not_found'])
 })
 
-test('a template with fields that this version does not have is listed as such, and makes nothing', async () => {
+test('a template with fields unknown to this version is listed as unusable and cannot be run', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const { id } = await save(admin)
@@ -210,7 +210,7 @@ test('a template with fields that this version does not have is listed as such, 
   assert.equal((await run(admin, id)).status, 201)
 })
 
-test('a company has 200 templates at most, and text that looks like a script stays text', async () => {
+test('a company can have 200 templates, and text that looks like a script stays text', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const name = HOSTILE.replaceAll('\u2028', ' ')
@@ -233,7 +233,7 @@ test('a company has 200 templates at most, and text that looks like a script sta
   assert.match(refused.json.error, /200 export templates/)
 })
 
-test('where the table of templates is missing the list is empty and says why', async () => {
+test('the list is empty and says why if the table of templates is missing', async () => {
   const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   await withoutTable(annals, 'export_template', async () => {
     const { status, json, headers } = await admin.call('GET', TEMPLATES)

@@ -8,7 +8,7 @@ import { startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
-test('usage has every event of a day, counted already or not, of the member’s workspaces', async () => {
+test('usage includes every event of a day in the member’s workspaces, counted or not', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
   assert(production && staging)
@@ -38,7 +38,7 @@ test('usage has every event of a day, counted already or not, of the member’s 
   assert.equal(foreign.status, 404)
 })
 
-test('a span of days that makes no sense is refused', async () => {
+test('rejects an invalid number of days', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   for (const days of ['0', '401', '1.5', 'x']) {
@@ -48,7 +48,7 @@ test('a span of days that makes no sense is refused', async () => {
   }
 })
 
-test('an installation that limits no rates names none', async () => {
+test('an installation without rate limits reports none', async () => {
   await using unlimited = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
   const owner = await signInAs(unlimited, await unlimited.createCompany(), 'OWNER')
   assert.equal((await owner.call('GET', '/dashboard/usage')).json.eventsPerSecondMax, null)
@@ -56,7 +56,7 @@ test('an installation that limits no rates names none', async () => {
   assert.equal((await limited.call('GET', '/dashboard/usage')).json.eventsPerSecondMax, 2_000)
 })
 
-test('what is archived leaves the explorer’s counts and stays in the usage', async () => {
+test('archived events leave the explorer’s counts and stay in the usage', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   const events = Array.from({ length: 5 }, (_, nth) => ({ category: 'c', action: `a${nth % 2}` }))

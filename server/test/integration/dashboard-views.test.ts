@@ -57,7 +57,7 @@ test('a saved view finds what the explorer finds with its query', async () => {
   assert.deepEqual(list, { views: [view] })
 })
 
-test('a relative range moves with the time of the run, and stays where it was from page to page', async () => {
+test('a relative range moves with each run, and stays fixed from page to page', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const { id } = await save(admin, { query: { range: '15m' } })
@@ -75,7 +75,7 @@ test('a relative range moves with the time of the run, and stays where it was fr
   assert.deepEqual(actionsIn(await run(admin, id)), [])
 })
 
-test('a private view is its owner’s alone, and a shared one is of whoever sees its workspace', async () => {
+test('a private view belongs to its owner, and a shared one to everyone with its workspace', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
   const owner = await enrol(annals, company, 'OWNER')
   const analyst = await enrol(annals, company, 'ANALYST', production)
@@ -105,7 +105,7 @@ test('a private view is its owner’s alone, and a shared one is of whoever sees
   assert.deepEqual(refusalOf(foreign), [404, 'not_found'])
 })
 
-test('a shared view is changed by its owner, an OWNER or an ADMIN; others are told so', async () => {
+test('a shared view can be changed by its owner, an OWNER or an ADMIN, and others get an error', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
   const admin = await enrol(annals, company, 'ADMIN')
   const owner = await enrol(annals, company, 'VIEWER', production)
@@ -152,7 +152,7 @@ test('a shared view is changed by its owner, an OWNER or an ADMIN; others are to
   assert.equal(entries[1]?.metadata.after.name, 'renamed')
 })
 
-test('another company’s view, an unknown one and no id at all answer alike', async () => {
+test('a view of another company, an unknown one and an invalid id get the same response', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const view = await save(admin, { visibility: 'WORKSPACE' })
@@ -174,7 +174,7 @@ test('another company’s view, an unknown one and no id at all answer alike', a
   assert.deepEqual(refusalOf(posted), [403, 'cross_site'])
 })
 
-test('what cannot be meant is refused before it is saved, and says where', async () => {
+test('rejects an invalid view before saving, and names the field', async () => {
   const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   const at = '2026-01-01T00:00:00Z'
   const trace = 'a'.repeat(32)
@@ -228,7 +228,7 @@ test('what cannot be meant is refused before it is saved, and says where', async
     assert.deepEqual(refusalOf(await run(admin, id, body)), [400, code])
 })
 
-test('a cursor of one member, or of another view, is of no use to anybody else', async () => {
+test('a cursor of another member or view is rejected', async () => {
   const company = await annals.createCompany()
   await storeEvents(
     annals,
@@ -255,7 +255,7 @@ test('a cursor of one member, or of another view, is of no use to anybody else',
   assert.deepEqual(refusalOf(await run(admin, view.id, body)), [400, 'invalid_cursor'])
 })
 
-test('a view with fields that this version does not have is listed as such, and says so when it is run', async () => {
+test('a view with fields unknown to this version is listed as unusable, and running it says so', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const { id } = await save(admin, { query: { category: 'auth' } })
@@ -273,7 +273,7 @@ test('a view with fields that this version does not have is listed as such, and 
   assert.equal((await run(admin, id)).status, 200)
 })
 
-test('text that looks like a script comes out as the text it is', async () => {
+test('returns text that looks like a script as text', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const name = HOSTILE.replaceAll('\u2028', ' ')
@@ -291,7 +291,7 @@ test('text that looks like a script comes out as the text it is', async () => {
   assert.equal(lines.json.details[0].path, '/name')
 })
 
-test('a company has 500 views at most, also when several are saved at once', async () => {
+test('a company can have 500 views, even with concurrent requests', async () => {
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const { id } = await save(admin)
@@ -313,7 +313,7 @@ test('a company has 500 views at most, also when several are saved at once', asy
   assert.equal((await namesOf(admin)).length, 500)
 })
 
-test('where the table of views is missing the list is empty and says why', async () => {
+test('the list is empty and says why if the table of views is missing', async () => {
   const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
   await withoutTable(annals, 'explorer_view', async () => {
     const { status, json, headers } = await admin.call('GET', VIEWS)

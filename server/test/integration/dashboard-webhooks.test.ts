@@ -36,7 +36,7 @@ async function deliveriesOf(member: Member, path: string, count: number) {
   })
 }
 
-test('a webhook made in the dashboard delivers, and what was sent is shown byte for byte', async () => {
+test('a webhook created in the dashboard delivers, and shows the exact bytes sent', async () => {
   const { company, admin, receiver, webhook, path } = await createTenant()
   const eventId = await send(company.workspaceKey, 'user.login')
   const [delivery] = await deliveriesOf(admin, path, 1)
@@ -64,7 +64,7 @@ test('a webhook made in the dashboard delivers, and what was sent is shown byte 
   assert(!JSON.stringify(await readAudit(annals, company)).includes(webhook.secret))
 })
 
-test('every change of a webhook is in the audit, without a secret', async () => {
+test('every change of a webhook is in the audit trail, without secrets', async () => {
   const { company, admin, webhook, path } = await createTenant()
   const secrets: string[] = [webhook.secret]
   const url = webhook.url.replace(/\/?$/, '/changed')
@@ -109,7 +109,7 @@ test('every change of a webhook is in the audit, without a secret', async () => 
   for (const secret of secrets) assert(!JSON.stringify(entries).includes(secret))
 })
 
-test('a viewer looks at the webhooks of his workspaces and changes none', async () => {
+test('a viewer can see the webhooks of their workspaces but not change them', async () => {
   const { company, admin, path } = await createTenant()
   const viewer = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
   const { json } = await viewer.call('GET', '/dashboard/webhooks')
@@ -132,7 +132,7 @@ test('a viewer looks at the webhooks of his workspaces and changes none', async 
   assert.equal((await admin.call('GET', path)).json.status, 'ENABLED')
 })
 
-test('another company’s webhook, and one of a workspace that is not his, are not there', async () => {
+test('webhooks of another company or another workspace get a 404', async () => {
   const { company, path } = await createTenant()
   const stranger = await signInAs(annals, await annals.createCompany(), 'OWNER')
   const staging = company.workspaces[1]
@@ -154,7 +154,7 @@ test('another company’s webhook, and one of a workspace that is not his, are n
   assert.equal((await owner.call('GET', path)).status, 200)
 })
 
-test('a company whose plan has no webhooks is told so', async () => {
+test('a company whose plan has no webhooks gets an error', async () => {
   const company = await annals.createCompany({ plan: 'STARTER' })
   const admin = await signInAs(annals, company, 'ADMIN')
   const body = { workspaceId: company.workspace.id, url: 'https://example.com/hook' }
@@ -163,7 +163,7 @@ test('a company whose plan has no webhooks is told so', async () => {
   assert.equal(json.code, 'plan_required')
 })
 
-test('a change that another site’s page asks for is refused', async () => {
+test('rejects a change requested by another site’s page', async () => {
   const { admin, path } = await createTenant()
   const foreign: Record<string, string>[] = [
     { 'sec-fetch-site': 'cross-site' },
@@ -178,7 +178,7 @@ test('a change that another site’s page asks for is refused', async () => {
   assert.equal((await admin.call('GET', path)).json.status, 'ENABLED')
 })
 
-test('a body that is nested without end is judged like any other', async () => {
+test('a deeply nested body is validated like any other', async () => {
   const { admin, path } = await createTenant()
   for (const depth of [65, 5_000, 90_000]) {
     const body = { body: '['.repeat(depth) + ']'.repeat(depth), signature: `v1=${'0'.repeat(64)}` }
@@ -187,7 +187,7 @@ test('a body that is nested without end is judged like any other', async () => {
   }
 })
 
-test('to end a rotation that there is not changes nothing, and the audit says nothing', async () => {
+test('finishing a rotation that does not exist changes nothing and is not recorded', async () => {
   const { company, admin, path } = await createTenant()
   assert.equal((await admin.call('POST', `${path}/finish-rotation`)).status, 200)
   await admin.call('POST', `${path}/rotate-secret`)
@@ -196,7 +196,7 @@ test('to end a rotation that there is not changes nothing, and the audit says no
   assert.deepEqual(actions, ['WEBHOOK_CREATED', 'WEBHOOK_SECRET_ROTATED', 'WEBHOOK_SECRET_ROTATED'])
 })
 
-test('a place in the deliveries is for the member it was given to', async () => {
+test('a cursor of deliveries is valid only for its member', async () => {
   const { company, admin, path } = await createTenant()
   for (const _ of [1, 2, 3]) await admin.call('POST', `${path}/test`)
   const { json } = await admin.call('GET', `${path}/deliveries?limit=1`)
@@ -206,7 +206,7 @@ test('a place in the deliveries is for the member it was given to', async () => 
   assert.equal((await viewer.call('GET', onward)).json.code, 'invalid_cursor')
 })
 
-test('where the database has no deliveries yet, the list is empty and says why', async () => {
+test('the list is empty and says why if the table of deliveries is missing', async () => {
   const { admin, path } = await createTenant()
   await withoutTable(annals, 'webhook_delivery', async () => {
     const { status, json, headers } = await admin.call('GET', `${path}/deliveries`)

@@ -31,7 +31,7 @@ test('refuses to start, with a clear message, behind a pooler that drops connect
   proxy.dropsSettings = false
 })
 
-test('stores nothing as the owner if the address later points to such a pooler, and recovers', async () => {
+test('stores nothing as the owner if the URL later points to such a pooler, and recovers', async () => {
   await using annals = await startTestApp({ databaseUrl: url })
   const { workspaceKey: key } = await annals.createCompany()
   const send = () =>
@@ -50,7 +50,7 @@ test('stores nothing as the owner if the address later points to such a pooler, 
   await eventually(async () => assert.equal((await send()).status, 201))
 })
 
-test('settings in the address do not replace the role of the service', async () => {
+test('settings in the URL do not replace the role of the service', async () => {
   const options = encodeURIComponent('-c work_mem=8MB')
   await using annals = await startTestApp({ databaseUrl: `${url}?options=${options}` })
   const { db } = annals.app.database

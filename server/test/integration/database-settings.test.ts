@@ -96,7 +96,7 @@ test('stores, reads and verifies events when the role has other defaults for eve
   ])
 })
 
-test('uses the schema public when the login has a schema of its own', async () => {
+test('uses the schema public when the login has its own schema', async () => {
   await using own = await createEmptyDatabase()
   await query(own.connection, `create schema ${own.connection.user}`)
   await using annals = await startTestApp({ databaseUrl: own.url })
@@ -110,7 +110,7 @@ test('uses the schema public when the login has a schema of its own', async () =
   assert.deepEqual(schemas, [{ schemaname: 'public' }])
 })
 
-test('refuses to begin again beside tables in another schema', async () => {
+test('refuses to start over beside tables in another schema', async () => {
   await using own = await cloneDatabase()
   await query(own.connection, 'alter schema public rename to app; create schema public')
   await assert.rejects(startTestApp({ databaseUrl: own.url }), {
@@ -123,7 +123,7 @@ test('refuses to begin again beside tables in another schema', async () => {
   )
 })
 
-test('names the schema that is missing', async () => {
+test('names the missing schema', async () => {
   await using own = await createEmptyDatabase()
   await query(own.connection, 'drop schema public')
   await assert.rejects(startTestApp({ databaseUrl: own.url }), {
@@ -145,7 +145,7 @@ test('commits wait for the disk and the standby even if the role turns that off,
   }
 })
 
-test('a reload of the configuration does not change whether open connections wait for the disk', async () => {
+test('reloading the configuration does not change whether open connections wait for the disk', async () => {
   await setForRole({})
   await using annals = await startTestApp({ databaseUrl: database.url })
   const { rows } = await sql`
@@ -156,7 +156,7 @@ test('a reload of the configuration does not change whether open connections wai
   assert.deepEqual(rows, [{ source: 'session' }])
 })
 
-test('fails a query whose dates cannot be read, instead of reading them as absent', async () => {
+test('fails a query whose dates cannot be read, instead of treating them as missing', async () => {
   await setForRole({})
   await using annals = await startTestApp({ databaseUrl: database.url })
   await annals.app.database.db.connection().execute(async (db) => {

@@ -11,7 +11,7 @@ import { eventually } from '../harness/eventually.ts'
 const service = (dataDir: string) =>
   startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE })
 
-test('a killed engine comes back by itself with every committed row', async () => {
+test('a killed engine restarts by itself with every committed row', async () => {
   await using folder = new EngineFolder()
   const events: unknown[] = []
   const note = (fields: Record<string, unknown>) => events.push(fields['event'])
@@ -38,7 +38,7 @@ test('a killed engine comes back by itself with every committed row', async () =
   await assert.rejects(service(folder.dataDir), /already running/)
 })
 
-test('a service whose engine is killed while a query runs serves again', async () => {
+test('a service whose engine is killed during a query recovers', async () => {
   await using folder = new EngineFolder()
   await using engine = await service(folder.dataDir)
   const busy = query(engine.connection, 'select pg_sleep(600)').catch(() => 'broken')
@@ -49,7 +49,7 @@ test('a service whose engine is killed while a query runs serves again', async (
   await eventually(() => query(engine.connection, 'select 1'), { timeoutMs: 20_000 })
 })
 
-test('leaving right after the engine was killed leaves no process', async () => {
+test('exiting right after the engine was killed leaves no process', async () => {
   await using folder = new EngineFolder()
   const engine = await service(folder.dataDir)
   const pids = processTree(folder.postmasterPid())
@@ -59,7 +59,7 @@ test('leaving right after the engine was killed leaves no process', async () => 
   assert.deepEqual(processTree(folder.postmasterPid()), [])
 })
 
-test('the engine of a killed service is adopted, then stopped by its new user', async () => {
+test('the engine of a killed service is adopted, and stopped by its new user', async () => {
   await using folder = new EngineFolder()
   const holder = new EngineHolder(folder.dataDir, 'service')
   await query(await holder.ready(), 'create table kept as select 1 as one')
@@ -73,7 +73,7 @@ test('the engine of a killed service is adopted, then stopped by its new user', 
   await eventually(() => assert.equal(isRunning(pid), false))
 })
 
-test('a process killed at any moment of the first start leaves nothing in the way', async () => {
+test('a process killed at any moment of the first start does not block the next one', async () => {
   await using folder = new EngineFolder()
   const steps = [
     'engine',
@@ -93,7 +93,7 @@ test('a process killed at any moment of the first start leaves nothing in the wa
   assert.deepEqual(names, ['cluster', 'log', 'run'])
 })
 
-test('a stale pid that now belongs to another process does not keep the engine down', async () => {
+test('a stale pid that now belongs to another process does not prevent a start', async () => {
   await using folder = new EngineFolder()
   await (await service(folder.dataDir))[Symbol.asyncDispose]()
   const stale = `${process.pid}\n${folder.path('engine/cluster')}\n`
@@ -103,7 +103,7 @@ test('a stale pid that now belongs to another process does not keep the engine d
   assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
 })
 
-test('an engine that cannot start says why in one sentence and leaves no process', async () => {
+test('an engine that cannot start reports why in one sentence and leaves no process', async () => {
   await using folder = new EngineFolder()
   await (await service(folder.dataDir))[Symbol.asyncDispose]()
   const control = folder.path('engine/cluster/global/pg_control')
@@ -117,14 +117,14 @@ test('an engine that cannot start says why in one sentence and leaves no process
   assert.equal(fs.existsSync(folder.path('engine/cluster/postmaster.pid')), false)
 })
 
-test('a lost password is a sentence, not a new database', async () => {
+test('reports a lost password with a clear message, without creating a new database', async () => {
   await using folder = new EngineFolder()
   await (await service(folder.dataDir))[Symbol.asyncDispose]()
   fs.rmSync(folder.path('engine.password'))
   await assert.rejects(service(folder.dataDir), /engine\.password is missing/)
 })
 
-test('a first start that was killed before it kept the password can be repeated', async () => {
+test('a first start that was killed before it stored the password can be repeated', async () => {
   await using folder = new EngineFolder()
   await (await service(folder.dataDir))[Symbol.asyncDispose]()
   fs.renameSync(folder.path('engine.password'), folder.path('engine.password.new'))
@@ -133,7 +133,7 @@ test('a first start that was killed before it kept the password can be repeated'
   assert.equal(fs.existsSync(folder.path('engine.password.new')), false)
 })
 
-test('a service does not make an empty database where its own was removed', async () => {
+test('a service does not create an empty database if its own was removed', async () => {
   await using folder = new EngineFolder()
   const refused = Promise.withResolvers<unknown>()
   await using engine = await startEngine({
@@ -153,7 +153,7 @@ test('a service does not make an empty database where its own was removed', asyn
   await assert.rejects(query(engine.connection, 'select 1'))
 })
 
-test('a start that is aborted ends within two seconds, and leaves no engine running', async () => {
+test('an aborted start ends within two seconds and leaves no engine running', async () => {
   await using folder = new EngineFolder()
   // Once while initdb runs, and once while PostgreSQL starts.
   for (const sign of ['engine', 'engine/cluster']) {
@@ -170,7 +170,7 @@ test('a start that is aborted ends within two seconds, and leaves no engine runn
   }
 })
 
-test('a start that waits for another one to finish can be aborted', async () => {
+test('a start that waits for another one can be aborted', async () => {
   await using folder = new EngineFolder()
   fs.mkdirSync(folder.dataDir, { mode: 0o711 })
   using lock = await acquireFileLock(folder.path('engine.lock'), { waitMsMax: 0 })
@@ -182,7 +182,7 @@ test('a start that waits for another one to finish can be aborted', async () => 
   assert(performance.now() - startedAtMs < 2_000)
 })
 
-test('leaving without a usable lock keeps the engine running for other processes', async () => {
+test('exiting without a usable lock keeps the engine running for other processes', async () => {
   await using folder = new EngineFolder()
   const events: unknown[] = []
   const note = (fields: Record<string, unknown>) => events.push(fields['event'])
@@ -201,7 +201,7 @@ test('leaving without a usable lock keeps the engine running for other processes
   assert.deepEqual(events, ['engine.started', 'engine.unlocked', 'engine.stopped'])
 })
 
-test('a service whose data folder was replaced stops its own engine and not the new one', async () => {
+test('a service whose data folder was replaced stops only its own engine', async () => {
   await using folder = new EngineFolder()
   const { dataDir } = folder
   const engine = await service(dataDir)

@@ -109,7 +109,7 @@ test(
 )
 
 test(
-  'under root a private home works through a mount namespace, or is refused',
+  'as root, a private home works through a mount namespace, or is rejected',
   {
     skip: needsRoot,
   },
@@ -145,7 +145,7 @@ test('a long path in a private home works', { skip: needsNamespace }, async () =
 })
 
 test(
-  'an ordinary user has an engine of its own, and root can visit it',
+  'an ordinary user has their own engine, and root can attach to it',
   {
     skip: needsOpenCheckout,
   },
@@ -168,7 +168,7 @@ test(
 )
 
 test(
-  'an ordinary user with a stale pid of its own process starts all the same',
+  'an ordinary user with a stale pid of their own process can start',
   {
     skip: needsOpenCheckout,
   },
@@ -192,7 +192,7 @@ test(
 )
 
 test(
-  "another user's data folder is refused with a sentence",
+  "rejects another user's data folder with a clear message",
   {
     skip: needsOpenCheckout,
   },
@@ -215,7 +215,7 @@ test('a copy of the data folder made by root is usable', { skip: needsRoot }, as
 })
 
 test(
-  'a full disk is a sentence, and room made is enough to start again',
+  'reports a full disk with a clear message, and starts once there is space',
   {
     skip: needsNamespace,
   },
@@ -238,7 +238,7 @@ test(
   },
 )
 
-test('a file in the place of the data folder is refused with a sentence', async () => {
+test('rejects a file in place of the data folder with a clear message', async () => {
   await using folder = new EngineFolder()
   fs.writeFileSync(folder.dataDir, '')
   await assert.rejects(service(folder.dataDir), (error) => {
@@ -249,7 +249,7 @@ test('a file in the place of the data folder is refused with a sentence', async 
 })
 
 test(
-  'under root without a mount namespace a private home is refused with a sentence',
+  'as root without a mount namespace, rejects a private home with a clear message',
   {
     skip: needsNamespace,
   },

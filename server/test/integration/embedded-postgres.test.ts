@@ -13,7 +13,7 @@ const service = (dataDir: string) =>
 const command = (dataDir: string) =>
   startEngine({ dataDir, exclusive: false, settings: SMALL_ENGINE })
 
-test('an empty folder is ready within 5 s, an existing one within 1.5 s', async () => {
+test('starts within 5 s in an empty folder, and within 1.5 s in an existing one', async () => {
   // The best of three: other test files may keep this machine busy.
   const tries: { freshMs: number; existingMs: number }[] = []
   for (let index = 0; index < 3; index += 1) {
@@ -25,7 +25,7 @@ test('an empty folder is ready within 5 s, an existing one within 1.5 s', async 
   assert(Math.min(...tries.map(({ existingMs }) => existingMs)) < 1_500, JSON.stringify(tries))
 })
 
-test('an empty folder becomes a durable database in C.UTF-8', async () => {
+test('an empty folder becomes a durable database with the locale C.UTF-8', async () => {
   await using folder = new EngineFolder()
   await using engine = await service(folder.dataDir)
 
@@ -48,7 +48,7 @@ test('an empty folder becomes a durable database in C.UTF-8', async () => {
   })
 })
 
-test('the password is readable by its owner alone, and asked for', async () => {
+test('the password is required, and only its owner can read it', async () => {
   await using folder = new EngineFolder()
   await using engine = await service(folder.dataDir)
   assert.equal(fs.statSync(folder.path('engine.password')).mode & 0o777, 0o600)
@@ -58,7 +58,7 @@ test('the password is readable by its owner alone, and asked for', async () => {
   })
 })
 
-test('no TCP port listens', async () => {
+test('listens on no TCP port', async () => {
   await using folder = new EngineFolder()
   await using engine = await service(folder.dataDir)
   const [row] = await query(engine.connection, `select current_setting('listen_addresses') as at`)
@@ -78,7 +78,7 @@ test('no TCP port listens', async () => {
   )
 })
 
-test('a second service is refused with a sentence, and the first is not disturbed', async () => {
+test('rejects a second service with a clear message, without disturbing the first', async () => {
   await using folder = new EngineFolder()
   await using holder = new EngineHolder(folder.dataDir, 'service')
   const connection = await holder.ready()
@@ -104,7 +104,7 @@ test('a command attaches to a running engine and leaves it running', async () =>
   assert.deepEqual(await query(engine.connection, 'select one from visit'), [{ one: 1 }])
 })
 
-test('the last one out stops the engine and leaves no process', async () => {
+test('the last process stops the engine and leaves no process', async () => {
   await using folder = new EngineFolder()
   const visitor = await command(folder.dataDir)
   const owner = await service(folder.dataDir)
@@ -130,7 +130,7 @@ test('processes that start at once on an empty folder share one engine', async (
   assert.deepEqual(started[2], started[0])
 })
 
-test('a data folder of another major version is refused and stays as it is', async () => {
+test('rejects a data folder of another major version without changing it', async () => {
   await using folder = new EngineFolder()
   fs.mkdirSync(folder.path('engine/cluster'), { recursive: true })
   fs.writeFileSync(folder.path('engine/cluster/PG_VERSION'), '17\n')

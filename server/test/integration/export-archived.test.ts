@@ -147,7 +147,7 @@ async function takeAll(download: Download): Promise<string> {
   return sha256
 }
 
-test('an export of a few hours reads their part of a file and no other', async () => {
+test('an export of a few hours reads only their part of a file', async () => {
   const { tenant } = await createThreeGroups()
   const { store, parts } = watched({ read: () => Promise.reject(new Error('not the whole file')) })
   const hoursAt = (minute: number) => ({
@@ -163,7 +163,7 @@ test('an export of a few hours reads their part of a file and no other', async (
   assert.equal(parts.length, before, 'nothing: the catalog knows its times')
 })
 
-test('a flipped byte is found in each part that is read, and does no harm in one that is not', async () => {
+test('detects a flipped byte in each part that is read, and ignores one in other parts', async () => {
   const { tenant, file, segment } = await createThreeGroups()
   const bytes = readFileSync(file)
   const first = { toMs: START_MS + ROWS_PER_GROUP * MINUTE_MS }
@@ -195,7 +195,7 @@ test('a flipped byte is found in each part that is read, and does no harm in one
   assert.equal((await readSeqs(tenant)).length, ROWS)
 })
 
-test('a file that was cut, has grown or is another workspace’s is not read', async () => {
+test('does not read a file that was truncated, extended or belongs to another workspace', async () => {
   const { tenant, file } = await createThreeGroups()
   const { file: otherFile, segment: other } = await createThreeGroups()
   const bytes = readFileSync(file)
@@ -222,7 +222,7 @@ test('a file that was cut, has grown or is another workspace’s is not read', a
   await assert.rejects(readSeqs(tenant), /another one: its workspaceId/)
 })
 
-test('a part that is damaged on its way is asked for again, and the job does not fail', async () => {
+test('requests a part again that was damaged in transit, without failing the job', async () => {
   const { tenant } = await createThreeGroups()
   let isFirst = true
   const { store } = watched({
@@ -239,7 +239,7 @@ test('a part that is damaged on its way is asked for again, and the job does not
   assert(!isFirst)
 })
 
-test('a client for whom everything has to be read again gets the same bytes', async () => {
+test('a client gets the same bytes if everything has to be read again', async () => {
   const { tenant } = await createThreeGroups()
   // What a slow client finds when it is back: nothing was kept for it.
   const cache = Object.assign(new ColdCache(), {
@@ -255,7 +255,7 @@ test('a client for whom everything has to be read again gets the same bytes', as
   }
 })
 
-test('a company whose export searches many files for nothing keeps another waiting for one of them', async () => {
+test('a company whose export searches many files delays another by at most one file', async () => {
   const searching = await createFiles(12)
   const other = await createFiles(1)
   const [turns, cache] = [
@@ -288,7 +288,7 @@ test('a company whose export searches many files for nothing keeps another waiti
   assert(searchedAfter.length >= 12, `the other had to wait: ${order.join(' ')}`)
 })
 
-test('a search that nobody waits for any more ends with the next file', async () => {
+test('an abandoned search ends with the next file', async () => {
   const tenant = await createFiles(6)
   const stop = new AbortController()
   const { store, parts } = watched({
@@ -313,7 +313,7 @@ test('a search that nobody waits for any more ends with the next file', async ()
   assert(parts.length <= 4, `${parts.length} parts were read`)
 })
 
-test('what lies beyond the limit of an export is not asked back from a cold class', async () => {
+test('does not restore cold files beyond the limit of an export', async () => {
   const tenant = await createFiles(6)
   const askedFor = async (options: { limit?: number; category?: string }): Promise<number> => {
     const asked = new Set<string>()
@@ -350,7 +350,7 @@ test('what lies beyond the limit of an export is not asked back from a cold clas
   assert.equal(await askedFor({ limit: 49, category: 'odd' }), 6, 'what matches is not known')
 })
 
-test('a file that turns out to be cold cuts the download, is asked for with those behind it, and the job stays open', async () => {
+test('a file that turns out to be cold cuts the download and is restored with the following ones, and the job stays open', async () => {
   const tenant = await createFiles(4)
   const [, second, third, fourth] = await segmentsOf(tenant)
   assert(second && third && fourth)

@@ -24,7 +24,7 @@ const refusalOf = ({ status, json }: Answer) => [status, json.code]
 const body = { source: 'HOT', format: 'JSONL' }
 const create = (key: string) => annals.call('POST', '/v1/exports', { key, body })
 
-test('a company has 1,000 open exports at most, also when many are made at once', async () => {
+test('limits a company to 1,000 open exports, even with concurrent requests', async () => {
   const { companyKey, workspaceKey } = await annals.createCompany()
   const others = await annals.createCompany()
   const first = await makeExport(annals, workspaceKey)
@@ -46,7 +46,7 @@ test('a company has 1,000 open exports at most, also when many are made at once'
   assert.equal((await create(others.workspaceKey)).status, 201)
 })
 
-test('an export that ends makes room for another one', async () => {
+test('an export that ends makes room for another', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const canceled = await makeExport(annals, key)
   const downloaded = await makeExport(annals, key)
@@ -65,7 +65,7 @@ test('an export that ends makes room for another one', async () => {
   assert.equal((await create(key)).status, 201)
 })
 
-test('an export is kept until 90 days after its end, then it answers like one that never was', async () => {
+test('an export is kept for 90 days after its end, then gets a 404', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const [done, canceled, expired] = [
     await makeExport(annals, key),
@@ -101,7 +101,7 @@ test('an export is kept until 90 days after its end, then it answers like one th
   await worker[Symbol.asyncDispose]()
 })
 
-test('old exports go in one turn, however many they are, and open ones never', async () => {
+test('deletes all old exports in one run, and never open ones', async () => {
   const { company, workspaceKey: key } = await annals.createCompany()
   const open = await makeExport(annals, key)
   const ended = await makeExport(annals, key)
@@ -122,7 +122,7 @@ test('old exports go in one turn, however many they are, and open ones never', a
   assert.deepEqual(rows, [{ id: open }])
 })
 
-test('old exports are found by an index', async () => {
+test('finds old exports by an index', async () => {
   const nodes = await explain(annals.app.database.pool, (on) =>
     deleteEndedJobs(on, { before: new Date(clock()), limit: 1_000 }),
   )
@@ -130,7 +130,7 @@ test('old exports are found by an index', async () => {
   assert.deepEqual(indexes, ['export_job__finished'], JSON.stringify(nodes))
 })
 
-test('of 100,000 exports the few with a status are listed by an index, for a key and for a member', async () => {
+test('lists the few exports with a status among 100,000 by an index, for a key and for a member', async () => {
   const { company, workspaceKey: key, user } = await annals.createCompany()
   const ended = await makeExport(annals, key)
   await annals.call('POST', `/v1/exports/${ended}/cancel`, { key })

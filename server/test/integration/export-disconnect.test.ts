@@ -79,7 +79,7 @@ async function sendAndLeave(text: string): Promise<void> {
   socket.destroy()
 }
 
-test('clients that hang up before they are answered leave nothing behind', async () => {
+test('clients that disconnect before the response leave nothing behind', async () => {
   const jobId = await makeExport(annals, key)
   const request = requestOf(jobId)
   await repeatFault(async () => {
@@ -99,7 +99,7 @@ test('clients that hang up before they are answered leave nothing behind', async
   await assertStillThere(jobId)
 })
 
-test('clients that hang up anywhere in the rows leave nothing behind', async () => {
+test('clients that disconnect anywhere in the rows leave nothing behind', async () => {
   const jobId = await makeExport(annals, key)
   await repeatFault(async () => {
     const offsets = Array.from({ length: 12 }, () => randomInt(1, LEFT_BYTES_MAX))
@@ -114,7 +114,7 @@ test('clients that hang up anywhere in the rows leave nothing behind', async () 
   await assertStillThere(jobId)
 })
 
-test('a client that hangs up with every row and without the end can have them once more', async () => {
+test('a client that disconnects after every row but before the end can download again', async () => {
   const jobId = await makeExport(annals, key)
   const { response, leave } = await openDownload(annals, key, jobId)
   assert.equal(response.statusCode, 200)

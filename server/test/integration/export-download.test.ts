@@ -56,7 +56,7 @@ function requestText(jobId: string, version = '1.1'): string {
   return `GET /v1/exports/${jobId}/download HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`
 }
 
-test('a client that reads nothing holds no connection and little memory, however long', async () => {
+test('a client that reads nothing uses no connection and little memory, however long', async () => {
   const jobIds = await Promise.all(Array.from({ length: 5 }, () => makeExport(annals, key)))
   const opened = await Promise.all(jobIds.map((jobId) => openDownload(annals, key, jobId, PLAIN)))
   // Each has sent what the sockets take and waits; its job says so within a second or two.
@@ -79,7 +79,7 @@ test('a client that reads nothing holds no connection and little memory, however
   for (const { rest } of opened) assert.equal((await rest()).sha256, bulkSha256)
 })
 
-test('a client that goes away stops the reading; the job stays open and a new download is whole', async () => {
+test('a client that disconnects stops the reading, and a new download of the job is complete', async () => {
   const jobId = await makeExport(annals, key)
   for (const bytes of [0, 1, 100_000, 5_000_000, 20_000_000]) {
     const { response, leave } = await openDownload(annals, key, jobId, PLAIN)
@@ -102,7 +102,7 @@ test('a client that goes away stops the reading; the job stays open and a new do
   assert.equal((await readJob(annals, key, jobId)).status, 'SUCCEEDED')
 })
 
-test('two downloads at once both end well, and the first that ends decides', async () => {
+test('two concurrent downloads both succeed, and the first that ends completes the job', async () => {
   const jobId = await makeExport(annals, key)
   const late = await openDownload(annals, key, jobId, PLAIN)
   const early = await download(annals, key, jobId, { 'accept-encoding': 'gzip' })
@@ -118,7 +118,7 @@ test('two downloads at once both end well, and the first that ends decides', asy
   assert.deepEqual(await readJob(annals, key, jobId), before)
 })
 
-test('canceling cuts a download, also of a client that reads nothing', async () => {
+test('canceling cuts a download, even of a client that reads nothing', async () => {
   const jobId = await makeExport(annals, key)
   await using stalled = new RawConnection(annals.url)
   stalled.pause()
@@ -141,7 +141,7 @@ test('canceling cuts a download, also of a client that reads nothing', async () 
   assert.deepEqual([again.status, again.json.code], [409, 'export_not_downloadable'])
 })
 
-test('a database that fails in mid-stream cuts the connection without an end', async () => {
+test('a database that fails during a download cuts the connection', async () => {
   await using proxy = await PgProxy.listen(annals.database.connection)
   const databaseUrl = proxy.urlTo(annals.database.connection)
   await using shaky = await startTestApp({ databaseUrl })
@@ -164,7 +164,7 @@ test('a database that fails in mid-stream cuts the connection without an end', a
   assert.equal((await download(annals, key, jobId)).sha256, bulkSha256)
 })
 
-test('a chain with a gap is never sent as if it were whole', async () => {
+test('a chain with a gap is never sent as a complete file', async () => {
   const { workspace, workspaceKey } = await annals.createCompany()
   const events = Array.from({ length: 1_000 }, (_, index) => ({
     category: 'c',
@@ -186,7 +186,7 @@ test('a chain with a gap is never sent as if it were whole', async () => {
   }
 })
 
-test('a client of HTTP/1.0 gets the same bytes up to the end of the connection', async () => {
+test('an HTTP/1.0 client gets the same bytes until the connection closes', async () => {
   const { workspaceKey } = await annals.createCompany()
   await storeEvents(annals, workspaceKey, [{ category: 'c', action: 'a' }])
   const jobId = await makeExport(annals, workspaceKey)
@@ -199,7 +199,7 @@ test('a client of HTTP/1.0 gets the same bytes up to the end of the connection',
   assert.equal((await readJob(annals, workspaceKey, jobId)).status, 'SUCCEEDED')
 })
 
-test('HEAD does not begin a run', async () => {
+test('HEAD does not start a run', async () => {
   const jobId = await makeExport(annals, key)
   const { status, headers } = await fetch(`${annals.url}/v1/exports/${jobId}/download`, {
     method: 'HEAD',
@@ -209,7 +209,7 @@ test('HEAD does not begin a run', async () => {
   assert.equal((await readJob(annals, key, jobId)).status, 'PENDING')
 })
 
-test('a company has fifty downloads at once, and others are not shut out by it', async () => {
+test('limits a company to fifty downloads at once, without affecting others', async () => {
   const jobId = await makeExport(annals, key)
   const opened = await Promise.all(
     Array.from({ length: 50 }, () => openDownload(annals, key, jobId, PLAIN)),
@@ -229,7 +229,7 @@ test('a company has fifty downloads at once, and others are not shut out by it',
   })
 })
 
-test('a service that stops cuts what does not end in time, and the job can be downloaded elsewhere', async () => {
+test('a service that stops cuts slow downloads, and the job can be downloaded elsewhere', async () => {
   const jobId = await makeExport(annals, key)
   const stopping = await startTestApp({ databaseUrl: annals.database.url })
   const { rest } = await openDownload(stopping, key, jobId, PLAIN)
@@ -238,7 +238,7 @@ test('a service that stops cuts what does not end in time, and the job can be do
   assert.equal((await download(annals, key, jobId)).sha256, bulkSha256)
 })
 
-test('a client that takes nothing for too long is cut', async () => {
+test('cuts a client that reads nothing for too long', async () => {
   const { signal } = new AbortController()
   const block = Buffer.alloc(1_000_000)
   async function* chunks() {

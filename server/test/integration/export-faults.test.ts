@@ -87,7 +87,7 @@ function refusedWith(code: string) {
   }
 }
 
-test('a part of the archive that is missing fails the job, which names it', async () => {
+test('a missing archive file fails the job, which names it', async () => {
   const { key, jobId } = await createArchived()
   const answer = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
   assert.deepEqual([answer.status, answer.json.code], [409, 'export_not_downloadable'])
@@ -97,7 +97,7 @@ test('a part of the archive that is missing fails the job, which names it', asyn
   assert.match(job.retryHint, /operator/)
 })
 
-test('a part of the archive that is damaged fails the job', async () => {
+test('a damaged archive file fails the job', async () => {
   const { find } = await createArchived()
   const store = storeWith({ readRange: async () => Buffer.from('something else') })
   await assert.rejects(open(await find(), store), refusedWith('export_not_downloadable'))
@@ -105,7 +105,7 @@ test('a part of the archive that is damaged fails the job', async () => {
   assert.deepEqual([status, errorCode], ['FAILED', 'segment_damaged'])
 })
 
-test('what lies in a cold class is asked for, and the job waits as it is', async () => {
+test('requests a restore of cold files, and the job stays pending', async () => {
   const { find } = await createArchived()
   const asked: string[] = []
   const cold = storeWith({
@@ -124,7 +124,7 @@ test('what lies in a cold class is asked for, and the job waits as it is', async
   assert.deepEqual([status, errorCode], ['PENDING', null])
 })
 
-test('a storage that is out of reach before the first byte is an answer, and the job stays open and says no more than that', async () => {
+test('an unreachable storage before the first byte gets an error, and the job stays open without details', async () => {
   const { find } = await createArchived()
   const outage = () => Promise.reject(new StorageError('The bucket does not answer.'))
   for (const store of [storeWith({ stat: outage }), storeWith({ readRange: outage })]) {
@@ -138,7 +138,7 @@ test('a storage that is out of reach before the first byte is an answer, and the
   }
 })
 
-test('preflight counts what is archived by the catalog, and says so when filters may pick', async () => {
+test('the preflight counts archived rows by the catalog, and says so if filters apply', async () => {
   const { key } = await createArchived()
   const ask = async (filters: object) => {
     const body = { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters: { ...TIMES, ...filters } }
@@ -154,7 +154,7 @@ test('preflight counts what is archived by the catalog, and says so when filters
   ])
 })
 
-test('a storage that is out of reach does not refuse a new job, but a look at what it would be', async () => {
+test('an unreachable storage does not prevent a new job, but a preflight', async () => {
   const { companyId, filter, filterWorkspaceId, ranges } = await (await createArchived()).find()
   const store = storeWith({ stat: () => Promise.reject(new StorageError('No answer.')) })
   const deps = { database, store, clock, logger, timeouts }

@@ -33,7 +33,7 @@ const refusalOf = ({ status, json }: Answer) => [status, json.code]
 const post = (key: string, body: object, path = '/v1/exports') =>
   annals.call('POST', path, { key, body })
 
-test('a new job shows what was asked for and nothing of what is to come', async () => {
+test('a new job shows the request and no results yet', async () => {
   const { companyKey: key, workspace, project } = await annals.createCompany()
   const filters = {
     from: '2026-01-01T00:00:00.000Z',
@@ -69,7 +69,7 @@ test('a new job shows what was asked for and nothing of what is to come', async 
   })
 })
 
-test('refuses an impossible export request and names the field', async () => {
+test('rejects an impossible export request and names the field', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const good = { source: 'HOT', format: 'JSONL' }
   const at = '2026-01-01T00:00:00Z'
@@ -102,7 +102,7 @@ test('refuses an impossible export request and names the field', async () => {
   }
 })
 
-test('a workspace key exports its own workspace, a company key any of its company’s', async () => {
+test('a workspace key exports its own workspace, a company key any workspace of its company', async () => {
   const a = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const b = await annals.createCompany()
   const [one, two] = a.workspaces
@@ -131,7 +131,7 @@ test('a workspace key exports its own workspace, a company key any of its compan
   }
 })
 
-test('a workspace key sees the jobs of its workspace only, in every route', async () => {
+test('a workspace key sees only the jobs of its workspace, in every route', async () => {
   const { companyKey, workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const [one, two] = workspaces
   assert(one && two)
@@ -170,7 +170,7 @@ test('a workspace key sees the jobs of its workspace only, in every route', asyn
   assert.equal((await readJob(annals, companyKey, own)).status, 'PENDING')
 })
 
-test('exports are listed newest first, page by page, each once', async () => {
+test('lists exports newest first, page by page, each once', async () => {
   const { companyKey: key, workspaceKey } = await annals.createCompany()
   const made: string[] = []
   for (let count = 0; count < 7; count++) {
@@ -199,7 +199,7 @@ test('exports are listed newest first, page by page, each once', async () => {
   assert.deepEqual(refusalOf(foreign), [400, 'invalid_cursor'])
 })
 
-test('exports are listed by their state, page by page, and a cursor belongs to its state', async () => {
+test('lists exports by status, page by page, and a cursor belongs to its status', async () => {
   const { companyKey: key, workspaceKey } = await annals.createCompany()
   const made: Record<string, string[]> = {}
   for (const status of [...EXPORT_STATUSES, ...EXPORT_STATUSES, ...EXPORT_STATUSES]) {
@@ -234,7 +234,7 @@ test('exports are listed by their state, page by page, and a cursor belongs to i
   }
 })
 
-test('a job that nobody downloads fails after seven days, and says what to do', async () => {
+test('a job that is not downloaded fails after seven days and says what to do', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const untouched = await makeExport(annals, key)
   const begun = await makeExport(annals, key)
@@ -268,7 +268,7 @@ test('a job that nobody downloads fails after seven days, and says what to do', 
   assert.equal((await download(annals, key, again.json.jobId)).status, 200)
 })
 
-test('canceling is for open jobs, twice is once, and only a succeeded or failed one refuses', async () => {
+test('only open jobs can be canceled, canceling twice is allowed, and ended jobs are rejected', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const pending = await makeExport(annals, key)
   for (const _time of ['first', 'second']) {
@@ -307,7 +307,7 @@ const MOVES: ((job: { companyId: CompanyId; id: ExportJobId }) => Promise<unknow
   () => expireExportJobs(db, { now: new Date(clock() + 8 * DAY_MS), limit: 1_000 }),
 ]
 
-test('a job moves only as its table of states allows, from every state', async () => {
+test('a job changes status only as the state table allows', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const isStatus = (text: unknown): ExportStatus => {
     const status = EXPORT_STATUSES.find((known) => known === text)
@@ -328,7 +328,7 @@ test('a job moves only as its table of states allows, from every state', async (
   }
 })
 
-test('of many who end a job at once, one does', async () => {
+test('only one of many concurrent requests ends a job', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   for (let round = 0; round < 10; round++) {
     const job = await keyOf(await makeExport(annals, key))
@@ -344,7 +344,7 @@ test('of many who end a job at once, one does', async () => {
   }
 })
 
-test('a job that is canceled before its last byte is not taken for a whole one', async () => {
+test('a job canceled before its last byte does not succeed', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await storeEvents(annals, key, [{ category: 'c', action: 'a' }])
   const jobId = await makeExport(annals, key)
@@ -361,7 +361,7 @@ test('a job that is canceled before its last byte is not taken for a whole one',
   assert.equal((await readJob(annals, key, jobId)).status, 'CANCELED')
 })
 
-test('a page of jobs is read off an index, for a company and for a workspace', async () => {
+test('reads a page of jobs from an index, for a company and for a workspace', async () => {
   const { company, workspace, workspaceKey } = await annals.createCompany()
   await makeExport(annals, workspaceKey)
   await query(

@@ -48,7 +48,7 @@ async function assertExportsAre(key: string, events: readonly SealedEvent[]): Pr
   assert.equal(csv.text, CSV_HEADER + events.map(csvRow).join(''))
 }
 
-test('whatever is stored, a hot export has the bytes that its events are written with', async () => {
+test('a hot export has exactly the bytes of its events, whatever is stored', async () => {
   const { workspaceKey: key, workspace, project } = await annals.createCompany()
   const text = anyText.filter((value) => value !== '')
   const sample = fc.sample(fc.tuple(text, text, anyText, fc.nat()), EVENTS)
@@ -76,7 +76,7 @@ test('whatever is stored, a hot export has the bytes that its events are written
   await assertExportsAre(key, stored)
 })
 
-test('a page is good until the next one is asked for, whatever is fetched meanwhile', async () => {
+test('a page stays valid until the next one is requested, whatever is fetched meanwhile', async () => {
   const { workspaceKey: key, workspace } = await annals.createCompany()
   const count = 5_000
   const events = Array.from({ length: count }, (_, nth) => ({ category: 'c', action: `a ${nth}` }))
@@ -99,7 +99,7 @@ test('a page is good until the next one is asked for, whatever is fetched meanwh
   assert.deepEqual(read, await storedEvents(workspace.id))
 })
 
-test('rows far larger than most are exported whole', async () => {
+test('exports very large rows completely', async () => {
   const { workspaceKey: key, workspace } = await annals.createCompany()
   const count = 400
   await storeBulk(annals, key, count)

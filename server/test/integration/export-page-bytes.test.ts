@@ -50,7 +50,7 @@ async function pagesOf(workspaceId: WorkspaceId, count: number) {
   return { pages, sha256: run.result.sha256 }
 }
 
-test('pages of large rows stay small from the first one on, hot and archived', async () => {
+test('pages of large rows stay small from the start, hot and archived', async () => {
   const { workspaceKey: key, workspace } = await annals.createCompany()
   const blob = 'x'.repeat(BLOB_BYTES)
   const large = Array.from({ length: LARGE_ROWS }, (_, nth) => ({

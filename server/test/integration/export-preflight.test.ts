@@ -46,7 +46,7 @@ for (const [shape, bytesAt] of Object.entries(SHAPES)) {
   })
 }
 
-test('the estimated size counts every workspace, not the first alone', async () => {
+test('the estimated size counts every workspace, not only the first', async () => {
   const { companyKey: key, workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   for (const [index, { workspaceKey }] of workspaces.entries()) {
     const events = Array.from({ length: 300 }, (_, number) => event(number, index * 3_000))
@@ -55,7 +55,7 @@ test('the estimated size counts every workspace, not the first alone', async () 
   assert((await errorOf(key, { format: 'JSONL' })) < 0.15)
 })
 
-test('a small export is estimated to the byte, and an empty table has its header', async () => {
+test('a small export is estimated exactly, and an empty CSV has its header', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await storeEvents(
     annals,

@@ -91,7 +91,7 @@ async function createHard() {
   return { ...tenant, events }
 }
 
-test('rows are the query’s records with what recomputes their hashes, and link up', async () => {
+test('rows are the records of the query, with everything needed to recompute their hashes and links', async () => {
   const { workspaceKey: key } = await createHard()
   const rows = await exportRows(annals, key)
   assert.equal(rows.length, HARD_TEXTS.length)
@@ -110,7 +110,7 @@ test('rows are the query’s records with what recomputes their hashes, and link
   )
 })
 
-test('a table has the same events, with nothing that a spreadsheet takes for a formula', async () => {
+test('a CSV export has the same events, without anything that a spreadsheet treats as a formula', async () => {
   const { workspaceKey: key } = await createHard()
   const rows = await exportRows(annals, key)
   const jobId = await makeExport(annals, key, { format: 'CSV' })
@@ -146,7 +146,7 @@ test('a table has the same events, with nothing that a spreadsheet takes for a f
   assert.deepEqual(cells, expected)
 })
 
-test('a download is described by its headers, its trailers and its job', async () => {
+test('the headers, the trailers and the job describe a download', async () => {
   const { workspaceKey: key } = await createHard()
   const jobId = await makeExport(annals, key)
   const { body, headers, trailers, sha256 } = await download(annals, key, jobId)
@@ -168,7 +168,7 @@ test('a download is described by its headers, its trailers and its job', async (
   )
 })
 
-test('gzip holds the same bytes, and its trailers speak of them', async () => {
+test('gzip contains the same bytes, and the trailers describe them', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const events = Array.from({ length: 1_500 }, (_, index) => ({
     category: 'c',
@@ -185,7 +185,7 @@ test('gzip holds the same bytes, and its trailers speak of them', async () => {
   assert.deepEqual({ ...zipped.trailers }, { ...plain.trailers })
 })
 
-test('an export without rows is an empty list, or a header', async () => {
+test('an export without rows is an empty file, or a CSV header', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   for (const [format, text] of [
     ['JSONL', /^$/],
@@ -204,7 +204,7 @@ test('an export without rows is an empty list, or a header', async () => {
   }
 })
 
-test('what comes after the job was made is not in it, and a rerun has the same bytes', async () => {
+test('events after the creation of a job are not in it, and a rerun has the same bytes', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await storeEvents(annals, key, [{ category: 'c', action: 'before' }])
   const jobId = await makeExport(annals, key)
@@ -223,7 +223,7 @@ test('what comes after the job was made is not in it, and a rerun has the same b
   assert.equal((await exportRows(annals, key)).length, 2)
 })
 
-test('each filter shows what it shows in the query, and all of them together', async () => {
+test('each filter returns what it returns in a query, alone and combined', async () => {
   const { company, workspace, workspaceKey: key, project } = await annals.createCompany()
   const other = newId<'project'>()
   const names = { companyId: company.id, workspaceId: workspace.id, name: 'Other' }
@@ -292,7 +292,7 @@ test('each filter shows what it shows in the query, and all of them together', a
   }
 })
 
-test('a limit cuts the export, and the job says whether it did', async () => {
+test('a limit truncates the export, and the job says whether it did', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const events = Array.from({ length: 250 }, (_, index) => ({
     category: index % 2 === 0 ? 'even' : 'odd',
@@ -326,7 +326,7 @@ test('a limit cuts the export, and the job says whether it did', async () => {
 const ROWS_MAX = { STARTER: 50_000, PRO: 1_000_000, ENTERPRISE: 10_000_000 } as const
 
 for (const plan of ['STARTER', 'PRO', 'ENTERPRISE'] as const) {
-  test(`a ${plan} company exports ${ROWS_MAX[plan]} rows at most, however many it asks for`, async () => {
+  test(`a ${plan} company exports at most ${ROWS_MAX[plan]} rows, whatever it requests`, async () => {
     const { workspaceKey: key } = await annals.createCompany({ plan })
     for (const [limit, rowLimit] of [
       [{}, ROWS_MAX[plan]],
@@ -339,7 +339,7 @@ for (const plan of ['STARTER', 'PRO', 'ENTERPRISE'] as const) {
   })
 }
 
-test('a rerun has no more rows than the plan now allows, and a plan without exports none', async () => {
+test('a rerun has at most the rows that the plan now allows, and none without exports', async () => {
   const { company, workspaceKey: key } = await annals.createCompany({ plan: 'PRO' })
   const jobId = await makeExport(annals, key)
   const setPlan = async (plan: string) => {
@@ -360,7 +360,7 @@ test('a rerun has no more rows than the plan now allows, and a plan without expo
   assert.deepEqual([download.status, download.json.code], [403, 'plan_required'])
 })
 
-test('a company’s export goes workspace by workspace, each in the order of its chain', async () => {
+test('a company export lists workspaces one by one, each in the order of its chain', async () => {
   const tenant = await annals.createCompany({ workspaces: ['One', 'Two', 'Three'] })
   for (const round of ['first', 'second']) {
     for (const { workspaceKey } of tenant.workspaces.toReversed()) {
@@ -381,7 +381,7 @@ test('a company’s export goes workspace by workspace, each in the order of its
   assert.equal((await exportRows(annals, tenant.companyKey, one)).length, 2)
 })
 
-test('the system workspace is exported when it is named, and not else', async () => {
+test('the system workspace is exported only if it is named', async () => {
   const { company, companyKey: key } = await annals.createCompany()
   const [system] = await query(
     annals.database.connection,
@@ -395,7 +395,7 @@ test('the system workspace is exported when it is named, and not else', async ()
   assert(places.every(({ workspaceId }) => workspaceId !== system?.['id']))
 })
 
-test('hot is what the plan’s hot time covers', async () => {
+test('hot events are those within the hot time of the plan', async () => {
   const { workspaceKey: key } = await annals.createCompany({ plan: 'STARTER' })
   await storeEvents(annals, key, [{ category: 'c', action: 'old' }])
   advance(31 * DAY_MS)

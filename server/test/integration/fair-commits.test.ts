@@ -12,7 +12,7 @@ const LARGE_EVENTS = 20
 /** Two of the largest events, which have 256 KiB each. */
 const PER_COMMIT_MAX = 2
 
-test('an event waits for few large events of another company, and those keep their order', async () => {
+test('an event waits for only a few large events of another company, and those keep their order', async () => {
   const [greedy, other] = [await annals.createCompany(), await annals.createCompany()]
   await using writer = new Writer({
     connection: annals.database.connection,

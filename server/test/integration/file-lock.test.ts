@@ -10,7 +10,7 @@ import { acquireFileLock } from '../../src/platform/file-lock.ts'
 
 const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/platform/file-lock.ts'))
 
-test('a lock excludes others in the same process until it is disposed of', async () => {
+test('a lock excludes others in the same process until it is disposed', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'annals-test-'))
   const path = join(folder.path, 'lock')
   const first = await acquireFileLock(path, { waitMsMax: 0 })
@@ -24,7 +24,7 @@ test('a lock excludes others in the same process until it is disposed of', async
   assert.equal(statSync(path).size, 0)
 })
 
-test('a lock that is held has written nothing, so it can be taken on a full disk', async () => {
+test('a lock writes nothing, so it can be acquired on a full disk', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'annals-test-'))
   const path = join(folder.path, 'lock')
   using lock = await acquireFileLock(path, { waitMsMax: 0 })
@@ -32,7 +32,7 @@ test('a lock that is held has written nothing, so it can be taken on a full disk
   assert.deepEqual([readdirSync(folder.path), statSync(path).size], [['lock'], 0])
 })
 
-test('a lock held by a process that is killed is free at once', async () => {
+test('a lock held by a killed process is free immediately', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'annals-test-'))
   const path = join(folder.path, 'lock')
   const script = `

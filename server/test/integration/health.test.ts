@@ -70,10 +70,10 @@ async function assertWorks() {
   assert.equal((await promptly('GET', '/v1/keys/status')).status, 200)
 }
 
-test('with its database the service is healthy and ready', assertWorks)
+test('the service is healthy and ready with its database', assertWorks)
 
 for (const mode of ['refuse', 'stall'] as const) {
-  test(`while the database is out of reach (${mode}) every answer comes within a second, and the service recovers by itself`, async () => {
+  test(`while the database is unreachable (${mode}), every response arrives within a second, and the service recovers by itself`, async () => {
     await assertWorks()
     proxy.mode = mode
     await assertNoticed()
@@ -109,13 +109,13 @@ test('a node is not ready while keys can’t be read, and waiting calls leave no
   await eventually(assertWorks)
 })
 
-test('connections that fall silent for good are replaced, without anyone’s help', async () => {
+test('connections that stop responding are replaced automatically', async () => {
   await Promise.all(Array.from({ length: 4 }, () => annals.call('GET', '/v1/keys/status', { key })))
   proxy.forsakeAll()
   await eventually(assertWorks, { timeoutMs: 15_000 })
 })
 
-test('a connection that breaks in the midst of a statement fails that statement and nothing else', async () => {
+test('a connection that breaks during a statement fails only that statement', async () => {
   for (const when of ['before', 'after'] as const) {
     // Made here: the runner lays what a socket throws on the test that opened it, and lets it pass
     // when that one is over. In the service it would end the process.
@@ -131,7 +131,7 @@ test('a connection that breaks in the midst of a statement fails that statement 
   }
 })
 
-test('many callers during an outage are all answered in time', async () => {
+test('many callers during an outage all get a response in time', async () => {
   proxy.mode = 'stall'
   await eventually(async () => {
     assert.equal((await promptly('POST', '/v1/keys/any/rotate')).status, 503)
@@ -161,7 +161,7 @@ test('a service whose database is gone can still be stopped', async () => {
   await own[Symbol.asyncDispose]()
 })
 
-test('a node that stops takes no new connection', async () => {
+test('a node that stops accepts no new connections', async () => {
   const own = await startTestApp()
   assert.equal((await own.call('GET', '/ready')).status, 200)
   const stopped = own[Symbol.asyncDispose]()
@@ -169,7 +169,7 @@ test('a node that stops takes no new connection', async () => {
   await stopped
 })
 
-test('health and readiness are told to anyone, and nothing else is', async () => {
+test('only health and readiness are available without a key', async () => {
   for (const path of ['/health', '/ready']) {
     const { status, text } = await annals.call('GET', path)
     assert.deepEqual([status, text], [200, '{"ok":true}'])
@@ -177,7 +177,7 @@ test('health and readiness are told to anyone, and nothing else is', async () =>
   assert.equal((await annals.call('GET', '/v1/keys/status')).status, 401)
 })
 
-test('metrics have a port of their own and are not on the API’s', async () => {
+test('metrics have a separate port and are not available on that of the API', async () => {
   await annals.call('GET', '/v1/keys/status')
   assert.equal((await annals.call('GET', '/metrics')).status, 404)
   const { metricsUrl } = annals.app

@@ -113,7 +113,7 @@ const UNREADABLE: Record<string, { sent: string; expected: { status: number; cod
 }
 
 for (const [shape, { sent, expected }] of Object.entries(UNREADABLE)) {
-  test(`${shape}: one answer in the error shape, then the connection ends`, async () => {
+  test(`${shape}: one response in the error format, then the connection ends`, async () => {
     await using connection = new RawConnection(annals.url)
     const answer = await connection.send(bytes(sent)).answer()
     assertErrorShape(answer, expected)
@@ -196,7 +196,7 @@ for (const [shape, { sent, expected }] of Object.entries(READABLE)) {
   })
 }
 
-test('every Host that RFC 9110 allows is served', async () => {
+test('serves every Host header that RFC 9110 allows', async () => {
   for (const host of [
     '',
     'example.com',
@@ -225,7 +225,7 @@ test('a client that disconnects while sending a body is not logged as a database
   }
 })
 
-test('a refused HEAD request is answered without a body', async () => {
+test('a rejected HEAD request gets a response without a body', async () => {
   await using connection = new RawConnection(annals.url)
   connection.send('HEAD /health HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n')
   const [head, body] = (await connection.closed()).split('\r\n\r\n')
@@ -233,37 +233,37 @@ test('a refused HEAD request is answered without a body', async () => {
   assert.equal(body, '')
 })
 
-test('a wrong method is told the right ones', async () => {
+test('a wrong method gets the allowed ones', async () => {
   const answer = await sendRaw(annals.url, 'PUT /v1/events HTTP/1.1\r\nhost: x\r\n\r\n')
   assert.equal(answer.headers.get('allow'), 'GET, HEAD, POST')
 })
 
-test('headers that do not end in time are answered with 408', async () => {
+test('headers that do not end in time get a 408', async () => {
   const answer = await sendRaw(annals.url, 'GET /health HTTP/1.1\r\nhost: x\r\nx: slow')
   assertErrorShape(answer, { status: 408, code: 'request_timeout' })
 })
 
-test('a body that does not end in time is answered with 408, once', async () => {
+test('a body that does not end in time gets one 408', async () => {
   await using connection = new RawConnection(annals.url)
   connection.send(post(`${json}content-length: 50\r\n`, '{"category":'))
   assertErrorShape(await connection.answer(), { status: 408, code: 'request_timeout' })
   assert.equal(await connection.closed(), '')
 })
 
-test('a stranger that was refused before its body ended gets no second answer', async () => {
+test('an anonymous caller rejected before its body ended gets no second response', async () => {
   await using connection = new RawConnection(annals.url)
   connection.send('POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{')
   assertErrorShape(await connection.answer(), { status: 401, code: 'missing_api_key' })
   assert.equal(await connection.closed(), '')
 })
 
-test('a body shorter than its length is refused when the caller hangs up', async () => {
+test('rejects a body shorter than its length when the caller disconnects', async () => {
   await using connection = new RawConnection(annals.url)
   connection.send(post(`${json}content-length: 50\r\n`, '{"category":')).finish()
   assertErrorShape(await connection.answer(), BAD)
 })
 
-test('pipelined requests are answered in their order, and the unreadable one last', async () => {
+test('pipelined requests get responses in order, and the malformed one last', async () => {
   await using connection = new RawConnection(annals.url)
   connection.send(
     `${get('/v1/keys/status', bearer)}${get('/nowhere')}${get('/health')}BREW\r\n\r\n`,
@@ -275,7 +275,7 @@ test('pipelined requests are answered in their order, and the unreadable one las
   assert.equal(await connection.closed(), '')
 })
 
-test('what a refused body leaves behind is never read as the next request', async () => {
+test('the rest of a rejected body is never read as the next request', async () => {
   await using connection = new RawConnection(annals.url)
   const smuggled = get('/health')
   connection.send(
@@ -286,7 +286,7 @@ test('what a refused body leaves behind is never read as the next request', asyn
   assertErrorShape(await connection.answer(), NOT_FOUND)
 })
 
-test('a caller that sends far too much still learns why, however it sends it', async () => {
+test('a caller that sends far too much still gets the reason', async () => {
   const tooMuch = 'x'.repeat(2 * 1_024 * 1_024)
   for (const [headers, body] of [
     [`content-length: ${tooMuch.length}\r\n`, tooMuch],
@@ -303,7 +303,7 @@ test('a caller that sends far too much still learns why, however it sends it', a
   }
 })
 
-test('a caller that goes on sending after it was refused is hung up on in the end', async () => {
+test('a caller that keeps sending after a rejection is disconnected eventually', async () => {
   await using connection = new RawConnection(annals.url)
   assertErrorShape(await connection.send('BREW\r\n\r\n').answer(), BAD)
   await eventually(() => {
@@ -312,7 +312,7 @@ test('a caller that goes on sending after it was refused is hung up on in the en
   })
 })
 
-test('the caller’s trace id is used in the answer, also for what is refused', async () => {
+test('the response has the caller’s trace id, even if the request is rejected', async () => {
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
   const header = `traceparent: 00-${traceId}-00f067aa0ba902b7-01\r\n`
   for (const sent of [
@@ -326,6 +326,6 @@ test('the caller’s trace id is used in the answer, also for what is refused', 
   }
 })
 
-test('after all of this the service still answers', async () => {
+test('the service still responds after all of this', async () => {
   assert.equal((await annals.call('GET', '/health')).json.ok, true)
 })

@@ -7,7 +7,7 @@ import { waitForStandby } from '../harness/standby.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { urlOf } from '../harness/template-db.ts'
 
-test('a replay is not answered before the standby that commits wait for has the event', async () => {
+test('a replay gets no response before the standby has the event', async () => {
   await using folder = new EngineFolder()
   // An engine of its own: the setting is the whole cluster's, and would stop every other test.
   await using engine = await startEngine({

@@ -53,7 +53,7 @@ async function assertOneEvent(key: string, answers: readonly Answer[]): Promise<
   await assertChainsHold(annals)
 }
 
-test('a replayed idempotency key answers 200 with the first id', async () => {
+test('returns 200 with the first id when an idempotency key is replayed', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const body = eventOf('k', { actor: { id: 'a' }, metadata: { b: 1, a: [2] } })
   const first = await send(key, body)
@@ -66,7 +66,7 @@ test('a replayed idempotency key answers 200 with the first id', async () => {
   await assertOneEvent(key, [first, second, third])
 })
 
-test('another body under a stored key changes nothing, and the caller is told', async () => {
+test('another body with a stored key changes nothing, and the caller gets an error', async () => {
   const { workspaceKey: key, project } = await annals.createCompany()
   const first = await send(key, eventOf('k', { metadata: { a: 1 } }))
   const before = await walkEvents(annals, key)
@@ -90,7 +90,7 @@ test('another body under a stored key changes nothing, and the caller is told', 
   assert.deepEqual(await walkEvents(annals, key), before)
 })
 
-test('the same event in another spelling is no other body', async () => {
+test('the same event in another notation counts as the same body', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const text = (members: string) => `{"category":"c","action":"a","idempotencyKey":"k",${members}}`
   const spellings = [
@@ -107,7 +107,7 @@ test('the same event in another spelling is no other body', async () => {
 
 const PLAIN = { category: 'c', action: 'a' }
 
-test('a key in the header and the same key in the body are one key, in both directions', async () => {
+test('the same key in the header and in the body is one key, in both directions', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const more = { actor: { id: 'a' }, metadata: { b: 1, a: [2] } }
   const long = '🎈'.repeat(255)
@@ -134,7 +134,7 @@ test('a key in the header and the same key in the body are one key, in both dire
   await assertChainsHold(annals)
 })
 
-test('a key in the header replays an event of a batch, and the other way around', async () => {
+test('a key in the header replays an event of a batch, and vice versa', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const batch = await sendBatch(key, [eventOf('k')])
   const single = await sendWithHeader(key, 'k', PLAIN)
@@ -145,7 +145,7 @@ test('a key in the header replays an event of a batch, and the other way around'
   assert.deepEqual(second.results, [{ id: first.id, status: 200 }])
 })
 
-test('different keys in the header and in the body are refused', async () => {
+test('rejects different keys in the header and in the body', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   for (const [header, body] of [
     ['k', 'other'],
@@ -161,7 +161,7 @@ test('different keys in the header and in the body are refused', async () => {
   assert.deepEqual(await walkEvents(annals, key), [])
 })
 
-test('an idempotency key header that is empty, too long or not UTF-8 is refused', async () => {
+test('rejects an idempotency key header that is empty, too long or not UTF-8', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const bad: [header: string | Buffer, message: RegExp][] = [
     ['', /must not be empty/],
@@ -183,7 +183,7 @@ test('an idempotency key header that is empty, too long or not UTF-8 is refused'
   assert.deepEqual(await walkEvents(annals, key), [])
 })
 
-test('a repeated idempotency key header is refused, even with the same value', async () => {
+test('rejects a repeated idempotency key header, even with the same value', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const body = JSON.stringify(eventOf('k'))
   for (const repeated of [
@@ -208,7 +208,7 @@ test('a repeated idempotency key header is refused, even with the same value', a
   assert.deepEqual(await walkEvents(annals, key), [])
 })
 
-test('a batch with an idempotency key header is refused, because every event has its own key', async () => {
+test('rejects a batch with an idempotency key header, because every event has its own key', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   for (const header of ['k', '']) {
     const answer = await annals.call('POST', '/v1/events/batch', {
@@ -222,7 +222,7 @@ test('a batch with an idempotency key header is refused, because every event has
   assert.deepEqual(await walkEvents(annals, key), [])
 })
 
-test('a batch says which of its events has another body than the stored one', async () => {
+test('a batch reports which of its events differ from the stored body', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const { json: stored } = await send(key, eventOf('k'))
   const { json } = await sendBatch(key, [
@@ -243,7 +243,7 @@ test('a batch says which of its events has another body than the stored one', as
   assert.equal((await walkEvents(annals, key)).length, 2)
 })
 
-test('keys are compared as they are, and the same key in two workspaces is two events', async () => {
+test('keys are compared exactly, and the same key in two workspaces means two events', async () => {
   const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const keys = ['k', 'K', ' k', 'k ', 'é', 'e\u0301', '🎈', '0']
   for (const { workspaceKey } of workspaces) {
@@ -254,7 +254,7 @@ test('keys are compared as they are, and the same key in two workspaces is two e
   }
 })
 
-test('duplicates that arrive at once are one event', async () => {
+test('concurrent duplicates are stored as one event', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await assertOneEvent(
     key,
@@ -262,7 +262,7 @@ test('duplicates that arrive at once are one event', async () => {
   )
 })
 
-test('of different bodies that arrive at once under one key, one is stored and the others are told', async () => {
+test('of different concurrent bodies with one key, one is stored and the others get an error', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const answers = await Promise.all(
     Array.from({ length: 12 }, (_, index) => send(key, eventOf('k', { action: `a${index % 3}` }))),
@@ -275,7 +275,7 @@ test('of different bodies that arrive at once under one key, one is stored and t
   }
 })
 
-test('a replay beside another body under its key is still judged by the stored event', async () => {
+test('a replay beside a different body with its key is still compared with the stored event', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await send(key, eventOf('k', { action: 'stored' }))
   const actions = ['other', 'stored', 'third', 'stored', 'other']
@@ -286,7 +286,7 @@ test('a replay beside another body under its key is still judged by the stored e
   )
 })
 
-test('a replay does not hold up new events of its workspace, in one batch or beside others', async () => {
+test('a replay does not delay new events of its workspace, in one batch or in others', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const old = await sendBatch(key, [eventOf('k0'), eventOf('k1')])
   const events = Array.from({ length: 40 }, (_, index) => eventOf(`k${index}`))
@@ -303,7 +303,7 @@ test('a replay does not hold up new events of its workspace, in one batch or bes
   await assertChainsHold(annals)
 })
 
-test('duplicates in a call of many are one event, also when they fall into two commits', async () => {
+test('duplicates in a batch are stored as one event, even across two commits', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   // A commit takes 256 events, so the second half of this call is another one.
   const events = Array.from({ length: 500 }, (_, index) => eventOf(`k${index % 100}`))
@@ -316,7 +316,7 @@ test('duplicates in a call of many are one event, also when they fall into two c
   await assertChainsHold(annals)
 })
 
-test('batches sealed ahead of one that ends otherwise than expected are stored once, in one chain', async () => {
+test('batches sealed ahead of one that ends unexpectedly are stored once, in one chain', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   assert.equal((await send(key, eventOf('old'))).status, 201)
   const fresh = (call: number) =>
@@ -339,7 +339,7 @@ test('batches sealed ahead of one that ends otherwise than expected are stored o
   await assertChainsHold(annals)
 })
 
-test('duplicates on two nodes at once are one event', async () => {
+test('concurrent duplicates on two nodes are stored as one event', async () => {
   await using other = await startTestApp({ databaseUrl: annals.database.url })
   const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two', 'Three'] })
   for (let round = 0; round < 5; round += 1) {
@@ -361,7 +361,7 @@ test('duplicates on two nodes at once are one event', async () => {
   await assertChainsHold(annals)
 })
 
-test('after a cut between commit and answer the retry finds its event, stored once', async () => {
+test('after a cut between commit and response, a retry finds its event, stored once', async () => {
   await using proxy = await PgProxy.listen(annals.database.connection)
   const { user, password, database } = annals.database.connection
   const url = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
@@ -382,7 +382,7 @@ test('after a cut between commit and answer the retry finds its event, stored on
   await assertChainsHold(annals)
 })
 
-test('after a cut before the commit the retry stores the event', async () => {
+test('after a cut before the commit, a retry stores the event', async () => {
   await using proxy = await PgProxy.listen(annals.database.connection)
   const { user, password, database } = annals.database.connection
   const url = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`

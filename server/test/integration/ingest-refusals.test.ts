@@ -146,7 +146,7 @@ const TEXTS: readonly TextRefusal[] = [
   [Buffer.from(JSON.stringify(GOOD), 'utf16le'), null, 'invalid_json'],
 ]
 
-test('every event that breaks a rule is refused with the path of its fault, and nothing is written', async () => {
+test('rejects every invalid event with the path of its error, and stores nothing', async () => {
   const timestamps = TIMESTAMPS.map((timestamp): Refusal => [{ ...GOOD, timestamp }, '/timestamp'])
   for (const [body, path, code = 'invalid_request'] of [...FIELDS, ...timestamps]) {
     const { status, json, text } = await annals.call('POST', '/v1/events', { key, body })
@@ -157,7 +157,7 @@ test('every event that breaks a rule is refused with the path of its fault, and 
   assert.equal(await countStored(annals), 0)
 })
 
-test('every body that JSON or its strict reading refuses is refused, and nothing is written', async () => {
+test('rejects every body that strict JSON does not allow, and stores nothing', async () => {
   for (const [text, path, code = 'invalid_request'] of TEXTS) {
     const answer = await annals.call('POST', '/v1/events', { key, text })
     const about = `${text.toString()} ${answer.text}`
@@ -168,7 +168,7 @@ test('every body that JSON or its strict reading refuses is refused, and nothing
   assert.equal(await countStored(annals), 0)
 })
 
-test('several faults are all named, a bounded number of them', async () => {
+test('reports several errors at once, up to a limit', async () => {
   const body = { category: '', action: 5, actor: { email: 'x' } }
   const { json } = await annals.call('POST', '/v1/events', { key, body })
   assert.deepEqual(json.details.map(pathOf), ['/category', '/action', '/actor/email'])
@@ -178,14 +178,14 @@ test('several faults are all named, a bounded number of them', async () => {
   assert(many.json.details.length <= 20)
 })
 
-test('the deepest value that is allowed is stored', async () => {
+test('stores the deepest value that is allowed', async () => {
   const { workspaceKey } = await annals.createCompany()
   const text = withMetadata(`{"k":${nested(30)}}`)
   const answer = await annals.call('POST', '/v1/events', { key: workspaceKey, text })
   assert.equal(answer.status, 201, answer.text)
 })
 
-test('a body over 256 KiB is 413, another media type 415, and no body 400', async () => {
+test('a body over 256 KiB gets 413, another media type 415, and no body 400', async () => {
   const before = await countStored(annals)
   const frame = JSON.stringify({ ...GOOD, metadata: { text: '' } }).length
   const metadata = { text: 'x'.repeat(256 * 1_024 - frame + 1) }
@@ -205,13 +205,13 @@ test('a body over 256 KiB is 413, another media type 415, and no body 400', asyn
   assert.equal(await countStored(annals), before)
 })
 
-test('a company key may not send events', async () => {
+test('a company key cannot send events', async () => {
   const { companyKey } = await annals.createCompany()
   const { status, json } = await annals.call('POST', '/v1/events', { key: companyKey, body: GOOD })
   assert.deepEqual([status, json.code], [403, 'insufficient_scope'])
 })
 
-test('a row that only the database refuses fails its own caller and no other', async () => {
+test('a row that only the database rejects fails only its own caller', async () => {
   const { connection } = annals.database
   const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const planted = `alter table event add constraint planted check (category <> 'planted') not valid`
@@ -239,7 +239,7 @@ test('a row that only the database refuses fails its own caller and no other', a
   await query(connection, 'alter table event drop constraint planted')
 })
 
-test('a refused row does not take along another event that came under the same key', async () => {
+test('a rejected row does not affect another event with the same key', async () => {
   const { connection } = annals.database
   const { workspaceKey } = await annals.createCompany()
   await query(

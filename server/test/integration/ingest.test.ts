@@ -15,7 +15,7 @@ after(() => annals[Symbol.asyncDispose]())
 const send = (key: string, body: unknown, headers: Record<string, string> = {}) =>
   annals.call('POST', '/v1/events', { key, body, headers })
 
-test('a stored event is shown with everything that was sent', async () => {
+test('a stored event has everything that was sent', async () => {
   const tenant = await annals.createCompany()
   const event = {
     category: 'billing',
@@ -53,7 +53,7 @@ test('a stored event is shown with everything that was sent', async () => {
   })
 })
 
-test('what was not sent is null, and the time is that of receipt', async () => {
+test('missing fields are null, and the default time is that of receipt', async () => {
   const { workspaceKey } = await annals.createCompany()
   await send(workspaceKey, { category: 'c', action: 'a' })
   const [stored] = await walkEvents(annals, workspaceKey)
@@ -62,7 +62,7 @@ test('what was not sent is null, and the time is that of receipt', async () => {
   assert.deepEqual([projectId, actor, resource, metadata], [null, null, null, null])
 })
 
-test('an empty object stays one, and every part may be partial', async () => {
+test('an empty object stays empty, and every part can be partial', async () => {
   const { workspaceKey } = await annals.createCompany()
   const parts = { actor: {}, resource: { id: '' }, metadata: {} }
   await send(workspaceKey, { category: 'c', action: 'a', ...parts })
@@ -70,7 +70,7 @@ test('an empty object stays one, and every part may be partial', async () => {
   assert.deepEqual({ actor, resource, metadata }, parts)
 })
 
-test('parts are stored as canonical text, and answered as they are stored', async () => {
+test('parts are stored as canonical JSON, and returned as stored', async () => {
   const { workspaceKey, workspace } = await annals.createCompany()
   const text = `{"category":"c","action":"a","metadata":{"z":1.0,"a":{"y":1e2,"b":-0},
     "\\u00e9":"\\u0041\\/"},"actor":{"role":"r","id":"i"}}`
@@ -112,7 +112,7 @@ const TIMESTAMPS = [
   ['0000-01-01T00:00:00Z', '0000-01-01T00:00:00.000Z'],
 ] as const
 
-test('a timestamp of any age and spelling is kept to the millisecond, cut and not rounded', async () => {
+test('a timestamp of any age and notation is kept to the millisecond, truncated and not rounded', async () => {
   const { workspaceKey } = await annals.createCompany()
   for (const [timestamp] of TIMESTAMPS) {
     const answer = await send(workspaceKey, { category: 'c', action: timestamp, timestamp })
@@ -124,7 +124,7 @@ test('a timestamp of any age and spelling is kept to the millisecond, cut and no
   await assertChainsHold(annals)
 })
 
-test('texts of the greatest length are stored, counted in characters', async () => {
+test('stores texts of the maximum length, counted in characters', async () => {
   const { workspaceKey } = await annals.createCompany()
   const event = {
     category: '🎈'.repeat(256),
@@ -144,7 +144,7 @@ test('texts of the greatest length are stored, counted in characters', async () 
   assert.deepEqual({ category, action, actor, resource }, sent)
 })
 
-test('a body of exactly 256 KiB is stored', async () => {
+test('stores a body of exactly 256 KiB', async () => {
   const { workspaceKey } = await annals.createCompany()
   const frame = JSON.stringify({ category: 'c', action: 'a', metadata: { text: '' } }).length
   const text = 'x'.repeat(256 * 1_024 - frame)
@@ -154,7 +154,7 @@ test('a body of exactly 256 KiB is stored', async () => {
   assert.equal(metadata.text, text)
 })
 
-test('the trace id is the caller’s when it sends one, else a fresh one, and is stored', async () => {
+test('stores the caller’s trace id, or a new one if none is sent', async () => {
   const { workspaceKey } = await annals.createCompany()
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
   const traceparent = `00-${traceId}-00f067aa0ba902b7-01`
@@ -169,7 +169,7 @@ test('the trace id is the caller’s when it sends one, else a fresh one, and is
   assert.equal(shown.get(second.json.id), fresh)
 })
 
-test('each workspace has its own chain: seq from 1 without gaps, each event on the one before', async () => {
+test('each workspace has its own chain, with sequence numbers from 1 without gaps', async () => {
   const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   for (let round = 0; round < 10; round += 1) {
     await Promise.all(
@@ -199,7 +199,7 @@ test('each workspace has its own chain: seq from 1 without gaps, each event on t
   await assertChainsHold(annals)
 })
 
-test('two nodes that write the same workspaces at once leave no gap and fail no caller', async () => {
+test('two nodes that write to the same workspaces leave no gap and fail no caller', async () => {
   await using other = await startTestApp({ clock, databaseUrl: annals.database.url })
   const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two', 'Three'] })
   const nodes = [annals, other]
@@ -230,7 +230,7 @@ test('two nodes that write the same workspaces at once leave no gap and fail no 
   await assertChainsHold(annals)
 })
 
-test('a workspace that was made a moment ago takes events on every node at once', async () => {
+test('a new workspace accepts events on every node immediately', async () => {
   await using other = await startTestApp({ clock, databaseUrl: annals.database.url })
   const { workspaceKey: key } = await annals.createCompany()
   const body = { category: 'c', action: 'a' }
@@ -245,7 +245,7 @@ test('a workspace that was made a moment ago takes events on every node at once'
   await assertChainsHold(annals)
 })
 
-test('the serving role can neither change nor remove an event or its key', async () => {
+test('the serving role cannot change or remove an event or its key', async () => {
   const { db } = annals.app.database
   const denied = /permission denied for table/
   const [partition] = await query(

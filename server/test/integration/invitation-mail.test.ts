@@ -19,7 +19,7 @@ function subjectOf(data: string): string {
     )
 }
 
-test('where mail is set up, an invited person gets the link by mail too', async () => {
+test('if mail is configured, an invited person also gets the link by email', async () => {
   await using smtp = await startSmtpServer()
   await using app = await startTestApp({ env: { ANNALS_SMTP_URL: smtp.url } })
   const company = await app.createCompany({ company: 'Acme & Sons\r\nwww.evil.example' })
@@ -55,7 +55,7 @@ test('a mail server that hangs delays the shutdown by less than five seconds', a
   assert(durationMs < 5_000, `the shutdown took ${durationMs} ms`)
 })
 
-test('an invitation goes to the address that was given, and to no part of it', async () => {
+test('an invitation is sent only to the complete address that was given', async () => {
   await using app = await startTestApp()
   const admin = await documented(await signInAs(app, await app.createCompany(), 'ADMIN'))
   for (const email of ['a@ex.com>', '<a@ex.com', 'a@ex.com,b@ex.com', '"a"@ex.com']) {

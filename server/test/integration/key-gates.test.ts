@@ -136,7 +136,7 @@ async function bringAllKeysTo(state: Condition['state']) {
 }
 
 for (const state of STATES) {
-  test(`every gate answers a key that is ${state} in the order of the contract`, async () => {
+  test(`checks a key that is ${state} in the order of the contract`, async () => {
     await bringAllKeysTo(state)
     await using server = gateServer()
     const seen = new Set<string>()
@@ -161,7 +161,7 @@ for (const state of STATES) {
   })
 }
 
-test('the rate limit is judged after the key and before everything else', async () => {
+test('checks the rate limit after the key and before everything else', async () => {
   const created = await annals.createCompany({ plan: 'FREE', allowlist: [] })
   await using server = gateServer({ hasRateLimits: true })
   const closed: Gate = { scope: 'WORKSPACE', allowlist: true, plan: 'PRO' }
@@ -180,7 +180,7 @@ test('the rate limit is judged after the key and before everything else', async 
   assert.equal(expired.json.code, 'expired_api_key', 'though the bucket is still empty')
 })
 
-test('an address is judged through trusted proxies only', async () => {
+test('determines the caller’s address only through trusted proxies', async () => {
   const { companyKey: key } = await annals.createCompany({
     allowlist: ['203.0.113.0/24', '2001:db8::/32'],
   })
@@ -208,7 +208,7 @@ test('an address is judged through trusted proxies only', async () => {
   }
 })
 
-test('a key never acts for another company, however many call at once', async () => {
+test('a key never acts for another company, even with many concurrent calls', async () => {
   await using server = gateServer()
   const calls = Array.from({ length: 10 }, () =>
     tenants.filter(({ isForAllCalls }) => !isForAllCalls),
@@ -222,7 +222,7 @@ test('a key never acts for another company, however many call at once', async ()
   )
 })
 
-test('a change of plan, allowlist or its reach is seen within two seconds', async () => {
+test('a change of plan or allowlist takes effect within two seconds', async () => {
   const created = await annals.createCompany({ plan: 'FREE', allowlist: ['127.0.0.1'] })
   const key = created.companyKey
   await using server = gateServer()

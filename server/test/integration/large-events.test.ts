@@ -51,7 +51,7 @@ before(async () => {
   await client.end()
 })
 
-test('reads a chain in runs of a few megabytes, however large its events are', async () => {
+test('reads a chain in pages of a few megabytes, however large its events are', async () => {
   const seqs: number[] = []
   let reads = 0
   for (let hasMore = true; hasMore; reads += 1) {
@@ -96,7 +96,7 @@ test('finds a large event with both neighbors', async () => {
   assert.deepEqual([found?.previous?.seq, found?.event.seq, found?.next?.seq], [6, 7, 8])
 })
 
-test('tells a follower of every event when large events cut the reads short', async () => {
+test('a follower gets every event even if large events cut reads short', async () => {
   const seen: number[] = []
   let gaps = 0
   await using tail = new LiveTail({ db, logger: createLogger('silent') })

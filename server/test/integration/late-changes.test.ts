@@ -146,7 +146,7 @@ test('no change of a member commits after the member was removed', async () => {
   assert.deepEqual(await readAudit(annals, company), entries)
 })
 
-test('the table above has every operation that changes something', async () => {
+test('the table above contains every operation that changes something', async () => {
   const operations = (await readOperations()).filter(
     ({ method, isDashboard }) => isDashboard && CHANGES.has(method),
   )
@@ -154,7 +154,7 @@ test('the table above has every operation that changes something', async () => {
   assert.deepEqual(ids.toSorted(), [...Object.keys(changes), ...OTHERS].toSorted())
 })
 
-test('no change commits after the session ended, the role changed, or a workspace was taken away', async () => {
+test('no change commits after the session ended, the role changed, or a workspace was revoked', async () => {
   const createKey: Change = ['POST', '/dashboard/keys', { name: 'Late', scope: 'COMPANY' }]
   const analyze: Change = ['POST', '/dashboard/exports', EXPORT]
   const admin = await signInAs(annals, company, 'ADMIN')
@@ -212,7 +212,7 @@ test('a change by a member whose role changed meanwhile is audited with the new 
   assert.deepEqual([entry.actor.id, entry.actor.role], [demoted.userId, 'ADMIN'])
 })
 
-test('a member who holds back the last byte until after the removal gets no key', async () => {
+test('a member who delays the last byte until after the removal gets no key', async () => {
   const admin = await signInAs(annals, company, 'ADMIN')
   const text = JSON.stringify({ name: 'backdoor', scope: 'COMPANY' })
   await using connection = new RawConnection(annals.url)

@@ -68,7 +68,7 @@ test('a member who signed out or lost a workspace gets nothing from a waiting se
   assert.deepEqual([refused.status, refused.json.code], [403, 'insufficient_role'])
 })
 
-test('a member whose access did not change gets the answer of a waiting search', async () => {
+test('a member whose access did not change gets the result of a waiting search', async () => {
   const member = await signInAs(annals, tenant, 'VIEWER', [production])
   const { status, json } = await readLate(member, '/dashboard/events', async () => {})
   assert.deepEqual([status, json.data.length], [200, 1])

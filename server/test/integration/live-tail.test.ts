@@ -66,7 +66,7 @@ test('a follower that joins while a chain is read misses none of its events', as
   })
 })
 
-test('followers that cannot keep up get a gap, and do not hold up another company', async () => {
+test('followers that cannot keep up get a gap, without delaying another company', async () => {
   const fast = await createWithEvents({ count: 2_000, textLength: 8_000 })
   const calm = await createWithEvents({ count: 250 })
   await using tail = startTail()
@@ -85,7 +85,7 @@ test('followers that cannot keep up get a gap, and do not hold up another compan
   }
 })
 
-test('a stalled follower gets a gap in place of events, and the others get the events', async () => {
+test('a stalled follower gets a gap instead of events, and the others get the events', async () => {
   const chain = await createWithEvents({ count: 250 })
   await using tail = startTail()
   using stops = new DisposableStack()

@@ -164,7 +164,7 @@ async function requestUntilDropped({ url, metricsUrl }: { url: string; metricsUr
   assert.fail('no line was dropped')
 }
 
-test('answers and stops when the reader of its log stalls', async () => {
+test('responds and stops when the reader of its log stalls', async () => {
   using fifo = new Fifo('service')
   const service = serveInto(fifo.path, { ANNALS_LOG_LEVEL: 'debug' })
   await using _killed = { [Symbol.asyncDispose]: async () => service.signal('SIGKILL') }
@@ -184,7 +184,7 @@ test('answers and stops when the reader of its log stalls', async () => {
 })
 
 test(
-  'answers, and stops within 2 s, when its terminal is paused',
+  'responds, and stops within 2 s, when its terminal is paused',
   { skip: noTerminalReason() },
   async () => {
     const debugEnv = { ...env, ANNALS_LOG_LEVEL: 'debug' }

@@ -98,7 +98,7 @@ for (const [what, refuse, allow] of [
   })
 }
 
-test('a start on a database that accepts no connections ends with a sentence', async () => {
+test('a start on a database that accepts no connections ends with a clear message', async () => {
   await query(admin, `alter database ${name} allow_connections false`)
   try {
     await assert.rejects(migrate({ connection, logger: createLogger('silent') }), (error) => {

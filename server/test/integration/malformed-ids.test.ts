@@ -28,7 +28,7 @@ const comparable = ({ status, text, headers, json }: Answer) => ({
 })
 
 for (const [document, call] of Object.entries(CALLERS)) {
-  test(`in ${document} an id that is none answers like one that nobody has, and invalid bytes are 400, on every route`, async () => {
+  test(`in ${document}, a malformed id gets the same response as an unknown one, and invalid bytes get a 400, on every route`, async () => {
     const operations = listOperations(document).filter(({ path }) => path.includes('{'))
     assert(operations.length > 10)
     for (const { method, path } of operations) {

@@ -89,14 +89,14 @@ const RELEASED = [
   '45678f66870096e9224f71b049dbd59a6f89f3ada3f21ea8b280936afc6bb6fd',
 ]
 
-test('a migration is never edited, not even its comments: databases that have it would be refused', () => {
+test('a migration is never edited, not even its comments, because existing databases would reject it', () => {
   assert.deepEqual(
     readMigrations().map(({ sql }) => hash('sha256', sql)),
     RELEASED,
   )
 })
 
-test('a program older than a migration allows refuses to start, and changes nothing', async () => {
+test('a program older than a migration allows refuses to start and changes nothing', async () => {
   await using database = await createEmptyDatabase()
   const { connection } = database
   const breaking = migration(2, 'create table second (id integer)', 2)
@@ -117,7 +117,7 @@ test('a newer schema that still allows this program is accepted', async () => {
 const UNRELEASED =
   /^annals: the database was created by an unreleased version.* export them .* POST \/v1\/events\/batch\. Nothing was changed\.\n$/
 
-test('a database of an unreleased version is refused with one sentence, and is left as it was', async () => {
+test('rejects a migration that has changed since it was applied', async () => {
   await using database = await createEmptyDatabase()
   const { connection } = database
   const known = readMigrations()
@@ -144,7 +144,7 @@ test('a database of an unreleased version is refused with one sentence, and is l
   assert.deepEqual(await contents(), before)
 })
 
-test('a failing migration leaves nothing half-done, and what came before it stays', async () => {
+test('a failing migration is rolled back, and earlier ones stay', async () => {
   await using database = await createEmptyDatabase()
   const { connection } = database
   const failing = migration(2, 'create table half (id integer); select 1 / 0;')
@@ -159,7 +159,7 @@ test('a failing migration leaves nothing half-done, and what came before it stay
   })
 })
 
-test('a migrator that dies in the midst of a migration leaves it to the next', async () => {
+test('a migration that dies halfway is repeated by the next program', async () => {
   await using database = await createEmptyDatabase()
   await using proxy = await PgProxy.listen(database.connection)
   const through = { ...database.connection, host: '127.0.0.1', port: proxy.port }
@@ -176,7 +176,7 @@ for (const statement of [
   'insert into schema_migration',
   'create table second',
 ]) {
-  test(`a network that goes silent at "${statement}" ends the migration within seconds, in one sentence`, async () => {
+  test(`a network that goes silent at "${statement}" ends the migration within seconds, with a clear message`, async () => {
     await using database = await createEmptyDatabase()
     await using proxy = await PgProxy.listen(database.connection)
     const through = { ...database.connection, host: '127.0.0.1', port: proxy.port }
@@ -192,14 +192,14 @@ for (const statement of [
   })
 }
 
-test('a migration that runs longer than the checks of the connection is not ended', async () => {
+test('a migration that runs longer than the connection checks is not aborted', async () => {
   await using database = await createEmptyDatabase()
   const { connection } = database
   const slow = migration(2, 'select pg_sleep(2.5); create table second (id integer)')
   assert.deepEqual(await migrate({ connection, logger, migrations: [FIRST, slow] }), { applied: 2 })
 })
 
-test('a start that finds the migration lock taken reports the holder once, and ends after its limit', async () => {
+test('a start that finds the migration lock taken reports the holder once, and ends after its timeout', async () => {
   await using database = await createEmptyDatabase()
   const { connection } = database
   await using holder = await holdMigrationLock(connection)
@@ -233,7 +233,7 @@ async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
   return await withDeadline(work, { timeoutMs, late: () => new Error(`over ${timeoutMs} ms`) })
 }
 
-test('a server before PostgreSQL 15 is refused with a sentence, and nothing is made on it', async () => {
+test('rejects a server before PostgreSQL 15 with a clear message, without creating anything', async () => {
   await using database = await createEmptyDatabase()
   await using proxy = await PgProxy.listen(database.connection)
   const [version] = await query(database.connection, 'show server_version_num')
@@ -245,7 +245,7 @@ test('a server before PostgreSQL 15 is refused with a sentence, and nothing is m
   assert.deepEqual(await tablesIn(database.connection), [])
 })
 
-test('a database that cannot be reached, entered or found is told in one sentence', async () => {
+test('reports a database that is unreachable, unknown or denies access with a clear message', async () => {
   await using database = await createEmptyDatabase()
   await using proxy = await PgProxy.listen(database.connection)
   const tcp = { ...database.connection, host: '127.0.0.1', port: proxy.port }
@@ -289,7 +289,7 @@ const MAY_LOSE_ROWS: ReadonlySet<string> = new Set([
   'event_day',
 ])
 
-test('the serving role cannot drop, alter, truncate or make tables', async () => {
+test('the serving role cannot drop, alter, truncate or create tables', async () => {
   await using database = await cloneDatabase()
   await using serving = new Database({
     connection: database.connection,

@@ -68,14 +68,14 @@ test('serve refuses a key file that is not 32 bytes, and other commands ignore i
   fs.rmSync(folder.path('secret.key'))
 })
 
-test('an empty engine.password is refused at once', async () => {
+test('rejects an empty engine.password immediately', async () => {
   const password = fs.readFileSync(folder.path('engine.password'))
   fs.writeFileSync(folder.path('engine.password'), '\n')
   await assertRefused([['verify']], env, /engine\.password is empty .* put it back from a backup/)
   fs.writeFileSync(folder.path('engine.password'), password)
 })
 
-test('commands that read refuse an empty database and leave it empty', async () => {
+test('commands that read reject an empty database and leave it empty', async () => {
   await using database = await createEmptyDatabase()
   const given = {
     ANNALS_DATABASE_URL: database.url,

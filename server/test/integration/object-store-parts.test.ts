@@ -22,7 +22,7 @@ setS3Environment(metadata)
 
 for (const kind of ['folder', 'S3'] as const) {
   suite(`a store in ${kind === 'folder' ? 'a folder' : 'S3'}`, () => {
-    test('any part of an object is read by itself, and ends where the object ends', async () => {
+    test('reads any part of an object, up to its end', async () => {
       await using stack = new AsyncDisposableStack()
       const store = await openStore(stack, kind)
       const key = newKey()
@@ -43,13 +43,13 @@ for (const kind of ['folder', 'S3'] as const) {
       }
     })
 
-    test('a part of an absent object is null', async () => {
+    test('a part of a missing object is null', async () => {
       await using stack = new AsyncDisposableStack()
       const store = await openStore(stack, kind)
       assert.equal(await store.readRange(newKey(), 0, 10), null)
     })
 
-    test('a part has bounds', async () => {
+    test('rejects an invalid range', async () => {
       await using stack = new AsyncDisposableStack()
       const store = await openStore(stack, kind)
       for (const [start, end] of [
@@ -63,7 +63,7 @@ for (const kind of ['folder', 'S3'] as const) {
   })
 }
 
-test('an archive folder that went away is a StorageError, not an archive without objects', async () => {
+test('reports a missing archive folder as a StorageError, not as an empty archive', async () => {
   const folder = await mkdtempDisposable(join(tmpdir(), 'annals-test-'))
   await using store = await openFolder(folder.path)
   await folder.remove()
@@ -71,7 +71,7 @@ test('an archive folder that went away is a StorageError, not an archive without
 })
 
 suite('S3', () => {
-  test('a part of a cold object is refused as cold', async () => {
+  test('rejects a part of a cold object as cold', async () => {
     await using stack = new AsyncDisposableStack()
     const { s3, store, key } = await openWithObject(stack)
     s3.freeze(key, 'GLACIER')
@@ -83,7 +83,7 @@ suite('S3', () => {
     assert((await store.readRange(key, 5, 10))?.equals(BYTES.subarray(5, 10)))
   })
 
-  test('a server that refuses or hangs up for a moment is asked again', async () => {
+  test('retries a server that rejects or disconnects temporarily', async () => {
     await using stack = new AsyncDisposableStack()
     const { s3, store, key } = await openWithObject(stack)
     for (const fate of ['refused', 'hungUp'] as const) {
@@ -93,7 +93,7 @@ suite('S3', () => {
     }
   })
 
-  test('a part that breaks off or stalls is asked for again, never returned', async () => {
+  test('retries a part that breaks off or stalls, and never returns it', async () => {
     await using stack = new AsyncDisposableStack()
     const { s3, store, key } = await openWithObject(stack)
     const [start, end] = [100_000, 1_100_000]
@@ -108,7 +108,7 @@ suite('S3', () => {
     }
   })
 
-  test('a server that refuses, hangs, has no such bucket or is gone is a StorageError within the bound', async () => {
+  test('a server that rejects, hangs, is gone or lacks the bucket is a StorageError within the timeout', async () => {
     await using stack = new AsyncDisposableStack()
     const { s3, store, key } = await openWithObject(stack)
     const startedAtMs = performance.now()

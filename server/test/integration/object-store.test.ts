@@ -45,7 +45,7 @@ diagnostics.subscribe('net.client.socket', (message) => {
 
 for (const kind of ['folder', 'S3'] as const) {
   suite(`a store in ${kind === 'folder' ? 'a folder' : 'S3'}`, () => {
-    test('what is put is read back, byte for byte, and its size is known', async () => {
+    test('an object is read back byte for byte, with its size', async () => {
       await using place = await openPlace(kind)
       const key = newKey()
       for (const bytes of [Buffer.from('one'), Buffer.alloc(0), patterned(70_000, 3)]) {
@@ -55,7 +55,7 @@ for (const kind of ['folder', 'S3'] as const) {
       }
     })
 
-    test('an absent object is null, and deleting it is no failure', async () => {
+    test('a missing object is null, and deleting it succeeds', async () => {
       await using place = await openPlace(kind)
       const key = newKey()
       assert.equal(await place.store.read(key), null)
@@ -63,7 +63,7 @@ for (const kind of ['folder', 'S3'] as const) {
       await place.store.delete(key)
     })
 
-    test('a deleted object is gone, and no other', async () => {
+    test('deletes only the given object', async () => {
       await using place = await openPlace(kind)
       const [gone, kept] = [newKey(1), newKey(2)]
       await place.store.put(gone, Buffer.from('gone'))
@@ -73,7 +73,7 @@ for (const kind of ['folder', 'S3'] as const) {
       assert.deepEqual(await place.store.read(kept), Buffer.from('kept'))
     })
 
-    test('to restore a ready object is harmless', async () => {
+    test('restoring a ready object is harmless', async () => {
       await using place = await openPlace(kind)
       const key = newKey()
       await place.store.put(key, Buffer.from('ready'))
@@ -81,14 +81,14 @@ for (const kind of ['folder', 'S3'] as const) {
       assert.equal((await place.store.stat(key))?.readiness, 'ready')
     })
 
-    test('objects of many workspaces and months lie apart', async () => {
+    test('objects of different workspaces and months are separate', async () => {
       await using place = await openPlace(kind)
       const keys = [1, 2, 3, 4].flatMap((month) => [1, 2, 3].map((seq) => newKey(seq, month)))
       await Promise.all(keys.map(async (key) => await place.store.put(key, Buffer.from(key))))
       for (const key of keys) assert.equal(String(await place.store.read(key)), key)
     })
 
-    test('an object of 20 MB survives a new opening', async () => {
+    test('an object of 20 MB survives reopening the store', async () => {
       await using place = await openPlace(kind)
       const key = newKey()
       await place.store.put(key, LARGE)
@@ -97,7 +97,7 @@ for (const kind of ['folder', 'S3'] as const) {
       assert((await other.read(key))?.equals(LARGE))
     })
 
-    test('of two writers of one key the last whole one wins, and no reader sees a mix', async () => {
+    test('the last complete write of a key wins, and no reader sees a mix', async () => {
       await using place = await openPlace(kind)
       await using other = await place.openAgain()
       const key = newKey()
@@ -116,7 +116,7 @@ for (const kind of ['folder', 'S3'] as const) {
       assert((await other.read(key))?.equals(short))
     })
 
-    test('a key that is not one of ours is our mistake', async () => {
+    test('throws for a key that Annals never uses', async () => {
       await using place = await openPlace(kind)
       const key = newKey()
       const wrong = ['', '/', `/${key}`, `../${key}`, `${key}/..`, key.replace('/', '/../')]
@@ -132,7 +132,7 @@ for (const kind of ['folder', 'S3'] as const) {
 }
 
 suite('a folder', () => {
-  test('a program killed in mid-write leaves no object, and its draft goes at the next write', async (t) => {
+  test('a program killed during a write leaves no object, and the next write removes its draft', async (t) => {
     await using place = await openFolder()
     const script = `
       const { openObjectStore } = await import(${MODULE})
@@ -160,7 +160,7 @@ suite('a folder', () => {
     assert.equal(await after.read(newKey()), null)
   })
 
-  test('a write that fails half-way leaves the old object and no draft', async () => {
+  test('a failed write keeps the old object and leaves no draft', async () => {
     await using place = await openFolder()
     const key = newKey()
     await place.store.put(key, Buffer.from('old'))
@@ -189,7 +189,7 @@ suite('a folder', () => {
     assert.deepEqual(await place.store.read(key), Buffer.from('old'))
   })
 
-  test('files and folders are their owner’s alone', async () => {
+  test('only their owner can access files and folders', async () => {
     await using place = await openFolder()
     const key = newKey()
     await place.store.put(key, Buffer.from('private'))
@@ -199,7 +199,7 @@ suite('a folder', () => {
     }
   })
 
-  test('a folder that may not be written is a StorageError, and stays readable', async () => {
+  test('a folder that is not writable is a StorageError, and stays readable', async () => {
     await using place = await openFolder()
     const key = newKey()
     await place.store.put(key, Buffer.from('old'))
@@ -211,7 +211,7 @@ suite('a folder', () => {
     })
   })
 
-  test('a file in the place of a folder is a StorageError', async () => {
+  test('a file in place of a folder is a StorageError', async () => {
     await using place = await openFolder()
     const key = newKey()
     fs.writeFileSync(join(place.root, key.split('/')[0] ?? ''), 'a file')
@@ -223,7 +223,7 @@ suite('a folder', () => {
     await assertStorageError(other.put(key, Buffer.from('x')), /a file lies where/)
   })
 
-  test('an archive that went away is a StorageError, not an archive without objects', async () => {
+  test('reports a missing archive as a StorageError, not as an empty archive', async () => {
     await using place = await openFolder()
     fs.rmSync(place.root, { recursive: true })
     await assertStorageError(place.store.read(newKey()), /gone/)
@@ -233,7 +233,7 @@ suite('a folder', () => {
 })
 
 suite('S3', () => {
-  test('a cold object is told apart, asked back once and read when it is back', async () => {
+  test('recognizes a cold object, requests it once, and reads it when it is restored', async () => {
     await using place = await openS3()
     const { s3, store } = place
     const key = newKey()
@@ -257,7 +257,7 @@ suite('S3', () => {
     await assertStorageError(store.restore(newKey(2)), /no .* to restore/)
   })
 
-  test('only the classes that cannot be read at once are cold', async () => {
+  test('only classes that cannot be read immediately are cold', async () => {
     await using place = await openS3()
     const { s3, store } = place
     const key = newKey()
@@ -279,7 +279,7 @@ suite('S3', () => {
     assert.doesNotMatch(String(asked?.body), /Days/)
   })
 
-  test('a server that refuses for a moment is asked again', async () => {
+  test('retries a server that rejects temporarily', async () => {
     await using place = await openS3({})
     const { s3, store } = place
     const key = newKey()
@@ -294,7 +294,7 @@ suite('S3', () => {
     }
   })
 
-  test('a server that refuses, hangs or is gone is a StorageError within the bound', async () => {
+  test('a server that rejects, hangs or is gone is a StorageError within the timeout', async () => {
     await using place = await openS3()
     const { s3, store } = place
     const key = newKey()
@@ -315,7 +315,7 @@ suite('S3', () => {
     await assertAllFail(/cannot be reached \(ECONNREFUSED\)/)
   })
 
-  test('a body that breaks off, stalls or is corrupt is asked for again, never returned', async () => {
+  test('retries a body that breaks off, stalls or is corrupt, and never returns it', async () => {
     await using place = await openS3()
     const { s3, store } = place
     const key = newKey()
@@ -332,7 +332,7 @@ suite('S3', () => {
     }
   })
 
-  test('an upload that is corrupted on its way is refused, its parts are cleared away', async () => {
+  test('rejects an upload that is corrupted in transit, and removes its parts', async () => {
     await using place = await openS3()
     const { s3, store } = place
     const key = newKey()
@@ -345,7 +345,7 @@ suite('S3', () => {
     assert(s3.requests.some(({ method, query }) => method === 'DELETE' && /uploadId=/.test(query)))
   })
 
-  test('an upload that was given up does not go on behind the caller’s back', async () => {
+  test('an abandoned upload does not continue in the background', async () => {
     await using place = await openS3({ ...QUICK, requestMsMax: 60_000, totalMsMax: 300 })
     const { s3, store } = place
     s3.mode = 'hang'
@@ -355,7 +355,7 @@ suite('S3', () => {
     }
   })
 
-  test('a missing bucket is a StorageError, not an archive without objects', async () => {
+  test('reports a missing bucket as a StorageError, not as an empty archive', async () => {
     await using place = await openS3()
     const options = { s3Endpoint: place.s3.endpoint, s3Region: 'eu-central-1', s3Limits: QUICK }
     await using store = await openObjectStore('s3://elsewhere/annals', options)
@@ -365,7 +365,7 @@ suite('S3', () => {
     await assertStorageError(store.put(newKey(), Buffer.from('x')), /no bucket/)
   })
 
-  test('refused or missing credentials are told without repeating them', async (t) => {
+  test('reports rejected or missing credentials without repeating them', async (t) => {
     await using place = await openS3()
     const options = { s3Endpoint: place.s3.endpoint, s3Region: 'eu-central-1', s3Limits: QUICK }
     t.after(() => setS3Environment(metadata))
@@ -384,7 +384,7 @@ suite('S3', () => {
     await assertStorageError(nowhere.read(newKey()), /no region/)
   })
 
-  test('with credentials in the environment nothing but the endpoint is asked', () => {
+  test('with credentials in the environment, contacts only the endpoint', () => {
     // None of the stores above was given a region but where a test says so.
     assert.deepEqual([...dialled], ['127.0.0.1'])
     assert.equal(metadata.lookups, 0)

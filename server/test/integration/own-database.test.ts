@@ -77,7 +77,7 @@ test('the documented statements work for a master user that is not a superuser',
   assert.equal(await send(second, otherKey, 'served'), 201)
 })
 
-test('a list of servers leads to the one that can be written, also after a failover', async () => {
+test('a list of servers leads to the writable one, even after a failover', async () => {
   const { own, keys } = await prepared
   const [key = ''] = keys
   await using folderA = new EngineFolder()
@@ -140,7 +140,7 @@ test('between the loss of the primary and the promotion of the standby, reads an
   await eventually(async () => assert.equal(await send(annals, first, 'after'), 201))
 })
 
-test('without a server that can be written, the start says what each one of the list answered', async () => {
+test('without a writable server, startup reports the response of each server in the list', async () => {
   const { own } = await prepared
   await using folder = new EngineFolder()
   copyCluster(stopped, folder, { isStandby: true })

@@ -54,7 +54,7 @@ async function walkSlowly(
   return events
 }
 
-test('events come newest first by their own time, then by id', async () => {
+test('events are sorted newest first by their timestamp, then by id', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await seed(key, [5, 1, 3, 3, 3, -7_000_000_000, 2, 4, 3])
   const events = await walkEvents(annals, key)
@@ -65,7 +65,7 @@ test('events come newest first by their own time, then by id', async () => {
   )
 })
 
-test('a walk with pages of any size shows each event once', async () => {
+test('paging with any page size returns each event once', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
@@ -79,7 +79,7 @@ test('a walk with pages of any size shows each event once', async () => {
   }
 })
 
-test('events that all have one timestamp are each shown once', async () => {
+test('events with the same timestamp are each returned once', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
@@ -91,7 +91,7 @@ test('events that all have one timestamp are each shown once', async () => {
   assert(isNewestFirst(walked))
 })
 
-test('new events during a walk neither repeat nor hide one that was there before', async () => {
+test('new events during paging neither repeat nor hide existing ones', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
@@ -111,7 +111,7 @@ test('new events during a walk neither repeat nor hide one that was there before
   assert(isNewestFirst(walked))
 })
 
-test('a company key walks all its workspaces as one list', async () => {
+test('a company key pages through all its workspaces as one list', async () => {
   const names = ['One', 'Two', 'Three', 'Four', 'Five'] as const
   const { companyKey, workspaces } = await annals.createCompany({ workspaces: names })
   const expected: string[] = []
@@ -133,7 +133,7 @@ test('a company key walks all its workspaces as one list', async () => {
   assert.deepEqual(named, await walkEvents(annals, workspaces[2]?.workspaceKey ?? ''))
 })
 
-test('a company’s walk goes on when a workspace is added to it', async () => {
+test('paging continues when a workspace is added to the company', async () => {
   const { company, companyKey, workspaceKey } = await annals.createCompany()
   await seed(workspaceKey, [1, 2, 3])
   const walked = await walkSlowly(companyKey, { limit: '1' }, async (page) => {
@@ -147,7 +147,7 @@ test('a company’s walk goes on when a workspace is added to it', async () => {
   assert.equal(walked.length, 3)
 })
 
-test('nextCursor is null exactly on the last page', async () => {
+test('nextCursor is null only on the last page', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const empty = await listPage(annals, key)
   assert.deepEqual(empty.json, { data: [], nextCursor: null })
@@ -162,7 +162,7 @@ test('nextCursor is null exactly on the last page', async () => {
   }
 })
 
-test('a page holds 50 events unless asked, and 1 to 200 when asked', async () => {
+test('a page has 50 events by default, and 1 to 200 on request', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
@@ -195,7 +195,7 @@ test('a page holds 50 events unless asked, and 1 to 200 when asked', async () =>
   }
 })
 
-test('the page size may change on the way', async () => {
+test('the page size can change between pages', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await seed(
     key,
@@ -206,7 +206,7 @@ test('the page size may change on the way', async () => {
   assert.deepEqual([first.json.data.length, rest.json.data.length], [3, 7])
 })
 
-test('a cursor fits only the query it came from', async () => {
+test('a cursor is valid only for its own query', async () => {
   const tenant = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const { workspaceKey: key, companyKey, workspace } = tenant
   const stranger = await annals.createCompany()
@@ -251,7 +251,7 @@ test('a cursor fits only the query it came from', async () => {
   assert.equal((await listPage(annals, key, again)).status, 200)
 })
 
-test('unknown and repeated parameters are refused, and named', async () => {
+test('rejects unknown and repeated parameters, and names them', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const searches: [search: string, path: string][] = [
     ['unknown=1', 'unknown'],
@@ -275,7 +275,7 @@ test('unknown and repeated parameters are refused, and named', async () => {
   }
 })
 
-test('a query that is no percent-encoded UTF-8 is refused', async () => {
+test('rejects a query that is not percent-encoded UTF-8', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   for (const text of ['%ff', '%C3', '%ED%A0%80', '%', '%zz']) {
     const { status, json } = await annals.call('GET', `/v1/events?category=${text}`, { key })
@@ -285,7 +285,7 @@ test('a query that is no percent-encoded UTF-8 is refused', async () => {
   assert.equal(fine.status, 200)
 })
 
-test('a project that was made a moment ago is known at once', async () => {
+test('a new project is known immediately', async () => {
   const { workspaceKey: key, workspace, company } = await annals.createCompany()
   const id = newId<'project'>()
   const body = { category: 'c', action: 'a', projectId: id }

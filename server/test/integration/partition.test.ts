@@ -60,7 +60,7 @@ async function runWorker(): Promise<void> {
   await worker.runNow()
 }
 
-test('an event lands in the partition of the month in which it was received', async () => {
+test('an event is stored in the partition of the month of its receipt', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const body = { category: 'c', action: 'a', timestamp: '1999-01-01T00:00:00Z' }
   assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
@@ -68,7 +68,7 @@ test('an event lands in the partition of the month in which it was received', as
   assert.equal(await countIn('event_default'), 0)
 })
 
-test('this month and the next three have their partitions from the start', async () => {
+test('this month and the next three have partitions from the start', async () => {
   await eventually(async () => {
     const names = await listPartitions()
     const now = new Date(clock())
@@ -79,7 +79,7 @@ test('this month and the next three have their partitions from the start', async
   })
 })
 
-test('a service that runs past its partitions goes on, and the worker brings order', async () => {
+test('a service that outlives its partitions keeps working, and the worker creates the missing ones', async () => {
   const { workspaceKey: key, workspaces } = await annals.createCompany()
   await sendMany(key, 5)
   const before = await walkEvents(annals, key)
@@ -108,7 +108,7 @@ test('a service that runs past its partitions goes on, and the worker brings ord
   assert(workspaces.length > 0)
 })
 
-test('each partition refuses a second event with a seq that it has', async () => {
+test('each partition rejects a duplicate sequence number', async () => {
   const indexes = await query(
     connection,
     `select indrelid::regclass::text as name from pg_index i
@@ -133,7 +133,7 @@ test('every partition has every index of the table', async () => {
   for (const { name, attached, wanted } of rows) assert.equal(attached, wanted, String(name))
 })
 
-test('twenty workers at once make each partition once, while events keep coming', async () => {
+test('twenty concurrent workers create each partition once while events arrive', async () => {
   advance(150 * DAY_MS)
   const { workspaceKey: key } = await annals.createCompany()
   await sendMany(key, 100)
@@ -156,7 +156,7 @@ test('twenty workers at once make each partition once, while events keep coming'
   await assertChainsHold(annals)
 })
 
-test('an event that is on its way into the default partition when its month is made is stored', async () => {
+test('an event on its way to the default partition is stored while its month is created', async () => {
   advance(150 * DAY_MS)
   const { workspaceKey: key } = await annals.createCompany()
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
@@ -182,7 +182,7 @@ test('an event that is on its way into the default partition when its month is m
   await assertChainsHold(annals)
 })
 
-test('of twenty who ask for one month at once, one makes it', async () => {
+test('of twenty concurrent requests for one month, one creates it', async () => {
   const monthMs = Date.UTC(new Date(clock()).getUTCFullYear() + 3, 5, 1)
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 20, logger })
   const made = await Promise.all(
@@ -203,7 +203,7 @@ async function countWaits(): Promise<number> {
   return waits.length
 }
 
-test('a month that is made while a long query runs blocks no other query', async () => {
+test('creating a month during a long query blocks no other query', async () => {
   const { workspaceKey: key } = await seeded()
   const monthMs = Date.UTC(new Date(clock()).getUTCFullYear() + 4, 5, 1)
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 2, logger })
@@ -223,7 +223,7 @@ test('a month that is made while a long query runs blocks no other query', async
   assert.equal(await ensurePartition(owner.db, monthMs), 'created')
 })
 
-test('a month that could not be made because the table was busy is made soon after', async () => {
+test('a month that could not be created because the table was busy is created soon after', async () => {
   advance(150 * DAY_MS)
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   await using stack = new AsyncDisposableStack()
@@ -237,7 +237,7 @@ test('a month that could not be made because the table was busy is made soon aft
   await eventually(async () => assert((await listPartitions()).includes(missing)))
 })
 
-test('the months of stray events are told by their ids, on the edge of a month too', async () => {
+test('finds the months of stray events by their ids, even at the edge of a month', async () => {
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   const edges = ['2040-01-31T23:59:59.999Z', '2040-02-01T00:00:00.000Z', '2040-12-31T12:00:00.000Z']
   class PutBack extends Error {}
@@ -283,7 +283,7 @@ async function copyEvents(db: Queryable, instants: readonly string[]): Promise<v
   }
 }
 
-test('a query with from reads only the partitions that can hold its events', async () => {
+test('a query with from reads only the partitions that can contain its events', async () => {
   const { workspaceId } = (await walkEvents(annals, (await seeded()).workspaceKey))[0]
   const read = async (fromMs: number | null, hotDays: number) => {
     const plan = await explain(annals.app.database.pool, (db) =>
@@ -316,7 +316,7 @@ test('a query with from reads only the partitions that can hold its events', asy
   assert.deepEqual(await read(null, 36_500), all.toSorted())
 })
 
-test('an event that is a day ahead of its receipt is found, also across the end of a month', async () => {
+test('finds an event a day ahead of its receipt, even across the end of a month', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const now = new Date(clock())
   const nextMonthMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)

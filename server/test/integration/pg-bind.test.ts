@@ -41,7 +41,7 @@ const anyChar = fc
 const anyText = fc.string({ unit: anyChar, maxLength: 40 })
 const RUNS = { numRuns: 40 }
 
-test('texts arrive as they were sent, whatever they are made of', async () => {
+test('any text arrives as sent', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(anyText), { maxLength: 20 }), async (texts) => {
       assert.deepEqual(await echo('text', (w: BindWriter) => w.texts(texts, same)), texts)
@@ -54,7 +54,7 @@ test('texts arrive as they were sent, whatever they are made of', async () => {
   assert.deepEqual(await echo('text', (w: BindWriter) => w.texts(long, same)), long)
 })
 
-test('uuids arrive as they were sent, with hyphens or without', async () => {
+test('uuids arrive as sent, with or without hyphens', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(fc.uuid()), { maxLength: 20 }), async (ids) => {
       assert.deepEqual(await echo('uuid', (w: BindWriter) => w.uuids(ids, same)), ids)
@@ -65,7 +65,7 @@ test('uuids arrive as they were sent, with hyphens or without', async () => {
   )
 })
 
-test('counts arrive exactly, up to the largest that a double holds', async () => {
+test('counts arrive exactly, up to the largest that a double can represent', async () => {
   const edges = [0, 1, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1, 2 ** 53 - 1]
   assert.deepEqual(await echo('bigint', (w: BindWriter) => w.int8s(edges, same)), edges.map(String))
   await fc.assert(
@@ -79,7 +79,7 @@ test('counts arrive exactly, up to the largest that a double holds', async () =>
   )
 })
 
-test('instants of all years from 0000 to 9999 arrive to the millisecond', async () => {
+test('timestamps of the years 0000 to 9999 arrive to the millisecond', async () => {
   const edges = [
     '0000-01-01T00:00:00.000Z',
     '0000-12-31T23:59:59.999Z',
@@ -111,7 +111,7 @@ test('instants of all years from 0000 to 9999 arrive to the millisecond', async 
   )
 })
 
-test('bytes arrive as their hex digits said', async () => {
+test('bytes arrive as their hex digits', async () => {
   const anyHash = fc
     .uint8Array({ minLength: 32, maxLength: 32 })
     .map((bytes) => Buffer.from(bytes).toString('hex'))
@@ -128,7 +128,7 @@ test('bytes arrive as their hex digits said', async () => {
   )
 })
 
-test('an array of nothing is empty, and one of nulls has its length', async () => {
+test('an empty array stays empty, and one of nulls keeps its length', async () => {
   for (const [type, array] of [
     ['text', (w: BindWriter) => w.texts([], same)],
     ['uuid', (w: BindWriter) => w.uuids([], same)],

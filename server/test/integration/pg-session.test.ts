@@ -64,7 +64,7 @@ function openSession(...ports: number[]): PgSession {
   return new PgSession({ connection, settings: [], name: 'session test', workMsMax: null })
 }
 
-test('doubts about a server that was left do not cost the connection to the next one', async () => {
+test('a failed check of a previous server does not close the connection to the next one', async () => {
   let waiting: Socket | null = null
   // Silent. When it is asked whether it is alive, it hangs up on the session, and says nothing.
   await using silent = await listen((client) => {
@@ -90,7 +90,7 @@ test('a full server rejects the connection, alone or in a list with one that is 
   }
 })
 
-test('each server of a list gets the whole time for a connection, however long others took', async () => {
+test('each server of a list gets the full connection timeout, however long others took', async () => {
   const ROUNDS_UNTIL_GONE = 7
   const slow: Socket[] = []
   // Alive for those who ask, and silent to the session until it hangs up after 2.8 s.
@@ -113,7 +113,7 @@ test('each server of a list gets the whole time for a connection, however long o
 
 const MEASURE = 'select length($1::text) as length'
 
-test('a large statement on a slow link is not taken for a lost one', async () => {
+test('a large statement on a slow link is not treated as lost', async () => {
   await using slow = await listen(passSlowly)
   await using session = openSession(slow.port)
   for (const length of [1, 4_000_000]) {
@@ -125,7 +125,7 @@ test('a large statement on a slow link is not taken for a lost one', async () =>
   }
 })
 
-test('a process that can open no more files does not take the database for dead', () => {
+test('a process that cannot open more files does not treat the database as dead', () => {
   const script = join(import.meta.dirname, '../harness/out-of-descriptors.ts')
   const command = `ulimit -n 100; exec ${process.execPath} ${script} "$1"`
   const address = JSON.stringify(database.connection)

@@ -58,7 +58,7 @@ const FOLLOWERS: Record<string, { sent: string; expected: { status: number; code
 }
 
 for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
-  test(`answers ingests with 201 in order when ${name} follows them, then refuses and closes`, async () => {
+  test(`returns 201 for ingests in order when ${name} follows them, then rejects it and closes`, async () => {
     for (const ingests of [1, 3]) {
       await using ledger = await holdLedger()
       await using connection = new RawConnection(annals.url)
@@ -79,7 +79,7 @@ for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
   })
 }
 
-test('answers an ingest with 201 when Expect: 100-continue follows it', async () => {
+test('returns 201 for an ingest when Expect: 100-continue follows it', async () => {
   await using ledger = await holdLedger()
   await using connection = new RawConnection(annals.url)
   const expecting = INGEST.replace('content-type', 'expect: 100-continue\r\ncontent-type')
@@ -121,7 +121,7 @@ for (const [name, request, expected] of UPGRADES) {
   })
 }
 
-test('runs no part of a body as a request after an upgrade that was refused early', async () => {
+test('runs no part of a body as a request after an upgrade that was rejected early', async () => {
   await using connection = new RawConnection(annals.url)
   const stranger = withUpgrade(INGEST).replace(/authorization.*\r\n/, '')
   const answer = await connection.send(stranger.slice(0, -EVENT.length)).answer()
@@ -158,7 +158,7 @@ test('limits the requests in progress per connection', async () => {
   assert.deepEqual(statuses, [201, ...Array.from({ length: 15 }, () => 200), 429])
 })
 
-test('parses next to nothing of what follows a refusal in the same packet', async () => {
+test('parses almost nothing of what follows a rejection in the same packet', async () => {
   for (const first of [HEALTH, HEALTH.replace('host: x', 'host: x\r\nconnection: close')]) {
     let parsed = 0
     const count = () => (parsed += 1)
@@ -188,7 +188,7 @@ test('serves sixty pipelining connections in turn, and other callers between the
   assert.equal((await annals.call('GET', '/health')).status, 200)
 })
 
-test('answers in order on the metrics port too', async () => {
+test('also responds in order on the metrics port', async () => {
   for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
     if (expected.status === 408) continue
     await using connection = new RawConnection(metricsUrl)

@@ -142,7 +142,7 @@ async function store(facts: readonly Facts[]) {
   return { ...tenant, expected }
 }
 
-test('any filters show exactly the events that match them all, in order', async () => {
+test('any combination of filters returns exactly the matching events, in order', async () => {
   const anyLedger = fc.array(anyFacts, { minLength: 20, maxLength: 150 })
   const anyQuestions = fc.array(fc.tuple(anyFilter, fc.integer({ min: 5, max: 200 })), {
     minLength: 30,
@@ -165,7 +165,7 @@ test('any filters show exactly the events that match them all, in order', async 
   )
 })
 
-test('every filter alone and every two together show what they should', async () => {
+test('every filter alone and every pair of filters return the right events', async () => {
   const { workspaceKey, expected } = await store(fc.sample(anyFacts, { numRuns: 300, seed: 7 }))
   let shownInAll = 0
   for (const filter of singlesAndPairs().filter(({ from, to }) => !from || !to || from < to)) {
@@ -197,7 +197,7 @@ test('from is inclusive and to exclusive, to the millisecond', async () => {
   assert.equal((await walkEvents(annals, key, { to: '0000-01-01T00:00:00Z' })).length, 0)
 })
 
-test('an event is found from its time on, however far that lies from its receipt', async () => {
+test('finds an event by its timestamp, however far that is from its receipt', async () => {
   const times = [
     new Date(clock() + DAY_MS).toISOString(),
     '2001-01-01T00:00:00.000Z',

@@ -136,7 +136,7 @@ const RANGES: Partial<EventFilter>[] = [
 for (const [filter, column] of [...SINGLES, ...NOTHING]) {
   const matches = NOTHING.some(([nothing]) => nothing === filter) ? 'nothing' : 'some'
   const name = `${Object.keys(filter).join() || 'no filter'} that matches ${matches}`
-  test(`a page with ${name} is read in order off an index, in any range and at any place`, async () => {
+  test(`a page with ${name} is read in order from an index, in any range and position`, async () => {
     for (const range of RANGES) {
       for (const place of [null, { timestampMs: nowMs - DAY_MS / 3, id: newId(nowMs) }]) {
         const about = JSON.stringify({ ...filter, ...range, place })
@@ -172,7 +172,7 @@ test('a page with two filters never reads the whole table', async () => {
   }
 })
 
-test('what is not hot is not looked at', async () => {
+test('does not read events that are not hot', async () => {
   const future = await explain(pool, (db) =>
     listEvents(db, {
       workspaceId,
@@ -187,7 +187,7 @@ test('what is not hot is not looked at', async () => {
   assert(!relationsOf(future).includes(partition))
 })
 
-test('a walk along a chain reads the run it asks for, in order', async () => {
+test('reading a chain reads only the requested events, in order', async () => {
   for (const afterSeq of [Number.MIN_SAFE_INTEGER, 0, 15_000]) {
     const nodes = await explain(pool, (db) =>
       listChainRun(db, { workspaceId, afterSeq, limit: 2_000 }),
@@ -206,7 +206,7 @@ test('a walk along a chain reads the run it asks for, in order', async () => {
   assertScales(await explain(pool, (db) => readHead(db, workspaceId)), 'head')
 })
 
-test('looking for strays reads the default partition alone', async () => {
+test('looking for stray events reads only the default partition', async () => {
   const logger = createLogger('silent')
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   const nodes = await explain(owner.pool, (db) => listStrayMonths(db, { limit: 24 }))

@@ -40,7 +40,7 @@ for (const [plan, perSecond] of [
   ['STARTER', 200],
   ['PRO', 2_000],
 ] as const) {
-  test(`a ${plan} key may call ${perSecond} times a second, and as often in the next`, async () => {
+  test(`a ${plan} key can call ${perSecond} times per second, and again in the next second`, async () => {
     const { workspaceKey, companyKey } = await annals.createCompany({ plan })
     assert.equal(await countAllowed(annals, workspaceKey, perSecond + 20), perSecond)
     assert.equal((await status(companyKey)).status, 200, 'each key has a bucket of its own')
@@ -50,7 +50,7 @@ for (const [plan, perSecond] of [
   })
 }
 
-test('all keys of a company together may call ten times as often as one of them', async () => {
+test('all keys of a company together can call ten times as often as one of them', async () => {
   const company = await annals.createCompany({ plan: 'FREE' })
   const owner = await signInAs(annals, company, 'OWNER')
   const body = { name: 'One of many', scope: 'COMPANY' }
@@ -67,7 +67,7 @@ test('all keys of a company together may call ten times as often as one of them'
   assert.equal((await status(company.workspaceKey)).status, 200)
 })
 
-test('a batch that the company has no tokens for costs its key one token', async () => {
+test('a batch that exceeds the tokens of the company costs its key one token', async () => {
   const company = await annals.createCompany({ plan: 'FREE' })
   const owner = await signInAs(annals, company, 'OWNER')
   const body = { name: 'Second', scope: 'WORKSPACE', workspaceId: company.workspace.id }
@@ -79,14 +79,14 @@ test('a batch that the company has no tokens for costs its key one token', async
   assert.deepEqual(limitsOf(headers), ['50', '48', '1'])
 })
 
-test('an ENTERPRISE key has no limit and no headers about one', async () => {
+test('an ENTERPRISE key has no limit and no rate limit headers', async () => {
   const { workspaceKey } = await annals.createCompany({ plan: 'ENTERPRISE' })
   assert.equal(await countAllowed(annals, workspaceKey, 500), 500)
   const { headers } = await status(workspaceKey)
   assert.equal(headers.get('ratelimit-limit'), null)
 })
 
-test('every answer says what is left; a refusal says when to come back', async () => {
+test('every response says what is left, and a rejection says when to retry', async () => {
   const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   const first = await status(key)
   assert.deepEqual(limitsOf(first.headers), ['50', '49', '1'])
@@ -132,7 +132,7 @@ for (const [plan, perSecond, counts] of [
   }
 }
 
-test('a batch above the limit waits for a full bucket and costs one token when refused', async () => {
+test('a batch above the limit waits for a full bucket and costs one token if rejected', async () => {
   const { workspaceKey: key } = await annals.createCompany({ plan: 'FREE' })
   assert.equal((await status(key)).status, 200)
   const refused = await sendBatch(key, 60)
@@ -143,7 +143,7 @@ test('a batch above the limit waits for a full bucket and costs one token when r
   assert.deepEqual([passed.status, ...limitsOf(passed.headers)], [200, '50', '0', '2'])
 })
 
-test('the switch turns every limit off', async () => {
+test('ANNALS_RATE_LIMITS=off turns every limit off', async () => {
   const { workspaceKey } = await unlimited.createCompany({ plan: 'FREE' })
   assert.equal(await countAllowed(unlimited, workspaceKey, 300), 300)
   for (let call = 0; call < 300; call++) {

@@ -6,7 +6,7 @@ import { openObjectStore } from '../../src/platform/open-object-store.ts'
 import { StorageError } from '../../src/platform/storage-error.ts'
 import { S3Server, setS3Environment, listenAsMetadata } from '../harness/s3-server.ts'
 
-test('an object whose length is not given is read, but no more than was asked for', async () => {
+test('reads an object without a given length, but no more than requested', async () => {
   const metadata = await listenAsMetadata()
   setS3Environment(metadata)
   await using s3 = await S3Server.listen()

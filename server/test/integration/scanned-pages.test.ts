@@ -125,7 +125,7 @@ test('the rarest of several filters is the one whose events are read', async () 
   }
 })
 
-test('a page that is full at once reads no more rows than it needs', async () => {
+test('a page that is full immediately reads no more rows than it needs', async () => {
   const [page, rows] = await countRows(db, 'event', (trx) =>
     listIn(trx, { category: 'A', action: 'A' }),
   )
@@ -149,7 +149,7 @@ test('following nextCursor to the end finds every matching event, past an empty 
   }
 })
 
-test('the explorer scans in parts, with a text as well', async () => {
+test('the explorer scans in parts, also with text', async () => {
   const member = await enrol(annals, tenant, 'OWNER')
   await advanceRollup(db, workspaceId, { runMax: EVENTS })
   const filter = { workspaceId, category: 'A', action: 'B' }
@@ -160,7 +160,7 @@ test('the explorer scans in parts, with a text as well', async () => {
   }
 })
 
-test('scans of any size find exactly the events that match any filters, in order', async () => {
+test('scans of any size find exactly the matching events of any filters, in order', async () => {
   const own = await annals.createCompany()
   const pick = fc.constantFrom('a', 'b', 'c')
   const anyEvent = fc.record(

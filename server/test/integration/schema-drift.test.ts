@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { schemaText } from '../../tools/print-schema.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
-test('server/schema.sql is what the migrations make (else: npm run generate)', async () => {
+test('server/schema.sql matches the migrations (otherwise run npm run generate)', async () => {
   await using database = await cloneDatabase()
   const printed = await schemaText(database.connection)
   const committed = readFileSync(join(import.meta.dirname, '../../schema.sql'), 'utf8')

@@ -32,7 +32,7 @@ async function storeEvent(annals: TestApp, key: string): Promise<void> {
   assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
 }
 
-test('a node with another secret key than the first one refuses to start, and says what to do', async () => {
+test('a node with a different secret key refuses to start and says what to do', async () => {
   await using annals = await startOwn()
   await using node = new AnnalsProcess(['serve', '--role', 'worker'], {
     ANNALS_DATABASE_URL: annals.database.url,
@@ -52,7 +52,7 @@ test('a node with another secret key than the first one refuses to start, and sa
   assert.equal((await same.call('GET', '/ready')).status, 200)
 })
 
-test('of two nodes with different keys that start at once on an empty database, one refuses', async () => {
+test('of two nodes with different keys that start at once on an empty database, one refuses to start', async () => {
   await using database = await cloneDatabase()
   await using started = new AsyncDisposableStack()
   const outcomes = await Promise.allSettled(
@@ -66,7 +66,7 @@ test('of two nodes with different keys that start at once on an empty database, 
   assert.match(refusals[0].message, REFUSAL)
 })
 
-test('a delivery that a node without the right key gets is sent later by one with it', async () => {
+test('a delivery that a node with the wrong key claims is sent later by one with the right key', async () => {
   await using annals = await startOwn()
   const company = await annals.createCompany()
   const webhookId = await makeWebhook(annals, company, { url: receiver.url })

@@ -98,14 +98,14 @@ test('DuckDB reads every value of every column', async () => {
   }
 })
 
-test('DuckDB looks into the JSON of the parts', async () => {
+test('DuckDB can query the JSON of the parts', async () => {
   const [row] = await query(
     `select count(*) as n from read_parquet($path) where actor->>'$.id' = 'u1234'`,
   )
   assert.equal(row?.['n'], 1n)
 })
 
-test('DuckDB prunes by statistics that are true for every text and time', async () => {
+test('DuckDB prunes by statistics that are correct for every text and time', async () => {
   for (const category of CATEGORIES) {
     const [row] = await query(
       `select count(*) as n from read_parquet($path) where category = '${category}'`,
@@ -120,7 +120,7 @@ test('DuckDB prunes by statistics that are true for every text and time', async 
   assert.equal(row?.['n'], BigInt(expected.length))
 })
 
-test('every column is packed with zstd, and row groups have bounds', async () => {
+test('every column is compressed with zstd, and row groups are limited', async () => {
   const chunks = await query('select * from parquet_metadata($path)')
   assert.deepEqual(new Set(chunks.map((chunk) => chunk['compression'])), new Set(['ZSTD']))
   const seqs = chunks.filter((chunk) => chunk['path_in_schema'] === 'seq')
@@ -141,7 +141,7 @@ test('every column is packed with zstd, and row groups have bounds', async () =>
   }
 })
 
-test('the footer says where in the chain the segment stands', async () => {
+test('the footer contains the position of the segment in the chain', async () => {
   const entries = await query(
     'select decode(key) as key, decode(value) as value from parquet_kv_metadata($path)',
   )

@@ -12,7 +12,7 @@ const SIGN_INS = 32
 /** Hashing a password takes 19 MB, and two at once are under way. */
 const GROWTH_BYTES_MAX = 120 * MB
 
-test('the memory that passwords are hashed in is returned to the system', async () => {
+test('the memory for password hashing is returned to the system', async () => {
   await using node = new AnnalsProcess(['serve', '--role', 'api'], {
     ANNALS_DATABASE_URL: annals.database.url,
     ANNALS_SECRET_KEY: SECRET_KEY,

@@ -29,7 +29,7 @@ async function untilRefused(call: () => Promise<{ status: number }>): Promise<vo
   await eventually(() => assert(performance.now() - sinceMs > 300), { timeoutMs: 5_000 })
 }
 
-test('a member who is removed while a body arrives does not get the request through', async () => {
+test('a request whose member is removed while its body arrives is rejected', async () => {
   const company = await annals.createCompany()
   const [owner, admin] = [
     await signInAs(annals, company, 'OWNER'),
@@ -45,7 +45,7 @@ test('a member who is removed while a body arrives does not get the request thro
   assert(!JSON.stringify(json).includes('backdoor'))
 })
 
-test('a member who is demoted while a body arrives does not get the request through', async () => {
+test('a request whose member gets a lower role while its body arrives is rejected', async () => {
   const company = await annals.createCompany()
   const [owner, admin] = [
     await signInAs(annals, company, 'OWNER'),
@@ -61,7 +61,7 @@ test('a member who is demoted while a body arrives does not get the request thro
   assertErrorShape(await request.finish(), { status: 403, code: 'insufficient_role' })
 })
 
-test('a key that is revoked while a body arrives does not get the event through', async () => {
+test('an event whose key is revoked while its body arrives is rejected', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   const { workspaceKey: key, workspace } = company

@@ -94,7 +94,7 @@ test('a node that waits for the migration lock stops within two seconds, with ex
   assert.match(await stop({ process, url: '' }, IDLE_MS_MAX), /"event":"service\.stopping"/)
 })
 
-test('a node whose database accepts the connection and is silent stops within two seconds', async () => {
+test('a node whose database accepts the connection but does not respond stops within two seconds', async () => {
   await using sockets = new AsyncDisposableStack()
   const server = createServer((socket) => sockets.defer(() => void socket.destroy()))
   sockets.defer(() => void server.close())
@@ -179,7 +179,7 @@ test('a busy node that gets SIGTERM, SIGHUP and SIGPIPE again finishes its stop,
   assert.doesNotMatch(output, /service\.killed/)
 })
 
-test('a busy node ends immediately at a later Ctrl+C, with exit code 1', async () => {
+test('a second Ctrl+C ends a busy node immediately, with exit code 1', async () => {
   const node = await start('api')
   await using _slowBody = await sendSlowBody(node)
   const signaledAtMs = performance.now()
@@ -188,7 +188,7 @@ test('a busy node ends immediately at a later Ctrl+C, with exit code 1', async (
   await endBy(node, 'SIGINT', { msMax: 1_000, exitCode: 1 })
 })
 
-test('a busy node stops within ten seconds, with exit code 0, and keeps what it acknowledged', async () => {
+test('a busy node stops within ten seconds, with exit code 0, and keeps acknowledged events', async () => {
   await using receiver = await startReceiver(hang)
   await makeWebhook(annals, company, { url: receiver.url })
   await storeBulk(annals, key, 400)
@@ -251,7 +251,7 @@ async function lockTable(clients: AsyncDisposableStack, table: string) {
   return { untilWaiting }
 }
 
-test('a worker with a connection of its own that waits for a lock is cut when its node stops', async () => {
+test('the dedicated connection of a worker that waits for a lock is cut when its node stops', async () => {
   await using clients = new AsyncDisposableStack()
   // The partition worker reads it right after the start.
   const { untilWaiting } = await lockTable(clients, 'event_default')
@@ -261,7 +261,7 @@ test('a worker with a connection of its own that waits for a lock is cut when it
   assert.doesNotMatch(await stop(node, BUSY_MS_MAX), /service\.killed/)
 })
 
-test('background work opens no connection after the cut, and the log has no password of the database', async () => {
+test('background work opens no connection after the cut, and the log does not contain the database password', async () => {
   await using clients = new AsyncDisposableStack()
   await using receiver = await startReceiver(hang)
   await makeWebhook(annals, company, { url: receiver.url })

@@ -76,7 +76,7 @@ const REPLACEMENTS: Record<string, (path: string) => Promise<unknown>> = {
   'a link to a device': (path) => fs.symlink('/dev/zero', path),
 }
 
-test('an archived file may be a link to a regular file', async () => {
+test('an archived file can be a link to a regular file', async () => {
   const path = fileOf(linked)
   await fs.rename(path, `${path}.moved`)
   await fs.symlink(`${path}.moved`, path)

@@ -43,7 +43,7 @@ function assertUnavailable({ status, json, headers }: Answer): void {
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
 }
 
-test('a download answers 503 with Retry-After while the bucket hangs, and works afterwards', async () => {
+test('a download gets a 503 with Retry-After while the bucket hangs, and works afterwards', async () => {
   const jobId = await makeExport(annals, key, WHOLE)
   s3.mode = 'hang'
   const refusals = Array.from({ length: CROWD }, () => downloadOf(jobId))
@@ -58,7 +58,7 @@ test('a download answers 503 with Retry-After while the bucket hangs, and works 
   assert.equal((await download(annals, key, jobId)).trailers['x-row-count'], '1')
 })
 
-test('a download answers 503 with Retry-After if the bucket hangs after the check', async () => {
+test('a download gets a 503 with Retry-After if the bucket hangs after the check', async () => {
   const jobId = await makeExport(annals, key, WHOLE)
   // Checks pass, and the body of each read stalls.
   s3.next.stalled = Infinity
@@ -82,12 +82,12 @@ test('a download whose bucket is slow waits for it and is complete', async () =>
   assert.deepEqual([status, trailers['x-row-count']], [200, '1'])
 })
 
-test('an estimate answers 503 with Retry-After while the bucket hangs', async () => {
+test('an estimate gets a 503 with Retry-After while the bucket hangs', async () => {
   s3.mode = 'hang'
   assertUnavailable(await owner.call('POST', '/dashboard/exports/preflight', { body: WHOLE }))
 })
 
-test('an export is created while the bucket hangs, and its job says that the archive did not answer', async () => {
+test('an export can be created while the bucket hangs, and its job says that the archive did not respond', async () => {
   s3.mode = 'hang'
   const jobId = await makeExport(annals, key, WHOLE)
   const { status, errorCode } = await readJob(annals, key, jobId)

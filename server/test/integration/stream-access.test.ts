@@ -186,7 +186,7 @@ test('cuts slow downloads within two seconds of a revocation while the pool is e
   }
 })
 
-test('withholds what a blocked live tail has not taken when its member is removed', async () => {
+test('withholds unread events of a blocked live tail when its member is removed', async () => {
   const [slow, quick] = [
     await enrol(annals, company, 'VIEWER', second),
     await enrol(annals, company, 'VIEWER', second),

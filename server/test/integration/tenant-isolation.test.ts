@@ -33,7 +33,7 @@ const comparable = ({ status, text, headers, json }: Answer) => ({
   headers: [...headers].filter(([name]) => name !== 'x-trace-id' && name !== 'date'),
 })
 
-test('no filter shows a tenant another tenant’s events', async () => {
+test('no filter returns another tenant’s events', async () => {
   const filters: Record<string, string>[] = [
     {},
     { category: 'shared' },
@@ -62,7 +62,7 @@ test('no filter shows a tenant another tenant’s events', async () => {
   }
 })
 
-test('a foreign project, or none that exists, is an empty result', async () => {
+test('a project of another tenant, or one that does not exist, gives an empty result', async () => {
   for (const projectId of [b.project.id, newId()]) {
     for (const key of [a.companyKey, a.workspaceKey]) {
       const { status, json } = await listPage(annals, key, { projectId })
@@ -75,7 +75,7 @@ test('a foreign project, or none that exists, is an empty result', async () => {
   assert.equal(own.json.data.length, 1)
 })
 
-test('the workspaceId filter is not for workspace keys, whatever it names', async () => {
+test('workspace keys cannot use the workspaceId filter, whatever it names', async () => {
   for (const workspaceId of [first?.id, second?.id, b.workspace.id, newId()]) {
     const { status, json } = await listPage(annals, first?.workspaceKey ?? '', {
       workspaceId: workspaceId ?? '',
@@ -84,7 +84,7 @@ test('the workspaceId filter is not for workspace keys, whatever it names', asyn
   }
 })
 
-test('a foreign workspace answers exactly as one that does not exist', async () => {
+test('a workspace of another tenant gets the same response as one that does not exist', async () => {
   const foreign = await listPage(annals, a.companyKey, { workspaceId: b.workspace.id })
   const unknown = await listPage(annals, a.companyKey, { workspaceId: newId() })
   assert.equal(foreign.status, 404)
@@ -100,7 +100,7 @@ test('a foreign workspace answers exactly as one that does not exist', async () 
   assert.deepEqual(comparable(foreignSystem), comparable(unknown))
 })
 
-test('a company key may name any workspace of its own', async () => {
+test('a company key can name any of its own workspaces', async () => {
   for (const { id } of a.workspaces) {
     for (const workspaceId of [id, id.toUpperCase()]) {
       const { status, json } = await listPage(annals, a.companyKey, { workspaceId })
@@ -113,7 +113,7 @@ test('a company key may name any workspace of its own', async () => {
   }
 })
 
-test('the system workspace is shown only when it is named', async () => {
+test('the system workspace is included only if it is named', async () => {
   const { connection } = annals.database
   const [system] = await query(
     connection,

@@ -66,7 +66,7 @@ test('an event whose wait for the standby was canceled is not acknowledged', asy
   assert.equal(again.headers.get('x-idempotent-replay'), 'true')
 })
 
-test('an unconfirmed event is not acknowledged when the role asks for errors only', async () => {
+test('an unconfirmed event is not acknowledged if the role logs only errors', async () => {
   const { user } = engine.connection
   await query(engine.connection, `alter role ${user} set client_min_messages = error`)
   try {
@@ -127,7 +127,7 @@ test('neither is a migration', async () => {
   assert.deepEqual(await run(), { applied: 0 })
 })
 
-test('while no standby confirms, the node is not ready and refuses events at once', async () => {
+test('while no standby confirms, the node is not ready and rejects events immediately', async () => {
   await waitForStandby(engine.connection, 'ghost')
   await eventually(async () => {
     assert.equal((await annals.call('GET', '/ready')).status, 503)

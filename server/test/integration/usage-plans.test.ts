@@ -73,7 +73,7 @@ test('counting the last minute reads fewer events than the minute has, whatever 
   await assertReadsFew('outdated')
 })
 
-test('the last minute has exactly the events received in it', async () => {
+test('the last minute contains exactly the events received in it', async () => {
   const counts = [1, 2, 3, 4, 5, 8, 9, 31, 32, 33]
   const workspaceIds: WorkspaceId[] = []
   for (const recent of counts) {
@@ -93,7 +93,7 @@ test('the last minute has exactly the events received in it', async () => {
   assert.equal(await countLastMinute(db, { workspaceIds: [], now }), 0)
 })
 
-test('events from before a clock was set back don’t count as those of the last minute', async () => {
+test('events from before a clock was set back do not count as those of the last minute', async () => {
   const workspaceId = await createChain([
     { events: 500, id: 3_600 },
     { events: 500, id: 3_601, receivedAt: -600 },

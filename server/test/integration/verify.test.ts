@@ -90,7 +90,7 @@ async function assertHolds(db: Queryable): Promise<void> {
 const row = (seq: number) => `where workspace_id = '${workspaceId}' and seq = ${seq}`
 const edit = (set: string) => `update event set ${set} ${row(BAD_SEQ)}`
 
-test('a ledger that nobody touched holds', async () => {
+test('an unmodified ledger is valid', async () => {
   await assertHolds(annals.app.database.db)
   assert.equal(await assertChainsHold(annals), EVENTS)
 })
@@ -132,7 +132,7 @@ const EDITS: Record<string, string[]> = {
   ],
 }
 
-test('every column of the table is among those that are tampered with', async () => {
+test('the tampering tests cover every column of the table', async () => {
   const columns = await query(
     connection,
     `select column_name as name from information_schema.columns where table_name = 'event'`,
@@ -144,7 +144,7 @@ test('every column of the table is among those that are tampered with', async ()
 })
 
 for (const [column, sets] of Object.entries(EDITS)) {
-  test(`an edit of ${column} is found, and the event is named`, async () => {
+  test(`detects an edit of ${column}, and names the event`, async () => {
     for (const set of sets) {
       await tamper(edit(set), async (db) => {
         const found = sql<{ id: string }>`select id from event ${sql.raw(row(BAD_SEQ))}`
@@ -159,7 +159,7 @@ for (const [column, sets] of Object.entries(EDITS)) {
   })
 }
 
-test('a removed event is found: the first, one between, the last, and all', async () => {
+test('detects the removal of the first event, one in the middle, the last, and all', async () => {
   await tamper(`delete from event ${row(1)}`, async (db) => {
     await assertFound(db, { seq: 2, id: idOf(2) })
   })
@@ -174,7 +174,7 @@ test('a removed event is found: the first, one between, the last, and all', asyn
   })
 })
 
-test('two events that changed places are found', async () => {
+test('detects two swapped events', async () => {
   const move = (from: number, to: number) => `update event set seq = ${to} ${row(from)};`
   await tamper(move(3, 99) + move(4, 3) + move(99, 4), async (db) => {
     await assertFound(db, { seq: 3, id: idOf(4) })
@@ -188,7 +188,7 @@ const plant = (seq: number, fromSeq: number) => `
   select (jsonb_populate_record(e, '{"seq":${seq},"id":"${PLANTED}"}')).*
     from event e ${row(fromSeq)}`
 
-test('an event that was planted beside the chain is found wherever it stands', async () => {
+test('detects an inserted event, wherever it is', async () => {
   for (const seq of [-5, 0]) {
     await tamper(plant(seq, 1), async (db) => {
       assert.match(await assertFound(db, { seq, id: PLANTED }), /where 1 follows/)
@@ -207,7 +207,7 @@ test('an event that was planted beside the chain is found wherever it stands', a
   })
 })
 
-test('a head that was moved is found', async () => {
+test('detects a moved head', async () => {
   const head = (set: string, id: string = workspaceId) =>
     `update chain_head h set ${set} where h.workspace_id = '${id}'`
   const last = { seq: EVENTS, id: idOf(EVENTS) }
@@ -231,7 +231,7 @@ test('a head that was moved is found', async () => {
   })
 })
 
-test('an erased part leaves a chain that holds; half an erasure does not', async () => {
+test('a chain with an erased part is valid, and one with half an erasure is not', async () => {
   const canonical = (part: string) =>
     `salts = replace(replace((salts::jsonb - '${part}')::text, ': ', ':'), ', ', ',')`
   const erasures = {
@@ -255,7 +255,7 @@ test('an erased part leaves a chain that holds; half an erasure does not', async
   }
 })
 
-test('annals verify ends with 0 when all holds, else with 1 and the first bad event', async () => {
+test('annals verify exits with 0 if all chains are valid, otherwise with 1 and the first bad event', async () => {
   const env = {
     ANNALS_DATABASE_URL: annals.database.url,
     ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),

@@ -15,7 +15,7 @@ const { connection } = annals.database
 const change = (id: string, key: string, body: object) =>
   annals.call('PATCH', `/v1/webhooks/${id}`, { key, body })
 
-test('another project counts for later events only: those that wait go by the one they came under', async () => {
+test('a changed project applies to later events only, and waiting ones keep theirs', async () => {
   await using receiver = await startReceiver()
   const tenant = await annals.createCompany()
   const { companyKey, workspaceKey, workspace, project } = tenant
@@ -46,7 +46,7 @@ test('another project counts for later events only: those that wait go by the on
   )
 })
 
-test('the project of a disabled webhook can be changed again and again', async () => {
+test('the project of a disabled webhook can be changed repeatedly', async () => {
   await using receiver = await startReceiver()
   const tenant = await annals.createCompany()
   const { companyKey, workspaceKey, project } = tenant
@@ -69,7 +69,7 @@ test('the project of a disabled webhook can be changed again and again', async (
   )
 })
 
-test('a late 410 of an address that was left does not disable the new one', async () => {
+test('a late 410 from the previous URL does not disable the webhook', async () => {
   let answerLate = () => {}
   const isLate = new Promise<void>((resolve) => (answerLate = resolve))
   await using old = await startReceiver(async () => {
@@ -91,7 +91,7 @@ test('a late 410 of an address that was left does not disable the new one', asyn
   assert.equal((await readWebhookState(annals, id)).status, 'ENABLED')
 })
 
-test('a project’s event is not kept waiting by the many of others', async () => {
+test('many events of other projects do not delay those of a project', async () => {
   await using receiver = await startReceiver()
   const tenant = await annals.createCompany()
   const { workspaceKey, project } = tenant

@@ -44,7 +44,7 @@ async function addProject({ company, workspace }: CreatedCompany) {
   return id
 }
 
-test('every event goes once to every webhook of its workspace and of its project, and to no other', async () => {
+test('every event is sent once to every webhook of its workspace and project, and to no others', async () => {
   const ours = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const theirs = await annals.createCompany()
   const [, staging] = ours.workspaces
@@ -115,7 +115,7 @@ function assertSigned({ body, headers }: ReceivedRequest, secret: string): void 
   standard.verify(body.toString(), headers)
 }
 
-test('a delivery has the headers of the contract and both signatures, whatever the secret', async () => {
+test('a delivery has the headers of the contract and both signatures, with any secret', async () => {
   const tenant = await annals.createCompany()
   const custom = 'correct horse battery staple ä'
   await using generatedReceiver = await startReceiver()
@@ -152,7 +152,7 @@ test('a delivery has the headers of the contract and both signatures, whatever t
   assert.notEqual(deliveryIdOf(first), deliveryIdOf(second))
 })
 
-test('the body is the event as a query shows it, with the fields of the contract alone', async () => {
+test('the body is the event as a query returns it, with exactly the fields of the contract', async () => {
   const tenant = await annals.createCompany()
   await using receiver = await startReceiver()
   await makeWebhook(annals, tenant, { url: receiver.url })
@@ -185,7 +185,7 @@ const webhookOf = ({ workspace }: CreatedCompany, id: WebhookId) => ({
   id,
 })
 
-test('a disabled webhook gets nothing: what waits fails with the reason, and once enabled only new events come', async () => {
+test('a disabled webhook gets nothing: pending deliveries fail, and after enabling only new events are sent', async () => {
   const { db } = annals.app.database
   const tenant = await annals.createCompany()
   const gate = Promise.withResolvers<void>()
@@ -226,7 +226,7 @@ test('a disabled webhook gets nothing: what waits fails with the reason, and onc
   assert.deepEqual(sequences, upTo(sequences.length))
 })
 
-test('a webhook says when it last succeeded and failed, and how often it failed since', async () => {
+test('a webhook shows its last success and failure, and its failures since', async () => {
   const tenant = await annals.createCompany()
   await using receiver = await startReceiver({ status: 500 })
   const id = await makeWebhook(annals, tenant, { url: receiver.url })
@@ -277,7 +277,7 @@ async function countAccepted({ app }: TestApp): Promise<number> {
   return Number(line?.[1] ?? 0)
 }
 
-test('two nodes share 1,000 events for 3 webhooks: each pair is delivered exactly once', async () => {
+test('two nodes deliver 1,000 events to 3 webhooks exactly once each', async () => {
   const databaseUrl = annals.database.url
   const nodeEnv = { ...env, ANNALS_METRICS_PORT: '0' }
   await using own = new AsyncDisposableStack()

@@ -61,14 +61,14 @@ async function failure(asking: Promise<unknown>): Promise<DialError> {
   return error
 }
 
-test('for development a receiver on this machine is reached by http, by name and by address', async () => {
+test('in development, reaches a local receiver over http, by name and by address', async () => {
   await using server = await listening(createHttpServer(answer))
   assert.deepEqual(await ask(`http://localhost:${server.port}`), null)
   assert.deepEqual(await ask(`http://127.0.0.1:${server.port}`), null)
   assert.deepEqual(await ask(`http://receiver.test:${server.port}`, { resolve }), null)
 })
 
-test('a trusted certificate is checked against the name, or against the address', async () => {
+test('checks a trusted certificate against the name or the address', async () => {
   await using server = await listening(createHttpsServer(CERTIFIED, answer))
   const ca = TLS_CERTIFICATE
   const byName = await ask(`https://localhost:${server.port}`, { ca })
@@ -83,7 +83,7 @@ test('a trusted certificate is checked against the name, or against the address'
   )
 })
 
-test('a certificate for an address alone is accepted for that address, and for no name', async () => {
+test('accepts a certificate for an address only for that address', async () => {
   const ca = TLS_ADDRESS_CERTIFICATE
   await using server = await listening(createHttpsServer({ cert: ca, key: TLS_KEY }, answer))
   const byAddress = await ask(`https://127.0.0.1:${server.port}`, { ca })
@@ -92,7 +92,7 @@ test('a certificate for an address alone is accepted for that address, and for n
   assert.match(byName.message, /ERR_TLS_CERT_ALTNAME_INVALID/)
 })
 
-test('the server name is that of the URL, whatever the Host header says', async () => {
+test('sends the host of the URL as the server name, whatever the Host header says', async () => {
   await using server = await listening(createHttpsServer(CERTIFIED, answer))
   const connect = createDialler({ rules: ANY, resolve: resolveLocal, ca: TLS_CERTIFICATE })
   const agent = new Agent({ connect })
@@ -106,7 +106,7 @@ test('the server name is that of the URL, whatever the Host header says', async 
   }
 })
 
-test('a self-signed certificate is refused, also when the environment asks for no checks', async (t) => {
+test('rejects a self-signed certificate, even if the environment disables checks', async (t) => {
   await using server = await listening(createHttpsServer(CERTIFIED, answer))
   const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED
   t.after(() => {
@@ -125,7 +125,7 @@ test('a self-signed certificate is refused, also when the environment asks for n
   }
 })
 
-test('a receiver that speaks no TLS, or hangs up on it, is a failure of tls', async () => {
+test('classifies a receiver without TLS, or one that disconnects, as a TLS failure', async () => {
   await using plain = await listening(createHttpServer(answer))
   await using rude = await listening(
     createServer((socket) => socket.once('data', () => socket.destroy())),
@@ -136,7 +136,7 @@ test('a receiver that speaks no TLS, or hangs up on it, is a failure of tls', as
   }
 })
 
-test('a receiver that is silent in the handshake is left after the time-out', async () => {
+test('gives up a receiver that is silent in the handshake after the timeout', async () => {
   const { promise: left, resolve: leave } = Promise.withResolvers<void>()
   await using server = await listening(
     createServer((socket) =>
@@ -160,7 +160,7 @@ test('a port without a listener is a failed connection', async () => {
   assert.equal(error.message, 'The connection to 127.0.0.1 failed: ECONNREFUSED')
 })
 
-test('the second address is dialled when the first does not answer', async () => {
+test('connects to the second address if the first does not respond', async () => {
   await using server = await listening(createHttpServer(answer))
   const resolve = () =>
     Promise.resolve([
@@ -170,7 +170,7 @@ test('the second address is dialled when the first does not answer', async () =>
   assert.deepEqual(await ask(`http://receiver.test:${server.port}`, { resolve }), null)
 })
 
-test('in public mode this machine is not connected to, by any name or spelling', async () => {
+test('in public mode, never connects to this machine, by any name or notation', async () => {
   await using server = await listening(createHttpsServer(CERTIFIED, answer))
   const rules = { mode: 'public', ports: [server.port] } as const
   for (const host of [
@@ -189,7 +189,7 @@ test('in public mode this machine is not connected to, by any name or spelling',
   assert.equal(server.seen(), 0)
 })
 
-test('in public mode a connection that ends on this machine after all gets no request', async () => {
+test('in public mode, sends no request on a connection that ends on this machine', async () => {
   let requests = 0
   await using server = await listening(createHttpsServer(CERTIFIED, () => requests++))
   const rules = { mode: 'public', ports: [] } as const

@@ -23,7 +23,7 @@ const annals = stack.use(await startTestApp({ env: ANY_DESTINATION }))
 
 const LARGE = { text: 'x'.repeat(16 * 1_024) }
 
-test('of twenty receivers five misbehave, and the others get everything without waiting for them', async () => {
+test('five misbehaving receivers of twenty do not delay the others', async () => {
   await using own = new AsyncDisposableStack()
   const silent = own.use(await startSilentApp())
   const tenant = await silent.createCompany()
@@ -64,7 +64,7 @@ async function countLeased({ database }: TestApp): Promise<{ companyId: string; 
   return JSON.parse(JSON.stringify(rows))
 }
 
-test('a node holds no more deliveries than it may, of one company and in all', async () => {
+test('limits the deliveries that a node holds, per company and in total', async () => {
   await using own = new AsyncDisposableStack()
   const silent = own.use(await startSilentApp())
   const receiver = own.use(await startReceiver(hang))
@@ -128,7 +128,7 @@ test('a company does not delay another one whose receiver is on the same host', 
   })
 })
 
-test('a company gets its first deliveries also on a node that others have filled', async () => {
+test('a company gets its first deliveries even on a node that others have filled', async () => {
   await using own = new AsyncDisposableStack()
   const { silent, hanging } = await startGreedy(own, { webhooks: 1 })
   const receiver = own.use(await startReceiver())
@@ -140,7 +140,7 @@ test('a company gets its first deliveries also on a node that others have filled
   await receiver.waitFor(1)
 })
 
-test('a company holds no more bytes than its share, and all its events are sent', async () => {
+test('limits the bytes that a company holds, and still sends all its events', async () => {
   await using own = new AsyncDisposableStack()
   const silent = own.use(await startSilentApp())
   const gate = Promise.withResolvers<void>()
@@ -189,7 +189,7 @@ test('large events for a slow receiver do not delay the webhooks of other compan
   assert(dispatcher.heldBytes <= heldBytesMax / 4)
 })
 
-test('a company gets its first deliveries when large events of others use all bytes', async () => {
+test('a company gets its first deliveries even if large events of others use all bytes', async () => {
   await using own = new AsyncDisposableStack()
   const { silent, hanging } = await startGreedy(own, { webhooks: 1, metadata: LARGE })
   const receiver = own.use(await startReceiver())
@@ -202,7 +202,7 @@ test('a company gets its first deliveries when large events of others use all by
   await waitForDeliveries(silent, id, 20, 'SUCCEEDED')
 })
 
-test('webhooks that always have work do not keep a busy node from the others', async () => {
+test('webhooks that always have work do not starve the others', async () => {
   await using own = new AsyncDisposableStack()
   const silent = own.use(await startSilentApp())
   const deaf = own.use(await startReceiver(hang))
@@ -246,7 +246,7 @@ test('ten thousand waiting deliveries of one webhook do not slow down another', 
   assert((await readWebhookState(annals, slowId)).openCount > 5_000)
 })
 
-test('fifty webhooks whose name server hangs delay no other company, and not the stop', async () => {
+test('fifty webhooks whose name server hangs delay neither other companies nor the shutdown', async () => {
   await using own = new AsyncDisposableStack()
   const silent = own.use(await startSilentApp())
   const nameServer = own.use(

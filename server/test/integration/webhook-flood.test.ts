@@ -80,7 +80,7 @@ for (const [scheme, options] of Object.entries(SCHEMES)) {
   }
 
   for (const [name, reply] of Object.entries(ANSWERED)) {
-    test(`a flood of ${name} over ${scheme} is cut off after a few bytes, and the 200 counts`, async () => {
+    test(`a flood of ${name} over ${scheme} is cut after a few bytes, and the 200 counts`, async () => {
       const { outcome } = await sendOnce(reply, options)
       assert(outcome.kind === 'accepted', JSON.stringify(outcome))
       assert.equal(outcome.responseStatus, 200)
@@ -99,14 +99,14 @@ for (const [scheme, options] of Object.entries(SCHEMES)) {
   })
 }
 
-test('ten informational responses may precede the answer', async () => {
+test('ten informational responses may precede the response', async () => {
   const informational = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(10)
   const reply = raw(`${informational}HTTP/1.1 204 X\r\nconnection: close\r\n\r\n`)
   const { outcome } = await sendOnce(reply)
   assert.equal(outcome.kind, 'accepted')
 })
 
-test('a head in very many pieces fails the attempt', async () => {
+test('a response head in very many pieces fails the attempt', async () => {
   const { outcome } = await sendOnce(inPieces('HTTP/1.1 200 OK\r\nx: ', 'y'))
   assert(outcome.kind === 'unreachable', JSON.stringify(outcome))
   assert.equal(outcome.message, 'The receiver sent its response in more than 1000 pieces.')
@@ -126,7 +126,7 @@ test('bytes that TLS adds count', async () => {
   assert(bytesRead < 125 * KIB, `${bytesRead} decrypted bytes were read`)
 })
 
-test('TLS handshakes without end fail the attempt', async (t) => {
+test('endless TLS handshakes fail the attempt', async (t) => {
   const { CLIENT_RENEG_LIMIT } = tls
   t.after(() => Object.assign(tls, { CLIENT_RENEG_LIMIT }))
   Object.assign(tls, { CLIENT_RENEG_LIMIT: Infinity })

@@ -73,14 +73,14 @@ test('returns the IPv4 and IPv6 addresses of a name in turn', async () => {
   ])
 })
 
-test('tells a name without addresses from an unknown one and from a broken server', async () => {
+test('distinguishes a name without addresses from an unknown one and from a broken server', async () => {
   await using names = await startNames()
   assert.deepEqual(await names.addressesOf('empty.test'), [])
   assert.equal(await codeOf(names.addressesOf('unknown.test')), 'ENOTFOUND')
   assert.equal(await codeOf(names.addressesOf('broken.test')), 'ESERVFAIL')
 })
 
-test('callers that ask for the same name at once share a lookup, later ones get a new one', async () => {
+test('concurrent callers for the same name share a lookup, and later ones get a new one', async () => {
   await using names = await startNames()
   const asked = Array.from({ length: 20 }, () => names.addressesOf('four.test'))
   assert.equal(names.resolver.lookupCount, 1)
@@ -91,7 +91,7 @@ test('callers that ask for the same name at once share a lookup, later ones get 
   assert.equal(names.server.questions.length, 4)
 })
 
-test('a name whose server hangs times out, and the others resolve meanwhile', async () => {
+test('a name whose server hangs times out, while others resolve', async () => {
   await using names = await startNames({ lookupMsMax: LOOKUP_MS_MAX })
   const hanging = slowNames(50).map((name) => codeOf(names.addressesOf(name)))
   assert.deepEqual(await names.addressesOf('four.test'), ['192.0.2.4'])
@@ -100,7 +100,7 @@ test('a name whose server hangs times out, and the others resolve meanwhile', as
   assert.equal(names.resolver.lookupCount, 0)
 })
 
-test('refuses a lookup beyond the limit, and accepts it once another has ended', async () => {
+test('rejects a lookup beyond the limit, and accepts it once another has ended', async () => {
   await using names = await startNames({ lookupMsMax: LOOKUP_MS_MAX, lookupsMax: 3 })
   const hanging = slowNames(3).map((name) => codeOf(names.addressesOf(name)))
   assert.equal(await codeOf(names.addressesOf('four.test')), 'EBUSY')
@@ -174,7 +174,7 @@ test('any destination: lookups of the operating system that hang never take more
   gate.resolve([])
 })
 
-test('stopping cancels every lookup at once and leaves nothing behind', async () => {
+test('stopping cancels every lookup immediately and leaves nothing behind', async () => {
   const names = await startNames()
   const hanging = slowNames(50).map((name) => codeOf(names.addressesOf(name)))
   await eventually(() => assert(names.server.questions.length >= 50))
@@ -187,7 +187,7 @@ test('stopping cancels every lookup at once and leaves nothing behind', async ()
   assert(!process.getActiveResourcesInfo().includes('Timeout'))
 })
 
-test('a silent name server is a timeout of the delivery, an unknown name a failure of dns', async () => {
+test('a silent name server is a timeout of the delivery, and an unknown name a DNS failure', async () => {
   await using names = await startNames({ lookupMsMax: LOOKUP_MS_MAX })
   const connect = createDialler({
     rules: { mode: 'public', ports: [] },
@@ -207,7 +207,7 @@ test('a silent name server is a timeout of the delivery, an unknown name a failu
   assert.deepEqual(await classOf('empty.test'), ['dns', 'empty.test has no address'])
 })
 
-test('canceling ends the sends that wait for a name, and lets the written ones finish', async () => {
+test('canceling ends sends that wait for a name, and lets those in flight finish', async () => {
   const gate = Promise.withResolvers<void>()
   await using receiver = await startReceiver(async () => {
     await gate.promise

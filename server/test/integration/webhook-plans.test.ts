@@ -142,14 +142,14 @@ async function findWork(id: WebhookId): Promise<WebhookWork> {
   return work
 }
 
-test('looking for work reads a little of each webhook’s open deliveries, and no event', async () => {
+test('looking for work reads only a few open deliveries per webhook, and no events', async () => {
   const nodes = await assertStatementScales('listWork', listAll, { isKept: true })
   assert(usedIndexes(nodes).includes('webhook_delivery__due'))
   assert(!relationsOf(nodes).some((name) => name.startsWith('event')))
 })
 
 for (const count of [1, 16, 128]) {
-  test(`claiming ${count} finds what is due by its index`, async () => {
+  test(`claiming ${count} finds due deliveries by an index`, async () => {
     const nodes = await assertStatementScales(
       'claimDue',
       (db) => claimDue(db, { ...place, room: { count, bytes: MB }, lease, now }),
@@ -160,7 +160,7 @@ for (const count of [1, 16, 128]) {
 }
 
 for (const count of [0, 16, 128]) {
-  test(`fan-out with room for ${count} reads the run of the chain that it asks for`, async () => {
+  test(`fan-out with room for ${count} reads only that part of the chain`, async () => {
     for (const projectId of [null, tenant.project.id]) {
       await assertStatementScales(
         'fanOut',
@@ -179,7 +179,7 @@ function settlementOf(delivery: DeliveryRow): Settlement {
   return acceptedSettlement(delivery, place, { lease: newId(), now })
 }
 
-test('ends are written, and leases given back, by the deliveries’ keys', async () => {
+test('results are written, and leases released, by the keys of the deliveries', async () => {
   const deliveries = await readDeliveries(annals, webhookId)
   for (const count of [1, 500]) {
     const some = deliveries.slice(0, count)
@@ -195,7 +195,7 @@ test('ends are written, and leases given back, by the deliveries’ keys', async
   )
 })
 
-test('a page of deliveries is read off an index, with any status, in both directions', async () => {
+test('a page of deliveries is read from an index, with any status, in both directions', async () => {
   for (const status of [null, ...DELIVERY_STATUSES]) {
     for (const where of [{ before: null }, { before: 2_000 }, { after: 0 }, { after: 2_000 }]) {
       for (const limit of [2, 51, 201]) {
@@ -208,14 +208,14 @@ test('a page of deliveries is read off an index, with any status, in both direct
   }
 })
 
-test('one delivery is found by its key', async () => {
+test('finds one delivery by its key', async () => {
   const nodes = await assertStatementScales('findDelivery', (db) =>
     findDelivery(db, { ...place, deliveryId }),
   )
   assert(usedIndexes(nodes).includes('webhook_delivery_pkey'))
 })
 
-test('redelivery of one, of what failed in a window and of what is missing reads no more than that', async () => {
+test('redelivery of one event, of failed ones and of missed ones reads only what it needs', async () => {
   await assertStatementScales('redeliver', (db) => redeliver(db, { ...place, deliveryId, now }))
   const seqs = { from: 1_000, to: 1_499 }
   await assertStatementScales('redeliverFailed', (db) =>
@@ -237,7 +237,7 @@ test('redelivery of one, of what failed in a window and of what is missing reads
   )
 })
 
-test('ending what waits and sweeping what is old read a webhook’s own, some at a time', async () => {
+test('ending pending deliveries and deleting old ones reads only those of a webhook, in parts', async () => {
   const nodes = await assertStatementScales('endWaiting', (db) =>
     endWaiting(db, { ...place, reason: 'It was disabled.', limit: 1_000, now }),
   )

@@ -67,7 +67,7 @@ async function settled(opened: Opened, count: number, status: string): Promise<R
   })
 }
 
-test('a test is delivered, marked as one, and listed with its attempt', async () => {
+test('a test is delivered, marked as a test, and listed with its attempt', async () => {
   await using receiver = await startReceiver({ body: 'thanks' })
   const opened = await openWebhook({ url: receiver.url })
   const { status, json } = await opened.post('/test')
@@ -110,7 +110,7 @@ test('a test is delivered, marked as one, and listed with its attempt', async ()
   assert(createdAt <= updatedAt && durationMs >= 0)
 })
 
-test('deliveries are paged newest first, or onward from a sequence, each once', async () => {
+test('deliveries are paged newest first, or forward from a sequence number, each once', async () => {
   await using receiver = await startReceiver()
   const opened = await openWebhook({ url: receiver.url })
   const ids = await sendEvents(opened.company, 7)
@@ -166,7 +166,7 @@ test('a cursor belongs to its company, webhook, status and order', async () => {
   }
 })
 
-test('a delivery is sent again with its id, whether it succeeded or waits; not while it is on its way', async () => {
+test('a delivery that succeeded or waits can be redelivered with its id, but not while it is sent', async () => {
   await using receiver = await startReceiver()
   const opened = await openWebhook({ url: receiver.url })
   await sendEvents(opened.company, 1)
@@ -196,7 +196,7 @@ test('a delivery is sent again with its id, whether it succeeded or waits; not w
   assert.equal((await opened.post('/test')).json.code, 'conflict')
 })
 
-test('a window sends what failed and what was missed, each event once, in any number of calls', async () => {
+test('a window sends failed and missed events, each once, in any number of calls', async () => {
   await using receiver = await startReceiver({ status: 500 })
   const opened = await openWebhook({ url: receiver.url })
   const early = await sendEvents(opened.company, 3)
@@ -227,7 +227,7 @@ test('a window sends what failed and what was missed, each event once, in any nu
   assert.deepEqual(twice.json, nothing)
 })
 
-test('a window beside a running webhook doubles and loses nothing', async () => {
+test('redelivering a window of an active webhook duplicates and loses nothing', async () => {
   await using receiver = await startReceiver()
   const opened = await openWebhook({ url: receiver.url })
   const window = around(Date.now() - 60_000, Date.now() + 60_000)
@@ -250,7 +250,7 @@ test('a window beside a running webhook doubles and loses nothing', async () => 
   assert.deepEqual((await opened.post('/redeliver', window)).json, nothing)
 })
 
-test('a window is by the time of receipt, of the webhook’s own project, and no older than the webhook', async () => {
+test('a window is by time of receipt, for the project of the webhook, and starts no earlier than the webhook', async () => {
   const company = await annals.createCompany()
   const key = company.companyKey
   await sendEvents(company, 2)
@@ -277,7 +277,7 @@ test('a window is by the time of receipt, of the webhook’s own project, and no
   assert.deepEqual([all.json.redelivered, all.json.made], [0, 1])
 })
 
-test('a window that is turned round, or older than deliveries are kept, is refused', async () => {
+test('rejects a window that is reversed or older than deliveries are kept', async () => {
   const opened = await openWebhook()
   const nowMs = Date.now()
   for (const window of [
@@ -293,7 +293,7 @@ test('a window that is turned round, or older than deliveries are kept, is refus
   }
 })
 
-test('a call sends 10,000 at most and says where to go on', async () => {
+test('a call sends at most 10,000 and returns where to continue', async () => {
   const opened = await openWebhook()
   await opened.post('/disable')
   for (let sent = 0; sent < 10_500; sent += 500) await sendEvents(opened.company, 500)
@@ -348,15 +348,15 @@ async function redeliverTwoByTwo(missed: Missed): Promise<number> {
   return made
 }
 
-test('continuing a window ends when its events were received in the same millisecond', async () => {
+test('continuing a window ends even if its events were received in the same millisecond', async () => {
   assert.equal(await redeliverTwoByTwo(await missSix([0, 0, 0, 0, 0, 0])), 6)
 })
 
-test('continuing a window sends every event when the clock was set back between them', async () => {
+test('continuing a window sends every event even if the clock was set back between them', async () => {
   assert.equal(await redeliverTwoByTwo(await missSix([3, 4, 5, 3, 4, 5])), 6)
 })
 
-test('a window contains the events between which the clock was far back', async () => {
+test('a window contains events during which the clock was far back', async () => {
   assert.equal(await redeliverTwoByTwo(await missSix([0, 1, -300, -300, 2, 3])), 6)
 })
 

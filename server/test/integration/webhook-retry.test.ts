@@ -76,7 +76,7 @@ function assertWaits(nextAttemptAt: Date | null, waitSeconds: number): void {
   assert(waitMs <= waitSeconds * 1_000 * JITTER_MAX, `${waitMs} ms`)
 }
 
-test('a delivery is tried eight times on the promised schedule, with the same bytes, and then has failed', async () => {
+test('a delivery is attempted eight times on schedule, with the same bytes, then fails', async () => {
   const tenant = await annals.createCompany()
   await using receiver = await startReceiver({ status: 500, body: 'out of order' })
   const id = await makeWebhook(annals, tenant, { url: receiver.url })
@@ -138,7 +138,7 @@ async function redeliverOnce(tenant: CreatedCompany, webhookId: WebhookId): Prom
 
 const sorted = (flags: boolean[]) => flags.toSorted((a, b) => Number(a) - Number(b))
 
-test('a receiver that asks for a pause gets it, up to twice the planned one and never a shorter one', async () => {
+test('honors a pause that the receiver requests, up to twice the planned one and never shorter', async () => {
   const tenant = await annals.createCompany()
   for (const [asked, waitSeconds] of [
     ['1', 5],
@@ -153,7 +153,7 @@ test('a receiver that asks for a pause gets it, up to twice the planned one and 
   }
 })
 
-test('a receiver that answers 410 is left alone: its webhook is disabled, and what waits has failed', async () => {
+test('a 410 disables the webhook and fails its pending deliveries', async () => {
   const tenant = await annals.createCompany()
   await using receiver = await startReceiver({ status: 410 })
   const id = await makeWebhook(annals, tenant, { url: receiver.url })
@@ -176,7 +176,7 @@ test('a receiver that answers 410 is left alone: its webhook is disabled, and wh
   assert.equal(receiver.requestCount, before)
 })
 
-test('five days of failures without a success disable a webhook, and a success in between does not', async () => {
+test('five days of failures disable a webhook, unless there is a success in between', async () => {
   const tenant = await annals.createCompany()
   await using deaf = await startReceiver({ status: 500 })
   await using moody = await startReceiver({ status: 500 })
@@ -211,7 +211,7 @@ test('five days of failures without a success disable a webhook, and a success i
   assert.equal((await readWebhookState(annals, moodyId)).status, 'ENABLED')
 })
 
-test('after ten straight failures a receiver gets single probes with growing pauses, and everything after the first success', async () => {
+test('after ten failures in a row a receiver gets single probes with growing pauses, and everything after a success', async () => {
   const tenant = await annals.createCompany()
   await using receiver = await startReceiver()
   const id = await makeWebhook(annals, tenant, { url: receiver.url })
@@ -269,7 +269,7 @@ test('after ten straight failures a receiver gets single probes with growing pau
   )
 })
 
-test('a clock that is set back and forth loses and doubles nothing', async () => {
+test('setting the clock back and forth loses and duplicates nothing', async () => {
   const own = await startFrozen()
   const tenant = await own.annals.createCompany()
   const gates = [Promise.withResolvers<void>()]
@@ -297,7 +297,7 @@ test('a clock that is set back and forth loses and doubles nothing', async () =>
   assert.equal((await readWebhookState(own.annals, id)).openCount, 0)
 })
 
-test('a lease that ran out is another sender’s, and what the first one reports late changes nothing', async () => {
+test('an expired lease goes to another sender, and a late result of the first changes nothing', async () => {
   const own = await startFrozen()
   const databaseUrl = own.annals.database.url
   await using _other = await startTestApp({ env, clock: own.clock, databaseUrl })

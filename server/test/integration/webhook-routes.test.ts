@@ -68,7 +68,7 @@ const OPERATIONS: readonly [method: string, suffix: string, isGuarded: boolean, 
     ['POST', '/deliveries/DELIVERY/redeliver', true],
   ]
 
-test('a webhook is created with the contract’s fields, and listed with its state', async () => {
+test('a webhook is created with the fields of the contract, and listed with its status', async () => {
   const company = await annals.createCompany()
   const { status, json } = await create(company, { secretLabel: 'first' })
   assert.equal(status, 201)
@@ -98,7 +98,7 @@ test('a webhook is created with the contract’s fields, and listed with its sta
   ])
 })
 
-test('a project of the workspace is taken in any case; any other is unknown', async () => {
+test('accepts a project id of the workspace in any case, and no other project', async () => {
   const company = await annals.createCompany()
   const other = await annals.createCompany()
   const taken = await create(company, { projectId: company.project.id.toUpperCase() })
@@ -112,7 +112,7 @@ test('a project of the workspace is taken in any case; any other is unknown', as
   }
 })
 
-test('what does not fit the schema is refused, and nothing is made', async () => {
+test('rejects invalid input, and creates nothing', async () => {
   const company = await annals.createCompany()
   const faults: [fields: object, path: string][] = [
     [{ url: undefined }, '/url'],
@@ -148,7 +148,7 @@ test('what does not fit the schema is refused, and nothing is made', async () =>
   assert.deepEqual(await list(company), [])
 })
 
-test('what is just inside the bounds is taken', async () => {
+test('accepts input just within the limits', async () => {
   const company = await annals.createCompany()
   for (const fields of [
     { secretLabel: '' },
@@ -164,7 +164,7 @@ test('what is just inside the bounds is taken', async () => {
   }
 })
 
-test('checks come in the order of the contract: scope, address, plan, body, resource', async () => {
+test('checks follow the order of the contract: scope, address, plan, body, resource', async () => {
   const company = await annals.createCompany()
   const free = await annals.createCompany({ plan: 'FREE' })
   const stranger = await annals.createCompany({ plan: 'FREE', allowlist: ['192.0.2.0/24'] })
@@ -184,7 +184,7 @@ test('checks come in the order of the contract: scope, address, plan, body, reso
   }
 })
 
-test('what changes something asks for the address, what reads does not; both ask for a company', async () => {
+test('changes require an allowed address, reads do not, and both require a company key', async () => {
   const company = await annals.createCompany()
   const id = await made(company)
   const { json } = await post(company, `/v1/webhooks/${id}/test`)
@@ -201,7 +201,7 @@ test('what changes something asks for the address, what reads does not; both ask
   assert.deepEqual([listed.status, listed.json], [200, { webhooks: [] }])
 })
 
-test('a foreign, an unknown and a malformed id answer alike, whatever is asked', async () => {
+test('an id that is unknown, malformed or of another tenant gets the same response in every operation', async () => {
   const [owner, stranger] = [await annals.createCompany(), await annals.createCompany()]
   const id = await made(owner)
   const own = await made(stranger)
@@ -241,7 +241,7 @@ test('a foreign, an unknown and a malformed id answer alike, whatever is asked',
   )
 })
 
-test('the 51st webhook of a workspace is refused, and a deletion makes room', async () => {
+test('rejects the 51st webhook of a workspace, and a deletion makes room', async () => {
   const company = await annals.createCompany()
   const requests = Array.from({ length: COMPANY_BOUNDS.webhooksPerWorkspaceMax + 5 }, () =>
     create(company),
@@ -259,7 +259,7 @@ test('the 51st webhook of a workspace is refused, and a deletion makes room', as
   assert.equal((await create(company)).status, 409)
 })
 
-test('in public mode every private destination is refused, and none is dialled', async () => {
+test('in public mode, rejects every private destination without connecting to it', async () => {
   await using receiver = await startReceiver()
   const company = await strict.createCompany()
   const key = company.companyKey
@@ -293,7 +293,7 @@ test('in public mode every private destination is refused, and none is dialled',
   assert.equal(receiver.connectionCount, 0)
 })
 
-test('a test of a webhook whose queue is full says so, and not that it is disabled', async () => {
+test('a test of a webhook whose queue is full says so', async () => {
   const company = await annals.createCompany()
   const id = await made(company)
   await query(
@@ -308,7 +308,7 @@ test('a test of a webhook whose queue is full says so, and not that it is disabl
   assert.match(disabled.json.error, /disabled/)
 })
 
-test('enabling and disabling are idempotent, and a disabled one says why', async () => {
+test('enabling and disabling are idempotent, and a disabled webhook says why', async () => {
   const company = await annals.createCompany()
   const id = await made(company)
   const bodies: unknown[] = [undefined, {}]
@@ -335,7 +335,7 @@ test('enabling and disabling are idempotent, and a disabled one says why', async
   assert.equal((await list(company))[0].status, 'ENABLED')
 })
 
-test('enabling ends what waited, and sends no event that came meanwhile', async () => {
+test('enabling drops pending deliveries, and sends no event that arrived meanwhile', async () => {
   await using receiver = await startReceiver({ status: 500 })
   const company = await annals.createCompany()
   const id = await made(company, { url: receiver.url })
@@ -367,7 +367,7 @@ test('enabling ends what waited, and sends no event that came meanwhile', async 
   assert.deepEqual([ended.status, ended.nextAttemptAt], ['FAILED', null])
 })
 
-test('a change touches what it names and nothing else', async () => {
+test('a change affects only the fields it names', async () => {
   const company = await annals.createCompany()
   const stranger = await annals.createCompany()
   const id = await made(company, { projectId: company.project.id, secretLabel: 'kept' })

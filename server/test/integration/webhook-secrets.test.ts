@@ -71,7 +71,7 @@ function isStandardSigned({ body, headers }: ReceivedRequest, secret: string): b
   return (headers['webhook-signature'] ?? '').split(' ').includes(signature)
 }
 
-test('a rotation is signed with both secrets until the overlap ends, then with the new one', async () => {
+test('both secrets sign during a rotation, then only the new one', async () => {
   const webhook = await made(await annals.createCompany())
   const { status, json } = await webhook.ask('rotate-secret')
   const secrets = [webhook.secret, json.secret]
@@ -95,7 +95,7 @@ test('a rotation is signed with both secrets until the overlap ends, then with t
   })
 })
 
-test('a second rotation has to wait, and says until when and how to end the first', async () => {
+test('a second rotation is rejected with the end of the first and how to finish it', async () => {
   const webhook = await made(await annals.createCompany())
   const requests = Array.from({ length: 4 }, () =>
     webhook.ask('rotate-secret', { overlapSeconds: 604_800 }),
@@ -117,7 +117,7 @@ test('a second rotation has to wait, and says until when and how to end the firs
   assert.deepEqual(await signersOf(webhook, secrets), alone)
 })
 
-test('without an overlap the new secret replaces every other at once', async () => {
+test('without an overlap, the new secret replaces all others immediately', async () => {
   const webhook = await made(await annals.createCompany(), { customSecret: 'the first secret' })
   const { json: second } = await webhook.ask('rotate-secret')
   const { status, json: third } = await webhook.ask('rotate-secret', { overlapSeconds: 0 })
@@ -127,7 +127,7 @@ test('without an overlap the new secret replaces every other at once', async () 
   assert.deepEqual(await signersOf(webhook, secrets), alone)
 })
 
-test('an overlap beyond its bounds, or a secret of a wrong length, is refused', async () => {
+test('rejects an overlap outside its limits, or a secret of the wrong length', async () => {
   const webhook = await made(await annals.createCompany())
   for (const options of [
     { overlapSeconds: -1 },
@@ -144,7 +144,7 @@ test('an overlap beyond its bounds, or a secret of a wrong length, is refused', 
   assert.equal(await webhook.nextSecretAt(), null)
 })
 
-test('a secret is shown once, is nowhere in the database and in no line of the log', async () => {
+test('a secret is shown once, and appears nowhere in the database or the log', async () => {
   const company = await annals.createCompany()
   const webhook = await made(company, { customSecret: 'hunter2-hunter2-ключ' })
   const generated = await made(company)
@@ -185,7 +185,7 @@ function spellings(text: string): string[] {
   return [text, bytes.toString('hex'), bytes.toString('base64'), text.replace('whsec_', '')]
 }
 
-test('secrets are bound to their webhook: copied into another row they stay shut', async () => {
+test('a secret copied to another webhook cannot be decrypted', async () => {
   const company = await annals.createCompany()
   const [one, other] = [await made(company), await made(company)]
   const { secret } = await db

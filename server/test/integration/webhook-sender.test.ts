@@ -151,7 +151,7 @@ for (const [name, { answer, outcome: expected }] of Object.entries(ANSWERS)) {
 
 const tls = { key: TLS_KEY, cert: TLS_CERTIFICATE }
 
-test('an https receiver is sent to over TLS, and its connection is used again', async () => {
+test('sends to an https receiver over TLS, and reuses the connection', async () => {
   await using receiver = await startReceiver({}, { tls })
   const connect = dialLoopback({ ca: TLS_CERTIFICATE })
   await using sender = startSender({ connect, connectionsPerOriginMax: 1 }).sender
@@ -187,13 +187,13 @@ for (const [name, { reply, excerpt }] of Object.entries(BROKEN_BODIES)) {
   })
 }
 
-test('the deadline holds for a body that drips, even where the grace is longer', async () => {
+test('the deadline applies to a body that drips, even if the grace period is longer', async () => {
   const { outcome, durationMs } = await outcomeWith(drip({ everyMs: 20 }), { bodyGraceMs: 60_000 })
   assert.equal(outcome.kind, 'accepted')
   assert(durationMs >= TIMEOUT_MS - 5 && durationMs < TIMEOUT_MS + SLACK_MS, `${durationMs} ms`)
 })
 
-test('a broken body does not hide a refusal', async () => {
+test('a broken body does not hide a rejection', async () => {
   const { outcome } = await outcomeWith(hangUpInBody(500))
   assert.deepEqual(outcome, refused(500, null, 'half'))
 })
@@ -240,7 +240,7 @@ for (const [name, { reply, errorClass, says }] of Object.entries(UNANSWERED)) {
   })
 }
 
-test('of 100 MB only the excerpt and what was under way is read, and the connection closed', async () => {
+test('reads only the excerpt of a 100 MB response, and closes the connection', async () => {
   await using receiver = await startReceiver(large(100 * KIB * KIB))
   const { sender, sockets } = startSender({ bodyGraceMs: 60_000, timeoutMs: 60_000 })
   await using _ = sender
@@ -252,7 +252,7 @@ test('of 100 MB only the excerpt and what was under way is read, and the connect
   assert(bytesRead <= 192 * KIB, `${bytesRead} bytes were read`)
 })
 
-test('an answer larger than the excerpt, but not too large, leaves the connection usable', async () => {
+test('a response larger than the excerpt, but not too large, keeps the connection usable', async () => {
   await using receiver = await startReceiver({ body: 'y'.repeat(40 * KIB) })
   const { sender, sockets } = startSender({ bodyGraceMs: 60_000, timeoutMs: 60_000 })
   await using _ = sender
@@ -264,7 +264,7 @@ test('an answer larger than the excerpt, but not too large, leaves the connectio
   assert(receiver.connectionCount <= 2, `${receiver.connectionCount} connections`)
 })
 
-test('an excerpt is text that PostgreSQL stores, within its bytes and without half a character', async () => {
+test('an excerpt is text that PostgreSQL can store, within its limit and without half a character', async () => {
   const excerptOf = async (body: Buffer) => {
     const { outcome } = await outcomeWith({ body }, { excerptBytesMax: 10 })
     assert(outcome.kind === 'accepted')
@@ -278,7 +278,7 @@ test('an excerpt is text that PostgreSQL stores, within its bytes and without ha
   assert.equal(await excerptOf(Buffer.alloc(10)), '\uFFFD'.repeat(3))
 })
 
-test('a connection is used again, and only by one send at a time', async () => {
+test('a connection is reused, by one send at a time', async () => {
   await using receiver = await startReceiver()
   await using sender = startSender().sender
   for (let count = 0; count < 20; count += 1) await sender.send(sending(receiver.url))
@@ -291,7 +291,7 @@ test('a connection is used again, and only by one send at a time', async () => {
   assert.equal(new Set(busy).size, 5)
 })
 
-test('a connection that the receiver closed meanwhile is replaced', async () => {
+test('a connection that the receiver has closed is replaced', async () => {
   await using receiver = await startReceiver()
   const { sender, sockets } = startSender()
   await using _ = sender
@@ -302,7 +302,7 @@ test('a connection that the receiver closed meanwhile is replaced', async () => 
   assert.equal(outcome.kind, 'accepted')
 })
 
-test('a connection from before that the receiver closes as we write is a reset, sent once', async () => {
+test('a reused connection that the receiver closes during a write is a reset, sent once', async () => {
   await using receiver = await startReceiver(() => (receiver.requestCount === 1 ? {} : reset))
   const { sender, sockets } = startSender({ connectionsPerOriginMax: 1 })
   await using _ = sender
@@ -313,7 +313,7 @@ test('a connection from before that the receiver closes as we write is a reset, 
   assert.equal(receiver.requestCount, 2)
 })
 
-test('a connection without work is closed soon, whatever the receiver offers', async () => {
+test('closes an idle connection soon, whatever the receiver offers', async () => {
   await using receiver = await startReceiver({ headers: { 'keep-alive': 'timeout=600' } })
   await using sender = startSender({ connectionIdleMs: 50 }).sender
   await sender.send(sending(receiver.url))
@@ -321,7 +321,7 @@ test('a connection without work is closed soon, whatever the receiver offers', a
   await eventually(() => assert.equal(sender.originCount, 0))
 })
 
-test('an origin has no more connections than allowed, and the others wait their turn', async () => {
+test('limits the connections per origin, and queues the others', async () => {
   await using receiver = await startReceiver({ afterMs: 20 })
   await using sender = startSender({ connectionsPerOriginMax: 3, timeoutMs: 10_000 }).sender
   const sends = Array.from({ length: 12 }, () => sender.send(sending(receiver.url)))
@@ -330,7 +330,7 @@ test('an origin has no more connections than allowed, and the others wait their 
   assert.equal(receiver.connectionCount, 3)
 })
 
-test('a send that waited in vain for a connection is never written', async () => {
+test('a send that waited for a connection in vain is never written', async () => {
   await using receiver = await startReceiver()
   const opening = Promise.withResolvers<void>()
   const dial = dialLoopback()
@@ -347,13 +347,13 @@ test('a send that waited in vain for a connection is never written', async () =>
   assert.equal(receiver.requestCount, 1)
 })
 
-test('a connector that never calls back is given up at the deadline', async () => {
+test('gives up a connector that never calls back at the deadline', async () => {
   await using sender = startSender({ connect: () => {} }).sender
   const { outcome } = await sender.send(sending('http://127.0.0.1:1/'))
   assertUnreachable(outcome, 'timeout', /no connection within/)
 })
 
-test('a port where nobody listens: unreachable, class connect', async () => {
+test('a port without a listener is unreachable, class connect', async () => {
   let url = ''
   {
     await using receiver = await startReceiver()
@@ -367,7 +367,7 @@ test('a port where nobody listens: unreachable, class connect', async () => {
 })
 
 for (const errorClass of ['dns', 'connect', 'tls', 'timeout', 'blocked_address'] as const) {
-  test(`a failure that the connector calls ${errorClass} keeps its class and message`, async () => {
+  test(`keeps the class and message of a ${errorClass} failure of the connector`, async () => {
     const message = `what ${errorClass} means`
     const fault = Object.assign(new Error(`what ${errorClass}\n  means`), { errorClass })
     for (const error of [fault, new Error('outer', { cause: fault })]) {
@@ -378,7 +378,7 @@ for (const errorClass of ['dns', 'connect', 'tls', 'timeout', 'blocked_address']
   })
 }
 
-test('a TLS alert and lost packets on an open connection are named as such', async () => {
+test('reports a TLS alert and lost packets on an open connection as such', async () => {
   await using receiver = await startReceiver(hang)
   const port = Number(new URL(receiver.url).port)
   const faults = [
@@ -395,7 +395,7 @@ test('a TLS alert and lost packets on an open connection are named as such', asy
   }
 })
 
-test('what cannot be sent is an outcome, and does not block the origin for others', async () => {
+test('an unsendable request is an outcome, and does not block its origin', async () => {
   await using receiver = await startReceiver()
   await using sender = startSender({ connectionsPerOriginMax: 2 }).sender
   for (const url of ['', 'nowhere', 'ftp://127.0.0.1/', 'file:///etc/passwd', 'http://']) {
@@ -419,7 +419,7 @@ test('what cannot be sent is an outcome, and does not block the origin for other
   assert.equal(receiver.requestCount, 1)
 })
 
-test('an origin that timed out is forgotten, and its connection closed', async () => {
+test('forgets an origin that timed out, and closes its connection', async () => {
   await using receiver = await startReceiver(hang)
   const { sender, sockets } = startSender()
   await using _ = sender
@@ -429,7 +429,7 @@ test('an origin that timed out is forgotten, and its connection closed', async (
   await eventually(() => assert.equal(sender.originCount, 0))
 })
 
-test('beyond the limit of origins the connection of the longest unused is closed', async () => {
+test('beyond the limit of origins, closes the connection that was unused the longest', async () => {
   await using receiver = await startReceiver()
   const port = Number(new URL(receiver.url).port)
   const { sender, sockets } = startSender({ connect: connectTo(port), originsMax: 3 })
@@ -446,7 +446,7 @@ test('beyond the limit of origins the connection of the longest unused is closed
   assert.equal(sender.originCount, 3)
 })
 
-test('stopping ends every send at once, and none begins afterwards', async () => {
+test('stopping ends every send immediately, and none starts afterwards', async () => {
   await using receiver = await startReceiver(hang)
   const { sender } = startSender({ connectionsPerOriginMax: 2, timeoutMs: 60_000 })
   const sends = Array.from({ length: 5 }, () => sender.send(sending(receiver.url)))
@@ -462,7 +462,7 @@ test('stopping ends every send at once, and none begins afterwards', async () =>
   assert.equal(receiver.requestCount, 2)
 })
 
-test('a send whose answer has begun keeps its outcome when we stop', async () => {
+test('a send whose response has started keeps its outcome when we stop', async () => {
   await using receiver = await startReceiver(drip({ everyMs: 10 }))
   const { sender, sockets } = startSender({ bodyGraceMs: 60_000, timeoutMs: 60_000 })
   const sent = sender.send(sending(receiver.url))

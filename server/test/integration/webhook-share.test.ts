@@ -12,7 +12,7 @@ const EVENTS = 100
 /** A send takes 1 ms by the clock below, so these are 250 ms of the thread and a bit. */
 const UNPACED_MAX = 100
 
-test('deliveries of a busy company pause while another company is active, and go on when it is not', async () => {
+test('deliveries of a busy company pause while another company is active, and continue afterwards', async () => {
   await using own = new AsyncDisposableStack()
   const silent = own.use(await startSilentApp())
   const busy = await silent.createCompany()

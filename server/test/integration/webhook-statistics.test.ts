@@ -253,7 +253,7 @@ const keptWhenEmpty = await connect('force_generic_plan')
 await keepPlans(keptWhenEmpty, first)
 await grow(first)
 
-test('the dispatcher reads few rows with plans that were made for empty tables', async () => {
+test('the dispatcher reads few rows even with plans made for empty tables', async () => {
   const leased = await listLeased(first)
   assert.equal(leased.length, HANDLED_MAX)
   await assertReadsFew(keptWhenEmpty, dispatchStatements(first, leased))

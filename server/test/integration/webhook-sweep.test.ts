@@ -42,7 +42,7 @@ async function insertOld(
   )
 }
 
-test('a delivery is kept for 30 days after its end, and then is gone', async () => {
+test('a delivery is kept for 30 days after its end, then deleted', async () => {
   const tenant = await annals.createCompany()
   await using receiver = await startReceiver()
   const id = await makeWebhook(annals, tenant, { url: receiver.url })
@@ -57,7 +57,7 @@ test('a delivery is kept for 30 days after its end, and then is gone', async () 
   assert.equal(next?.sequence, 11)
 })
 
-test('what is still to be sent stays however old, and does not keep what is behind it', async () => {
+test('open deliveries are kept however old, without keeping those behind them', async () => {
   const tenant = await annals.createCompany()
   const id = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' })
   await insertOld(tenant, id, { from: 1, to: 2, status: 'RETRY_SCHEDULED', days: 60 })
@@ -72,7 +72,7 @@ test('what is still to be sent stays however old, and does not keep what is behi
   )
 })
 
-test('a deleted webhook goes with all its deliveries, and others stay', async () => {
+test('a deleted webhook is removed with all its deliveries, and others stay', async () => {
   const tenant = await annals.createCompany()
   const id = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' })
   const otherId = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' })

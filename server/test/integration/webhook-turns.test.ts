@@ -23,7 +23,7 @@ const percentile = (values: readonly number[], share: number) =>
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
 
-test('webhooks of a company that has no room left are served in turn, once by two nodes', async () => {
+test('webhooks of a company at its limit are served in turn, once by two nodes', async () => {
   await using own = new AsyncDisposableStack()
   const receiver = own.use(await startReceiver({ afterMs: 5 }))
   const tenant = await silent.createCompany()
@@ -39,7 +39,7 @@ test('webhooks of a company that has no room left are served in turn, once by tw
   assert.deepEqual([sent.length, new Set(sent).size], [80, 80])
 })
 
-test('a turn that takes too long ends, and the next one serves the webhooks that are left', async () => {
+test('a round that takes too long ends, and the next one serves the remaining webhooks', async () => {
   await using own = new AsyncDisposableStack()
   const receiver = own.use(await startReceiver())
   const tenant = await silent.createCompany()
@@ -61,7 +61,7 @@ const EVENT_BYTES = 16 * 1_024
 const SHARE_BYTES = 4 * EVENT_BYTES
 
 for (const waits of ['in the ledger', 'as deliveries']) {
-  test(`large events that wait ${waits} are fetched a company’s share at a time`, async () => {
+  test(`large events that wait ${waits} are fetched up to the share of a company at a time`, async () => {
     await using own = new AsyncDisposableStack()
     const receiver = own.use(await startReceiver())
     const tenant = await silent.createCompany()

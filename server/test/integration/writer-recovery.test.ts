@@ -65,7 +65,7 @@ test('later appends succeed after the first one was canceled', async () => {
   await eventually(async () => assert.equal((await send(own)).status, 201))
 })
 
-test('a locked chain head refuses events of its workspace, and delays no other for long', async () => {
+test('a locked chain head rejects events of its workspace, and delays no others for long', async () => {
   const locked = await annals.createCompany()
   const sendLocked = () => annals.call('POST', '/v1/events', { key: locked.workspaceKey, body })
   assert.equal((await send()).status, 201)
@@ -115,7 +115,7 @@ for (const [sqlState, what] of [
 }
 
 for (const table of ['event', 'idempotency_key', 'chain_head']) {
-  test(`a role that may no longer write to ${table} takes the node out of service, without any event`, async () => {
+  test(`a role that can no longer write to ${table} takes the node out of service, without any event`, async () => {
     await admin.query(`revoke insert, update on ${table} from annals_serving`)
     await eventually(async () => assert.equal(await statusOf('/ready'), 503))
     assert.equal((await send()).status, 503)
@@ -127,7 +127,7 @@ for (const table of ['event', 'idempotency_key', 'chain_head']) {
   })
 }
 
-test('appends that fail for a reason that no probe sees keep the node out of service for longer and longer', async () => {
+test('appends that fail for a reason that no probe detects keep the node out of service for longer and longer', async () => {
   // For each row, so that a statement without rows does not meet it.
   await refuseWrites('XX000', 'before insert on event for each row')
   const failedAtMs: number[] = []
@@ -171,7 +171,7 @@ test('a server without a free connection for the probe does not take a healthy w
   await eventually(async () => assert.equal((await send(own)).status, 201))
 })
 
-test('a node whose writer finds no free connection stays out of service, although its probe has one', async () => {
+test('a node whose writer finds no free connection stays out of service, even if its probe has one', async () => {
   await using proxy = await PgProxy.listen(annals.database.connection)
   await using own = await startTestApp({ databaseUrl: proxy.urlTo(annals.database.connection) })
   const isReady = async () => (await own.call('GET', '/ready')).status
@@ -212,7 +212,7 @@ test('a node whose writer has no connection yet is ready only once it has one', 
   assert.equal((await send(own)).status, 201)
 })
 
-test('a server that was made read-only is noticed, and so is its end', async () => {
+test('detects when a server becomes read-only, and when it becomes writable again', async () => {
   const setReadOnly = async (value: 'on' | 'off') => {
     const { database } = annals.database.connection
     await admin.query(`alter database ${database} set default_transaction_read_only = ${value}`)

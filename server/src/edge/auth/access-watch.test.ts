@@ -7,7 +7,7 @@ import { AccessWatch } from './access-watch.ts'
 const LIMITS = { recheckMs: 10, firstCheckMs: 1, readMsMax: 20, unconfirmedMsMax: 100 }
 const logger = createLogger('silent')
 
-test('ends a stream whose access cannot be confirmed in time, also when a read never returns', async () => {
+test('ends a stream whose access cannot be confirmed in time, even if a read never returns', async () => {
   const lost = Promise.withResolvers<unknown>()
   const watch = new AccessWatch<string>(() => new Promise(() => {}), logger, LIMITS)
   // The watch by itself doesn't keep the process alive.

@@ -6,39 +6,39 @@ import { clientAddress, networkOf } from './client-address.ts'
 const NOBODY = compileRanges([])
 const PROXIES = compileRanges(['10.0.0.0/8', '::1/128'])
 
-test('without trusted proxies the header is not believed', () => {
+test('ignores the header without trusted proxies', () => {
   assert.equal(clientAddress('198.51.100.7', '203.0.113.1', NOBODY), '198.51.100.7')
 })
 
-test('a caller that is no trusted proxy cannot choose its address', () => {
+test('does not let a caller that is not a trusted proxy choose its address', () => {
   assert.equal(clientAddress('198.51.100.7', '10.0.0.1, 203.0.113.1', PROXIES), '198.51.100.7')
 })
 
-test('behind one trusted proxy the last entry is the caller', () => {
+test('uses the last entry behind one trusted proxy', () => {
   assert.equal(clientAddress('10.0.0.1', '192.0.2.9', PROXIES), '192.0.2.9')
   assert.equal(clientAddress('::1', '2001:db8::9', PROXIES), '2001:db8::9')
 })
 
-test('what the caller wrote itself, left of the first untrusted hop, is not believed', () => {
+test('ignores what the caller wrote itself, left of the first untrusted hop', () => {
   const header = '127.0.0.1, 203.0.113.66, 192.0.2.9, 10.0.0.2'
   assert.equal(clientAddress('10.0.0.1', header, PROXIES), '192.0.2.9')
 })
 
-test('several headers are one list, in their order', () => {
+test('joins several headers into one list, in order', () => {
   assert.equal(clientAddress('10.0.0.1', ['203.0.113.66', '192.0.2.9'], PROXIES), '192.0.2.9')
 })
 
-test('when every hop is a trusted proxy the first of them is the caller', () => {
+test('uses the first hop if every hop is a trusted proxy', () => {
   assert.equal(clientAddress('10.0.0.1', '10.0.0.3, 10.0.0.2', PROXIES), '10.0.0.3')
 })
 
-test('a trusted proxy without the header is itself the caller', () => {
+test('treats a trusted proxy without the header as the caller', () => {
   assert.equal(clientAddress('10.0.0.1', undefined, PROXIES), '10.0.0.1')
   assert.equal(clientAddress('10.0.0.1', '', PROXIES), '10.0.0.1')
   assert.equal(clientAddress('10.0.0.1', ' ', PROXIES), '10.0.0.1')
 })
 
-test('a caller that a trusted proxy cannot name is in no range, not even in that of the proxy', () => {
+test('puts a caller without a valid address in no range, not even that of the proxy', () => {
   const everyone = compileRanges(['0.0.0.0/0', '::/0'])
   for (const hop of ['unknown', '_hidden', '192.0.2', '0300.0.2.9', '<script>', ' ', '-1']) {
     for (const header of [`203.0.113.66, ${hop}`, `203.0.113.66, ${hop}, 10.0.0.2`]) {
@@ -50,7 +50,7 @@ test('a caller that a trusted proxy cannot name is in no range, not even in that
   }
 })
 
-test('ports, brackets, zones and IPv4 inside IPv6 are stripped to the bare address', () => {
+test('strips ports, brackets, zones and IPv4-in-IPv6 prefixes from addresses', () => {
   const spellings = {
     '192.0.2.9:51234': '192.0.2.9',
     '[2001:db8::9]': '2001:db8::9',
@@ -64,11 +64,11 @@ test('ports, brackets, zones and IPv4 inside IPv6 are stripped to the bare addre
   }
 })
 
-test('a socket without an address has no address, and is in no range', () => {
+test('puts a socket without an address in no range', () => {
   assert.equal(clientAddress(undefined, '192.0.2.9', PROXIES), '')
 })
 
-test('neighbours in IPv6 are one caller, in IPv4 each is its own', () => {
+test('treats IPv6 addresses of one network as one caller, and each IPv4 address as its own', () => {
   assert.equal(networkOf('2001:db8:1:2::9'), networkOf('2001:db8:1:2:ffff::1'))
   assert.notEqual(networkOf('2001:db8:1:2::9'), networkOf('2001:db8:1:3::9'))
   assert.notEqual(networkOf('192.0.2.9'), networkOf('192.0.2.10'))

@@ -43,7 +43,7 @@ function startReader({ hasRecentUse = true } = {}) {
 
 const settle = () => new Promise(setImmediate)
 
-test('a flood of requests takes two reads, and one more for all that wait', async () => {
+test('serves a flood of requests with two reads, plus one for all that wait', async () => {
   const { reader, reads } = startReader()
   const flood = Array.from({ length: 1_000 }, () => reader.find('flood'))
   const other = reader.find('other')
@@ -81,7 +81,7 @@ test('a failed read fails its own requests and no others', async () => {
   assert.equal((await later)?.email, OWNER.email)
 })
 
-test('a company writes one use at a time, and its reads do not wait for it', async () => {
+test('writes one use per company at a time, without delaying its reads', async () => {
   const { reader, reads, notes } = startReader({ hasRecentUse: false })
   const tokens = Array.from({ length: 20 }, (_, nth) => `session ${nth}`)
   const found = tokens.map((token) => reader.find(token))

@@ -11,7 +11,7 @@ function bucketsWithClock(bucketsMax = 100) {
   return { ...time, buckets: new TokenBuckets({ clock: time.clock, bucketsMax }) }
 }
 
-test('a full bucket lets a second’s worth through at once, then refuses', () => {
+test('a full bucket allows one second of calls at once, then rejects', () => {
   const { buckets } = bucketsWithClock()
   const verdicts = Array.from({ length: 12 }, () => buckets.take('key', RATE))
   assert.deepEqual(
@@ -28,7 +28,7 @@ test('a full bucket lets a second’s worth through at once, then refuses', () =
   assert.equal(verdicts[11]?.remaining, 0)
 })
 
-test('tokens come back with time, one by one, and never more than the bucket holds', () => {
+test('refills one token at a time, up to the capacity', () => {
   const { buckets, advance } = bucketsWithClock()
   for (let call = 0; call < 10; call++) buckets.take('key', RATE)
   advance(99)
@@ -40,13 +40,13 @@ test('tokens come back with time, one by one, and never more than the bucket hol
   assert.equal(buckets.take('key', RATE).remaining, 9)
 })
 
-test('one name’s calls take nothing from another’s', () => {
+test('calls of one name use no tokens of another', () => {
   const { buckets } = bucketsWithClock()
   for (let call = 0; call < 11; call++) buckets.take('noisy', RATE)
   assert.equal(buckets.take('quiet', RATE).remaining, 9)
 })
 
-test('a batch above the capacity passes a full bucket and is paid off afterwards', () => {
+test('a batch larger than the capacity passes a full bucket and is paid off later', () => {
   const { buckets, advance } = bucketsWithClock()
   const batch = { ...RATE, cost: 25 }
   const first = buckets.take('key', batch)
@@ -63,7 +63,7 @@ test('a batch above the capacity passes a full bucket and is paid off afterwards
   )
 })
 
-test('a batch whose first token is paid passes a bucket that was full, and pays the rest', () => {
+test('a batch that has paid its first token passes a full bucket and pays the rest', () => {
   const { buckets } = bucketsWithClock()
   for (const [name, cost] of [
     ['at capacity', 10],
@@ -80,7 +80,7 @@ test('a batch whose first token is paid passes a bucket that was full, and pays 
   assert.equal(buckets.take('not full', RATE).remaining, 7, 'a refusal takes nothing')
 })
 
-test('above its bound the oldest bucket is forgotten and starts full again', () => {
+test('discards the oldest bucket beyond the limit, so that it starts full again', () => {
   const { buckets } = bucketsWithClock(2)
   for (let call = 0; call < 11; call++) buckets.take('first', RATE)
   buckets.take('second', RATE)
@@ -88,7 +88,7 @@ test('above its bound the oldest bucket is forgotten and starts full again', () 
   assert.equal(buckets.take('first', RATE).isAllowed, true)
 })
 
-test('whatever the calls and pauses, no window lets more through than capacity plus refill', () => {
+test('allows at most capacity plus refill in any window', () => {
   const step = fc.record({
     pauseMs: fc.integer({ min: 0, max: 500 }),
     cost: fc.integer({ min: 1, max: 10 }),

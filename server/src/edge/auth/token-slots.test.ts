@@ -18,7 +18,7 @@ function useUp(slots: TokenSlots, name: string): number {
   return taken
 }
 
-test('a bucket gives its capacity at once, then one token at a time', () => {
+test('a bucket allows its capacity at once, then one token at a time', () => {
   const { slots, advance } = slotsWithClock()
   assert.equal(useUp(slots, 'somebody'), 30)
   assert.equal(slots.take('somebody'), 30_000)
@@ -31,14 +31,14 @@ test('a bucket gives its capacity at once, then one token at a time', () => {
   assert.equal(useUp(slots, 'somebody'), 30)
 })
 
-test('no number of other names gives a name that is used up a single token', () => {
+test('no number of other names gives an exhausted name another token', () => {
   const { slots } = slotsWithClock()
   useUp(slots, 'victim')
   for (let other = 0; other < 100_000; other += 1) slots.take(`other ${other}`)
   assert.equal(slots.take('victim'), 30_000)
 })
 
-test('a name that is used up takes nothing from nearly all others', () => {
+test('an exhausted name uses no tokens of nearly all others', () => {
   const { slots } = slotsWithClock()
   useUp(slots, 'noisy')
   const refused = Array.from({ length: 1_000 }, (_, index) => slots.take(`quiet ${index}`))
@@ -46,7 +46,7 @@ test('a name that is used up takes nothing from nearly all others', () => {
   assert(refused.filter((waitMs) => waitMs > 0).length < 2)
 })
 
-test('a token that is given back can be taken again, and never more than the capacity', () => {
+test('a returned token can be used again, up to the capacity', () => {
   const { slots } = slotsWithClock()
   useUp(slots, 'somebody')
   slots.giveBack('somebody')
@@ -55,7 +55,7 @@ test('a token that is given back can be taken again, and never more than the cap
   assert.equal(useUp(slots, 'somebody'), 30)
 })
 
-test('whatever the calls and pauses, no window lets more through than capacity plus refill', () => {
+test('allows at most capacity plus refill in any window', () => {
   const pauses = fc.array(fc.integer({ min: 0, max: 20_000 }), { maxLength: 200 })
   fc.assert(
     fc.property(pauses, (pausesMs) => {

@@ -4,7 +4,7 @@ import { changedFields } from './changed-fields.ts'
 
 const PRESENT = { name: 'Old', query: { text: 'a', range: '24h' }, projectId: null, secret: 's' }
 
-test('a change names the fields that will be others, and no more', () => {
+test('reports exactly the fields whose values change', () => {
   assert.deepEqual(changedFields(PRESENT, { name: 'New', projectId: null }), {
     before: { name: 'Old' },
     after: { name: 'New' },

@@ -10,12 +10,12 @@ registerFormats()
 const readQuery = createStoredReader(ViewQuery, {})
 const readBody = createStoredReader(DashboardExportInput, { source: 'HOT', format: 'JSONL' })
 
-test('what this version takes is read as it was stored', () => {
+test('input that this version accepts is read as it was stored', () => {
   const query = { range: '24h', category: 'auth', columns: ['time', 'actor'] }
   assert.deepEqual(readQuery(query), { value: query, isUsable: true, unusableFields: [] })
 })
 
-test('fields that are gone, and values that are no longer taken, are named and left out', () => {
+test('reports and omits removed fields and values that are no longer accepted', () => {
   const stored = { range: 'fortnight', severity: 'high', category: 'auth', columns: ['time', 7] }
   const { value, isUsable, unusableFields } = readQuery(stored)
   assert.deepEqual(value, { category: 'auth' })
@@ -24,14 +24,14 @@ test('fields that are gone, and values that are no longer taken, are named and l
   assert(unusableFields.some((name) => name.startsWith('columns')))
 })
 
-test('a fault inside a part leaves the rest of the part', () => {
+test('an invalid field inside an object keeps the rest of the object', () => {
   const stored = { source: 'HOT', format: 'CSV', filters: { category: 'c', severity: 'high' } }
   const { value, unusableFields } = readBody(stored)
   assert.deepEqual(value, { source: 'HOT', format: 'CSV', filters: { category: 'c' } })
   assert.deepEqual(unusableFields, ['filters.severity'])
 })
 
-test('what cannot be read at all is nothing, and is refused by whoever would act on it', () => {
+test('treats unreadable input as empty and unusable', () => {
   for (const stored of [null, 'text', 7, [], { format: 'CSV' }]) {
     const read = readBody(stored)
     assert.deepEqual(read.value, { source: 'HOT', format: 'JSONL' }, JSON.stringify(stored))

@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { DAY_MS } from '../../platform/time-units.ts'
 import { barStartMs, chooseStepS, listBars } from './histogram-step.ts'
 
-test('every range has a number of bars that can be looked at', () => {
+test('every range has a reasonable number of bars', () => {
   const lengths = fc.oneof(
     fc.integer({ min: 1, max: 4_000_000 }),
     fc.integer({ min: 1, max: 40_000 * DAY_MS }),
@@ -22,7 +22,7 @@ test('every range has a number of bars that can be looked at', () => {
   )
 })
 
-test('the usual ranges have the steps that people expect', () => {
+test('common ranges have the expected steps', () => {
   const stepOf = (lengthMs: number) => chooseStepS({ fromMs: 0, toMs: lengthMs })
   assert.equal(stepOf(3_600_000), 30)
   assert.equal(stepOf(DAY_MS), 900)
@@ -31,7 +31,7 @@ test('the usual ranges have the steps that people expect', () => {
   assert.equal(stepOf(90 * DAY_MS), 86_400)
 })
 
-test('bars of weeks begin on Mondays', () => {
+test('weekly bars start on Mondays', () => {
   const stepS = chooseStepS({ fromMs: 0, toMs: 700 * DAY_MS })
   assert.equal(stepS, 7 * 86_400)
   for (const barMs of listBars({ fromMs: 0, toMs: 100 * DAY_MS }, stepS)) {

@@ -4,7 +4,7 @@ import { rangeAt, VIEW_RANGES } from './relative-range.ts'
 
 const at = (text: string) => Date.parse(text)
 
-test('the month before begins and ends with the calendar, also over the turn of a year', () => {
+test('the previous month follows the calendar, including across a year', () => {
   assert.deepEqual(rangeAt('previousMonth', at('2026-03-31T23:59:59.999Z')), {
     fromMs: at('2026-02-01T00:00:00Z'),
     toMs: at('2026-03-01T00:00:00Z'),
@@ -15,7 +15,7 @@ test('the month before begins and ends with the calendar, also over the turn of 
   })
 })
 
-test('every other range ends now, and each is longer than the one before', () => {
+test('every other range ends now, and each is longer than the previous one', () => {
   const nowMs = at('2026-03-31T12:00:00Z')
   const ranges = VIEW_RANGES.map((range) => rangeAt(range, nowMs))
   for (const { toMs } of ranges) assert.equal(toMs, nowMs)

@@ -5,7 +5,7 @@ import { splitRange } from './rollup-ranges.ts'
 
 const QUARTER_MS = 900_000
 
-test('the parts of a range are the range: next to each other, without gap or overlap', () => {
+test('the parts of a range cover it without gaps or overlaps', () => {
   const times = fc.integer({ min: -4_000_000_000_000, max: 4_000_000_000_000 })
   const steps = fc.constantFrom(null, 1, 60, 900, 1_800, 3_600, 21_600, 86_400, 604_800)
   fc.assert(
@@ -37,7 +37,7 @@ test('the parts of a range are the range: next to each other, without gap or ove
   )
 })
 
-test('a month is read as six hours, but for its ends', () => {
+test('reads a month in six-hour steps, except at its ends', () => {
   const fromMs = Date.UTC(2026, 0, 1, 1, 5)
   const toMs = Date.UTC(2026, 0, 31, 1, 5)
   const { cells } = splitRange({ fromMs, toMs }, 21_600)

@@ -6,7 +6,7 @@ import { readFilters, readRanges, writeFilters } from './export-job-row.ts'
 
 const workspaceId = newId<'workspace'>()
 
-test('filters come back from the table as they were written', () => {
+test('filters are read back from the table as written', () => {
   const full = {
     fromMs: 1_767_225_600_000,
     toMs: 1_767_312_000_000,
@@ -34,11 +34,11 @@ test('filters come back from the table as they were written', () => {
   }
 })
 
-test('a filter that was not written is none', () => {
+test('a missing filter is read as no filter', () => {
   assert.deepEqual(readFilters({}), { filter: NO_FILTER, filterWorkspaceId: null })
 })
 
-test('filters that no program of ours writes are not guessed at', () => {
+test('rejects stored filters that Annals never writes', () => {
   const broken = [
     null,
     [],
@@ -58,7 +58,7 @@ test('filters that no program of ours writes are not guessed at', () => {
   for (const json of broken) assert.throws(() => readFilters(json), JSON.stringify(json))
 })
 
-test('ranges come back as they were written, and broken ones are not guessed at', () => {
+test('ranges are read back as written, and malformed ones are rejected', () => {
   const range = { workspaceId, fromSeq: 1, toSeq: 9 }
   assert.deepEqual(readRanges([range, range]), [range, range])
   assert.deepEqual(readRanges([]), [])

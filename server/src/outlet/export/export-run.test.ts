@@ -83,7 +83,7 @@ const anyChain = fc
   .array(fc.string({ unit: 'grapheme' }), { maxLength: 40 })
   .map((blobs) => makeChain(blobs))
 
-test('the chunks are the rows in order, up to the limit, and the result describes them', async () => {
+test('returns the rows in order, up to the limit, with a matching result', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyChain, { maxLength: 3 }),
@@ -110,14 +110,14 @@ test('the chunks are the rows in order, up to the limit, and the result describe
   )
 })
 
-test('a table without rows is its header, and a list without rows is nothing', async () => {
+test('an empty CSV has only its header, and an empty JSONL file has no bytes', async () => {
   const chunks = async (format: ExportFormat) =>
     (await Array.fromAsync(runOf(readerOf(new Map()), [], { format }).chunks())).map(String)
   assert.deepEqual(await chunks('CSV'), [CSV_HEADER])
   assert.deepEqual(await chunks('JSONL'), [])
 })
 
-test('no page is read before the one before it was taken', async () => {
+test('reads a page only after the previous one was consumed', async () => {
   const { ledger, ranges } = ledgerOf([makeChain(Array.from({ length: 900 }, () => 'x'))])
   const pages: number[] = []
   const chunks = runOf(readerOf(ledger, pages), ranges).chunks()
@@ -128,7 +128,7 @@ test('no page is read before the one before it was taken', async () => {
   assert.deepEqual(pages, [50])
 })
 
-test('pages stay small until much was taken, then grow, and ask for one row more than wanted', async () => {
+test('pages start small, grow as data is consumed, and read one extra row', async () => {
   const sizes = async (count: number, bytes: number, rowLimit = 1_000_000) => {
     const { ledger, ranges } = ledgerOf([
       makeChain(Array.from({ length: count }, () => 'x'.repeat(bytes))),
@@ -158,7 +158,7 @@ test('pages stay small until much was taken, then grow, and ask for one row more
   assert.deepEqual(await sizes(300, 1, 10), [11])
 })
 
-test('a run that is stopped reads nothing more', async () => {
+test('a stopped run reads nothing more', async () => {
   const { ledger, ranges } = ledgerOf([makeChain(Array.from({ length: 900 }, () => 'x'))])
   const pages: number[] = []
   const stop = new AbortController()

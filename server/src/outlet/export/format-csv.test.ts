@@ -73,7 +73,7 @@ test('round-trips any text, with an apostrophe before anything that could be a f
   )
 })
 
-test('no cell starts like a formula, not even after a semicolon or a tab', () => {
+test('no cell starts like a formula, even after a semicolon or a tab', () => {
   fc.assert(
     fc.property(anyText, (text) => {
       const actor = JSON.stringify({ id: text, email: text, role: text })
@@ -89,7 +89,7 @@ test('no cell starts like a formula, not even after a semicolon or a tab', () =>
   )
 })
 
-test('adds an apostrophe before each sign where a spreadsheet could start a cell', () => {
+test('adds an apostrophe before every character that could start a formula in a new cell', () => {
   const cells = {
     '=1': "'=1",
     '＝1': "'＝1",
@@ -112,7 +112,7 @@ test('adds an apostrophe before each sign where a spreadsheet could start a cell
   }
 })
 
-test('a long run of separators or blanks takes linear time', () => {
+test('takes linear time for long runs of separators or spaces', () => {
   for (const text of ['\t', ';', ' ', '\u3000'].map((character) => character.repeat(256_000))) {
     const startedAtMs = performance.now()
     cellsOf({ ...EVENT, category: `${text}x` })
@@ -120,7 +120,7 @@ test('a long run of separators or blanks takes linear time', () => {
   }
 })
 
-test('what is absent is an empty cell', () => {
+test('writes missing values as empty cells', () => {
   const cells = cellsOf(EVENT)
   for (const name of ['projectId', 'actorId', 'actorEmail', 'actorRole', 'resourceType']) {
     assert.equal(cells[name], '')

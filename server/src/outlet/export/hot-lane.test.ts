@@ -39,7 +39,7 @@ function rowsOf(format: ExportFormat, events: readonly SealedEvent[]): string {
   return format === 'CSV' ? CSV_HEADER + events.map(csvRow).join('') : events.map(jsonlRow).join('')
 }
 
-test('a hot page reads as the events it was made of', () => {
+test('a hot page is read back as the events it was built from', () => {
   fc.assert(
     fc.property(fc.array(event, { maxLength: 5 }), (events) => {
       const page = hotPageOf(events, { workspaceId })
@@ -50,7 +50,7 @@ test('a hot page reads as the events it was made of', () => {
 })
 
 for (const format of EXPORT_FORMATS) {
-  test(`${format}: any event has the same bytes from the table as from the archive`, async () => {
+  test(`${format}: exports any event with the same bytes from the table and from the archive`, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 8 }), async (events) => {
         const run = exportOf(format, [hotPageOf(events, { workspaceId })])
@@ -60,7 +60,7 @@ for (const format of EXPORT_FORMATS) {
     )
   })
 
-  test(`${format}: hot and cold pages in any order make one export, up to its limit`, async () => {
+  test(`${format}: combines hot and cold pages in any order into one export, up to its limit`, async () => {
     const pages = fc.array(fc.tuple(fc.boolean(), fc.array(event, { maxLength: 4 })))
     await fc.assert(
       fc.asyncProperty(pages, fc.integer({ min: 1, max: 40 }), async (parts, rowLimit) => {
@@ -77,7 +77,7 @@ for (const format of EXPORT_FORMATS) {
     )
   })
 
-  test(`${format}: rows of any size are cut nowhere, however they fill the chunks`, async () => {
+  test(`${format}: never splits a row, whatever its size`, async () => {
     const [sample] = fc.sample(event, { numRuns: 1, seed: 7 })
     assert(sample)
     const sizes = [1, 60_000, 131_072, 3, 400_000, 40_000, 40_000, 40_000, 200_000, 5]
@@ -92,7 +92,7 @@ for (const format of EXPORT_FORMATS) {
   })
 }
 
-test('a page says up to where it was looked: its last event when full, else all that was asked', () => {
+test('a page reports how far it was scanned: to its last event if full, otherwise to the end', () => {
   const events = fc.sample(event, 3).map((sample, index) => ({ ...sample, seq: 10 + index }))
   const looked = (limit: number) =>
     new HotPage(copyBytes(events), { workspaceId, toSeq: 500, limit }).lookedSeq
@@ -101,7 +101,7 @@ test('a page says up to where it was looked: its last event when full, else all 
   assert.deepEqual([empty.lookedSeq, empty.count, empty.events], [500, 0, []])
 })
 
-test('a page that is cut, or has something else in it, is refused', () => {
+test('rejects a page that is truncated or contains other data', () => {
   const bytes = copyBytes(fc.sample(event, 2))
   const read = (page: Buffer) => new HotPage(page, { workspaceId, toSeq: 1, limit: 10 })
   assert.equal(read(bytes).count, 2)

@@ -49,7 +49,7 @@ const LIMITS = { checkMs: 10_000 }
 const COLD: ObjectState = { bytes: 1, readiness: 'cold' }
 const READY: ObjectState = { bytes: 1, readiness: 'ready' }
 
-test('each cold file is asked for, some at a time, and a thousand in one request at most', async () => {
+test('requests each cold file, a few at a time and at most a thousand per call', async () => {
   for (const [files, asked] of [
     [1, 1],
     [20, 20],
@@ -61,14 +61,14 @@ test('each cold file is asked for, some at a time, and a thousand in one request
   }
 })
 
-test('a look asks for nothing and ends at the first that is not ready', async () => {
+test('a check requests no restore and stops at the first file that is not ready', async () => {
   const { store, calls } = storeOf(async () => COLD)
   assert.equal(await hasUnready(store, segments(100), LIMITS), true)
   assert(calls.stat <= 8 && calls.restore === 0)
   assert.equal(await hasUnready(storeOf(async () => READY).store, segments(100), LIMITS), false)
 })
 
-test('a storage that stops answering is an error after ten seconds', async (t) => {
+test('returns an error if the storage does not respond for ten seconds', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let answers = 8
   const { promise: never } = Promise.withResolvers<ObjectState>()
@@ -88,7 +88,7 @@ test('a storage that stops answering is an error after ten seconds', async (t) =
   await assert.rejects(checking, StorageError)
 })
 
-test('a slow storage is asked for ten seconds, and the files that were not checked count as ready', async (t) => {
+test('checks a slow storage for ten seconds, and treats unchecked files as ready', async (t) => {
   let nowMs = 0
   t.mock.method(performance, 'now', () => nowMs)
   const { store, calls } = storeOf(async () => {
@@ -99,7 +99,7 @@ test('a slow storage is asked for ten seconds, and the files that were not check
   assert.equal(calls.stat, 24)
 })
 
-test('a storage that fails is an error, not an answer', async () => {
+test('returns an error if the storage fails', async () => {
   const { store } = storeOf(() => Promise.reject(new Error('refused')))
   await assert.rejects(requestRestores(store, segments(3), LIMITS), /refused/)
 })

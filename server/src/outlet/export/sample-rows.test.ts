@@ -11,7 +11,7 @@ const run = (fromSeq: number, toSeq: number, rows: number) => ({
   rows,
 })
 
-test('a small export is measured as a whole', () => {
+test('measures a small export completely', () => {
   const places = placesOf([run(1, 60, 60), run(1, 50_000, 40)])
   assert.deepEqual(
     places.map(({ fromSeq, limit, weight }) => [fromSeq, limit, weight]),
@@ -22,7 +22,7 @@ test('a small export is measured as a whole', () => {
   )
 })
 
-test('a large export is measured in twenty places from its beginning to its end', () => {
+test('samples a large export at twenty places from start to end', () => {
   const places = placesOf([run(1, 1_000, 1_000)])
   assert.deepEqual(
     places.map(({ fromSeq }) => fromSeq).toSorted((a, b) => a - b),
@@ -31,18 +31,18 @@ test('a large export is measured in twenty places from its beginning to its end'
   for (const { limit, weight } of places) assert.deepEqual([limit, weight], [5, 1])
 })
 
-test('the first few places are from all over', () => {
+test('spreads the first few samples over the whole export', () => {
   const places = placesOf([run(1, 1_000, 1_000)]).slice(0, 6)
   const thirds = places.map(({ fromSeq }) => Math.floor(fromSeq / 334))
   for (const third of [0, 1, 2]) assert.equal(thirds.filter((at) => at === third).length, 2)
 })
 
-test('a run has as many places as it has rows among all', () => {
+test('samples each run in proportion to its rows', () => {
   const runs = [run(1, 100_000, 300), run(500_001, 500_100, 100)]
   const late = placesOf(runs).filter(({ fromSeq }) => fromSeq > 500_000)
   assert.equal(late.length, 5)
 })
 
-test('nothing has no places', () => {
+test('takes no samples of an empty export', () => {
   assert.deepEqual(placesOf([]), [])
 })

@@ -20,27 +20,27 @@ const unreachable: AttemptOutcome[] = ERROR_CLASSES.filter(
 ).map((errorClass) => ({ kind: 'unreachable', errorClass, message: '' }))
 const failures = [...[301, 308, 400, 404, 429, 500, 503].map(refused), ...unreachable]
 
-test('an accepted attempt succeeds, also the last one', () => {
+test('an accepted attempt succeeds, even if it is the last one', () => {
   for (const outcome of [200, 204, 299].map(accepted)) {
     assert.equal(statusAfter(outcome, { attemptsLeft: 7 }), 'SUCCEEDED')
     assert.equal(statusAfter(outcome, { attemptsLeft: 0 }), 'SUCCEEDED')
   }
 })
 
-test('a failed attempt is tried again while attempts are left, then the delivery fails', () => {
+test('a failed attempt is retried while attempts are left, then the delivery fails', () => {
   for (const outcome of failures) {
     assert.equal(statusAfter(outcome, { attemptsLeft: 1 }), 'RETRY_SCHEDULED')
     assert.equal(statusAfter(outcome, { attemptsLeft: 0 }), 'FAILED')
   }
 })
 
-test('410 fails at once and disables the webhook; nothing else does', () => {
+test('only a 410 fails a delivery immediately and disables the webhook', () => {
   assert.equal(statusAfter(refused(410), { attemptsLeft: 7 }), 'FAILED')
   assert.equal(disablesWebhook(refused(410)), true)
   for (const outcome of [accepted(200), ...failures]) assert.equal(disablesWebhook(outcome), false)
 })
 
-test('an attempt leads only where the machine of a delivery allows', () => {
+test('an attempt leads only to states that the state machine allows', () => {
   for (const outcome of [accepted(200), refused(410), ...failures]) {
     for (const attemptsLeft of [0, 1]) {
       assert(NEXT.SENDING.includes(statusAfter(outcome, { attemptsLeft })))

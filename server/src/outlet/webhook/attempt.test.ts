@@ -117,7 +117,7 @@ async function attempt(
   return { ...result, sent }
 }
 
-test('an accepted attempt ends the delivery, with what the receiver said', async () => {
+test('an accepted attempt completes the delivery and stores the response', async () => {
   const { settlement, outcome } = await attempt(ACCEPTED)
   assert.equal(outcome, ACCEPTED)
   assert.deepEqual(settlement, {
@@ -142,7 +142,7 @@ test('an accepted attempt ends the delivery, with what the receiver said', async
   })
 })
 
-test('what is sent is signed, and says which delivery and which attempt it is', async () => {
+test('a request is signed and identifies the delivery and the attempt', async () => {
   const { sent } = await attempt(ACCEPTED, { delivery: { attempt: 3 } })
   assert.equal(sent.length, 1)
   assert.equal(sent[0]?.url, URL)
@@ -161,7 +161,7 @@ test('what is sent is signed, and says which delivery and which attempt it is', 
   )
 })
 
-test('a failed attempt is tried again when the schedule says, from the time it ended', async () => {
+test('a failed attempt is retried on schedule, from the time it ended', async () => {
   const waitsSeconds = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000]
   for (const [index, waitSeconds] of waitsSeconds.entries()) {
     const { settlement } = await attempt(refused(500), { delivery: { attempt: index + 1 } })
@@ -180,7 +180,7 @@ test('the eighth failed attempt is the last', async () => {
   }
 })
 
-test('a redelivery has a schedule of its own while its attempts count on', async () => {
+test('a redelivery starts a new schedule but continues counting attempts', async () => {
   const first = await attempt(refused(500), { delivery: { attempt: 9, scheduleFrom: 8 } })
   assert.equal(first.settlement.status, 'RETRY_SCHEDULED')
   assert.equal(first.settlement.dueAt.getTime(), ENDED_AT_MS + 5_000)
@@ -190,7 +190,7 @@ test('a redelivery has a schedule of its own while its attempts count on', async
   assert.equal(last.settlement.status, 'FAILED')
 })
 
-test('a receiver that asks for a longer pause gets it, up to twice the planned one', async () => {
+test('honors a longer pause requested by the receiver, up to twice the planned one', async () => {
   for (const [askedMs, waitMs] of [
     [1_000, 5_000],
     [8_000, 8_000],
@@ -201,13 +201,13 @@ test('a receiver that asks for a longer pause gets it, up to twice the planned o
   }
 })
 
-test('a receiver that answers 410 is not tried again, at the first attempt already', async () => {
+test('does not retry after a 410, even at the first attempt', async () => {
   const { settlement } = await attempt(refused(410))
   assert.equal(settlement.status, 'FAILED')
   assert.equal(settlement.record.responseStatus, 410)
 })
 
-test('a redirect and a receiver out of reach are failures with their class', async () => {
+test('classifies redirects and unreachable receivers as failures', async () => {
   const moved = await attempt(refused(301))
   assert.equal(moved.settlement.status, 'RETRY_SCHEDULED')
   assert.equal(moved.settlement.record.errorClass, 'redirect')
@@ -221,7 +221,7 @@ test('a redirect and a receiver out of reach are failures with their class', asy
   assert.equal(away.settlement.record.message, `${'x'.repeat(10)}\uFFFD…`)
 })
 
-test('a test has a body of its own, the same at every attempt, and is marked', async () => {
+test('a test delivery has its own body, the same at every attempt, and is marked', async () => {
   const first = await attempt(ACCEPTED, { delivery: { eventSeq: null }, event: null })
   const second = await attempt(ACCEPTED, { delivery: { eventSeq: null, attempt: 2 }, event: null })
   const [sent] = first.sent
@@ -236,7 +236,7 @@ test('a test has a body of its own, the same at every attempt, and is marked', a
   assert.equal(first.settlement.status, 'SUCCEEDED')
 })
 
-test('an event that is no longer hot is not sent, and its delivery ends with the reason', async () => {
+test('does not send an event that is no longer hot, and fails its delivery with the reason', async () => {
   const { settlement, outcome, sent } = await attempt(ACCEPTED, { event: null })
   assert.deepEqual(sent, [])
   assert.equal(outcome, null)
@@ -246,7 +246,7 @@ test('an event that is no longer hot is not sent, and its delivery ends with the
   assert.equal(settlement.dueAt.getTime(), STARTED_AT_MS)
 })
 
-test('nothing is sent unsigned: with a secret that cannot be read, the delivery is retried by schedule', async () => {
+test('never sends unsigned: if the secret cannot be read, the delivery is retried on schedule', async () => {
   const { settlement, sent } = await attempt(ACCEPTED, { isSigned: false })
   assert.deepEqual(sent, [])
   assert.equal(settlement.status, 'RETRY_SCHEDULED')
@@ -257,7 +257,7 @@ test('nothing is sent unsigned: with a secret that cannot be read, the delivery 
   assert.equal(last.settlement.status, 'FAILED')
 })
 
-test('after the key of the old secret was lost, the new secret of a rotation signs alone', () => {
+test('if the key of the old secret is lost, only the new secret signs', () => {
   const [lost, box] = [1, 2].map((byte) => new SecretBox(new Secret(Buffer.alloc(32, byte)), 'w'))
   assert(lost && box)
   const { webhookId } = WORK
@@ -271,7 +271,7 @@ test('after the key of the old secret was lost, the new secret of a rotation sig
   assert.deepEqual(opened?.(ANY_ATTEMPT), alone(ANY_ATTEMPT))
 })
 
-test('during a rotation both secrets sign, and from its end on the new one alone', () => {
+test('both secrets sign during a rotation, and only the new one afterwards', () => {
   const box = new SecretBox(new Secret(Buffer.alloc(32, 1)), 'webhook')
   const { webhookId } = WORK
   const secrets = {

@@ -12,7 +12,7 @@ import { isPublicAddress } from './public-address.ts'
 const PUBLIC: DestinationRules = { mode: 'public', ports: [] }
 const ANY: DestinationRules = { mode: 'any', ports: [] }
 
-test('an https URL with a name, or with a public address, is taken', () => {
+test('accepts HTTPS URLs with a host name or a public address', () => {
   for (const url of [
     'https://example.com/annals?tenant=1',
     'https://example.com./',
@@ -56,7 +56,7 @@ for (const [url, fault] of Object.entries(FAULTS)) {
   })
 }
 
-test('only https is public; http is for development, and nothing else is for anything', () => {
+test('accepts only https in public mode, and also http in development', () => {
   assert.equal(destinationFault('http://example.com/', PUBLIC), 'must be https')
   assert.equal(destinationFault('http://example.com/', ANY), null)
   for (const url of ['ftp://example.com/', 'file:///etc/passwd', 'data:,x', 'unix:/run/x.sock']) {
@@ -65,7 +65,7 @@ test('only https is public; http is for development, and nothing else is for any
   }
 })
 
-test('a port must be 443 or configured; for development any will do', () => {
+test('accepts only port 443 or configured ports, and any port in development', () => {
   const url = 'https://example.com:8443/'
   assert.equal(destinationFault(url, PUBLIC), 'uses port 8443; allowed are 443')
   const others = { ...PUBLIC, ports: [443, 9443] }
@@ -77,7 +77,7 @@ test('a port must be 443 or configured; for development any will do', () => {
   assert.equal(destinationFault(url, ANY), null)
 })
 
-test('loopback is refused in any spelling', () => {
+test('rejects loopback addresses in any notation', () => {
   for (const host of [
     '127.0.0.1',
     '127.0.0.1.',
@@ -111,7 +111,7 @@ test('loopback is refused in any spelling', () => {
   }
 })
 
-test('the numeric spellings of an IPv4 address have its decision', () => {
+test('treats numeric notations of an IPv4 address like the address itself', () => {
   fc.assert(
     fc.property(fc.ipV4(), (address) => {
       const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number)
@@ -133,7 +133,7 @@ test('the numeric spellings of an IPv4 address have its decision', () => {
   )
 })
 
-test('a name that has a meaning on our network only is refused, and taken for development', () => {
+test('rejects internal host names, except in development', () => {
   for (const [host, name] of [
     ['localhost', 'localhost'],
     ['LOCALHOST.', 'localhost'],
@@ -152,13 +152,13 @@ test('a name that has a meaning on our network only is refused, and taken for de
   }
 })
 
-test('private addresses are taken for development', () => {
+test('accepts private addresses in development', () => {
   for (const host of ['127.0.0.1', '10.0.0.1', '[::1]', '[fd00::1]']) {
     assert.equal(destinationFault(`http://${host}:3000/in`, ANY), null)
   }
 })
 
-test('a URL has at most 2,048 characters, as given and as sent', () => {
+test('limits a URL to 2,048 characters, as given and as sent', () => {
   const fault = 'is longer than 2048 characters'
   const start = 'https://example.com/'
   const longest = start.padEnd(DESTINATION_CHARACTERS_MAX, 'a')
@@ -168,7 +168,7 @@ test('a URL has at most 2,048 characters, as given and as sent', () => {
   assert.equal(destinationFault(start.padEnd(DESTINATION_CHARACTERS_MAX + 1), ANY), fault)
 })
 
-test('no text makes it throw, and what it takes has no user name, fragment or private address', () => {
+test('never throws, and accepts no URL with a user name, a fragment or a private address', () => {
   // Includes lone surrogates and control characters.
   const noise = fc.uint16Array({ maxLength: 20 }).map((units) => String.fromCharCode(...units))
   const host = fc.oneof(

@@ -75,7 +75,7 @@ async function failure(opening: Promise<Socket>): Promise<DialError> {
   return error
 }
 
-test('a name is resolved once, and the judged address is dialled under the name', async () => {
+test('resolves a name once and connects to the checked address under that name', async () => {
   const { open, dialled, sockets, looked } = dialler({})
   assert.equal(await open('https://example.com'), sockets[0])
   const tls = { servername: 'example.com', ca: undefined }
@@ -83,14 +83,14 @@ test('a name is resolved once, and the judged address is dialled under the name'
   assert.deepEqual(looked, ['example.com'])
 })
 
-test('a dot at the end of a name stays for the lookup and goes for TLS', async () => {
+test('keeps the trailing dot of a name for the lookup and drops it for TLS', async () => {
   const { open, dialled, looked } = dialler({})
   await open('https://example.com.')
   assert.deepEqual(looked, ['example.com.'])
   assert.equal(dialled[0]?.tls?.servername, 'example.com')
 })
 
-test('an address in the URL is dialled without a lookup and without a server name', async () => {
+test('connects to an address in the URL without a lookup and without a server name', async () => {
   const { open, dialled, looked } = dialler({})
   await open('https://[2606:4700::1111]')
   await open('https://8.8.8.8')
@@ -104,7 +104,7 @@ test('an address in the URL is dialled without a lookup and without a server nam
   )
 })
 
-test('a name that is rebound to a private address is refused at the next connection', async () => {
+test('rejects a name that is rebound to a private address at the next connection', async () => {
   const { open, addresses } = dialler({ answers: [['8.8.8.8'], ['127.0.0.1']] })
   await open('https://rebind.example.com')
   const error = await failure(open('https://rebind.example.com'))
@@ -126,7 +126,7 @@ for (const answers of [
   ['fe80::1%eth0'],
   ['not an address'],
 ]) {
-  test(`a name that resolves to ${answers.join(' and ')} is refused, and nothing is dialled`, async () => {
+  test(`rejects a name that resolves to ${answers.join(' and ')}, without connecting`, async () => {
     const { open, dialled } = dialler({ answers: [answers] })
     const error = await failure(open('https://example.com'))
     assert.equal(error.errorClass, 'blocked_address')
@@ -136,7 +136,7 @@ for (const answers of [
   })
 }
 
-test('one private address among any public ones refuses the name', async () => {
+test('rejects a name if any of its addresses is private', async () => {
   const addresses = fc.array(fc.constantFrom<string>('8.8.8.8', '2606:4700::1111'), {
     maxLength: 8,
   })
@@ -159,7 +159,7 @@ for (const origin of [
   'https://example.com:8443',
   'http://example.com',
 ]) {
-  test(`${origin} is refused at sending too, without a lookup`, async () => {
+  test(`also rejects ${origin} when sending, without a lookup`, async () => {
     const { open, dialled, looked } = dialler({})
     const error = await failure(open(origin))
     assert.equal(error.errorClass, 'blocked_address')
@@ -169,7 +169,7 @@ for (const origin of [
 }
 
 for (const peer of ['127.0.0.1', '::ffff:10.0.0.1', '::1']) {
-  test(`a connection whose peer is ${peer} after all is destroyed`, async () => {
+  test(`destroys a connection whose peer turns out to be ${peer}`, async () => {
     const network: Network = (socket) => simulateConnect(socket, peer)
     const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
     const error = await failure(open('https://example.com'))
@@ -182,7 +182,7 @@ for (const peer of ['127.0.0.1', '::ffff:10.0.0.1', '::1']) {
   })
 }
 
-test('for development a private address is dialled, by http too, at any port', async () => {
+test('connects to private addresses over http and at any port in development', async () => {
   const { open, dialled } = dialler({ rules: ANY, answers: [['127.0.0.1']] })
   await open('http://localhost')
   await open('http://10.0.0.1:8080')
@@ -197,7 +197,7 @@ test('for development a private address is dialled, by http too, at any port', a
   )
 })
 
-test('a name without an address, and one that is unknown, are failures of dns', async () => {
+test('treats a name that is unknown or has no address as a DNS failure', async () => {
   const none = await failure(dialler({ answers: [[]] }).open('https://example.com'))
   assert.equal(none.errorClass, 'dns')
   assert.equal(none.message, 'example.com has no address')
@@ -209,7 +209,7 @@ test('a name without an address, and one that is unknown, are failures of dns', 
   assert.equal(unknown.cause, cause)
 })
 
-test('addresses are tried in order until one answers', async () => {
+test('tries addresses in order until one responds', async () => {
   const network: Network = (socket, target) =>
     (target.address === '1.1.1.1' ? accept : refuse)(socket, target)
   const answers = [['8.8.8.8', '8.8.4.4', '1.1.1.1', '9.9.9.9']]
@@ -218,7 +218,7 @@ test('addresses are tried in order until one answers', async () => {
   assert.deepEqual(addresses(), ['8.8.8.8', '8.8.4.4', '1.1.1.1'])
 })
 
-test('no more than four addresses are tried, and the message names no address', async () => {
+test('tries at most four addresses, and names none in the message', async () => {
   const answers = [['8.8.8.8', '8.8.4.4', '1.1.1.1', '9.9.9.9', '1.0.0.1']]
   const { open, addresses } = dialler({ answers, network: refuse })
   const error = await failure(open('https://example.com'))
@@ -227,7 +227,7 @@ test('no more than four addresses are tried, and the message names no address', 
   assert.equal(addresses().length, 4)
 })
 
-test('when no address answers, the failure of the first is told', async () => {
+test('reports the failure of the first address if none responds', async () => {
   const network: Network = (socket, target) => {
     if (target.address === '8.8.8.8') return refuse(socket, target)
     socket.destroy(Object.assign(new Error('no route'), { code: 'ENETUNREACH' }))
@@ -238,13 +238,13 @@ test('when no address answers, the failure of the first is told', async () => {
   assert.equal(dialled.length, 2)
 })
 
-test('a peer that is gone when we look is a failed connection', async () => {
+test('treats a peer that is already gone as a failed connection', async () => {
   const network: Network = (socket) => simulateConnect(socket, undefined)
   const error = await failure(dialler({ network }).open('https://example.com'))
   assert.equal(error.errorClass, 'connect')
 })
 
-test('a failed handshake is final: the receiver was reached', async () => {
+test('does not try other addresses after a failed handshake, because the receiver was reached', async () => {
   const network: Network = (socket, { address }) => {
     simulateConnect(socket, address)
     const text = 'a text that the receiver chose'
@@ -257,7 +257,7 @@ test('a failed handshake is final: the receiver was reached', async () => {
   assert.equal(dialled.length, 1)
 })
 
-test('a connection that closes without an error during the handshake is a failure of tls', async () => {
+test('treats a connection that closes during the handshake as a TLS failure', async () => {
   const network: Network = (socket, { address }) => {
     simulateConnect(socket, address)
     socket.destroy()
@@ -266,7 +266,7 @@ test('a connection that closes without an error during the handshake is a failur
   assert.equal(error.errorClass, 'tls')
 })
 
-test('a dialler that throws is a failed connection', async () => {
+test('treats an exception while connecting as a failed connection', async () => {
   const connect = createDialler({
     rules: PUBLIC,
     resolve: () => Promise.resolve([]),
@@ -286,7 +286,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
 }
 
-test('a lookup that hangs ends with the time-out, and its late answer is nobodyâ€™s', async (t) => {
+test('a hanging lookup ends with the timeout, and its late result is ignored', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const late = Promise.withResolvers<never>()
   const { open, dialled } = dialler({ resolve: () => late.promise })
@@ -300,7 +300,7 @@ test('a lookup that hangs ends with the time-out, and its late answer is nobodyâ
   assert.deepEqual(dialled, [])
 })
 
-test('one time-out spans lookup, connection and handshake', async (t) => {
+test('one timeout covers lookup, connection and handshake', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const network: Network = (socket, { address }) => simulateConnect(socket, address)
   const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
@@ -320,7 +320,7 @@ test('one time-out spans lookup, connection and handshake', async (t) => {
   )
 })
 
-test('a silent address leaves time for the next, whose handshake may use all that is left', async (t) => {
+test('an unresponsive address leaves time for the next, whose handshake may use the rest', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const network: Network = (socket, { address }) => {
     if (address === '1.1.1.1') simulateConnect(socket, address)
@@ -339,7 +339,7 @@ test('a silent address leaves time for the next, whose handshake may use all tha
   assert.equal(await opening, sockets[1])
 })
 
-test('when all addresses are silent the whole takes no longer than the time-out', async (t) => {
+test('takes no longer than the timeout if all addresses are unresponsive', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network: silence })
   const opening = failure(open('https://example.com'))
@@ -351,7 +351,7 @@ test('when all addresses are silent the whole takes no longer than the time-out'
   assert(sockets.every(({ destroyed }) => destroyed))
 })
 
-test('sockets are kept alive and do not wait to fill a packet', async () => {
+test('sockets use keep-alive and do not delay small packets', async () => {
   const noDelay = mock.method(Socket.prototype, 'setNoDelay')
   const keepAlive = mock.method(Socket.prototype, 'setKeepAlive')
   try {
@@ -363,7 +363,7 @@ test('sockets are kept alive and do not wait to fill a packet', async () => {
   }
 })
 
-test('neither success nor failure leaves a timer or a listener of ours behind', async () => {
+test('leaves no timers or listeners behind, after success or failure', async () => {
   const before = timers()
   const bare = listeners(new Socket())
   for (const network of [accept, refuse, (socket: Socket) => simulateConnect(socket, '10.0.0.1')]) {
@@ -389,7 +389,7 @@ function listeners(socket: Socket): Record<string, number> {
   return Object.fromEntries(names.map((name) => [name, socket.listenerCount(name)]))
 }
 
-test('an error between connecting and the handover does not end the process', async () => {
+test('an error between connecting and handover does not crash the process', async () => {
   const network: Network = (socket, target) => {
     accept(socket, target)
     socket.destroy(new Error('reset at once'))

@@ -23,7 +23,7 @@ function fill(held: HeldDeliveries, bytes: number): void {
   }
 }
 
-test('a company may hold its share of the deliveries and of the bytes', () => {
+test('limits a company to its share of deliveries and bytes', () => {
   const held = new HeldDeliveries(LIMITS)
   const company = newCompany()
   assert.equal(held.roomFor(company, 1), 8)
@@ -38,7 +38,7 @@ test('a company may hold its share of the deliveries and of the bytes', () => {
   assert.deepEqual([held.count, held.bytes], [0, 0])
 })
 
-test('a company that holds none gets its first deliveries on a full node', () => {
+test('a company without deliveries in progress gets its first ones on a full node', () => {
   const held = new HeldDeliveries(LIMITS)
   fill(held, 1_000)
   const company = newCompany()
@@ -48,7 +48,7 @@ test('a company that holds none gets its first deliveries on a full node', () =>
   assert.equal(held.roomFor(company, 1), 0)
 })
 
-test('first deliveries never take a node past its hard limit', () => {
+test('first deliveries never exceed the hard limit of the node', () => {
   const held = new HeldDeliveries(LIMITS)
   fill(held, 1_000)
   assert.equal(held.add(newCompany(), [body(50)]), 1)
@@ -58,7 +58,7 @@ test('first deliveries never take a node past its hard limit', () => {
   assert.equal(held.add(newCompany(), [body(1)]), 0)
 })
 
-test('a body that is larger than the share of its company is sent alone', () => {
+test('sends a body that is larger than its company’s share on its own', () => {
   const held = new HeldDeliveries(LIMITS)
   const company = newCompany()
   assert.equal(held.roomFor(company, 300), 1)
@@ -66,7 +66,7 @@ test('a body that is larger than the share of its company is sent alone', () => 
   assert.equal(held.roomFor(company, 1), 0)
 })
 
-test('room that is reserved for a fetch cannot be used twice', () => {
+test('space that is reserved for a fetch cannot be used twice', () => {
   const held = new HeldDeliveries(LIMITS)
   const company = newCompany()
   {

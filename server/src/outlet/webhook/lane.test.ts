@@ -24,7 +24,7 @@ function answer(lane: Lane<number>, count: number, end: typeof GOOD): void {
   }
 }
 
-test('a receiver gets 8 deliveries at once, in their order, and the next when one has ended', () => {
+test('sends 8 deliveries at once, in order, and the next one when one ends', () => {
   const { lane, sent } = makeLane()
   lane.add(numbers(12))
   assert.deepEqual(sent, numbers(8))
@@ -34,7 +34,7 @@ test('a receiver gets 8 deliveries at once, in their order, and the next when on
   assert.equal(lane.held, 11)
 })
 
-test('a receiver that answers quickly and well gets more at once, one more for every four answers, up to 64', () => {
+test('sends more at once to a fast receiver, one more per four successes, up to 64', () => {
   const { lane } = makeLane()
   answer(lane, 3, GOOD)
   assert.equal(lane.limit, 8)
@@ -46,13 +46,13 @@ test('a receiver that answers quickly and well gets more at once, one more for e
   assert.equal(lane.limit, 64)
 })
 
-test('a receiver that answers well but slowly gets no more than before', () => {
+test('does not increase the concurrency of a slow receiver', () => {
   const { lane } = makeLane()
   answer(lane, 40, SLOW)
   assert.equal(lane.limit, 8)
 })
 
-test('each failure halves what a receiver gets at once, down to one, and good answers raise it again', () => {
+test('each failure halves the concurrency, down to one, and successes raise it again', () => {
   const { lane } = makeLane()
   const limits = [4, 2, 1, 1, 1]
   for (const limit of limits) {
@@ -63,7 +63,7 @@ test('each failure halves what a receiver gets at once, down to one, and good an
   assert.equal(lane.limit, 2)
 })
 
-test('what a failure leaves above the limit ends before the next is sent', () => {
+test('sends no more until deliveries above the lowered limit have ended', () => {
   const { lane, sent } = makeLane()
   lane.add(numbers(16))
   lane.noteEnd(BAD)
@@ -74,7 +74,7 @@ test('what a failure leaves above the limit ends before the next is sent', () =>
   assert.equal(sent.length, 9)
 })
 
-test('more is fetched when no more than the limit is held, and then as much again as the limit', () => {
+test('fetches more deliveries when at most the limit is left, up to twice the limit', () => {
   const { lane } = makeLane()
   assert.equal(lane.room(), 16)
   lane.add(numbers(7))
@@ -87,7 +87,7 @@ test('more is fetched when no more than the limit is held, and then as much agai
   assert.equal(lane.room(), 0)
 })
 
-test('a receiver that is probed gets a single delivery, and none is fetched beside it', () => {
+test('sends a single delivery to a receiver that is probed, and fetches no others', () => {
   const { lane, sent } = makeLane()
   lane.noteFailureCount(PROBE_AFTER_FAILURES - 1)
   assert(!lane.isProbing)
@@ -127,7 +127,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('take' as const) }),
 )
 
-test('whatever a receiver does, never more is on its way than allowed, and nothing is lost, sent twice or overtaken', () => {
+test('never exceeds the concurrency, and never loses, repeats or reorders a delivery', () => {
   fc.assert(
     fc.property(fc.array(anyStep, { maxLength: 200 }), (steps) => {
       const outcome: Outcome = { sent: [], taken: [], ended: 0, added: 0 }

@@ -63,7 +63,7 @@ const SPECIAL_IPV6 = [
 ] as const
 
 for (const range of [...SPECIAL_IPV4, ...SPECIAL_IPV6]) {
-  test(`no address inside ${range} is public, its first and last included`, () => {
+  test(`no address in ${range} is public, including the first and the last`, () => {
     const [base, bits] = ipaddr.parseCIDR(range)
     const network = base.toByteArray()
     const inside = fc
@@ -86,7 +86,7 @@ function within(network: readonly number[], bits: number, noise: Uint8Array): st
   return ipaddr.fromByteArray(bytes).toString()
 }
 
-test('the addresses at which clouds serve their machines are not public', () => {
+test('cloud metadata addresses are not public', () => {
   for (const address of [
     '169.254.169.254',
     '169.254.170.2',
@@ -102,7 +102,7 @@ test('the addresses at which clouds serve their machines are not public', () => 
   }
 })
 
-test('the neighbours of a refused range are public', () => {
+test('the neighbors of a blocked range are public', () => {
   for (const address of [
     '1.0.0.0',
     '9.255.255.255',
@@ -134,7 +134,7 @@ test('the neighbours of a refused range are public', () => {
   }
 })
 
-test('any IPv4 address is public exactly when no registry names it', () => {
+test('an IPv4 address is public exactly if no registry lists it', () => {
   const special = blockList(SPECIAL_IPV4, 'ipv4')
   fc.assert(
     fc.property(fc.ipV4(), (address) => {
@@ -145,7 +145,7 @@ test('any IPv4 address is public exactly when no registry names it', () => {
   )
 })
 
-test('any IPv6 address is public exactly when it is global unicast and no registry names it', () => {
+test('an IPv6 address is public exactly if it is global unicast and no registry lists it', () => {
   const special = blockList(SPECIAL_IPV6, 'ipv6')
   const groups = fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 7, maxLength: 7 })
   const first = fc.oneof(
@@ -171,7 +171,7 @@ function blockList(ranges: readonly string[], family: 'ipv4' | 'ipv6'): BlockLis
   return list
 }
 
-test('every spelling of an IPv6 address has the same decision', () => {
+test('every notation of an IPv6 address gets the same decision', () => {
   const bytes = fc.uint8Array({ minLength: 16, maxLength: 16 })
   fc.assert(
     fc.property(bytes, fc.boolean(), (noise, isGlobal) => {
@@ -191,7 +191,7 @@ test('every spelling of an IPv6 address has the same decision', () => {
   )
 })
 
-test('an IPv4-mapped address has the decision of the IPv4 inside; other wraps are refused', () => {
+test('an IPv4-mapped address is treated like its IPv4 address, and other embeddings are rejected', () => {
   fc.assert(
     fc.property(fc.ipV4(), (address) => {
       const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number)
@@ -215,7 +215,7 @@ test('an IPv4-mapped address has the decision of the IPv4 inside; other wraps ar
   )
 })
 
-test('what is no plain address is not public, whatever it may mean elsewhere', () => {
+test('text that is not a plain address is not public', () => {
   for (const text of [
     '',
     'example.com',

@@ -24,14 +24,14 @@ const waitMs = (attempt: number, retryAfterMs: number | null, jitter = noJitter)
   return atMs - NOW_MS
 }
 
-test('the waits are 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h', () => {
+test('the delays are 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h', () => {
   assert.deepEqual(
     PLANNED_MS.map((_, index) => waitMs(index + 1, null)),
     PLANNED_MS,
   )
 })
 
-test('after the eighth attempt there is no other, whatever the receiver asks for', () => {
+test('there is no ninth attempt, whatever the receiver requests', () => {
   assert.equal(ATTEMPTS_MAX, 8)
   for (const attempt of [8, 9, 100]) {
     for (const retryAfterMs of [null, MINUTE]) {
@@ -56,14 +56,14 @@ test('jitter adds at most a fifth, in whole milliseconds', () => {
   )
 })
 
-test('Retry-After lengthens a wait up to twice the planned one', () => {
+test('Retry-After extends a delay up to twice the planned one', () => {
   assert.equal(waitMs(2, 7 * MINUTE), 7 * MINUTE)
   assert.equal(waitMs(2, 10 * MINUTE), 10 * MINUTE)
   assert.equal(waitMs(2, 11 * MINUTE), 10 * MINUTE)
   assert.equal(waitMs(7, 365 * 24 * HOUR), 20 * HOUR)
 })
 
-test('no wait is shorter than planned or than asked for within bounds, nor over a fifth longer', () => {
+test('a delay is never shorter than planned or requested within limits, nor more than a fifth longer', () => {
   const anyAttempt = fc.integer({ min: 1, max: 7 })
   const anyRetryAfter = fc.option(fc.nat({ max: 30 * HOUR }))
   const anyJitter = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
@@ -78,14 +78,14 @@ test('no wait is shorter than planned or than asked for within bounds, nor over 
   )
 })
 
-test('attempts count from 1', () => {
+test('attempts are numbered from 1', () => {
   for (const attempt of [0, -1, 1.5]) {
     const failed = { attempt, failedAtMs: NOW_MS, retryAfterMs: null, jitter: noJitter }
     assert.throws(() => nextAttemptAtMs(failed), assert.AssertionError)
   }
 })
 
-test('Retry-After is read in seconds and as an HTTP date', () => {
+test('reads Retry-After as seconds or as an HTTP date', () => {
   const cases = [
     ['0', 0],
     ['120', 2 * MINUTE],
@@ -96,13 +96,13 @@ test('Retry-After is read in seconds and as an HTTP date', () => {
   for (const [header, ms] of cases) assert.equal(readRetryAfter(header, NOW_MS), ms, header)
 })
 
-test('a Retry-After beyond every schedule is read as the longest that one honours', () => {
+test('caps a Retry-After at the longest delay that is honored', () => {
   for (const header of ['72001', '9'.repeat(400), 'Tue, 31 Dec 2999 23:59:59 GMT']) {
     assert.equal(readRetryAfter(header, NOW_MS), 20 * HOUR, header)
   }
 })
 
-test('a Retry-After that makes no sense asks for nothing', () => {
+test('ignores an invalid Retry-After', () => {
   const headers = [
     undefined,
     '',
@@ -128,7 +128,7 @@ test('a Retry-After that makes no sense asks for nothing', () => {
   for (const header of headers) assert.equal(readRetryAfter(header, NOW_MS), null, header)
 })
 
-test('any header is read as nothing or as a wait within bounds', () => {
+test('reads any header as nothing or as a delay within limits', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.date().map(String), fc.double().map(String)), (header) => {
       const ms = readRetryAfter(header, NOW_MS)

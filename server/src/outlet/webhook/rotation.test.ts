@@ -7,7 +7,7 @@ assert(a && b && c)
 const alone = { current: a, next: null, nextAt: null }
 const overlapping = { current: a, next: b, nextAt: new Date(1_000) }
 
-test('an overlap lasts until its time and leaves the new secret alone', () => {
+test('an overlap ends on time and leaves only the new secret', () => {
   assert.deepEqual(secretsAt(overlapping, 999), overlapping)
   assert.deepEqual(secretsAt(overlapping, 1_000), { current: b, next: null, nextAt: null })
   assert.deepEqual(secretsAt(alone, 1_000), alone)
@@ -18,20 +18,20 @@ test('a rotation adds the new secret until the overlap ends', () => {
   assert.deepEqual(rotated, { current: a, next: b, nextAt: new Date(1_000) })
 })
 
-test('a second rotation has to wait for the end of the first', () => {
+test('a second rotation must wait for the first to end', () => {
   assert.equal(rotate(overlapping, c, { overlapMs: 1, nowMs: 999 }), null)
   const later = rotate(overlapping, c, { overlapMs: 1, nowMs: 1_000 })
   assert.deepEqual(later, { current: b, next: c, nextAt: new Date(1_001) })
 })
 
-test('without an overlap the new secret replaces whatever there is', () => {
+test('without an overlap, the new secret replaces all others', () => {
   for (const secrets of [alone, overlapping]) {
     const rotated = rotate(secrets, c, { overlapMs: 0, nowMs: 0 })
     assert.deepEqual(rotated, { current: c, next: null, nextAt: null })
   }
 })
 
-test('a rotation that is finished leaves the new secret, and none is lost without one', () => {
+test('finishing a rotation leaves only the new secret, and without a rotation nothing is lost', () => {
   assert.deepEqual(finishRotation(overlapping), { current: b, next: null, nextAt: null })
   assert.deepEqual(finishRotation(alone), alone)
 })

@@ -65,7 +65,7 @@ function assertBetween(actual: number, min: number, max: number): void {
 
 const company = () => newId<'company'>()
 
-test('deliveries of one company get a quarter of the thread while another company is active', () => {
+test('deliveries of one company get a quarter of the thread while another is active', () => {
   const { time, sent, addMany, waitFor } = setUp()
   addMany(company(), 6_000)
   waitFor(6_000)
@@ -80,7 +80,7 @@ test('deliveries of all companies together get half of the thread', () => {
   assertBetween((12_000 * COST_MS) / time.ms, 0.42, 0.52)
 })
 
-test('deliveries are sent at once while no other company is active', () => {
+test('sends deliveries immediately while no other company is active', () => {
   let isContended = false
   const { time, sent, addMany, waitFor } = setUp({ isContended: () => isContended })
   const busy = company()
@@ -94,7 +94,7 @@ test('deliveries are sent at once while no other company is active', () => {
   assertBetween(time.ms, 6_000 * SEND_MS, 6_100 * SEND_MS)
 })
 
-test('no turn of the event loop sends for more than 2 ms while another company is active', () => {
+test('sends for at most 2 ms per tick while another company is active', () => {
   const { time, sent, addMany } = setUp()
   addMany(company(), 3_000)
   let sentBefore = 0
@@ -105,7 +105,7 @@ test('no turn of the event loop sends for more than 2 ms while another company i
   })
 })
 
-test('the few deliveries of a company do not wait for those of a busy one', () => {
+test('a company with few deliveries does not wait for a busy one', () => {
   const { time, sent, addMany, waitFor } = setUp()
   const [busy, ordinary] = [company(), company()]
   addMany(busy, 6_000)
@@ -129,7 +129,7 @@ test('busy companies take turns', () => {
   }
 })
 
-test('deliveries that are withdrawn are not sent', () => {
+test('withdrawn deliveries are not sent', () => {
   const { time, sent, pacer, addMany } = setUp()
   const [one, other] = [company(), company()]
   addMany(one, 2_000)

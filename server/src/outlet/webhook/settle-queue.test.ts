@@ -60,7 +60,7 @@ function makeQueue(
   return { queue, written, whole }
 }
 
-test('the ends of a few milliseconds share a write, one write at a time, no more than 500 in one', async () => {
+test('groups results of a few milliseconds into one write of at most 500, one write at a time', async () => {
   const sizes: number[] = []
   let isWriting = false
   const { queue, written, whole } = makeQueue(1_203, async (batch) => {
@@ -79,7 +79,7 @@ test('the ends of a few milliseconds share a write, one write at a time, no more
   assert.deepEqual(written, all)
 })
 
-test('a write that fails is tried again: nothing is lost, doubled or put in another order', async () => {
+test('retries a failed write without losing, repeating or reordering results', async () => {
   let tries = 0
   const all = settlements(40)
   const late = settlements(7)
@@ -98,7 +98,7 @@ test('a write that fails is tried again: nothing is lost, doubled or put in anot
   assert.deepEqual(written, [...all, ...late])
 })
 
-test('an end that PostgreSQL will never take holds up no other', async () => {
+test('a result that PostgreSQL always rejects does not delay others', async () => {
   const all = settlements(100)
   const bad = new Set([all[0], all[37], all[99]])
   const { queue, written, whole } = makeQueue(97, async (batch) => {
@@ -133,7 +133,7 @@ test('a write that times out is retried in smaller parts', async () => {
   assert.deepEqual(written, all)
 })
 
-test('writes of one workspace that time out do not delay other workspaces', async () => {
+test('writes that time out for one workspace do not delay other workspaces', async () => {
   const slow = newId<'workspace'>()
   const late = [...settlements(1, slow), ...settlements(1)]
   const batches: (readonly Settlement[])[] = []
@@ -155,7 +155,7 @@ test('writes of one workspace that time out do not delay other workspaces', asyn
   await whole()
 })
 
-test('an end waits for at most one rejected write of another workspace', async () => {
+test('a result waits for at most one rejected write of another workspace', async () => {
   const slow = newId<'workspace'>()
   const [other] = settlements(1)
   assert(other)
@@ -179,7 +179,7 @@ test('an end waits for at most one rejected write of another workspace', async (
   await whole()
 })
 
-test('whoever adds an end hears when it is written and counted, not before', async () => {
+test('reports a result only after it is written and counted', async () => {
   const order: string[] = []
   await using queue = new SettleQueue({
     write: async () => {
@@ -195,7 +195,7 @@ test('whoever adds an end hears when it is written and counted, not before', asy
   assert.deepEqual(order, ['written', 'counted'])
 })
 
-test('disposal waits until everything is written', async () => {
+test('disposal waits until all results are written', async () => {
   const all = settlements(700)
   const { queue, written } = makeQueue(700, async () => [SETTLED])
   for (const one of all) void queue.add(one)
@@ -203,7 +203,7 @@ test('disposal waits until everything is written', async () => {
   assert.deepEqual(written, all)
 })
 
-test('disposal ends although the database is gone, and writes nothing later', async () => {
+test('disposal ends even if the database is gone, and writes nothing later', async () => {
   let tries = 0
   const isTried = Promise.withResolvers<void>()
   const { queue, written } = makeQueue(1, async () => {
@@ -219,7 +219,7 @@ test('disposal ends although the database is gone, and writes nothing later', as
   assert.deepEqual(written, [])
 })
 
-test('whoever listens and throws loses no end', async () => {
+test('a listener that throws loses no results', async () => {
   const written: Settlement[] = []
   const all = settlements(2)
   const isHeard = Promise.withResolvers<void>()

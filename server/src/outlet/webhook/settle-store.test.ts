@@ -49,7 +49,7 @@ const anyEnd: fc.Arbitrary<End> = fc.record({
 /** All times differ, because the order of two results in the same millisecond is undefined. */
 const anyEnds = fc.uniqueArray(anyEnd, { selector: ({ endedAtMs }) => endedAtMs, maxLength: 60 })
 
-test('failures are counted from the last success in the order the attempts ended, for each webhook by itself', () => {
+test('counts failures per webhook since the last success, in the order the attempts ended', () => {
   fc.assert(
     fc.property(anyEnds, (ends) => {
       const counts = countByWebhook(ends.map(settlementOf))
@@ -82,7 +82,7 @@ function expectedOf(ends: readonly End[]) {
   }
 }
 
-test('a delivery that could not be sent at all is not held against its receiver', () => {
+test('a delivery that could not be sent does not count as a failure of the receiver', () => {
   const [count] = countByWebhook([settlementOf({ webhook: 0, kind: 'unsent', endedAtMs: 5 })])
   assert.deepEqual(count, {
     workspaceId: WORKSPACE,

@@ -45,13 +45,13 @@ function findingOf(
   return finding
 }
 
-test('what we send is valid, in both headers', () => {
+test('accepts our own signatures, in both headers', () => {
   assert.equal(findingOf({}), 'valid')
   assert.equal(findingOf({ signature: ` ${SENT}\n` }), 'valid')
   assert.equal(findingOf({ signature: STANDARD }), 'valid')
 })
 
-test('each mistake that receivers make is named', () => {
+test('names each common mistake of receivers', () => {
   const decoded = Buffer.from(current.slice('whsec_'.length), 'base64')
   const pretty = JSON.stringify(JSON.parse(BODY), null, 2)
   const found: Record<string, SignatureFinding> = {
@@ -90,13 +90,13 @@ test('each mistake that receivers make is named', () => {
   })
 })
 
-test('during a rotation the new secret is recognised, and said to be early', () => {
+test('recognizes the new secret during a rotation, and says that it is early', () => {
   const both = { current, next }
   assert.equal(findingOf({ signature: hex(next, BODY) }, both), 'next_secret')
   assert.equal(findingOf({ signature: SENT }, both), 'valid')
 })
 
-test('no step takes long, whatever the body', () => {
+test('checks any body quickly', () => {
   const deep = `${'['.repeat(63)}${'1,'.repeat(99_000)}1${']'.repeat(63)}`
   const keys = Array.from({ length: 15_000 }, (_, index) => `"k${index}":[]`)
   const bodies = [

@@ -63,7 +63,7 @@ test('an attempt has exactly these headers', () => {
   assert.match(standard ?? '', /^v1,[A-Za-z0-9+/]{43}=$/)
 })
 
-test('a trace id and the mark of a test are sent only where there is one', () => {
+test('sends a trace id and the test marker only if there is one', () => {
   const signer = createSigner({ current: 'correct horse', next: null })
   const plain = signer(attemptOf())
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -71,7 +71,7 @@ test('a trace id and the mark of a test are sent only where there is one', () =>
   assert.deepEqual(signer(attemptOf({ isTest: true })), { ...plain, 'x-service-test': 'true' })
 })
 
-test('the standardwebhooks package accepts any body under a generated secret', () => {
+test('the standardwebhooks package accepts any body signed with a generated secret', () => {
   fc.assert(
     fc.property(anyGenerated, anyBody, (secret, body) => {
       const headers = createSigner({ current: secret, next: null })(attemptOf({ body }))
@@ -81,7 +81,7 @@ test('the standardwebhooks package accepts any body under a generated secret', (
   )
 })
 
-test('the standardwebhooks package accepts any custom secret, raw and as its base64', () => {
+test('the standardwebhooks package accepts any custom secret, raw or as base64', () => {
   fc.assert(
     fc.property(anyCustom, anyBody, (secret, body) => {
       const headers = createSigner({ current: secret, next: null })(attemptOf({ body }))
@@ -92,13 +92,13 @@ test('the standardwebhooks package accepts any custom secret, raw and as its bas
   )
 })
 
-test('a custom secret that begins like a generated one but is no base64 signs as it is', () => {
+test('a custom secret that starts like a generated one but is not base64 signs as it is', () => {
   const secret = 'whsec_not base64!'
   const headers = createSigner({ current: secret, next: null })(attemptOf())
   verifyCustom(secret, '{"a":1}', headers)
 })
 
-test('during a rotation the old secret signs the body and the package accepts either', () => {
+test('during a rotation, the old secret signs the body and the package accepts either secret', () => {
   fc.assert(
     fc.property(anyCustom, anyGenerated, anyBody, (old, fresh, body) => {
       const headers = createSigner({ current: old, next: fresh })(attemptOf({ body }))
@@ -113,7 +113,7 @@ test('during a rotation the old secret signs the body and the package accepts ei
   )
 })
 
-test('the package refuses another body, id, time or secret', () => {
+test('the package rejects another body, id, timestamp or secret', () => {
   const secret = newWebhookSecret()
   const headers = createSigner({ current: secret, next: null })(attemptOf())
   verifyGenerated(secret, '{"a":1}', headers)
@@ -126,7 +126,7 @@ test('the package refuses another body, id, time or secret', () => {
   assert.throws(() => verifyGenerated(newWebhookSecret(), '{"a":1}', headers), refusal)
 })
 
-test('a body signs the same as text and as bytes, and a signer keeps nothing of an attempt', () => {
+test('signs text and bytes identically, and keeps no state between attempts', () => {
   const signer = createSigner({ current: newWebhookSecret(), next: newWebhookSecret() })
   fc.assert(
     fc.property(anyBody, (body) => {

@@ -28,7 +28,7 @@ const vectors: Vectors = JSON.parse(readFileSync(new URL('vectors/webhook.json',
 const document = readFileSync(new URL('docs/webhooks.md', root), 'utf8')
 
 /** This suite uses only node:crypto, and none of our code. */
-suite('the vectors follow from the page alone', () => {
+suite('the test vectors follow from the documentation alone', () => {
   for (const signed of vectors.cases) {
     test(signed.title, () => {
       const body = Buffer.from(signed.body, 'utf8')
@@ -43,7 +43,7 @@ suite('the vectors follow from the page alone', () => {
   }
 })
 
-suite('our code agrees with the vectors', () => {
+suite('the code agrees with the test vectors', () => {
   for (const signed of vectors.cases) {
     test(signed.title, () => {
       const { secrets, deliveryId, timestamp, body } = signed
@@ -67,7 +67,7 @@ suite('our code agrees with the vectors', () => {
   }
 
   for (const signed of vectors.refused) {
-    test(`refused by both headers: ${signed.title}`, () => {
+    test(`rejected in both headers: ${signed.title}`, () => {
       const key = contractKey(signed.secret)
       const body = Buffer.from(signed.body)
       assert.notEqual(signed['x-service-signature'], bodySignature(key, body))
@@ -77,7 +77,7 @@ suite('our code agrees with the vectors', () => {
   }
 
   for (const signed of vectors.replayed) {
-    test(`refused by webhook-signature alone: ${signed.title}`, () => {
+    test(`rejected in webhook-signature only: ${signed.title}`, () => {
       const key = contractKey(signed.secret)
       assert.equal(signed['x-service-signature'], bodySignature(key, Buffer.from(signed.body)))
       const standard = standardSignature(standardKey(signed.secret).toString('hex'), signed)
@@ -86,7 +86,7 @@ suite('our code agrees with the vectors', () => {
   }
 })
 
-test('the code for Node in docs/webhooks.md tells the vectors apart', async () => {
+test('the Node code in docs/webhooks.md distinguishes the test vectors', async () => {
   const [, code = ''] = /^```js\n(import \{ createHmac.*?)^```$/ms.exec(document) ?? []
   const { isSigned }: Snippet = await import(`data:text/javascript,${encodeURIComponent(code)}`)
   for (const signed of vectors.cases) {
@@ -101,7 +101,7 @@ test('the code for Node in docs/webhooks.md tells the vectors apart', async () =
   }
 })
 
-test('the example of docs/webhooks.md is the first vector', () => {
+test('the example in docs/webhooks.md is the first test vector', () => {
   const [first] = vectors.cases
   assert(first !== undefined)
   const [, example = ''] = /^```json\n(.*?)^```$/ms.exec(document) ?? []

@@ -50,7 +50,7 @@ const testDelivery = {
   createdAtMs: Date.UTC(2024, 4, 6, 7, 8, 9, 10),
 }
 
-test('a body has the fields of the contract, in their order, and nothing else', () => {
+test('a body has exactly the fields of the contract, in order', () => {
   assert.equal(
     webhookBody(event),
     '{"id":"018f4e5a-0000-7000-8000-000000000001","timestamp":"2024-05-06T07:08:09.010Z"' +
@@ -64,7 +64,7 @@ test('a body has the fields of the contract, in their order, and nothing else', 
   )
 })
 
-test('whatever is absent is left out, and the rest stays as it is', () => {
+test('omits missing fields and keeps the rest unchanged', () => {
   const optional = ['projectId', 'actor', 'resource', 'metadata', 'traceId']
   fc.assert(
     fc.property(fc.subarray(optional), (absent) => {
@@ -80,7 +80,7 @@ test('whatever is absent is left out, and the rest stays as it is', () => {
   )
 })
 
-test('any text and any metadata arrive as they were sent', () => {
+test('sends any text and metadata unchanged', () => {
   const anyText = fc.string({ unit: 'grapheme' })
   const anyMetadata = fc.dictionary(anyText, fc.jsonValue({ maxDepth: 2, stringUnit: 'grapheme' }))
   fc.assert(
@@ -94,7 +94,7 @@ test('any text and any metadata arrive as they were sent', () => {
   )
 })
 
-test('a test is marked as one and has the shape of an event', () => {
+test('a test is marked and has the shape of an event', () => {
   assert.deepEqual(JSON.parse(testBody(testDelivery)), {
     id: '018f4e5a-0000-7000-8000-00000000d001',
     timestamp: '2024-05-06T07:08:09.010Z',
@@ -112,12 +112,12 @@ test('a test is marked as one and has the shape of an event', () => {
   })
 })
 
-test('a test of a webhook for the whole workspace names no project', () => {
+test('a test of a webhook for the whole workspace has no project', () => {
   const body = JSON.parse(testBody({ ...testDelivery, projectId: null }))
   assert.equal('projectId' in body, false)
 })
 
-test('the same test has the same bytes at every attempt', () => {
+test('a test has the same bytes at every attempt', () => {
   assert.equal(testBody({ ...testDelivery }), testBody({ ...testDelivery }))
   const later = { ...testDelivery, createdAtMs: testDelivery.createdAtMs + 1 }
   assert.notEqual(testBody(later), testBody(testDelivery))

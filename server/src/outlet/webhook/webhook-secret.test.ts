@@ -14,13 +14,13 @@ test('a generated secret is the prefix and 32 random bytes in base64', () => {
   assert.notEqual(newWebhookSecret(), newWebhookSecret())
 })
 
-test('the key of the contract is the whole secret, prefix included, in UTF-8', () => {
+test('the key of the contract is the whole secret, including the prefix, in UTF-8', () => {
   const text = 'whsec_c2VjcmV0'
   assert.deepEqual(contractKey(text), Buffer.from(text))
   assert.deepEqual(contractKey('sésame 🗝'), Buffer.from('sésame 🗝', 'utf8'))
 })
 
-test('the standard key is what stands in base64 after the prefix, padded or not', () => {
+test('the standard key is the base64 after the prefix, padded or not', () => {
   fc.assert(
     fc.property(anyBytes, (bytes) => {
       const encoded = bytes.toString('base64')
@@ -30,7 +30,7 @@ test('the standard key is what stands in base64 after the prefix, padded or not'
   )
 })
 
-test('a secret without the prefix is taken as it is, also when it could be base64', () => {
+test('a secret without the prefix is used as it is, even if it could be base64', () => {
   for (const secret of [
     'password',
     'c2VjcmV0',
@@ -42,7 +42,7 @@ test('a secret without the prefix is taken as it is, also when it could be base6
   }
 })
 
-test('a secret with the prefix that is no base64 is taken as it is', () => {
+test('a secret with the prefix that is not base64 is used as it is', () => {
   const afterPrefix = [
     '',
     '==',
@@ -63,7 +63,7 @@ test('a secret with the prefix that is no base64 is taken as it is', () => {
   }
 })
 
-test('no secret that a customer may choose throws or makes an empty key', () => {
+test('no custom secret throws or results in an empty key', () => {
   const tail = fc.oneof(fc.string({ unit: 'grapheme' }), fc.base64String())
   fc.assert(
     fc.property(fc.constantFrom('', 'whsec_'), tail, (prefix, text) => {
@@ -74,7 +74,7 @@ test('no secret that a customer may choose throws or makes an empty key', () => 
   )
 })
 
-test('wherever the standardwebhooks package and base64 agree on a secret, so do we', () => {
+test('decodes a secret like the standardwebhooks package wherever that is valid base64', () => {
   const at = new Date(1_772_366_400_000)
   fc.assert(
     fc.property(anyBytes, (bytes) => {
@@ -88,7 +88,7 @@ test('wherever the standardwebhooks package and base64 agree on a secret, so do 
   )
 })
 
-test('what the comment says of the standardwebhooks package is so', () => {
+test('the standardwebhooks package behaves as the comment says', () => {
   const at = new Date(1_772_366_400_000)
   const sign = (secret: string): string => new Webhook(secret).sign('id', at, 'body')
   assert.equal(sign('c2VjcmV0'), sign('whsec_c2VjcmV0'), 'decodes without the prefix')

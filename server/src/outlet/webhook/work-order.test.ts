@@ -8,7 +8,7 @@ const works = Array.from({ length: 4 }, () => ({ companyId, webhookId: newId<'we
 const [first, second, third, fourth] = works
 assert(first && second && third && fourth)
 
-test('the next turn starts after the last webhook that got deliveries', () => {
+test('the next round starts after the last webhook that got deliveries', () => {
   const order = new WorkOrder()
   order.noteLeased(first)
   order.noteLeased(second)
@@ -16,7 +16,7 @@ test('the next turn starts after the last webhook that got deliveries', () => {
   assert.equal(order.cursor.webhookIds.get(companyId), second.webhookId)
 })
 
-test('a turn in which no webhook got deliveries goes on after the last one served', () => {
+test('a round in which no webhook got deliveries continues after the last one served', () => {
   const order = new WorkOrder()
   order.noteLeased(first)
   order.endTurn([first, second], { hasAll: false })
@@ -24,14 +24,14 @@ test('a turn in which no webhook got deliveries goes on after the last one serve
   assert.equal(order.cursor.webhookIds.get(companyId), third.webhookId)
 })
 
-test('the next turn starts after the company that was served last', () => {
+test('the next round starts after the company that was served last', () => {
   const order = new WorkOrder()
   const other = { companyId: newId<'company'>(), webhookId: newId<'webhook'>() }
   order.endTurn([first, other], { hasAll: false })
   assert.equal(order.cursor.companyId, other.companyId)
 })
 
-test('companies without work are forgotten, unless a turn was cut short', () => {
+test('forgets companies without work, unless a round was cut short', () => {
   const order = new WorkOrder()
   order.endTurn([first], { hasAll: false })
   order.endTurn([], { hasAll: false })

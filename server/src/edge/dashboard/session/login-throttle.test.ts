@@ -45,7 +45,7 @@ for (const [what, end, isCounted] of CASES) {
   })
 }
 
-test('what an account refuses takes nothing from the address it came from', async () => {
+test('attempts rejected by the account limit do not count against the address', async () => {
   const { throttle } = stillThrottle()
   for (let tries = 0; tries < 200; tries += 1) await tryLogin(throttle, '192.0.2.1', WRONG)
   const others: string[] = []
@@ -57,7 +57,7 @@ test('what an account refuses takes nothing from the address it came from', asyn
   assert.deepEqual(others, [...Array.from({ length: 40 }, () => 'not_signed_in'), 'rate_limited'])
 })
 
-test('twenty thousand other accounts do not let anybody guess at one anew', async () => {
+test('twenty thousand other accounts do not reset the limit of one account', async () => {
   const { throttle } = stillThrottle()
   for (let host = 0; host < 30; host += 1) await tryLogin(throttle, `198.18.0.${host}`, WRONG)
   for (let other = 0; other < 20_000; other += 1) {
