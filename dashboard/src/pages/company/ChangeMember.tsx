@@ -53,8 +53,7 @@ function ChangeForm({ member: { id, role, workspaceIds }, onClose }: ChangeProps
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={change.isPending} disabled={!isComplete(grant)}>
-            {' '}
-            Save changes{' '}
+            Save changes
           </BusyButton>
         </Group>
       </Stack>

@@ -65,8 +65,7 @@ function InviteForm({ onClose }: Pick<InviteProps, 'onClose'>) {
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={invite.isPending} disabled={!isComplete(grant)}>
-            {' '}
-            Invite member{' '}
+            Invite member
           </BusyButton>
         </Group>
       </Stack>

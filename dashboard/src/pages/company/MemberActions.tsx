@@ -55,16 +55,14 @@ export function MemberActions({ member, isLastOwner }: { member: Member; isLastO
             reason={refusal ?? (isSelf ? 'To change your own password, go to Account.' : null)}
             onClick={() => setDialog('reset')}
           >
-            {' '}
-            Create reset link{' '}
+            Create reset link
           </MenuChoice>
           <MenuChoice
             reason={refusal ?? lastOwner ?? (isSelf ? 'You can’t remove yourself.' : null)}
             isDanger
             onClick={() => setDialog('remove')}
           >
-            {' '}
-            Remove member{' '}
+            Remove member
           </MenuChoice>
         </Menu.Dropdown>
       </Menu>

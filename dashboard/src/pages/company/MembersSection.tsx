@@ -34,8 +34,7 @@ function Members() {
       >
         <Gate permission="members.manage" what="invite members">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={inviting.open}>
-            {' '}
-            Invite member{' '}
+            Invite member
           </Button>
         </Gate>
       </PageHeader>

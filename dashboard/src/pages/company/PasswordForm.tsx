@@ -73,8 +73,7 @@ export function PasswordForm() {
           {fieldErrors.isElsewhere && <ErrorBox error={change.error} />}
           <Group gap="sm">
             <BusyButton type="submit" size="xs" isBusy={change.isPending} disabled={isDifferent}>
-              {' '}
-              Change password{' '}
+              Change password
             </BusyButton>
             <div role="status">
               {change.data && (

@@ -52,8 +52,7 @@ export function ProjectList({ workspace: { id, name } }: { workspace: WorkspaceS
           onClick={() => setCreating(true)}
           leftSection={<Icon name="plus" size={14} />}
         >
-          {' '}
-          Create project{' '}
+          Create project
         </Button>
       </Gate>
       <NameDialog

@@ -27,8 +27,7 @@ export function SessionList() {
     <section aria-labelledby="sessions">
       <Group justify="space-between" mb="xs">
         <Title order={2} id="sessions">
-          {' '}
-          Sessions{' '}
+          Sessions
         </Title>
         <Button size="xs" variant="default" onClick={() => setEnding(true)}>
           Sign out everywhere
@@ -81,8 +80,7 @@ function SessionLine({ session }: { session: OwnSession }) {
             </Text>
             {isCurrent && (
               <Badge size="sm" variant="default" tt="none">
-                {' '}
-                Current session{' '}
+                Current session
               </Badge>
             )}
           </Group>

@@ -26,8 +26,7 @@ export function WorkspacesSection() {
       >
         <Gate permission="company.manage" what="rename the company">
           <Button size="xs" variant="default" onClick={() => setDialog('company')}>
-            {' '}
-            Rename company{' '}
+            Rename company
           </Button>
         </Gate>
         <Gate permission="company.manage" what="create workspaces">
@@ -36,8 +35,7 @@ export function WorkspacesSection() {
             leftSection={<Icon name="plus" size={14} />}
             onClick={() => setDialog('create')}
           >
-            {' '}
-            Create workspace{' '}
+            Create workspace
           </Button>
         </Gate>
       </PageHeader>

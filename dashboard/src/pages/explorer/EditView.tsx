@@ -104,8 +104,7 @@ function EditForm({ view, changes, error, onClose, onSave }: FormProps) {
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={false} disabled={!isChange}>
-            {' '}
-            Save view{' '}
+            Save view
           </BusyButton>
         </Group>
       </Stack>

@@ -52,8 +52,7 @@ function ExactForm({ timeWindow, change, onClose }: Omit<ExactProps, 'isOpen'>) 
             Cancel
           </Button>
           <Button type="submit" disabled={!isOrdered}>
-            {' '}
-            Apply range{' '}
+            Apply range
           </Button>
         </Group>
       </Stack>

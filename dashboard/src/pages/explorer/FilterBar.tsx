@@ -69,8 +69,7 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
               searchRef.current?.focus()
             }}
           >
-            {' '}
-            Clear filters{' '}
+            Clear filters
           </button>
         )}
       </div>

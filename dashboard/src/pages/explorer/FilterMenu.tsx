@@ -71,7 +71,8 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
           aria-haspopup="listbox"
           onClick={() => combobox.toggleDropdown()}
         >
-          <Icon name="plus" size={11} /> Add filter{' '}
+          <Icon name="plus" size={11} />
+          Add filter
         </button>
       </Combobox.Target>
       <Combobox.Dropdown>

@@ -52,8 +52,7 @@ export function OnlyArchived({ count }: { count: number }) {
         The archive contains {formatCount(count)} {count === 1 ? 'event' : 'events'}, which the
         explorer doesn’t search.{' '}
         <AnchorLink underline="always" to="/app/exports">
-          {' '}
-          Export them{' '}
+          Export them
         </AnchorLink>{' '}
         with the source “Archived”.
       </Text>

@@ -104,7 +104,7 @@ function NewPill({ count, onAdmit }: { count: number; onAdmit: () => void }) {
           window.scrollTo(0, 0)
         }}
       >
-        Show {formatCount(count)} new {count === 1 ? 'event' : 'events'}{' '}
+        Show {formatCount(count)} new {count === 1 ? 'event' : 'events'}
       </Button>
     </div>
   )
@@ -135,7 +135,7 @@ function Footer({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
   return (
     <div className={`${classes.foot} soft`}>
       <span>
-        Events received before <TimeText at={hotSince} style="day" /> are archived.{' '}
+        Events received before <TimeText at={hotSince} style="day" /> are archived.
       </span>
       <AnchorLink to="/app/exports">Export archived events</AnchorLink>
     </div>

@@ -67,8 +67,7 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
               onClick={() => save.mutate(current)}
               isBusy={save.isPending}
             >
-              {' '}
-              Replace view{' '}
+              Replace view
             </BusyButton>
           </Group>
         )}
@@ -98,8 +97,7 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
             Cancel
           </Button>
           <BusyButton type="submit" disabled={name.trim() === ''} isBusy={save.isPending}>
-            {' '}
-            Save view{' '}
+            Save view
           </BusyButton>
         </Group>
       </Stack>

@@ -59,8 +59,7 @@ function EditForm({ template, onClose }: Omit<EditProps, 'isOpen'>) {
             Cancel
           </Button>
           <BusyButton type="submit" disabled={!isReady} isBusy={save.isPending}>
-            {' '}
-            Save template{' '}
+            Save template
           </BusyButton>
         </Group>
       </Stack>

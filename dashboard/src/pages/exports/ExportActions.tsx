@@ -91,8 +91,7 @@ function Rerun({ job, onSay }: Pick<RowActions, 'onSay'> & { job: Export }) {
           isBusy={rerun.isPending}
           onClick={() => rerun.mutate(undefined, { onSuccess: say })}
         >
-          {' '}
-          Rerun export{' '}
+          Rerun export
         </BusyButton>
       </ExportGate>
     </>

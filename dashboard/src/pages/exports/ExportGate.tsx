@@ -8,7 +8,7 @@ export function ExportGate({
   what,
   children,
 }: {
-  /** What is not allowed, for example "make exports". */
+  /** What is not allowed, for example "create exports". */
   what: string
   children: ComponentProps<typeof Refused>['children']
 }) {

@@ -137,8 +137,7 @@ function NoExports({ onNew, of }: { onNew: () => void; of: string | null }) {
       </Text>
       <ExportGate what="create exports">
         <Button size="xs" mt="xs" onClick={() => onNew()}>
-          {' '}
-          Create export{' '}
+          Create export
         </Button>
       </ExportGate>
     </EmptyState>

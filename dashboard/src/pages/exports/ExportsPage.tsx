@@ -30,8 +30,7 @@ export function ExportsPage() {
       >
         <ExportGate what="create exports">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={() => openForm()}>
-            {' '}
-            Create export{' '}
+            Create export
           </Button>
         </ExportGate>
       </PageHeader>

@@ -93,8 +93,7 @@ function NewForm({ start, onClose, onMade, onDownload }: NewExportProps) {
                 Cancel
               </Button>
               <BusyButton type="submit" disabled={missing !== null} isBusy={create.isPending}>
-                {' '}
-                Create export{' '}
+                Create export
               </BusyButton>
             </Group>
           </Group>

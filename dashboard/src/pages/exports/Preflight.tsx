@@ -20,8 +20,7 @@ export function Preflight({
     <Paper className={classes.box} component="section" aria-label="Estimated size">
       <Group justify="space-between" gap="xs">
         <Text size="xs" className="soft">
-          {' '}
-          Estimated size{' '}
+          Estimated size
         </Text>
         {isFetching && <Loader size={12} aria-label="Counting" />}
       </Group>

@@ -27,12 +27,10 @@ export function TemplateActions({ template }: { template: Template }) {
         </Menu.Target>
         <Menu.Dropdown>
           <MenuChoice reason={reason} onClick={() => setDialog('edit')}>
-            {' '}
-            Edit template…{' '}
+            Edit template…
           </MenuChoice>
           <MenuChoice reason={reason} isDanger onClick={() => setDialog('delete')}>
-            {' '}
-            Delete template…{' '}
+            Delete template…
           </MenuChoice>
         </Menu.Dropdown>
       </Menu>

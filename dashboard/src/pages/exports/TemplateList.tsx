@@ -34,8 +34,7 @@ export function TemplateList({ onNew }: { onNew: () => void }) {
         </Text>
         <ExportGate what="create exports">
           <Button size="xs" mt="xs" onClick={onNew}>
-            {' '}
-            Create export{' '}
+            Create export
           </Button>
         </ExportGate>
       </EmptyState>

@@ -70,8 +70,7 @@ export function TemplateRow({
               isBusy={run.isPending}
               onClick={() => run.mutate(undefined, { onSuccess: show })}
             >
-              {' '}
-              Run template{' '}
+              Run template
             </BusyButton>
           </ExportGate>
           <TemplateActions template={template} />

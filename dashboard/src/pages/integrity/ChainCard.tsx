@@ -98,8 +98,7 @@ function RunState({ run, workspaceId }: { run: Run; workspaceId: string }) {
               isBusy={cancel.isPending}
               onClick={() => cancel.mutate()}
             >
-              {' '}
-              Cancel verification{' '}
+              Cancel verification
             </BusyButton>
           </Gate>
         </Group>

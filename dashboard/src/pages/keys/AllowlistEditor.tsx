@@ -68,8 +68,7 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
           disabled={entries.includes(address)}
           onClick={() => change(() => setText([...entries, address].join('\n')))}
         >
-          {' '}
-          Add my address{' '}
+          Add my address
         </Button>
       </Group>
       <Switch
@@ -97,8 +96,7 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
             isBusy={save.isPending}
             disabled={!isChanged || isLeftOut}
           >
-            {' '}
-            Save allowlist{' '}
+            Save allowlist
           </BusyButton>
         </Gate>
         <div role="status">

@@ -87,8 +87,7 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={create.isPending} disabled={name.trim() === ''}>
-            {' '}
-            Create key{' '}
+            Create key
           </BusyButton>
         </Group>
       </Stack>

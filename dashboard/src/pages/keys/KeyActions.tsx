@@ -32,20 +32,17 @@ export function KeyActions({ apiKey, onRotate }: { apiKey: Key; onRotate: () => 
             Check access
           </Menu.Item>
           <MenuChoice reason={refusal} onClick={() => setDialog('rename')}>
-            {' '}
-            Rename key{' '}
+            Rename key
           </MenuChoice>
           <MenuChoice reason={refusal ?? rotationRefusal(apiKey)} onClick={onRotate}>
-            {' '}
-            Rotate key{' '}
+            Rotate key
           </MenuChoice>
           <MenuChoice
             reason={refusal ?? (isWorking(apiKey) ? null : 'This key has already ended.')}
             isDanger
             onClick={() => setDialog('revoke')}
           >
-            {' '}
-            Revoke key{' '}
+            Revoke key
           </MenuChoice>
         </Menu.Dropdown>
       </Menu>

@@ -91,8 +91,7 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
             }}
           />
           <BusyButton type="submit" isBusy={check.isPending}>
-            {' '}
-            Check access{' '}
+            Check access
           </BusyButton>
         </Group>
       </form>

@@ -32,8 +32,7 @@ export function KeyList({ onCreate, onRotate }: ListProps) {
         </Text>
         <Gate permission="keys.manage" what="create keys">
           <Button size="xs" mt="xs" onClick={onCreate}>
-            {' '}
-            Create key{' '}
+            Create key
           </Button>
         </Gate>
       </EmptyState>

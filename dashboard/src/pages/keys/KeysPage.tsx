@@ -42,8 +42,7 @@ export function KeysPage() {
       >
         <Gate permission="keys.manage" what="create keys">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={creating.open}>
-            {' '}
-            Create key{' '}
+            Create key
           </Button>
         </Gate>
       </PageHeader>

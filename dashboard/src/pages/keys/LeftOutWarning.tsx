@@ -30,12 +30,10 @@ export function LeftOutWarning({
       </Text>
       <Group gap="xs">
         <Button size="xs" variant="default" onClick={onBack}>
-          {' '}
-          Edit list{' '}
+          Edit list
         </Button>
         <BusyButton size="xs" color="red" onClick={onConfirm} isBusy={isBusy}>
-          {' '}
-          Save without my address{' '}
+          Save without my address
         </BusyButton>
       </Group>
     </Alert>

@@ -83,8 +83,7 @@ function RotateForm({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
           Cancel
         </Button>
         <BusyButton onClick={() => rotate.mutate()} isBusy={rotate.isPending}>
-          {' '}
-          Rotate key{' '}
+          Rotate key
         </BusyButton>
       </Group>
     </Stack>

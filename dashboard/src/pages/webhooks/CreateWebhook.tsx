@@ -126,8 +126,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
             Cancel
           </Button>
           <BusyButton type="submit" isBusy={create.isPending}>
-            {' '}
-            Create webhook{' '}
+            Create webhook
           </BusyButton>
         </Group>
       </Stack>

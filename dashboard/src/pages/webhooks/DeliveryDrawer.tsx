@@ -79,8 +79,7 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
         </Stack>
         <Gate permission="webhooks.manage" what="redeliver events">
           <BusyButton size="xs" isBusy={again.isPending} onClick={() => again.mutate()}>
-            {' '}
-            Redeliver event{' '}
+            Redeliver event
           </BusyButton>
         </Gate>
       </Group>
@@ -93,8 +92,7 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <div>
           <Title order={3} size="sm" mb={4}>
-            {' '}
-            Request body{' '}
+            Request body
           </Title>
           <BodyText
             label="Request body"
@@ -107,8 +105,7 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
         </div>
         <Stack gap="xs">
           <Title order={3} size="sm">
-            {' '}
-            Attempts{' '}
+            Attempts
           </Title>
           {delivery.attempts.length === 0 && (
             <Text size="sm" className="soft">

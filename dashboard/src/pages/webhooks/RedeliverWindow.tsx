@@ -29,8 +29,7 @@ export function RedeliverWindow({
         otherwise={isDisabled ? ENABLE_FIRST : null}
       >
         <Button size="xs" variant="default" onClick={() => setOpen(true)}>
-          {' '}
-          Resend missed events{' '}
+          Resend missed events
         </Button>
       </Gate>
       <Modal opened={isOpen} onClose={() => setOpen(false)} title="Resend missed events" centered>
@@ -88,8 +87,7 @@ function WindowForm({ webhookId }: { webhookId: string }) {
         )}
         <Group justify="flex-end">
           <BusyButton type="submit" isBusy={send.isPending}>
-            {' '}
-            Resend events{' '}
+            Resend events
           </BusyButton>
         </Group>
       </Stack>

@@ -91,8 +91,7 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
         <Group>
           <Gate permission="webhooks.manage" what="check signatures">
             <BusyButton type="submit" isBusy={check.isPending}>
-              {' '}
-              Check signature{' '}
+              Check signature
             </BusyButton>
           </Gate>
         </Group>

@@ -62,8 +62,7 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
           isBusy={test.isPending}
           onClick={() => test.mutate()}
         >
-          {' '}
-          Send test{' '}
+          Send test
         </BusyButton>
       </Gate>
       <Gate permission="webhooks.manage" what="enable or disable webhooks">

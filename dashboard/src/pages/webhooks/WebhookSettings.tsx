@@ -45,8 +45,7 @@ function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
       }}
     >
       <Title order={2} mb={4}>
-        {' '}
-        URL{' '}
+        URL
       </Title>
       <Stack gap="xs">
         <TextInput
@@ -60,8 +59,7 @@ function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
         <Group>
           <Gate permission="webhooks.manage" what="change webhooks">
             <BusyButton type="submit" size="xs" disabled={value === url} isBusy={save.isPending}>
-              {' '}
-              Save URL{' '}
+              Save URL
             </BusyButton>
           </Gate>
         </Group>
@@ -123,8 +121,7 @@ function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
               </BusyButton>
             ) : (
               <BusyButton size="xs" isBusy={rotate.isPending} onClick={() => rotate.mutate()}>
-                {' '}
-                Rotate secret{' '}
+                Rotate secret
               </BusyButton>
             )}
           </Gate>
@@ -151,16 +148,14 @@ function Deletion({ webhook: { id, url } }: { webhook: Webhook }) {
   return (
     <section>
       <Title order={2} mb={4}>
-        {' '}
-        Delete webhook{' '}
+        Delete webhook
       </Title>
       <Text size="sm" className="soft" mb="xs">
         To stop it temporarily, disable it instead.
       </Text>
       <Gate permission="webhooks.manage" what="delete webhooks">
         <Button size="xs" color="red" variant="outline" onClick={() => setOpen(true)}>
-          {' '}
-          Delete webhook{' '}
+          Delete webhook
         </Button>
       </Gate>
       <ConfirmDialog

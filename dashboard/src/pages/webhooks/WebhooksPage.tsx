@@ -65,8 +65,7 @@ function NewButton({ planReason, onClick }: { planReason: string | null; onClick
   return (
     <Gate permission="webhooks.manage" what="create webhooks" otherwise={planReason}>
       <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={onClick}>
-        {' '}
-        Create webhook{' '}
+        Create webhook
       </Button>
     </Gate>
   )

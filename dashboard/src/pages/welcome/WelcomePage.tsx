@@ -100,8 +100,7 @@ function KeyStep({
   return (
     <Text size="sm">
       <BusyButton size="compact-sm" onClick={onMake} isBusy={isBusy} mr={8}>
-        {' '}
-        Create key{' '}
+        Create key
       </BusyButton>
       to complete this command, or use an existing key.
     </Text>
@@ -112,8 +111,7 @@ function NextSteps() {
   return (
     <section aria-label="Next steps">
       <Title order={2} mb={6}>
-        {' '}
-        Next steps{' '}
+        Next steps
       </Title>
       <List size="sm" spacing={4}>
         <List.Item>
