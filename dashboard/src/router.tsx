@@ -12,11 +12,11 @@ import { readExplorerSearch } from './pages/explorer/explorer-search.ts'
 import { readExportsSearch } from './pages/exports/exports-search.ts'
 import { readKeysSearch } from './pages/keys/keys-search.ts'
 import { readWebhookSearch } from './pages/webhooks/webhook-search.ts'
-import { readSearchText, writeSearchText } from './search-text.ts'
+import { parseSearchParams, formatSearchParams } from './search-params.ts'
 import { Shell } from './shell/Shell.tsx'
-import { NotFound, NotFoundPage, PageFailure } from './shell/Failure.tsx'
+import { NotFound, NotFoundPage, PageError } from './shell/ErrorPages.tsx'
 
-const root = createRootRoute({ notFoundComponent: NotFoundPage, errorComponent: PageFailure })
+const root = createRootRoute({ notFoundComponent: NotFoundPage, errorComponent: PageError })
 
 const home = createRoute({
   getParentRoute: () => root,
@@ -132,8 +132,8 @@ export const router = createRouter({
     ]),
   ]),
   defaultPreload: 'intent',
-  parseSearch: readSearchText,
-  stringifySearch: writeSearchText,
+  parseSearch: parseSearchParams,
+  stringifySearch: formatSearchParams,
   scrollRestoration: true,
 })
 

@@ -76,8 +76,8 @@ test('known URL parameters are kept as text, and others are dropped', () => {
 test('live and loaded events are merged in order, without duplicates', () => {
   const loaded = [event('09', 'e'), event('07', 'c'), event('05', 'a')]
   const fresh = [event('10', 'f'), event('09', 'e'), event('08', 'd'), event('04', 'z')]
-  const ids = (isWhole: boolean) =>
-    mergeEvents(fresh, loaded, isWhole)
+  const ids = (isFull: boolean) =>
+    mergeEvents(fresh, loaded, isFull)
       .map(({ id }) => id)
       .join('')
   assert.equal(ids(true), 'fedcaz')
@@ -108,7 +108,7 @@ test('filtering by a value and excluding it replace each other', () => {
   assert.deepEqual(patchSearch(more, { exclude: 'category:auth' }), more)
   assert.deepEqual(patchSearch(more, { category: 'auth' }), { range: '7d', category: 'auth' })
   assert.deepEqual(patchSearch(more, { category: null, action: 'a' }), { ...more, action: 'a' })
-  assert.deepEqual(patchSearch(more, { readmit: 'category:billing' }).not, ['category:auth'])
+  assert.deepEqual(patchSearch(more, { include: 'category:billing' }).not, ['category:auth'])
   assert.deepEqual(patchSearch(more, clearPatch()), { range: '7d' })
   const view = { category: 'auth', not: ['category:ops'] }
   assert.deepEqual(

@@ -4,7 +4,7 @@ import vectors from '../../vectors/chain.json' with { type: 'json' }
 import {
   canonical,
   coreOf,
-  type ProvableEvent,
+  type VerifiableEvent,
   verifyEvent,
 } from '../src/pages/explorer/verify-event.ts'
 
@@ -18,7 +18,7 @@ const SEEN_BY_NEIGHBOURS = [
 test('the browser verifies every event of the test vectors and reports erased parts', async () => {
   for (const { events } of vectors.chains) {
     for (const { title, event, core } of events) {
-      const row: ProvableEvent = event
+      const row: VerifiableEvent = event
       const check = await verifyEvent(row)
       assert.deepEqual(check.differences, [], title)
       assert.equal(check.hash, row.hash, title)

@@ -27,17 +27,17 @@ type ErrorBody = {
 
 export const client = createClient<paths>({ baseUrl: '/' })
 
-type Answer<T> = { data?: T | undefined; error?: unknown; response: Response }
+type ApiResult<T> = { data?: T | undefined; error?: unknown; response: Response }
 
 /** Returns the body of a response, or throws an error that pages can show. */
-export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
-  let answer: Answer<T>
+export async function unwrap<T>(call: Promise<ApiResult<T>>): Promise<T> {
+  let result: ApiResult<T>
   try {
-    answer = await call
+    result = await call
   } catch {
     throw new ApiError(0, undefined)
   }
-  const { data, error, response } = answer
+  const { data, error, response } = result
   if (!response.ok) throw new ApiError(response.status, readError(error))
   return data as T // A 204 response has no body, and T is then undefined.
 }

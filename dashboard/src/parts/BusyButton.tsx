@@ -1,6 +1,6 @@
 import { Button, type ButtonProps } from '@mantine/core'
 import type { ComponentProps } from 'react'
-import { ignorePress } from './ignore-press.ts'
+import { ignoreClick } from './ignore-click.ts'
 
 type BusyProps = ButtonProps &
   Omit<ComponentProps<'button'>, keyof ButtonProps> & {
@@ -23,7 +23,7 @@ export function BusyButton({ isBusy, disabled = false, onClick, ...others }: Bus
       {...others}
       disabled={disabled}
       loading={isBusy}
-      onClick={isInactive ? ignorePress : onClick}
+      onClick={isInactive ? ignoreClick : onClick}
     />
   )
 }

@@ -38,12 +38,12 @@ function ConfirmForm({
   onClose,
 }: ConfirmProps) {
   const [typed, setTyped] = useState('')
-  const isSure = name === null || typed === name
+  const isConfirmed = name === null || typed === name
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault()
-        if (isSure) onConfirm()
+        if (isConfirmed) onConfirm()
       }}
     >
       <Stack>
@@ -62,7 +62,7 @@ function ConfirmForm({
           <Button variant="default" onClick={onClose}>
             Go back
           </Button>
-          <BusyButton type="submit" color="red" disabled={!isSure} isBusy={isBusy}>
+          <BusyButton type="submit" color="red" disabled={!isConfirmed} isBusy={isBusy}>
             {action}
           </BusyButton>
         </Group>

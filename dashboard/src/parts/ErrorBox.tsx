@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Text } from '@mantine/core'
 import { ApiError } from '../api/client.ts'
-import { CopyText } from './CopyText.tsx'
+import { CopyableText } from './CopyableText.tsx'
 
 /** Shows the service's error message, which says what to do, and the trace id. */
 export function ErrorBox({
@@ -24,7 +24,7 @@ export function ErrorBox({
       {traceId !== null && (
         <Group gap={6} className="soft">
           <Text size="xs">Trace ID</Text>
-          <CopyText text={traceId} />
+          <CopyableText text={traceId} />
         </Group>
       )}
       {onRetry && (

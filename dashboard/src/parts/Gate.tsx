@@ -1,27 +1,33 @@
 import type { ComponentProps } from 'react'
 import type { Permission } from '../api/session.ts'
-import { useSigned } from '../shell/session-context.tsx'
-import { Refused } from './Refused.tsx'
+import { useSession } from '../shell/session-context.tsx'
+import { DisabledReason } from './DisabledReason.tsx'
 
 /** Disables a control that the member's role doesn't allow, and shows the reason instead of hiding it. */
 export function Gate({
   permission,
-  what,
-  otherwise = null,
+  action,
+  otherReason = null,
   children,
 }: {
   permission: Permission
   /** What is not allowed, for example "create keys". */
-  what: string
+  action: string
   /** Why the action is unavailable even to members with the permission. */
-  otherwise?: string | null
-  children: ComponentProps<typeof Refused>['children']
+  otherReason?: string | null
+  children: ComponentProps<typeof DisabledReason>['children']
 }) {
-  return <Refused reason={useRefusal(permission, what) ?? otherwise}>{children}</Refused>
+  return (
+    <DisabledReason reason={useDeniedReason(permission, action) ?? otherReason}>
+      {children}
+    </DisabledReason>
+  )
 }
 
 /** Why the action isn't allowed. Null if it is. */
-export function useRefusal(permission: Permission, what: string): string | null {
-  const { may, session } = useSigned()
-  return may(permission) ? null : `Your role (${session.user.role.toLowerCase()}) can’t ${what}.`
+export function useDeniedReason(permission: Permission, action: string): string | null {
+  const { hasPermission, session } = useSession()
+  return hasPermission(permission)
+    ? null
+    : `Your role (${session.user.role.toLowerCase()}) can’t ${action}.`
 }

@@ -1,10 +1,10 @@
 import { Text } from '@mantine/core'
-import { useSigned } from '../shell/session-context.tsx'
+import { useSession } from '../shell/session-context.tsx'
 import { EmptyState } from './EmptyState.tsx'
 
 /** Shown if a link leads to a page that the member's role doesn't allow. */
 export function NoAccess({ what }: { what: string }) {
-  const { session } = useSigned()
+  const { session } = useSession()
   return (
     <EmptyState icon="shield" title={`Your role can’t view ${what}`}>
       <Text size="sm" className="soft" ta="center" maw={440}>

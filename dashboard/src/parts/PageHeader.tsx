@@ -5,11 +5,11 @@ import type { ReactNode } from 'react'
 /** The title of a page, a one-line description and its actions. */
 export function PageHeader({
   title,
-  about,
+  description,
   children,
 }: {
   title: string
-  about?: string
+  description?: string
   children?: ReactNode
 }) {
   useDocumentTitle(`${title} · Annals`)
@@ -17,9 +17,9 @@ export function PageHeader({
     <Group justify="space-between" align="flex-start" mb="md" gap="sm">
       <div>
         <Title order={1}>{title}</Title>
-        {about && (
+        {description && (
           <Text className="soft" size="sm" maw={640} mt={4}>
-            {about}
+            {description}
           </Text>
         )}
       </div>

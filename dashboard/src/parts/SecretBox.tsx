@@ -5,13 +5,13 @@ import { useSecretShown } from './SecretDialog.tsx'
 export function SecretBox({
   label,
   secret,
-  keptAs = 'Annals stores only a hash. If you lose it, create a new one.',
+  storageNote = 'Annals stores only a hash. If you lose it, create a new one.',
   children,
 }: {
   label: string
   secret: string
   /** How the service stores the secret, and what to do if it is lost. */
-  keptAs?: string
+  storageNote?: string
   children?: React.ReactNode
 }) {
   useSecretShown()
@@ -42,7 +42,7 @@ export function SecretBox({
         </Group>
         {children}
         <Text size="xs" className="soft">
-          {keptAs}
+          {storageNote}
         </Text>
       </Stack>
     </Alert>

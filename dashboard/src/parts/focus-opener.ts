@@ -11,7 +11,7 @@ export function focusOpener(part: Element): void {
 /**
  * For a container of menus: choosing an item moves the focus to the menu's button before a dialog opens.
  */
-export function leaveMenu({ target }: { target: EventTarget }): void {
+export function focusMenuOpener({ target }: { target: EventTarget }): void {
   const item = target instanceof Element ? target.closest('[role=menuitem]') : null
   if (item && item.ariaDisabled !== 'true') focusOpener(item)
 }

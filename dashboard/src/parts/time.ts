@@ -46,7 +46,7 @@ const STEPS: readonly [unit: Intl.RelativeTimeFormatUnit, ms: number][] = [
   ['second', 1_000],
 ]
 
-export function ago(ms: number, nowMs: number): string {
+export function formatRelative(ms: number, nowMs: number): string {
   const away = ms - nowMs
   const [unit, step] = STEPS.find(([, size]) => Math.abs(away) >= size) ?? ['second', 1_000]
   return RELATIVE.format(Math.round(away / step), unit)

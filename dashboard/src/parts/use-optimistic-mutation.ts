@@ -10,7 +10,7 @@ type Change<Input> = {
   /** Runs after success and failure, so that the page shows what the service has. */
   refresh: () => Promise<unknown>
   onDone?: (input: Input) => void
-  onRefused?: (input: Input) => void
+  onRejected?: (input: Input) => void
 }
 
 /**
@@ -31,7 +31,7 @@ export function useOptimisticMutation<Input>({ send, patches, refresh, ...then }
     onSuccess: (_answer, input) => then.onDone?.(input),
     onError: (_error, input, applied) => {
       for (const { rollback } of applied ?? []) rollback()
-      then.onRefused?.(input)
+      then.onRejected?.(input)
     },
     onSettled: refresh,
   })

@@ -2,12 +2,12 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 
 export type Page<T> = { data: T[]; nextCursor: string | null }
 /** The query parameter for the next page. */
-export type Onward = { cursor?: string }
+export type CursorQuery = { cursor?: string }
 
 /** A paged list. The previous items stay visible until the new ones have loaded. */
 export function usePages<T>(
   queryKey: readonly unknown[],
-  read: (onward: Onward) => Promise<Page<T>>,
+  read: (cursorQuery: CursorQuery) => Promise<Page<T>>,
   { refetchMs = false }: { refetchMs?: number | false } = {},
 ) {
   const pages = useInfiniteQuery({

@@ -2,9 +2,9 @@ import { Center, Loader } from '@mantine/core'
 import { Outlet } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
 import { useSessionQuery } from '../api/session.ts'
-import { PageFailure } from './Failure.tsx'
-import { Frame } from './Frame.tsx'
-import { SignedProvider } from './session-context.tsx'
+import { PageError } from './ErrorPages.tsx'
+import { Layout } from './Layout.tsx'
+import { SessionProvider } from './session-context.tsx'
 
 // Loaded on demand, because signed-in members don't need it.
 const SignInPage = lazy(async () => ({
@@ -14,25 +14,25 @@ const SignInPage = lazy(async () => ({
 /** The frame around every page, or the sign-in page in its place. The URL stays the same. */
 export function Shell() {
   const { data: session, error, isPending, refetch } = useSessionQuery()
-  if (isPending) return <Waiting />
-  if (error) return <PageFailure error={error} reset={() => void refetch()} />
+  if (isPending) return <LoadingPage />
+  if (error) return <PageError error={error} reset={() => void refetch()} />
   if (session === null) {
     return (
-      <Suspense fallback={<Waiting />}>
+      <Suspense fallback={<LoadingPage />}>
         <SignInPage />
       </Suspense>
     )
   }
   return (
-    <SignedProvider session={session}>
-      <Frame>
+    <SessionProvider session={session}>
+      <Layout>
         <Outlet />
-      </Frame>
-    </SignedProvider>
+      </Layout>
+    </SessionProvider>
   )
 }
 
-function Waiting() {
+function LoadingPage() {
   return (
     <Center mih="100vh">
       <Loader size="sm" aria-label="Loading" />

@@ -5,17 +5,17 @@ import { client, unwrap } from '../api/client.ts'
 import { forgetSession } from '../api/query-client.ts'
 import { Icon } from '../parts/Icon.tsx'
 import { COMPANY_NAVIGATION } from './navigation.ts'
-import { useSigned } from './session-context.tsx'
+import { useSession } from './session-context.tsx'
 
 export function UserMenu() {
-  const { session, may } = useSigned()
+  const { session, hasPermission } = useSession()
   const { colorScheme, setColorScheme } = useMantineColorScheme()
   const isDark = useComputedColorScheme('light') === 'dark'
   const signOut = useMutation({
     mutationFn: () => unwrap(client.DELETE('/dashboard/session')),
     onSettled: forgetSession,
   })
-  const company = COMPANY_NAVIGATION.filter(({ permission }) => may(permission))
+  const company = COMPANY_NAVIGATION.filter(({ permission }) => hasPermission(permission))
   return (
     <Menu position="bottom-end" width={220}>
       <Menu.Target>

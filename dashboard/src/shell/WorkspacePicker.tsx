@@ -1,11 +1,11 @@
 import { Select } from '@mantine/core'
-import { useSigned } from './session-context.tsx'
+import { useSession } from './session-context.tsx'
 
 const ALL = 'all'
 
 /** Chooses the workspace that the pages show. With a single workspace there is no "All workspaces". */
 export function WorkspacePicker() {
-  const { session, workspace, chooseWorkspace } = useSigned()
+  const { session, workspace, selectWorkspace } = useSession()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
   const options = customers.map(({ id, name }) => ({ value: id, label: name }))
   return (
@@ -17,7 +17,7 @@ export function WorkspacePicker() {
       searchable={options.length > 8}
       data={options.length > 1 ? [{ value: ALL, label: 'All workspaces' }, ...options] : options}
       value={workspace?.id ?? ALL}
-      onChange={(value) => chooseWorkspace(value === ALL ? null : value)}
+      onChange={(value) => selectWorkspace(value === ALL ? null : value)}
       nothingFoundMessage="No matching workspaces"
     />
   )

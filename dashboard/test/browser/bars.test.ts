@@ -4,9 +4,9 @@ import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
-import { PATIENCE_MS, type Visitor } from './visit.ts'
+import { TIMEOUT_MS, type Visitor } from './visit.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
 const DAY_MS = 86_400_000
 const company = await annals.createCompany()
@@ -33,7 +33,7 @@ const timesOf = (page: Page) => {
   return { from: parameters.get('from'), to: parameters.get('to') }
 }
 
-promise('moving between bars, selecting and zooming work with the keyboard alone', async () => {
+browserTest('moving between bars, selecting and zooming work with the keyboard alone', async () => {
   const page = await openBars()
   const { keyboard } = page
   await page.getByRole('combobox', { name: 'Group by' }).focus()
@@ -65,7 +65,7 @@ promise('moving between bars, selecting and zooming work with the keyboard alone
   await expect(bars(page)).toBeFocused()
 })
 
-promise('Escape in the histogram clears the selection without closing the event', async () => {
+browserTest('Escape in the histogram clears the selection without closing the event', async () => {
   const page = await openBars()
   await page.getByRole('grid', { name: 'Events' }).locator('[data-id]').first().click()
   const event = page.getByRole('complementary', { name: 'Event' })
@@ -79,7 +79,7 @@ promise('Escape in the histogram clears the selection without closing the event'
   await expect(event).toHaveCount(0)
 })
 
-promise('no bar is higher than the top label of the axis', async () => {
+browserTest('no bar is higher than the top label of the axis', async () => {
   const busy = await annals.createCompany()
   const event = { category: 'auth', action: 'user.login' }
   await storeEvents(
@@ -104,12 +104,12 @@ promise('no bar is higher than the top label of the axis', async () => {
     assert(tops.lines.length > 1 && tops.bars.length > 0)
     // A grid line is centered on a pixel.
     assert(Math.min(...tops.lines) - 1 <= Math.min(...tops.bars), JSON.stringify(tops))
-  }).toPass({ timeout: PATIENCE_MS })
+  }).toPass({ timeout: TIMEOUT_MS })
 })
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
 
-promise('on a phone, swiping sideways over the histogram zooms in to that period', async () => {
+browserTest('on a phone, swiping sideways over the histogram zooms in to that period', async () => {
   const page = await openBars(PHONE)
   const fingers = await page.context().newCDPSession(page)
   await drag(page, fingers, { x: 0.5, y: 0 })
@@ -120,7 +120,7 @@ promise('on a phone, swiping sideways over the histogram zooms in to that period
   assert.equal(await page.evaluate(() => window.scrollY), 0)
 })
 
-promise('on a phone, swiping up over the histogram scrolls the page', async () => {
+browserTest('on a phone, swiping up over the histogram scrolls the page', async () => {
   const page = await openBars(PHONE)
   const fingers = await page.context().newCDPSession(page)
   await drag(page, fingers, { x: 0.05, y: -2 })
@@ -149,7 +149,7 @@ async function drag(page: Page, fingers: CDPSession, by: { x: number; y: number 
   await fingers.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] })
 }
 
-promise('charts are shown even if the browser reports an invalid language', async () => {
+browserTest('charts are shown even if the browser reports an invalid language', async () => {
   const page = await open({ member })
   await page.addInitScript(() =>
     Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' }),
@@ -161,7 +161,7 @@ promise('charts are shown even if the browser reports an invalid language', asyn
   await expect(page.getByRole('img', { name: /in 30 days/ })).toBeVisible()
 })
 
-promise('URLs contain plain values, and old URLs with quotes still work', async () => {
+browserTest('URLs contain plain values, and old URLs with quotes still work', async () => {
   const page = await openBars()
   await page.getByRole('switch', { name: /^Live/ }).check({ force: true })
   await expect.poll(() => new URL(page.url()).search).toContain('live=1')
@@ -171,7 +171,7 @@ promise('URLs contain plain values, and old URLs with quotes still work', async 
   await expect.poll(() => new URL(page.url()).pathname).toBe('/app/explorer')
 })
 
-promise('dates are in English, in the order of the browser’s region', async () => {
+browserTest('dates are in English, in the order of the browser’s region', async () => {
   for (const [locale, pattern] of [
     ['en-GB', /^\d{2} \p{L}+, \d{2}:/u],
     ['en-US', /^\p{L}+ \d{2}, \d{2}:/u],
@@ -184,17 +184,20 @@ promise('dates are in English, in the order of the browser’s region', async ()
   }
 })
 
-promise('the page says when live updates are interrupted, without moving its layout', async () => {
-  const page = await openBars()
-  const save = page.getByRole('button', { name: 'Save view' })
-  const place = await save.boundingBox()
-  await page.route('**/dashboard/events/live*', (route) => route.fulfill({ status: 429 }))
-  await page.getByRole('switch', { name: /^Live/ }).check({ force: true })
-  const words = page.getByText('Live updates paused: the service isn’t responding.')
-  await expect(words).toBeVisible()
-  assert.deepEqual(await save.boundingBox(), place)
-  await page.unroute('**/dashboard/events/live*')
-  await expect(words).toHaveCount(0)
-  await expect(page.getByRole('switch', { name: 'Live', exact: true })).toBeChecked()
-  assert.deepEqual(await save.boundingBox(), place)
-})
+browserTest(
+  'the page says when live updates are interrupted, without moving its layout',
+  async () => {
+    const page = await openBars()
+    const save = page.getByRole('button', { name: 'Save view' })
+    const place = await save.boundingBox()
+    await page.route('**/dashboard/events/live*', (route) => route.fulfill({ status: 429 }))
+    await page.getByRole('switch', { name: /^Live/ }).check({ force: true })
+    const words = page.getByText('Live updates paused: the service isn’t responding.')
+    await expect(words).toBeVisible()
+    assert.deepEqual(await save.boundingBox(), place)
+    await page.unroute('**/dashboard/events/live*')
+    await expect(words).toHaveCount(0)
+    await expect(page.getByRole('switch', { name: 'Live', exact: true })).toBeChecked()
+    assert.deepEqual(await save.boundingBox(), place)
+  },
+)

@@ -5,10 +5,10 @@ import { after, test } from 'node:test'
 import { expect as playwrightExpect, type Page } from '@playwright/test'
 import { startTestApp, type TestApp } from '../../../server/test/harness/start-app.ts'
 import { startBrowser, type TestBrowser } from './browser.ts'
-import { openVisit, PATIENCE_MS, type Visit, type Visitor } from './visit.ts'
+import { openVisit, TIMEOUT_MS, type Visit, type Visitor } from './visit.ts'
 
 /** Retries an assertion for as long as a page may take. */
-export const expect = playwrightExpect.configure({ timeout: PATIENCE_MS })
+export const expect = playwrightExpect.configure({ timeout: TIMEOUT_MS })
 
 /** Screenshots of failed tests. */
 const RESULTS = join(import.meta.dirname, '../../test-results')
@@ -18,7 +18,7 @@ export type Dashboard = {
   /** Opens a window, signed in if the visitor has a member. It is closed after the test. */
   open: (visitor?: Visitor) => Promise<Page>
   /** A browser test. It fails if a page logged an error or requested anything from another host. */
-  promise: (name: string, work: () => Promise<void>) => void
+  browserTest: (name: string, work: () => Promise<void>) => void
 }
 
 /** Starts the service with its pages, a separate database and a browser, for the tests of one file. */
@@ -44,7 +44,7 @@ export async function startDashboard({
       visits.push(visit)
       return visit.page
     },
-    promise: (name, work) =>
+    browserTest: (name, work) =>
       void test(name, { skip: opened === null && 'no Chromium starts here' }, () =>
         watch(name, { visits, shared, work }),
       ),
@@ -67,7 +67,7 @@ async function watch(
   try {
     await work()
     assert.deepEqual(
-      visits.flatMap(({ complaints }) => complaints.splice(0)),
+      visits.flatMap(({ problems }) => problems.splice(0)),
       [],
     )
   } catch (error) {

@@ -6,7 +6,7 @@ import { sendEvents } from '../../../server/test/harness/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { openEvent } from './event-list.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
 const EVENT = {
   category: 'billing',
@@ -16,7 +16,7 @@ const EVENT = {
   metadata: { amount: { value: 12.5, currency: 'EUR' }, tags: ['late', 'disputed'] },
 }
 
-promise(
+browserTest(
   'the event panel shows every field, verifies the hash in the browser, and detects an edit',
   async () => {
     const company = await annals.createCompany()
@@ -53,7 +53,7 @@ promise(
   },
 )
 
-promise('an event links to all events of the same actor', async () => {
+browserTest('an event links to all events of the same actor', async () => {
   const company = await annals.createCompany()
   const login = { category: 'auth', action: 'user.login', actor: EVENT.actor }
   const foreign = { category: 'auth', action: 'other.login', actor: { email: 'bo@example.com' } }
@@ -71,7 +71,7 @@ promise('an event links to all events of the same actor', async () => {
 
 const LATE_MS_MAX = 2_000
 
-promise('the live tail shows a matching event within two seconds, and no others', async () => {
+browserTest('the live tail shows a matching event within two seconds, and no others', async () => {
   const company = await annals.createCompany()
   await sendEvents(annals, company.workspaceKey, [{ category: 'old', action: 'first.one' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
@@ -97,7 +97,7 @@ promise('the live tail shows a matching event within two seconds, and no others'
   await expect(page.getByRole('gridcell', { name: 'not.this' })).toHaveCount(0)
 })
 
-promise(
+browserTest(
   'the list and the count include events that arrived while another page was open',
   async () => {
     const company = await annals.createCompany()
@@ -118,7 +118,7 @@ promise(
   },
 )
 
-promise(
+browserTest(
   'the welcome page creates a key and shows the first event as soon as it arrives',
   async () => {
     const company = await annals.createCompany()

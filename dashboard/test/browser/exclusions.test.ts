@@ -5,9 +5,9 @@ import { walkExplorer } from '../../../server/test/harness/explorer.ts'
 import { parseJsonl, storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
-import { PATIENCE_MS } from './visit.ts'
+import { TIMEOUT_MS } from './visit.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
 const DAY_MS = 86_400_000
 const company = await annals.createCompany()
@@ -41,11 +41,11 @@ async function expectWithout(page: Page, not: readonly string[]): Promise<string
   await expect(async () => {
     const shown = await rows(page).evaluateAll((all) => all.map((row) => row.dataset['id']))
     assert.deepEqual(shown, ids.slice(0, shown.length))
-  }).toPass({ timeout: PATIENCE_MS })
+  }).toPass({ timeout: TIMEOUT_MS })
   return ids
 }
 
-promise('excluding a value from its cell is stored in the URL and can be undone', async () => {
+browserTest('excluding a value from its cell is stored in the URL and can be undone', async () => {
   const page = await openExplorer('columns=time,action,category,actor')
   const all = await expectWithout(page, [])
   const cell = rows(page).first().locator('[data-column=category]')
@@ -62,7 +62,7 @@ promise('excluding a value from its cell is stored in the URL and can be undone'
   await expectWithout(page, [])
 })
 
-promise(
+browserTest(
   'a handwritten link with several exclusions works, and shows the same to other members',
   async () => {
     const not = ['category:auth', 'action:invoice.paid', 'actorEmail:bo@acme.example']
@@ -78,7 +78,7 @@ promise(
   },
 )
 
-promise(
+browserTest(
   'the event panel excludes the values it shows, and for a resource only its ID',
   async () => {
     const page = await openExplorer('action=invoice.created')
@@ -97,7 +97,7 @@ promise(
   },
 )
 
-promise(
+browserTest(
   'the filter menu excludes values by mouse and keyboard, and the keyboard removes chips',
   async () => {
     const page = await openExplorer('')
@@ -127,30 +127,33 @@ promise(
   },
 )
 
-promise('at most twenty values can be excluded, and trying another shows the limit', async () => {
-  const not = Array.from({ length: 21 }, (_, index) => `action:nothing.${index}`)
-  const page = await openExplorer(not.map((text) => `not=${text}`).join('&'))
-  await expectWithout(page, not.slice(0, 20))
-  await expect(page.getByRole('button', { name: /^Remove filter not action: / })).toHaveCount(20)
-  const full = 'You can exclude up to 20 values. Remove one first.'
-  await page.getByRole('button', { name: 'Add filter', exact: true }).click()
-  await page.getByRole('option', { name: 'category', exact: true }).click()
-  await expect(page.getByRole('option', { name: /^billing/ })).toBeVisible()
-  await page.keyboard.press('Shift+Enter')
-  await expect(page.getByRole('alert')).toHaveText(full)
-  await expect(page.getByLabel('Value of category')).toBeFocused()
-  await page.keyboard.press('Escape')
-  const cell = rows(page).first().locator('[data-column=action]')
-  const exclude = cell.getByRole('button', { name: /^Exclude action/ })
-  await cell.hover()
-  await exclude.focus()
-  await expect(exclude).toBeFocused()
-  await expect(exclude).toHaveAccessibleDescription(full)
-  await page.keyboard.press('Enter')
-  await expect(page.getByRole('complementary', { name: 'Event' })).toHaveCount(0)
-})
+browserTest(
+  'at most twenty values can be excluded, and trying another shows the limit',
+  async () => {
+    const not = Array.from({ length: 21 }, (_, index) => `action:nothing.${index}`)
+    const page = await openExplorer(not.map((text) => `not=${text}`).join('&'))
+    await expectWithout(page, not.slice(0, 20))
+    await expect(page.getByRole('button', { name: /^Remove filter not action: / })).toHaveCount(20)
+    const full = 'You can exclude up to 20 values. Remove one first.'
+    await page.getByRole('button', { name: 'Add filter', exact: true }).click()
+    await page.getByRole('option', { name: 'category', exact: true }).click()
+    await expect(page.getByRole('option', { name: /^billing/ })).toBeVisible()
+    await page.keyboard.press('Shift+Enter')
+    await expect(page.getByRole('alert')).toHaveText(full)
+    await expect(page.getByLabel('Value of category')).toBeFocused()
+    await page.keyboard.press('Escape')
+    const cell = rows(page).first().locator('[data-column=action]')
+    const exclude = cell.getByRole('button', { name: /^Exclude action/ })
+    await cell.hover()
+    await exclude.focus()
+    await expect(exclude).toBeFocused()
+    await expect(exclude).toHaveAccessibleDescription(full)
+    await page.keyboard.press('Enter')
+    await expect(page.getByRole('complementary', { name: 'Event' })).toHaveCount(0)
+  },
+)
 
-promise('an empty result offers to remove an exclusion', async () => {
+browserTest('an empty result offers to remove an exclusion', async () => {
   const page = await openExplorer(
     `category=security&not=${encodeURIComponent('action:api_key.rotated')}`,
   )
@@ -161,7 +164,7 @@ promise('an empty result offers to remove an exclusion', async () => {
   await expect(rows(page).first()).toBeVisible()
 })
 
-promise('the live tail omits excluded events', async () => {
+browserTest('the live tail omits excluded events', async () => {
   const page = await openExplorer(`live=true&not=${encodeURIComponent('category:noise')}`)
   await expect(rows(page).first()).toBeVisible()
   await storeEvents(annals, company.workspaceKey, [
@@ -172,7 +175,7 @@ promise('the live tail omits excluded events', async () => {
   await expect(page.getByRole('row', { name: /left\.out/ })).toHaveCount(0)
 })
 
-promise('saved views and exports from the explorer keep exclusions', async () => {
+browserTest('saved views and exports from the explorer keep exclusions', async () => {
   const not = ['category:auth', 'actorId:usr_02']
   const page = await openExplorer(not.map((text) => `not=${text}`).join('&'))
   const found = await expectWithout(page, not)

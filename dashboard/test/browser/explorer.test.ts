@@ -6,7 +6,7 @@ import { parseJsonl, storeEvents } from '../../../server/test/harness/exports.ts
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
 const DAY_MS = 86_400_000
 const company = await annals.createCompany()
@@ -47,7 +47,7 @@ async function expectFound(page: Page, parameters: Record<string, string>): Prom
   return ids
 }
 
-promise(
+browserTest(
   'choosing a suggested value filters the list, and removing the chip clears the filter',
   async () => {
     const page = await openExplorer('range=7d')
@@ -64,7 +64,7 @@ promise(
   },
 )
 
-promise(
+browserTest(
   'text search finds events that contain the text, and an empty result suggests which filter to remove',
   async () => {
     const page = await openExplorer('range=7d')
@@ -79,7 +79,7 @@ promise(
   },
 )
 
-promise('dragging over the histogram zooms in to exactly that period', async () => {
+browserTest('dragging over the histogram zooms in to exactly that period', async () => {
   const page = await openExplorer('range=7d')
   const bars = page.getByRole('region', { name: 'Events over time' }).locator('[data-chart]')
   const box = await bars.boundingBox()
@@ -110,7 +110,7 @@ function timesOf(page: Page): { from: string; to: string } {
   return { from, to }
 }
 
-promise('a link shows the same events after a reload and for another member', async () => {
+browserTest('a link shows the same events after a reload and for another member', async () => {
   const page = await openExplorer('range=7d')
   await page.getByRole('searchbox').fill('acme')
   await page.getByRole('button', { name: /billing \d/ }).click()
@@ -121,21 +121,21 @@ promise('a link shows the same events after a reload and for another member', as
   await rows(page).nth(2).click()
   const event = page.getByRole('complementary', { name: 'Event' })
   await expect(event.getByRole('region', { name: 'Chain' })).toContainText('Verified')
-  const before = await sightOf(page)
+  const before = await snapshotOf(page)
   await page.reload()
   await expect(event.getByRole('region', { name: 'Chain' })).toContainText('Verified')
   await settled(page)
-  assert.deepEqual(await sightOf(page), before)
+  assert.deepEqual(await snapshotOf(page), before)
   const other = await signInAs(annals, company, 'VIEWER', [workspaceId])
   const theirs = await open({ member: other })
   await theirs.goto(page.url())
   await expect(theirs.getByRole('region', { name: 'Chain' })).toContainText('Verified')
   await settled(theirs)
-  assert.deepEqual(await sightOf(theirs), before)
+  assert.deepEqual(await snapshotOf(theirs), before)
 })
 
 /** Everything that a link must reproduce, after a reload and for another member. */
-async function sightOf(page: Page) {
+async function snapshotOf(page: Page) {
   return {
     search: Object.fromEntries(addressOf(page)),
     text: await page.getByRole('searchbox').inputValue(),
@@ -151,7 +151,7 @@ async function sightOf(page: Page) {
   }
 }
 
-promise('a saved view restores its filters for every member it is shared with', async () => {
+browserTest('a saved view restores its filters for every member it is shared with', async () => {
   const page = await openExplorer('range=7d&action=user.login')
   const before = await total(page).innerText()
   await page.getByRole('button', { name: 'Save view' }).click()
@@ -170,7 +170,7 @@ promise('a saved view restores its filters for every member it is shared with', 
   await expect(total(theirs)).toHaveText(before)
 })
 
-promise('exporting from the explorer downloads exactly the events that are shown', async () => {
+browserTest('exporting from the explorer downloads exactly the events that are shown', async () => {
   const page = await openExplorer('range=7d&category=billing&text=bo')
   const found = await walkExplorer(owner, { workspaceId, category: 'billing', text: 'bo' })
   await expect(total(page)).toHaveText(`${found.length} events`)
@@ -200,7 +200,7 @@ promise('exporting from the explorer downloads exactly the events that are shown
   await expect(page.getByRole('row').nth(1)).toContainText(`${found.length} rows`)
 })
 
-promise(
+browserTest(
   'a search continues past empty pages until it finds events or reaches the end',
   async () => {
     const page = await open({ member: owner })

@@ -1,9 +1,9 @@
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
-promise('the list of exports shows only those of the selected workspace', async () => {
+browserTest('the list of exports shows only those of the selected workspace', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const member = await signInAs(annals, company, 'ADMIN')
   for (const { id } of company.workspaces) {
@@ -20,7 +20,7 @@ promise('the list of exports shows only those of the selected workspace', async 
   await expect(jobs).toContainText('from Staging')
 })
 
-promise('the arrow keys reach a disabled menu item, which shows the reason', async () => {
+browserTest('the arrow keys reach a disabled menu item, which shows the reason', async () => {
   const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'ADMIN')
   const body = { source: 'HOT', format: 'JSONL' }

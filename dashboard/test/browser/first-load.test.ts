@@ -4,16 +4,16 @@ import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
-import { PATIENCE_MS } from './visit.ts'
+import { TIMEOUT_MS } from './visit.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
 const FIRST_BYTES_MAX = 300_000
 const SECOND_PAGES_BYTES_MAX = 10_000
 /** Most browsers also accept Brotli, which is smaller. The limit is for those that don't. */
 const GZIP_ONLY = { extraHTTPHeaders: { 'accept-encoding': 'gzip' } }
 
-promise(
+browserTest(
   'the first load of the explorer is at most 300 kB with gzip, and the second one loads only the data',
   async () => {
     const company = await annals.createCompany()
@@ -31,7 +31,7 @@ promise(
   },
 )
 
-promise('the next events are loaded when the member scrolls, and not before', async () => {
+browserTest('the next events are loaded when the member scrolls, and not before', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, demoEvents({ count: 300, endMs: Date.now() }))
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
@@ -50,7 +50,7 @@ promise('the next events are loaded when the member scrolls, and not before', as
     await page.keyboard.press('End')
     const last = page.getByRole('row').last()
     await expect(last).toHaveAttribute('aria-rowindex', '301', { timeout: 500 })
-  }).toPass({ timeout: PATIENCE_MS })
+  }).toPass({ timeout: TIMEOUT_MS })
 })
 
 type Load = { pages: number; data: number; codings: Set<string> }

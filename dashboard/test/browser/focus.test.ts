@@ -1,15 +1,15 @@
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { sendEvents } from '../../../server/test/harness/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { holdAnswers } from './held-answers.ts'
+import { holdRequests } from './held-requests.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
-promise('“Verify chain” keeps the focus while the chain is verified', async () => {
+browserTest('“Verify chain” keeps the focus while the chain is verified', async () => {
   const company = await annals.createCompany()
   await sendEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
-  const answers = await holdAnswers(page, 'POST', '/dashboard/integrity/runs')
+  const held = await holdRequests(page, 'POST', '/dashboard/integrity/runs')
   await page.goto('/app/integrity')
   const chain = page.getByRole('region', { name: 'Production' })
   const verify = chain.getByRole('button', { name: /^Verify/ })
@@ -19,15 +19,15 @@ promise('“Verify chain” keeps the focus while the chain is verified', async 
   await expect(verify).toBeFocused()
   // Clicking again while the button is busy starts nothing.
   await page.keyboard.press('Enter')
-  await expect.poll(() => answers.askedFor()).toBe(1)
-  answers.release()
+  await expect.poll(() => held.heldCount()).toBe(1)
+  held.release()
   await expect(chain.getByRole('status')).toContainText('The chain holds')
-  expect(answers.askedFor()).toBe(1)
+  expect(held.heldCount()).toBe(1)
   await expect(verify).toHaveText('Verify chain')
   await expect(verify).toBeFocused()
 })
 
-promise('loading more of a list with the keyboard keeps the focus until the end', async () => {
+browserTest('loading more of a list with the keyboard keeps the focus until the end', async () => {
   const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'OWNER')
   const body = { source: 'HOT', format: 'CSV', filters: {} }
@@ -37,11 +37,11 @@ promise('loading more of a list with the keyboard keeps the focus until the end'
   const page = await open({ member })
   await page.goto('/app/exports')
   await page.getByRole('button', { name: 'Show older exports' }).focus()
-  const answers = await holdAnswers(page, 'GET', '/dashboard/exports')
+  const held = await holdRequests(page, 'GET', '/dashboard/exports')
   await page.keyboard.press('Enter')
   const focused = page.locator('button:focus')
   await expect(focused).toHaveAttribute('aria-busy', 'true')
-  answers.release()
+  held.release()
   await expect(page.getByRole('row')).toHaveCount(32)
   await expect(focused).toHaveText('No more results')
 })

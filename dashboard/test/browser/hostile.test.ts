@@ -6,7 +6,7 @@ import { startReceiver } from '../../../server/test/harness/receiver.ts'
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
-const { annals, open, promise } = await startDashboard({ env: ANY_DESTINATION })
+const { annals, open, browserTest } = await startDashboard({ env: ANY_DESTINATION })
 
 /** If a page treats a value as markup, an element with this attribute appears, or a script sets it. */
 const MARK = 'data-planted'
@@ -30,7 +30,7 @@ const EVENT = {
   metadata: { [hostile('key')]: [hostile('value'), { [hostile('inner')]: hostile('deep') }] },
 }
 
-promise(
+browserTest(
   'markup in an event is shown as text in the list, the event panel and the filters',
   async () => {
     const company = await annals.createCompany()
@@ -62,7 +62,7 @@ promise(
   },
 )
 
-promise('markup in names and receiver responses is shown as text', async () => {
+browserTest('markup in names and receiver responses is shown as text', async () => {
   await using receiver = await startReceiver({ status: 400, body: hostile('answer') })
   const company = await annals.createCompany({
     company: hostile('company'),

@@ -3,11 +3,11 @@ import { asOwner } from '../../../server/test/harness/console.ts'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { sendEvents } from '../../../server/test/harness/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { barriersOf } from './sight.ts'
+import { violationsOf } from './page-case.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
-promise(
+browserTest(
   'verification succeeds, and after an edit in the database it names the changed event',
   async () => {
     const company = await annals.createCompany()
@@ -32,7 +32,7 @@ promise(
     await expect(chain.getByRole('status')).toContainText('does not hold at event 3')
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
-      expect(await barriersOf(page)).toEqual([])
+      expect(await violationsOf(page)).toEqual([])
     }
     await chain.getByRole('link', { name: 'Show event' }).click()
     const event = page.getByRole('complementary', { name: 'Event' })
@@ -41,15 +41,18 @@ promise(
   },
 )
 
-promise('the chain of the audit trail is listed with that of the selected workspace', async () => {
-  const company = await annals.createCompany({ workspaces: ['First', 'Second'] })
-  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
-  await page.goto('/app/integrity')
-  const chains = page.getByRole('region').filter({ has: page.getByText('Verify chain') })
-  await expect(chains).toHaveCount(3)
-  await page.getByRole('combobox', { name: 'Workspace' }).click()
-  await page.getByRole('option', { name: 'Second' }).click()
-  await expect(chains).toHaveCount(2)
-  await expect(chains.first()).toContainText('Second')
-  await expect(chains.last()).toContainText('Dashboard audit trail')
-})
+browserTest(
+  'the chain of the audit trail is listed with that of the selected workspace',
+  async () => {
+    const company = await annals.createCompany({ workspaces: ['First', 'Second'] })
+    const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+    await page.goto('/app/integrity')
+    const chains = page.getByRole('region').filter({ has: page.getByText('Verify chain') })
+    await expect(chains).toHaveCount(3)
+    await page.getByRole('combobox', { name: 'Workspace' }).click()
+    await page.getByRole('option', { name: 'Second' }).click()
+    await expect(chains).toHaveCount(2)
+    await expect(chains.first()).toContainText('Second')
+    await expect(chains.last()).toContainText('Dashboard audit trail')
+  },
+)

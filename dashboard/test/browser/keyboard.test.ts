@@ -3,9 +3,9 @@ import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
-promise(
+browserTest(
   'signing in, searching, and opening and closing an event work with the keyboard alone',
   async () => {
     const company = await annals.createCompany()
@@ -51,7 +51,7 @@ promise(
   },
 )
 
-promise('the question mark lists every shortcut, and each one opens what it says', async () => {
+browserTest('the question mark lists every shortcut, and each one opens what it says', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open()
@@ -78,7 +78,7 @@ promise('the question mark lists every shortcut, and each one opens what it says
   }
 })
 
-promise('the bracket keys move to the previous period and back', async () => {
+browserTest('the bracket keys move to the previous period and back', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
@@ -92,7 +92,7 @@ promise('the bracket keys move to the previous period and back', async () => {
   await expect(page.getByRole('gridcell', { name: 'user.login' })).toBeVisible()
 })
 
-promise('closing a dialog or a menu restores the focus', async () => {
+browserTest('closing a dialog or a menu restores the focus', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'user.login' }])
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })

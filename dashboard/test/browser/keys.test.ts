@@ -2,39 +2,44 @@ import assert from 'node:assert/strict'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { eventually } from '../../../server/test/harness/eventually.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { PATIENCE_MS } from './visit.ts'
+import { TIMEOUT_MS } from './visit.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
 async function send(key: string): Promise<number> {
   const body = { category: 'test', action: 'key.used' }
   return (await annals.call('POST', '/v1/events', { key, body })).status
 }
 
-promise('a new key is shown once, works immediately, and is listed with its last use', async () => {
-  const page = await open({ member: await signInAs(annals, await annals.createCompany(), 'ADMIN') })
-  await page.goto('/app/keys')
-  await page.getByRole('button', { name: 'Create key' }).click()
-  const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('Name').fill('billing service')
-  await dialog.getByRole('button', { name: 'Create key' }).click()
-  await expect(dialog.getByText('it won’t be shown again')).toBeVisible()
-  const secret = await dialog.getByTestId('secret').innerText()
-  await expect(dialog.getByText(`Bearer ${secret}`)).toBeVisible()
-  expect(await send(secret)).toBe(201)
-  await dialog.getByRole('button', { name: 'I’ve copied it' }).click()
-  await page.reload()
-  const row = page.getByRole('row', { name: /billing service/ })
-  await expect(row).toContainText('Active')
-  await expect(page.locator('body')).not.toContainText(secret)
-  await expect(async () => {
+browserTest(
+  'a new key is shown once, works immediately, and is listed with its last use',
+  async () => {
+    const page = await open({
+      member: await signInAs(annals, await annals.createCompany(), 'ADMIN'),
+    })
+    await page.goto('/app/keys')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('billing service')
+    await dialog.getByRole('button', { name: 'Create key' }).click()
+    await expect(dialog.getByText('it won’t be shown again')).toBeVisible()
+    const secret = await dialog.getByTestId('secret').innerText()
+    await expect(dialog.getByText(`Bearer ${secret}`)).toBeVisible()
+    expect(await send(secret)).toBe(201)
+    await dialog.getByRole('button', { name: 'I’ve copied it' }).click()
     await page.reload()
+    const row = page.getByRole('row', { name: /billing service/ })
     await expect(row).toContainText('Active')
-    expect(await row.innerText()).toContain('from 127.0.0.1')
-  }).toPass({ timeout: PATIENCE_MS })
-})
+    await expect(page.locator('body')).not.toContainText(secret)
+    await expect(async () => {
+      await page.reload()
+      await expect(row).toContainText('Active')
+      expect(await row.innerText()).toContain('from 127.0.0.1')
+    }).toPass({ timeout: TIMEOUT_MS })
+  },
+)
 
-promise('a new key can be read and copied on a phone', async () => {
+browserTest('a new key can be read and copied on a phone', async () => {
   const member = await signInAs(annals, await annals.createCompany(), 'ADMIN')
   const page = await open({ member })
   await page.setViewportSize({ width: 390, height: 844 })
@@ -51,7 +56,7 @@ promise('a new key can be read and copied on a phone', async () => {
   }
 })
 
-promise(
+browserTest(
   'the old and the new key both work after a rotation, until the old one is revoked',
   async () => {
     const company = await annals.createCompany()
@@ -84,7 +89,7 @@ promise(
   },
 )
 
-promise(
+browserTest(
   'the new key of a rotation without a grace period stays visible until it is copied',
   async () => {
     const page = await open({
@@ -104,7 +109,7 @@ promise(
   },
 )
 
-promise('“Check access” names the check that fails', async () => {
+browserTest('“Check access” names the check that fails', async () => {
   const page = await open({ member: await signInAs(annals, await annals.createCompany(), 'ADMIN') })
   await page.goto('/app/keys?tab=check')
   await page.getByRole('combobox', { name: 'Key', exact: true }).click()
@@ -115,7 +120,7 @@ promise('“Check access” names the check that fails', async () => {
   await expect(answer.getByRole('listitem').filter({ hasText: 'Scope: failed' })).toBeVisible()
 })
 
-promise(
+browserTest(
   'a key’s row shows the largest deduction from its health and the number of others',
   async () => {
     const company = await annals.createCompany({ allowlist: [] })
@@ -135,7 +140,7 @@ promise(
   },
 )
 
-promise(
+browserTest(
   'the menu button of a row has the same contrast as the secondary text, in both themes',
   async () => {
     const page = await open({

@@ -1,34 +1,34 @@
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { holdAnswers } from './held-answers.ts'
+import { holdRequests } from './held-requests.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
-promise('a new name shows before the service responds, and stays after a reload', async () => {
+browserTest('a new name shows before the service responds, and stays after a reload', async () => {
   const company = await annals.createCompany()
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/company/workspaces')
-  const answers = await holdAnswers(page, 'PATCH', `/dashboard/workspaces/${company.workspace.id}`)
+  const held = await holdRequests(page, 'PATCH', `/dashboard/workspaces/${company.workspace.id}`)
   await page.getByRole('button', { name: 'Rename Production' }).click()
   await page.getByRole('dialog').getByLabel('Name').fill('Live')
   await page.keyboard.press('Enter')
   await expect(page.getByRole('region', { name: 'Live', exact: true })).toBeVisible()
   await expect(page.getByRole('dialog')).toHaveCount(0)
-  await expect.poll(() => answers.askedFor()).toBe(1)
+  await expect.poll(() => held.heldCount()).toBe(1)
   // A reload before the response would cancel the request.
   const answered = page.waitForResponse((response) => response.request().method() === 'PATCH')
-  answers.release()
+  held.release()
   await answered
   await page.reload()
   await expect(page.getByRole('region', { name: 'Live', exact: true })).toBeVisible()
 })
 
-promise('a name that the service rejects is rolled back, with the reason', async () => {
+browserTest('a name that the service rejects is rolled back, with the reason', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER', [company.workspace.id])
   const page = await open({ member: owner })
   await page.goto('/app/company/workspaces')
-  const answers = await holdAnswers(page, 'PATCH', `/dashboard/workspaces/${company.workspace.id}`)
+  const held = await holdRequests(page, 'PATCH', `/dashboard/workspaces/${company.workspace.id}`)
   await page.getByRole('button', { name: 'Rename Production' }).click()
   await page.getByRole('dialog').getByLabel('Name').fill('Live')
   await page.keyboard.press('Enter')
@@ -38,12 +38,12 @@ promise('a name that the service rejects is rolled back, with the reason', async
     .set({ role: 'VIEWER' })
     .where('id', '=', owner.userId)
     .execute()
-  answers.release()
+  held.release()
   await expect(page.getByRole('region', { name: 'Production' }).getByRole('alert')).toBeVisible()
   await expect(page.getByRole('region', { name: 'Live', exact: true })).toHaveCount(0)
 })
 
-promise(
+browserTest(
   'renaming and sharing a view shows immediately, and deleting a missing view shows an error',
   async () => {
     const company = await annals.createCompany()
@@ -53,7 +53,7 @@ promise(
     const path = `/dashboard/explorer/views/${String(json['id'])}`
     const page = await open({ member: owner })
     await page.goto('/app/explorer')
-    const answers = await holdAnswers(page, 'PATCH', path)
+    const held = await holdRequests(page, 'PATCH', path)
     const menu = page.getByRole('dialog', { name: 'Views' })
     await page.getByRole('button', { name: 'Views' }).click()
     await menu.getByRole('button', { name: 'Edit view Logins' }).click()
@@ -64,7 +64,7 @@ promise(
     await expect(dialog).toHaveCount(0)
     await page.getByRole('button', { name: 'Views' }).click()
     await expect(menu.getByRole('button', { name: /^Sign-ins Shared by/ })).toBeVisible()
-    answers.release()
+    held.release()
     await expect
       .poll(async () => (await owner.call('GET', '/dashboard/explorer/views')).json)
       .toMatchObject({ views: [{ name: 'Sign-ins', visibility: 'WORKSPACE' }] })
@@ -80,7 +80,7 @@ promise(
   },
 )
 
-promise('ending a session asks for confirmation', async () => {
+browserTest('ending a session asks for confirmation', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   const page = await open({ member: owner })

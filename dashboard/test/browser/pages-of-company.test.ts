@@ -1,8 +1,8 @@
 import type { Page } from '@playwright/test'
 import { expect } from './dashboard.ts'
-import { clickButton, openTab, promiseSights } from './sight.ts'
+import { clickButton, openTab, testPages } from './page-case.ts'
 
-await promiseSights(({ webhookId, invitationPath, owner }, receiverUrl) => {
+await testPages(({ webhookId, invitationPath, owner }, receiverUrl) => {
   const webhook = { path: `/app/webhooks/${webhookId}`, shows: 'Succeeded' }
   const keys = { path: '/app/keys', shows: 'Production key' }
   const company = '/app/company'

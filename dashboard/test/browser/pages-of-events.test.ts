@@ -1,8 +1,8 @@
 import type { Page } from '@playwright/test'
 import { expect } from './dashboard.ts'
-import { clickButton, promiseSights } from './sight.ts'
+import { clickButton, testPages } from './page-case.ts'
 
-await promiseSights(({ workspace, eventId }) => {
+await testPages(({ workspace, eventId }) => {
   const explorer = `/app/explorer?workspaceId=${workspace.id}&range=30d`
   const all = '/app/explorer?workspaceId=all&range=7d'
   const listed = { path: explorer, shows: /user\.login/ }

@@ -21,7 +21,7 @@ import { openVisit } from './visit.ts'
  * company with a few thousand events of the last 30 days.
  */
 const IMAGES = join(import.meta.dirname, '../../../docs/images')
-const DESK = { width: 1_280, height: 800 }
+const DESKTOP = { width: 1_280, height: 800 }
 const PHONE = { width: 390, height: 844 }
 const DAY_MS = 86_400_000
 const PICTURE_BYTES_MAX = 200_000
@@ -129,7 +129,7 @@ async function takePictures(browser: Browser, demo: DemoCompany): Promise<void> 
   await page.emulateMedia({ colorScheme: 'light' })
   await page.setViewportSize(PHONE)
   await take('explorer-small', explorer)
-  await page.setViewportSize(DESK)
+  await page.setViewportSize(DESKTOP)
 }
 
 async function openFirst(page: Page): Promise<void> {

@@ -2,23 +2,26 @@ import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
-const { annals, open, promise } = await startDashboard()
+const { annals, open, browserTest } = await startDashboard()
 
-promise('a wrong password shows an error, and the right one opens the requested page', async () => {
-  const { user } = await annals.createCompany()
-  const page = await open()
-  await page.goto('/app/keys?tab=allowlist')
-  await page.getByLabel('Email').fill(user.email)
-  await page.getByLabel(/^Password/).fill('not the password')
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await expect(page.getByRole('alert')).toContainText(/password/i)
-  await page.getByLabel(/^Password/).fill(user.password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await expect(page.getByLabel('IP addresses and CIDR ranges, one per line')).toBeVisible()
-  expect(new URL(page.url()).pathname).toBe('/app/keys')
-})
+browserTest(
+  'a wrong password shows an error, and the right one opens the requested page',
+  async () => {
+    const { user } = await annals.createCompany()
+    const page = await open()
+    await page.goto('/app/keys?tab=allowlist')
+    await page.getByLabel('Email').fill(user.email)
+    await page.getByLabel(/^Password/).fill('not the password')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await expect(page.getByRole('alert')).toContainText(/password/i)
+    await page.getByLabel(/^Password/).fill(user.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await expect(page.getByLabel('IP addresses and CIDR ranges, one per line')).toBeVisible()
+    expect(new URL(page.url()).pathname).toBe('/app/keys')
+  },
+)
 
-promise('after signing out, the browser keeps no data of the company', async () => {
+browserTest('after signing out, the browser keeps no data of the company', async () => {
   const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'OWNER')
   const page = await open({ member })
@@ -35,7 +38,7 @@ promise('after signing out, the browser keeps no data of the company', async () 
   await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
 })
 
-promise('a removed member sees the sign-in page on their next click', async () => {
+browserTest('a removed member sees the sign-in page on their next click', async () => {
   const company = await annals.createCompany()
   const admin = await signInAs(annals, company, 'ADMIN')
   const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
@@ -48,7 +51,7 @@ promise('a removed member sees the sign-in page on their next click', async () =
   await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
 })
 
-promise(
+browserTest(
   'actions that a viewer can’t perform are visible but disabled, with the reason',
   async () => {
     const company = await annals.createCompany()
@@ -78,7 +81,7 @@ promise(
   },
 )
 
-promise(
+browserTest(
   'a disabled control can be reached with Tab, shows the reason, and does nothing',
   async () => {
     const company = await annals.createCompany()
@@ -105,7 +108,7 @@ promise(
   },
 )
 
-promise(
+browserTest(
   'pages that a role can’t view are not in the navigation, and explain why when opened by a link',
   async () => {
     const company = await annals.createCompany()
@@ -125,7 +128,7 @@ promise(
   },
 )
 
-promise('an analyst sees only the workspaces they were given', async () => {
+browserTest('an analyst sees only the workspaces they were given', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
   if (!production || !staging) throw new Error('expected two workspaces')

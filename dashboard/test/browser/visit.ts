@@ -7,8 +7,8 @@ import {
 import type { Member } from '../../../server/test/harness/dashboard.ts'
 
 /** A page responds within this time, even on a busy machine. */
-export const PATIENCE_MS = 20_000
-export const DESK = { width: 1_280, height: 800 }
+export const TIMEOUT_MS = 20_000
+export const DESKTOP = { width: 1_280, height: 800 }
 
 export type Visitor = {
   /** Omitted if signed out. */
@@ -23,7 +23,7 @@ export type Visit = {
   page: Page
   context: BrowserContext
   /** Requests to other hosts, console messages and uncaught errors. */
-  complaints: string[]
+  problems: string[]
 }
 
 export async function openVisit(
@@ -33,7 +33,7 @@ export async function openVisit(
 ): Promise<Visit> {
   const context = await browser.newContext({
     baseURL: url,
-    viewport: DESK,
+    viewport: DESKTOP,
     // The same wherever the tests run, and not the time zone of the service.
     locale: 'en-GB',
     timezoneId: 'Europe/Berlin',
@@ -41,22 +41,22 @@ export async function openVisit(
     reducedMotion: 'reduce',
     ...requests,
   })
-  context.setDefaultTimeout(PATIENCE_MS)
+  context.setDefaultTimeout(TIMEOUT_MS)
   if (member) await context.addCookies([cookieOf(member, url)])
-  const complaints: string[] = []
+  const problems: string[] = []
   context.on('request', (request) => {
     const { protocol, hostname } = new URL(request.url())
     const isOwn = hostname === '127.0.0.1' || protocol === 'data:' || protocol === 'blob:'
-    if (!isOwn) complaints.push(`a request to ${request.url()}`)
+    if (!isOwn) problems.push(`a request to ${request.url()}`)
   })
   context.on('console', (message) => {
     const kind = message.type()
     if (kind !== 'error' && kind !== 'warning') return
     if (isRefusal(message.text())) return
-    complaints.push(`${kind} in the console: ${message.text()}`)
+    problems.push(`${kind} in the console: ${message.text()}`)
   })
-  context.on('weberror', (error) => complaints.push(`not caught: ${error.error().message}`))
-  return { page: await context.newPage(), context, complaints }
+  context.on('weberror', (error) => problems.push(`not caught: ${error.error().message}`))
+  return { page: await context.newPage(), context, problems }
 }
 
 /** The browser logs every 4xx response. Pages show those that matter themselves. */

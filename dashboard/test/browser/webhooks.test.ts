@@ -6,7 +6,7 @@ import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { openEvent } from './event-list.ts'
 
-const { annals, open, promise } = await startDashboard({ env: ANY_DESTINATION })
+const { annals, open, browserTest } = await startDashboard({ env: ANY_DESTINATION })
 
 async function send(key: string, action: string): Promise<void> {
   const { status } = await annals.call('POST', '/v1/events', {
@@ -24,7 +24,7 @@ async function makeWebhook(url: string) {
   return { company, admin, made: await admin.call('POST', '/dashboard/webhooks', { body }) }
 }
 
-promise(
+browserTest(
   'a new webhook sends deliveries signed with the secret that was shown, and lists them',
   async () => {
     await using receiver = await startReceiver()
@@ -78,7 +78,7 @@ promise(
   },
 )
 
-promise('a failed delivery shows the receiver’s response and can be redelivered', async () => {
+browserTest('a failed delivery shows the receiver’s response and can be redelivered', async () => {
   await using receiver = await startReceiver({ status: 400, body: 'I do not know this event' })
   const { company, admin, made } = await makeWebhook(receiver.url)
   await send(company.workspaceKey, 'invoice.lost')
@@ -97,7 +97,7 @@ promise('a failed delivery shows the receiver’s response and can be redelivere
   await expect(delivery).toContainText('Succeeded')
 })
 
-promise(
+browserTest(
   'disabling a webhook asks for confirmation and then explains why nothing can be sent',
   async () => {
     await using receiver = await startReceiver()
@@ -117,7 +117,7 @@ promise(
   },
 )
 
-promise('a test delivery shows its result, and the health summary is updated', async () => {
+browserTest('a test delivery shows its result, and the health summary is updated', async () => {
   await using receiver = await startReceiver()
   const { admin, made } = await makeWebhook(receiver.url)
   const page = await open({ member: admin })
@@ -139,7 +139,7 @@ function colorOf(element: Element): string {
   return getComputedStyle(element).color
 }
 
-promise(
+browserTest(
   'a webhook whose deliveries all fail shows that none succeeded in the last 24 hours',
   async () => {
     await using receiver = await startReceiver({ status: 500 })
@@ -158,7 +158,7 @@ promise(
   },
 )
 
-promise('a link to a missing webhook or delivery says so and links to the list', async () => {
+browserTest('a link to a missing webhook or delivery says so and links to the list', async () => {
   await using receiver = await startReceiver()
   const { admin, made } = await makeWebhook(receiver.url)
   const page = await open({ member: admin })
@@ -174,34 +174,40 @@ promise('a link to a missing webhook or delivery says so and links to the list',
   await expect(page.getByRole('link', { name: receiver.url })).toBeVisible()
 })
 
-promise('the result of a signature check appears below the button without moving it', async () => {
-  await using receiver = await startReceiver()
-  const { admin, made } = await makeWebhook(receiver.url)
-  const page = await open({ member: admin })
-  await page.goto(`/app/webhooks/${made.json.id}?tab=signature`)
-  await page.getByLabel('Body').fill('{}')
-  await page.getByRole('textbox', { name: 'Signature' }).fill('v1=00')
-  const check = page.getByRole('button', { name: 'Check signature' })
-  const before = await check.boundingBox()
-  await check.click()
-  await expect(
-    page.getByRole('status').filter({ hasText: 'Signature does not match' }),
-  ).toBeVisible()
-  assert.deepEqual(await check.boundingBox(), before)
-})
+browserTest(
+  'the result of a signature check appears below the button without moving it',
+  async () => {
+    await using receiver = await startReceiver()
+    const { admin, made } = await makeWebhook(receiver.url)
+    const page = await open({ member: admin })
+    await page.goto(`/app/webhooks/${made.json.id}?tab=signature`)
+    await page.getByLabel('Body').fill('{}')
+    await page.getByRole('textbox', { name: 'Signature' }).fill('v1=00')
+    const check = page.getByRole('button', { name: 'Check signature' })
+    const before = await check.boundingBox()
+    await check.click()
+    await expect(
+      page.getByRole('status').filter({ hasText: 'Signature does not match' }),
+    ).toBeVisible()
+    assert.deepEqual(await check.boundingBox(), before)
+  },
+)
 
-promise('a member who can’t create webhooks sees who can, and no setup instructions', async () => {
-  const company = await annals.createCompany()
-  const page = await open({
-    member: await signInAs(annals, company, 'ANALYST', [company.workspace.id]),
-  })
-  await page.goto('/app/webhooks')
-  await expect(page.getByText('Owners and admins can create webhooks.')).toBeVisible()
-  await expect(page.getByRole('button', { name: 'Create webhook' })).toHaveCount(0)
-  await expect(page.getByText('npm start')).toHaveCount(0)
-})
+browserTest(
+  'a member who can’t create webhooks sees who can, and no setup instructions',
+  async () => {
+    const company = await annals.createCompany()
+    const page = await open({
+      member: await signInAs(annals, company, 'ANALYST', [company.workspace.id]),
+    })
+    await page.goto('/app/webhooks')
+    await expect(page.getByText('Owners and admins can create webhooks.')).toBeVisible()
+    await expect(page.getByRole('button', { name: 'Create webhook' })).toHaveCount(0)
+    await expect(page.getByText('npm start')).toHaveCount(0)
+  },
+)
 
-promise('a status without recent deliveries offers to search older ones', async () => {
+browserTest('a status without recent deliveries offers to search older ones', async () => {
   const { admin, made } = await makeWebhook('http://127.0.0.1:1/')
   const page = await open({ member: admin })
   const { id } = made.json

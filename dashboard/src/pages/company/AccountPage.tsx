@@ -1,19 +1,19 @@
 import { SimpleGrid } from '@mantine/core'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
-import { roleWord } from './members.ts'
+import { useSession } from '../../shell/session-context.tsx'
+import { roleLabel } from './members.ts'
 import { PasswordForm } from './PasswordForm.tsx'
 import { SessionList } from './SessionList.tsx'
 
 /** The member's own sessions and password. */
 export function AccountPage() {
-  const { session } = useSigned()
+  const { session } = useSession()
   const { email, role } = session.user
   return (
     <>
       <PageHeader
         title="Account"
-        about={`${email}, ${roleWord(role).toLowerCase()} of ${session.company.name}`}
+        description={`${email}, ${roleLabel(role).toLowerCase()} of ${session.company.name}`}
       />
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
         <SessionList />

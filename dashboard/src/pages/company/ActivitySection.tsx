@@ -3,20 +3,20 @@ import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { MoreButton } from '../../parts/MoreButton.tsx'
+import { LoadMoreButton } from '../../parts/LoadMoreButton.tsx'
 import { NoAccess } from '../../parts/NoAccess.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { usePages } from '../../parts/use-pages.ts'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { ActivityTable } from './ActivityTable.tsx'
 
 const PAGE_EVENTS = 50
 
 /** The audit log of the dashboard itself, from the system workspace. */
 export function ActivitySection() {
-  const { session, may } = useSigned()
+  const { session, hasPermission } = useSession()
   const own = session.workspaces.find(({ kind }) => kind === 'SYSTEM')
-  if (!may('activity.read') || !own) {
+  if (!hasPermission('activity.read') || !own) {
     return (
       <>
         <PageHeader title="Activity" />
@@ -28,7 +28,7 @@ export function ActivitySection() {
     <>
       <PageHeader
         title="Activity"
-        about="What members did in this dashboard. Each entry is an event in a tamper-evident chain."
+        description="What members did in this dashboard. Each entry is an event in a tamper-evident chain."
       >
         <AnchorLink to="/app/explorer" search={{ workspaceId: own.id }}>
           Open in Explorer
@@ -40,8 +40,8 @@ export function ActivitySection() {
 }
 
 function ActivityPages({ workspaceId }: { workspaceId: string }) {
-  const { pages, items: events } = usePages(['activity', workspaceId], (onward) => {
-    const query = { workspaceId, limit: PAGE_EVENTS, ...onward }
+  const { pages, items: events } = usePages(['activity', workspaceId], (cursorQuery) => {
+    const query = { workspaceId, limit: PAGE_EVENTS, ...cursorQuery }
     return unwrap(client.GET('/dashboard/events', { params: { query } }))
   })
   if (pages.isPending) {
@@ -67,7 +67,7 @@ function ActivityPages({ workspaceId }: { workspaceId: string }) {
   return (
     <>
       <ActivityTable events={events} />
-      <MoreButton pages={pages}>Show older activity</MoreButton>
+      <LoadMoreButton pages={pages}>Show older activity</LoadMoreButton>
     </>
   )
 }

@@ -1,18 +1,18 @@
 import type { paths } from '../../api/schema.d.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
-import rows from '../../parts/Rows.module.css'
+import rows from '../../parts/DataTable.module.css'
 import { formatCount } from '../../parts/format.ts'
-import { Rows } from '../../parts/Rows.tsx'
+import { DataTable } from '../../parts/DataTable.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { useWebhooks } from '../webhooks/webhooks.ts'
-import { sentenceOf } from './activity-sentence.ts'
+import { activityText } from './activity-text.ts'
 
 type Event =
   paths['/dashboard/events']['get']['responses'][200]['content']['application/json']['data'][number]
 
 export function ActivityTable({ events }: { events: readonly Event[] }) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const { data: { webhooks } = { webhooks: [] } } = useWebhooks(null)
   const names = {
     workspace: (id: string) =>
@@ -21,7 +21,7 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
     webhook: (id: string) => webhooks.find((webhook) => webhook.id === id)?.url ?? id,
   }
   return (
-    <Rows
+    <DataTable
       label="Activity, newest first"
       columns={['Activity', 'Time', 'IP address']}
       lastColumn="Event"
@@ -30,7 +30,7 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
         <tr key={event.id}>
           <td>
             <span className={rows.name}>{fieldOf(event.actor, 'email') ?? 'Unknown member'}</span>{' '}
-            {sentenceOf(event, names)}
+            {activityText(event, names)}
           </td>
           <td>
             <TimeText at={event.timestamp} style="clock" />
@@ -50,7 +50,7 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
           </td>
         </tr>
       ))}
-    </Rows>
+    </DataTable>
   )
 }
 

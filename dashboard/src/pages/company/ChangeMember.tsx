@@ -6,7 +6,7 @@ import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { isComplete, sentGrant } from './grant.ts'
+import { isComplete, toGrantBody } from './grant.ts'
 import { type Grant, GrantFields } from './GrantFields.tsx'
 import { type Member, refreshMembers } from './members.ts'
 
@@ -28,7 +28,7 @@ function ChangeForm({ member: { id, role, workspaceIds }, onClose }: ChangeProps
       unwrap(
         client.PATCH('/dashboard/members/{userId}', {
           params: { path: { userId: id } },
-          body: sentGrant(grant),
+          body: toGrantBody(grant),
         }),
       ),
     onSuccess: async () => {

@@ -1,5 +1,5 @@
 import { getRouteApi } from '@tanstack/react-router'
-import { NotFound } from '../../shell/Failure.tsx'
+import { NotFound } from '../../shell/ErrorPages.tsx'
 import { ActivitySection } from './ActivitySection.tsx'
 import { MembersSection } from './MembersSection.tsx'
 import { UsageSection } from './UsageSection.tsx'

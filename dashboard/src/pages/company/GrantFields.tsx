@@ -1,5 +1,5 @@
 import { MultiSelect, Radio, Stack } from '@mantine/core'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { needsWorkspaces, type Role, ROLES } from './members.ts'
 
 export type Grant = { role: Role; workspaceIds: string[] }
@@ -12,7 +12,7 @@ export function GrantFields({
   grant: Grant
   onChange: (grant: Grant) => void
 }) {
-  const { session, may } = useSigned()
+  const { session, hasPermission } = useSession()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
   return (
     <>
@@ -25,15 +25,17 @@ export function GrantFields({
         }}
       >
         <Stack gap="xs" mt={6}>
-          {ROLES.map(({ value, label, does }) => {
-            const isBeyond = value === 'OWNER' && !may('owners.manage')
+          {ROLES.map(({ value, label, description }) => {
+            const isForbidden = value === 'OWNER' && !hasPermission('owners.manage')
             return (
               <Radio
                 key={value}
                 value={value}
                 label={label}
-                disabled={isBeyond}
-                description={isBeyond ? `${does} Only owners can add owners.` : does}
+                disabled={isForbidden}
+                description={
+                  isForbidden ? `${description} Only owners can add owners.` : description
+                }
               />
             )
           })}

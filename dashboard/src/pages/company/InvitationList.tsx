@@ -4,8 +4,8 @@ import { client, unwrap } from '../../api/client.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
-import rows from '../../parts/Rows.module.css'
-import { Rows } from '../../parts/Rows.tsx'
+import rows from '../../parts/DataTable.module.css'
+import { DataTable } from '../../parts/DataTable.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { patchQuery, useOptimisticMutation } from '../../parts/use-optimistic-mutation.ts'
 import {
@@ -13,7 +13,7 @@ import {
   type Invitations,
   INVITATIONS_KEY,
   refreshMembers,
-  roleWord,
+  roleLabel,
   useInvitations,
 } from './members.ts'
 import { WorkspaceNames } from './WorkspaceNames.tsx'
@@ -30,7 +30,7 @@ export function InvitationList() {
       <WithdrawDialog
         invitation={withdrawn}
         onClose={() => setWithdrawn(null)}
-        onRefused={setWithdrawn}
+        onRejected={setWithdrawn}
       />
     </>
   )
@@ -51,13 +51,13 @@ function InvitationTable({
     )
   }
   return (
-    <Rows label="Open invitations" columns={['Email', 'Role', 'Access', 'Expires']}>
+    <DataTable label="Open invitations" columns={['Email', 'Role', 'Access', 'Expires']}>
       {open.map((invitation) => (
         <tr key={invitation.id}>
           <td>
             <span className={rows.name}>{invitation.email}</span>
           </td>
-          <td>{roleWord(invitation.role)}</td>
+          <td>{roleLabel(invitation.role)}</td>
           <td data-label="Access">
             <WorkspaceNames ids={invitation.workspaceIds} />
           </td>
@@ -65,7 +65,7 @@ function InvitationTable({
             <TimeText at={invitation.expiresAt} style="clock" />
           </td>
           <td className={rows.actions}>
-            <Gate permission="members.manage" what="withdraw invitations">
+            <Gate permission="members.manage" action="withdraw invitations">
               <Button
                 size="compact-xs"
                 variant="default"
@@ -78,19 +78,19 @@ function InvitationTable({
           </td>
         </tr>
       ))}
-    </Rows>
+    </DataTable>
   )
 }
 
 function WithdrawDialog({
   invitation,
   onClose,
-  onRefused,
+  onRejected,
 }: {
   invitation: Invitation | null
   onClose: () => void
   /** The withdrawal failed and was rolled back: reopen the dialog, which shows the reason. */
-  onRefused: (invitation: Invitation) => void
+  onRejected: (invitation: Invitation) => void
 }) {
   const withdraw = useOptimisticMutation({
     send: ({ id }: Invitation) =>
@@ -106,7 +106,7 @@ function WithdrawDialog({
       })),
     ],
     refresh: refreshMembers,
-    onRefused,
+    onRejected,
   })
   const close = () => {
     withdraw.reset()

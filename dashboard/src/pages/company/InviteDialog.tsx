@@ -7,8 +7,8 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
-import { isComplete, sentGrant } from './grant.ts'
+import { useSession } from '../../shell/session-context.tsx'
+import { isComplete, toGrantBody } from './grant.ts'
 import { type Grant, GrantFields } from './GrantFields.tsx'
 import { refreshMembers } from './members.ts'
 
@@ -23,7 +23,7 @@ export function InviteDialog({ isOpen, onClose }: InviteProps) {
 }
 
 function InviteForm({ onClose }: Pick<InviteProps, 'onClose'>) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
   const [email, setEmail] = useState('')
   const [grant, setGrant] = useState<Grant>({
@@ -35,7 +35,7 @@ function InviteForm({ onClose }: Pick<InviteProps, 'onClose'>) {
     mutationFn: () =>
       unwrap(
         client.POST('/dashboard/invitations', {
-          body: { email: email.trim(), ...sentGrant(grant) },
+          body: { email: email.trim(), ...toGrantBody(grant) },
         }),
       ),
     onSuccess: refreshMembers,

@@ -4,10 +4,10 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
-import { useRefusal } from '../../parts/Gate.tsx'
+import { useDeniedReason } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
-import { MenuChoice } from '../../parts/MenuChoice.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { MenuAction } from '../../parts/MenuAction.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { ChangeMember } from './ChangeMember.tsx'
 import { type Member, refreshMembers } from './members.ts'
 import { ResetLink } from './ResetLink.tsx'
@@ -17,14 +17,15 @@ type Dialog = 'change' | 'reset' | 'remove'
 
 /** The actions for a member. Disabled menu items show the reason. */
 export function MemberActions({ member, isLastOwner }: { member: Member; isLastOwner: boolean }) {
-  const { session, may } = useSigned()
+  const { session, hasPermission } = useSession()
   const navigate = useNavigate()
   const [dialog, setDialog] = useState<Dialog | null>(null)
   const own = session.workspaces.find(({ kind }) => kind === 'SYSTEM')
   const isSelf = member.id === session.user.id
-  const isBeyond = member.role === 'OWNER' && !may('owners.manage')
-  const roleRefusal = useRefusal('members.manage', 'change members')
-  const refusal = roleRefusal ?? (isBeyond ? 'Only owners can change or remove an owner.' : null)
+  const isForbidden = member.role === 'OWNER' && !hasPermission('owners.manage')
+  const roleDeniedReason = useDeniedReason('members.manage', 'change members')
+  const deniedReason =
+    roleDeniedReason ?? (isForbidden ? 'Only owners can change or remove an owner.' : null)
   const lastOwner = isLastOwner ? LAST_OWNER : null
   const close = () => setDialog(null)
   return (
@@ -48,22 +49,22 @@ export function MemberActions({ member, isLastOwner }: { member: Member; isLastO
               Show activity
             </Menu.Item>
           )}
-          <MenuChoice reason={refusal ?? lastOwner} onClick={() => setDialog('change')}>
+          <MenuAction reason={deniedReason ?? lastOwner} onClick={() => setDialog('change')}>
             Change role and workspaces
-          </MenuChoice>
-          <MenuChoice
-            reason={refusal ?? (isSelf ? 'To change your own password, go to Account.' : null)}
+          </MenuAction>
+          <MenuAction
+            reason={deniedReason ?? (isSelf ? 'To change your own password, go to Account.' : null)}
             onClick={() => setDialog('reset')}
           >
             Create reset link
-          </MenuChoice>
-          <MenuChoice
-            reason={refusal ?? lastOwner ?? (isSelf ? 'You can’t remove yourself.' : null)}
+          </MenuAction>
+          <MenuAction
+            reason={deniedReason ?? lastOwner ?? (isSelf ? 'You can’t remove yourself.' : null)}
             isDanger
             onClick={() => setDialog('remove')}
           >
             Remove member
-          </MenuChoice>
+          </MenuAction>
         </Menu.Dropdown>
       </Menu>
       <ChangeMember member={member} isOpen={dialog === 'change'} onClose={close} />

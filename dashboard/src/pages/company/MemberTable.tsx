@@ -1,17 +1,17 @@
 import { Badge, Group } from '@mantine/core'
-import rows from '../../parts/Rows.module.css'
-import { Rows } from '../../parts/Rows.tsx'
+import rows from '../../parts/DataTable.module.css'
+import { DataTable } from '../../parts/DataTable.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { MemberActions } from './MemberActions.tsx'
-import { type Member, roleWord } from './members.ts'
+import { type Member, roleLabel } from './members.ts'
 import { WorkspaceNames } from './WorkspaceNames.tsx'
 
 export function MemberTable({ members }: { members: readonly Member[] }) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const owners = members.filter(({ role }) => role === 'OWNER').length
   return (
-    <Rows label="Members" columns={['Email', 'Role', 'Access', 'Last seen', 'Joined']}>
+    <DataTable label="Members" columns={['Email', 'Role', 'Access', 'Last seen', 'Joined']}>
       {members.map((member) => (
         <tr key={member.id}>
           <td>
@@ -24,7 +24,7 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
               )}
             </Group>
           </td>
-          <td>{roleWord(member.role)}</td>
+          <td>{roleLabel(member.role)}</td>
           <td data-label="Access">
             <WorkspaceNames ids={member.workspaceIds} />
           </td>
@@ -43,6 +43,6 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
           </td>
         </tr>
       ))}
-    </Rows>
+    </DataTable>
   )
 }

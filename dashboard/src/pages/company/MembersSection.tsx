@@ -5,15 +5,15 @@ import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { NoAccess } from '../../parts/NoAccess.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { InvitationList } from './InvitationList.tsx'
 import { InviteDialog } from './InviteDialog.tsx'
 import { MemberTable } from './MemberTable.tsx'
 import { useMembers } from './members.ts'
 
 export function MembersSection() {
-  const { may } = useSigned()
-  if (may('members.read')) return <Members />
+  const { hasPermission } = useSession()
+  if (hasPermission('members.read')) return <Members />
   return (
     <>
       <PageHeader title="Members" />
@@ -23,16 +23,16 @@ export function MembersSection() {
 }
 
 function Members() {
-  const { session } = useSigned()
+  const { session } = useSession()
   const members = useMembers()
   const [isInviting, inviting] = useDisclosure(false)
   return (
     <>
       <PageHeader
         title="Members"
-        about={`Who can use the dashboard of ${session.company.name}. Changes take effect on the member’s next request.`}
+        description={`Who can use the dashboard of ${session.company.name}. Changes take effect on the member’s next request.`}
       >
-        <Gate permission="members.manage" what="invite members">
+        <Gate permission="members.manage" action="invite members">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={inviting.open}>
             Invite member
           </Button>

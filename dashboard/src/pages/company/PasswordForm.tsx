@@ -6,13 +6,13 @@ import { queryClient } from '../../api/query-client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
-import { counted } from './counted.ts'
+import { useSession } from '../../shell/session-context.tsx'
+import { pluralize } from './pluralize.ts'
 
 const EMPTY = { current: '', next: '', again: '' }
 
 export function PasswordForm() {
-  const { session } = useSigned()
+  const { session } = useSession()
   const [typed, setTyped] = useState(EMPTY)
   const change = useMutation({
     mutationFn: () =>
@@ -78,7 +78,7 @@ export function PasswordForm() {
             <div role="status">
               {change.data && (
                 <StatusText tone="good">
-                  {`Password changed, ${counted(change.data.endedSessions, 'other session')} ended`}
+                  {`Password changed, ${pluralize(change.data.endedSessions, 'other session')} ended`}
                 </StatusText>
               )}
             </div>
@@ -97,9 +97,9 @@ type FieldErrors = { currentPassword?: string; newPassword?: string; isElsewhere
 /** Assigns each error to the field that caused it. */
 function fieldErrorsOf(error: Error | null): FieldErrors {
   const details = error instanceof ApiError ? error.details : []
-  const about = (path: string) => details.find((detail) => detail.path === path)?.message
-  const current = about('/currentPassword')
-  const next = about('/newPassword')
+  const messageFor = (path: string) => details.find((detail) => detail.path === path)?.message
+  const current = messageFor('/currentPassword')
+  const next = messageFor('/newPassword')
   return {
     ...(current !== undefined && { currentPassword: `This ${current}.` }),
     ...(next !== undefined && { newPassword: `The new password ${next}.` }),

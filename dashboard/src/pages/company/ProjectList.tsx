@@ -3,13 +3,13 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
-import { CopyText } from '../../parts/CopyText.tsx'
+import { CopyableText } from '../../parts/CopyableText.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
-import rows from '../../parts/Rows.module.css'
-import { Rows } from '../../parts/Rows.tsx'
+import rows from '../../parts/DataTable.module.css'
+import { DataTable } from '../../parts/DataTable.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import {
   patchQuery,
@@ -44,7 +44,7 @@ export function ProjectList({ workspace: { id, name } }: { workspace: WorkspaceS
           onRename={setRenamed}
         />
       )}
-      <Gate permission="company.manage" what="create projects">
+      <Gate permission="company.manage" action="create projects">
         <Button
           size="xs"
           variant="default"
@@ -86,7 +86,7 @@ function ProjectTable({
   onRename: (project: Project) => void
 }) {
   return (
-    <Rows label={`Projects in ${workspaceName}`} columns={['Project', 'ID', 'Created']}>
+    <DataTable label={`Projects in ${workspaceName}`} columns={['Project', 'ID', 'Created']}>
       {projects.map((project) => (
         <tr key={project.id}>
           <td>
@@ -95,13 +95,13 @@ function ProjectTable({
             </AnchorLink>
           </td>
           <td>
-            <CopyText text={project.id} />
+            <CopyableText text={project.id} />
           </td>
           <td data-label="Created">
             <TimeText at={project.createdAt} style="day" />
           </td>
           <td className={rows.actions}>
-            <Gate permission="company.manage" what="rename projects">
+            <Gate permission="company.manage" action="rename projects">
               <ActionIcon
                 variant="subtle"
                 color="gray"
@@ -114,7 +114,7 @@ function ProjectTable({
           </td>
         </tr>
       ))}
-    </Rows>
+    </DataTable>
   )
 }
 

@@ -60,7 +60,7 @@ export function SessionList() {
 
 function SessionLine({ session }: { session: OwnSession }) {
   const { id, isCurrent, address, userAgent, createdAt, seenAt } = session
-  const [isAsked, setAsked] = useState(false)
+  const [isConfirming, setConfirming] = useState(false)
   const end = useMutation({
     mutationFn: () =>
       unwrap(
@@ -93,15 +93,15 @@ function SessionLine({ session }: { session: OwnSession }) {
           size="compact-xs"
           variant="default"
           flex="none"
-          onClick={() => setAsked(true)}
+          onClick={() => setConfirming(true)}
           aria-label={`${isCurrent ? 'Sign out' : 'End session'}: ${browser} from ${address}`}
         >
           {isCurrent ? 'Sign out' : 'End session'}
         </Button>
       </Group>
       <ConfirmDialog
-        isOpen={isAsked}
-        onClose={() => setAsked(false)}
+        isOpen={isConfirming}
+        onClose={() => setConfirming(false)}
         title={isCurrent ? 'Sign out' : 'End session'}
         consequence={
           isCurrent

@@ -1,10 +1,10 @@
 import { Group, Paper, SegmentedControl, Skeleton, Text, Title } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { useMemo } from 'react'
-import { DayBars } from '../../parts/DayBars.tsx'
+import { DailyBarChart } from '../../parts/DailyBarChart.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
-import { counted } from './counted.ts'
+import { useSession } from '../../shell/session-context.tsx'
+import { pluralize } from './pluralize.ts'
 import { byDay, MEASURES, type Measured, type Usage, useUsage } from './usage.ts'
 import { type CompanySearch, type UsageDays, USAGE_DAYS } from './usage-search.ts'
 import { WorkspaceUsageTable } from './WorkspaceUsageTable.tsx'
@@ -14,7 +14,7 @@ const CHART_PX = 200
 
 /** Events or bytes received per day. */
 export function UsageChart() {
-  const { workspace } = useSigned()
+  const { workspace } = useSession()
   const { days = 30, of: measured = 'events' } = route.useSearch()
   const navigate = route.useNavigate()
   const usage = useUsage(workspace?.id ?? null, days)
@@ -61,9 +61,9 @@ function Bars({ usage, measured, days }: { usage: Usage; measured: Measured; day
   )
   return (
     <>
-      <DayBars days={bars} measure={MEASURES[measured]} />
+      <DailyBarChart days={bars} measure={MEASURES[measured]} />
       <Text size="sm" className="soft numeric">
-        Days are in UTC. Last minute: {counted(usage.eventsLastMinute, 'event')}
+        Days are in UTC. Last minute: {pluralize(usage.eventsLastMinute, 'event')}
       </Text>
       <WorkspaceUsageTable usage={usage} />
     </>

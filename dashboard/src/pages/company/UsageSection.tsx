@@ -1,9 +1,9 @@
 import { SimpleGrid, Skeleton, Stack } from '@mantine/core'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { BoundList } from './BoundList.tsx'
+import { LimitList } from './LimitList.tsx'
 import { useCompany } from './company.ts'
-import { PlanTerms } from './PlanTerms.tsx'
+import { PlanSummary } from './PlanSummary.tsx'
 import { UsageChart } from './UsageChart.tsx'
 
 /** The plan of the company, and how much of it is used. */
@@ -13,7 +13,7 @@ export function UsageSection() {
     <>
       <PageHeader
         title="Plan and usage"
-        about="Events received, what your plan includes, and how much of each limit is used."
+        description="Events received, what your plan includes, and how much of each limit is used."
       />
       <Stack gap="md">
         <ErrorBox error={company.error} onRetry={company.refetch} />
@@ -22,8 +22,8 @@ export function UsageSection() {
       {company.isPending && <Skeleton height={220} radius="sm" mt="md" />}
       {company.data && (
         <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md" mt="md">
-          <PlanTerms plan={company.data.plan} />
-          <BoundList company={company.data} />
+          <PlanSummary plan={company.data.plan} />
+          <LimitList company={company.data} />
         </SimpleGrid>
       )}
     </>

@@ -3,7 +3,7 @@ import { useDisclosure } from '@mantine/hooks'
 import { client, unwrap } from '../../api/client.ts'
 import { type Session, SESSION_KEY } from '../../api/session.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
-import { CopyText } from '../../parts/CopyText.tsx'
+import { CopyableText } from '../../parts/CopyableText.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
@@ -14,7 +14,7 @@ import {
   useOptimisticMutation,
   withChanged,
 } from '../../parts/use-optimistic-mutation.ts'
-import { counted } from './counted.ts'
+import { pluralize } from './pluralize.ts'
 import {
   refreshCompany,
   type Workspaces,
@@ -44,12 +44,12 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
           <Text fw={600}>{name}</Text>
           <Text size="sm" className="soft numeric">
             {[
-              counted(events, 'event'),
-              counted(keys, 'active key'),
-              counted(webhooks, 'webhook'),
+              pluralize(events, 'event'),
+              pluralize(keys, 'active key'),
+              pluralize(webhooks, 'webhook'),
             ].join(' · ')}
           </Text>
-          <CopyText text={id} />
+          <CopyableText text={id} />
         </div>
         <Group gap="xs">
           <Button
@@ -59,9 +59,9 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
             aria-expanded={isOpen}
             rightSection={<Icon name={isOpen ? 'minus' : 'down'} size={12} />}
           >
-            {counted(projects, 'project')}
+            {pluralize(projects, 'project')}
           </Button>
-          <Gate permission="company.manage" what="rename workspaces">
+          <Gate permission="company.manage" action="rename workspaces">
             <Button
               size="xs"
               variant="default"
@@ -111,7 +111,7 @@ function SystemCard({ workspace: { name, events } }: { workspace: WorkspaceSumma
         <div>
           <Text fw={600}>{name}</Text>
           <Text size="sm" className="soft numeric">
-            Audit trail of this dashboard, with its own chain · {counted(events, 'event')}
+            Audit trail of this dashboard, with its own chain · {pluralize(events, 'event')}
           </Text>
         </div>
         <AnchorLink to="/app/company/$section" params={{ section: 'activity' }}>

@@ -1,11 +1,11 @@
 import { formatBytes, formatCount } from '../../parts/format.ts'
-import rows from '../../parts/Rows.module.css'
-import { useSigned } from '../../shell/session-context.tsx'
+import rows from '../../parts/DataTable.module.css'
+import { useSession } from '../../shell/session-context.tsx'
 import { byWorkspace, type Usage } from './usage.ts'
 
 /** Usage per workspace. Hidden if there is only one, whose usage is the total above. */
 export function WorkspaceUsageTable({ usage }: { usage: Usage }) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const sums = byWorkspace(usage)
   if (sums.length < 2) return null
   return (

@@ -6,7 +6,7 @@ import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { refreshCompany, useWorkspaces, type WorkspaceSummary } from './company.ts'
 import { WorkspaceCard } from './WorkspaceCard.tsx'
 
@@ -14,7 +14,7 @@ type Dialog = 'create' | 'company'
 
 /** The company's workspaces, each with its projects. */
 export function WorkspacesSection() {
-  const { session } = useSigned()
+  const { session } = useSession()
   const workspaces = useWorkspaces()
   const [dialog, setDialog] = useState<Dialog | null>(null)
   const close = () => setDialog(null)
@@ -22,14 +22,14 @@ export function WorkspacesSection() {
     <>
       <PageHeader
         title="Workspaces"
-        about={`Workspaces divide the events of ${session.company.name}. Each one has its own chain, keys, webhooks and projects.`}
+        description={`Workspaces divide the events of ${session.company.name}. Each one has its own chain, keys, webhooks and projects.`}
       >
-        <Gate permission="company.manage" what="rename the company">
+        <Gate permission="company.manage" action="rename the company">
           <Button size="xs" variant="default" onClick={() => setDialog('company')}>
             Rename company
           </Button>
         </Gate>
-        <Gate permission="company.manage" what="create workspaces">
+        <Gate permission="company.manage" action="create workspaces">
           <Button
             size="xs"
             leftSection={<Icon name="plus" size={14} />}

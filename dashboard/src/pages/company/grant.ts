@@ -2,7 +2,7 @@ import type { Grant } from './GrantFields.tsx'
 import { needsWorkspaces } from './members.ts'
 
 /** The grant to send. Roles that cover the whole company name no workspaces. */
-export function sentGrant({ role, workspaceIds }: Grant): Grant {
+export function toGrantBody({ role, workspaceIds }: Grant): Grant {
   return { role, workspaceIds: needsWorkspaces(role) ? workspaceIds : [] }
 }
 

@@ -13,13 +13,17 @@ export type Role = Member['role']
 export const INVITATIONS_KEY = ['invitations'] as const
 
 export const ROLES = [
-  { value: 'OWNER', label: 'Owner', does: 'Full access, including other owners.' },
-  { value: 'ADMIN', label: 'Admin', does: 'Full access, except to owners.' },
-  { value: 'ANALYST', label: 'Analyst', does: 'Can view, export and verify assigned workspaces.' },
-  { value: 'VIEWER', label: 'Viewer', does: 'Can view assigned workspaces.' },
-] as const satisfies readonly { value: Role; label: string; does: string }[]
+  { value: 'OWNER', label: 'Owner', description: 'Full access, including other owners.' },
+  { value: 'ADMIN', label: 'Admin', description: 'Full access, except to owners.' },
+  {
+    value: 'ANALYST',
+    label: 'Analyst',
+    description: 'Can view, export and verify assigned workspaces.',
+  },
+  { value: 'VIEWER', label: 'Viewer', description: 'Can view assigned workspaces.' },
+] as const satisfies readonly { value: Role; label: string; description: string }[]
 
-export function roleWord(role: Role): string {
+export function roleLabel(role: Role): string {
   return ROLES.find(({ value }) => value === role)?.label ?? role
 }
 

@@ -1,10 +1,10 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.d.ts'
-import type { DayCount, Measure } from '../../parts/DayBars.tsx'
+import type { DayCount, Measure } from '../../parts/DailyBarChart.tsx'
 import { formatBytes } from '../../parts/format.ts'
 import { lastDays } from '../../parts/utc-day.ts'
-import { counted } from './counted.ts'
+import { pluralize } from './pluralize.ts'
 import type { UsageDays } from './usage-search.ts'
 
 export type Usage =
@@ -14,8 +14,11 @@ export type Measured = 'events' | 'bytes'
 const SHORT = new Intl.NumberFormat('en', { notation: 'compact' })
 
 export const MEASURES: Record<Measured, Measure> = {
-  events: { words: (count) => counted(count, 'event'), short: (count) => SHORT.format(count) },
-  bytes: { words: formatBytes, short: formatBytes },
+  events: {
+    format: (count) => pluralize(count, 'event'),
+    formatShort: (count) => SHORT.format(count),
+  },
+  bytes: { format: formatBytes, formatShort: formatBytes },
 }
 
 export function useUsage(workspaceId: string | null, days: UsageDays) {

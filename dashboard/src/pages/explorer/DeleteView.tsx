@@ -8,13 +8,13 @@ export function DeleteView({
   view,
   onClose,
   onDeleted,
-  onRefused,
+  onRejected,
 }: {
   view: View | null
   onClose: () => void
   onDeleted: (id: string) => void
   /** The deletion failed and was rolled back: reopen the dialog, which shows the reason. */
-  onRefused: (view: View) => void
+  onRejected: (view: View) => void
 }) {
   const remove = useOptimisticMutation({
     send: ({ id }: View) =>
@@ -26,7 +26,7 @@ export function DeleteView({
     ],
     refresh: refreshViews,
     onDone: ({ id }) => onDeleted(id),
-    onRefused,
+    onRejected,
   })
   const close = () => {
     remove.reset()

@@ -8,7 +8,7 @@ import {
   useOptimisticMutation,
   withChanged,
 } from '../../parts/use-optimistic-mutation.ts'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { refreshViews, type View, VIEWS_KEY } from './views.ts'
 import { ViewVisibility } from './ViewVisibility.tsx'
 
@@ -20,11 +20,11 @@ type EditProps = {
   view: View | null
   onClose: () => void
   /** The change failed and was rolled back: reopen the dialog, which shows the reason. */
-  onRefused: (view: View) => void
+  onRejected: (view: View) => void
 }
 
 /** Edits the name and the visibility of a view. */
-export function EditView({ view, onClose, onRefused }: EditProps) {
+export function EditView({ view, onClose, onRejected }: EditProps) {
   const edit = useOptimisticMutation({
     send: ({ view: { id }, changes }: { view: View; changes: ViewChanges }) =>
       unwrap(
@@ -37,7 +37,7 @@ export function EditView({ view, onClose, onRefused }: EditProps) {
       patchQuery<View[]>(VIEWS_KEY, (views) => withChanged(views, id, changes)),
     ],
     refresh: refreshViews,
-    onRefused: (refused) => onRefused(refused.view),
+    onRejected: (rejected) => onRejected(rejected.view),
   })
   const close = () => {
     edit.reset()
@@ -71,7 +71,7 @@ type FormProps = {
 }
 
 function EditForm({ view, changes, error, onClose, onSave }: FormProps) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const [name, setName] = useState(changes.name)
   const [visibility, setVisibility] = useState(changes.visibility)
   const isChange =

@@ -4,7 +4,7 @@ import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
-import { DELIVERY_WORDS } from '../webhooks/delivery-text.ts'
+import { DELIVERY_LABELS } from '../webhooks/delivery-text.ts'
 import classes from './EventPanel.module.css'
 import type { ExplorerEvent } from './explorer-event.ts'
 
@@ -35,7 +35,9 @@ export function EventDeliveries({ event: { workspaceId, seq } }: { event: Explor
       )}
       {data?.map(({ id, webhookId, status, url, attempt, failureReason }) => (
         <div className={classes.delivery} key={id}>
-          <StatusText tone={DELIVERY_WORDS[status].tone}>{DELIVERY_WORDS[status].word}</StatusText>
+          <StatusText tone={DELIVERY_LABELS[status].tone}>
+            {DELIVERY_LABELS[status].label}
+          </StatusText>
           <AnchorLink
             to="/app/webhooks/$webhookId"
             params={{ webhookId }}

@@ -22,7 +22,7 @@ type ListProps = {
   activeId: string | null
   openId: string | null
   /** Called when the pointer or the focus enters a row. */
-  onNear: () => unknown
+  onPrefetch: () => unknown
   mayExclude: boolean
   onOpen: (id: string) => void
   onFilter: (patch: SearchPatch) => void
@@ -70,10 +70,10 @@ export function EventList(props: ListProps) {
         role="rowgroup"
         ref={bodyRef}
         className={classes.body}
-        onFocus={props.onNear}
+        onFocus={props.onPrefetch}
         onPointerOver={(event) => {
           setHoveredId(rowIdOf(event))
-          props.onNear()
+          props.onPrefetch()
         }}
         onPointerLeave={() => setHoveredId(null)}
         style={{ height: events.length * rowPx }}

@@ -3,10 +3,10 @@ import { useClipboard } from '@mantine/hooks'
 import { memo, useEffect, useRef } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Icon } from '../../parts/Icon.tsx'
-import { ChainPart } from './ChainPart.tsx'
+import { ChainSection } from './ChainSection.tsx'
 import { actorPatch, type Names, resourcePatch, tracePatch } from './columns.ts'
 import { EventDeliveries } from './EventDeliveries.tsx'
-import { EventFacts } from './EventFacts.tsx'
+import { EventFields } from './EventFields.tsx'
 import classes from './EventPanel.module.css'
 import { useEventDetail } from './event-queries.ts'
 import { actorText, type ExplorerEvent } from './explorer-event.ts'
@@ -61,7 +61,7 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
         {event && (
           <>
             <RelatedEvents event={event} change={change} />
-            <EventFacts event={event} names={names} mayExclude={mayExclude} onFilter={change} />
+            <EventFields event={event} names={names} mayExclude={mayExclude} onFilter={change} />
             <section className={classes.section} aria-label="Metadata">
               <h3 className={classes.heading}>Metadata</h3>
               {event.metadata === null ? (
@@ -70,7 +70,7 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
                 <MetadataTree value={event.metadata} key={event.id} />
               )}
             </section>
-            <ChainPart event={event} detail={detail.data} onOpen={onOpen} />
+            <ChainSection event={event} detail={detail.data} onOpen={onOpen} />
             <EventDeliveries event={event} />
           </>
         )}
@@ -102,15 +102,15 @@ function RelatedEvents({ event, change }: { event: ExplorerEvent; change: Change
   ]
   return (
     <Group gap={6}>
-      {choices.map(([words, patch]) => (
+      {choices.map(([label, patch]) => (
         <Button
-          key={words}
+          key={label}
           size="compact-xs"
           variant="default"
           disabled={patch === null}
           onClick={() => patch && change({ ...clearPatch(), ...patch })}
         >
-          {words}
+          {label}
         </Button>
       ))}
     </Group>

@@ -1,13 +1,13 @@
 import { memo } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
-import { Refused } from '../../parts/Refused.tsx'
-import { ago, formatLocal, formatUtc } from '../../parts/time.ts'
+import { DisabledReason } from '../../parts/DisabledReason.tsx'
+import { formatRelative, formatLocal, formatUtc } from '../../parts/time.ts'
 import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import classes from './EventList.module.css'
-import { exclusionIn, exclusionText, FULL_WORDS } from './exclusions.ts'
+import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from './exclusions.ts'
 import { actorText, type ExplorerEvent, resourceText } from './explorer-event.ts'
 import type { SearchPatch } from './explorer-search.ts'
-import { FIELD_WORDS } from './filters.ts'
+import { FIELD_LABELS } from './filters.ts'
 
 /** Events received less than this ago slide in. */
 const FRESH_MS = 2_000
@@ -44,7 +44,7 @@ export const EventRow = memo(function EventRow(props: RowProps) {
       data-fresh={isFresh || undefined}
       onClick={() => onOpen(event.id)}
     >
-      {isSmall ? <TwoLines event={event} /> : <Cells {...props} />}
+      {isSmall ? <CompactRow event={event} /> : <Cells {...props} />}
     </div>
   )
 })
@@ -92,12 +92,12 @@ function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: Exclude
   if (exclusion === null) return null
   const { field, value } = exclusion
   return (
-    <Refused reason={mayExclude ? null : FULL_WORDS}>
+    <DisabledReason reason={mayExclude ? null : EXCLUSIONS_FULL_TEXT}>
       <button
         type="button"
         className={`${classes.filter} ${classes.exclude}`}
         tabIndex={isActive ? 0 : -1}
-        aria-label={`Exclude ${FIELD_WORDS[field]}: ${field === 'projectId' ? shown : value}`}
+        aria-label={`Exclude ${FIELD_LABELS[field]}: ${field === 'projectId' ? shown : value}`}
         title={mayExclude ? 'Exclude this' : undefined}
         onClick={(click) => {
           click.stopPropagation()
@@ -106,7 +106,7 @@ function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: Exclude
       >
         <Icon name="exclude" size={12} />
       </button>
-    </Refused>
+    </DisabledReason>
   )
 }
 
@@ -114,11 +114,11 @@ function hintOf({ timestamp, traceId }: ExplorerEvent, name: ColumnName, shown: 
   if (name === 'trace') return traceId ?? ''
   if (name !== 'time') return shown
   const ms = Date.parse(timestamp)
-  return `${formatUtc(ms)} · ${ago(ms, Date.now())}`
+  return `${formatUtc(ms)} · ${formatRelative(ms, Date.now())}`
 }
 
-function TwoLines({ event }: { event: ExplorerEvent }) {
-  const about = [actorText(event), resourceText(event)].filter((text) => text !== '').join(' · ')
+function CompactRow({ event }: { event: ExplorerEvent }) {
+  const summary = [actorText(event), resourceText(event)].filter((text) => text !== '').join(' · ')
   return (
     <>
       <div role="gridcell" className={classes.smallLine}>
@@ -126,7 +126,7 @@ function TwoLines({ event }: { event: ExplorerEvent }) {
         <span className="soft numeric">{formatLocal(Date.parse(event.timestamp), 'clock')}</span>
       </div>
       <div role="gridcell" className={`${classes.smallLine} soft`}>
-        <span className="truncate">{about || event.category}</span>
+        <span className="truncate">{summary || event.category}</span>
       </div>
     </>
   )

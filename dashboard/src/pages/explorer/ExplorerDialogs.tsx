@@ -1,5 +1,5 @@
 import { lazy, Suspense } from 'react'
-import { useFocusBack } from '../../parts/use-focus-back.ts'
+import { useRestoreFocus } from '../../parts/use-restore-focus.ts'
 import type { Names } from './columns.ts'
 import type { ExplorerSearch } from './explorer-search.ts'
 import type { Chip, Filters } from './filters.ts'
@@ -32,7 +32,7 @@ type DialogProps = {
 
 export function ExplorerDialogs(props: DialogProps) {
   const { name, onClose, search, filters, chips, timeWindow, names, hotSince, change } = props
-  useFocusBack(name !== null)
+  useRestoreFocus(name !== null)
   const { workspaceId } = filters
   const workspace = workspaceId && { id: workspaceId, name: names.workspace(workspaceId) }
   return (

@@ -45,12 +45,12 @@ export const ExplorerHeader = memo(function ExplorerHeader(props: HeaderProps) {
         }
       />
       <ViewsMenu viewId={search.view} change={change} />
-      <Gate permission="views.manage" what="save views">
+      <Gate permission="views.manage" action="save views">
         <Button size="xs" variant="default" onClick={() => onDialog('save')}>
           Save view
         </Button>
       </Gate>
-      <Gate permission="exports.create" what="create exports">
+      <Gate permission="exports.create" action="create exports">
         <Button size="xs" variant="default" onClick={() => onDialog('export')}>
           Export events
         </Button>

@@ -1,7 +1,7 @@
 import { useMediaQuery } from '@mantine/hooks'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { columnsOf } from './columns.ts'
 import { useEventPages } from './event-queries.ts'
 import { mergeEvents } from './explorer-event.ts'
@@ -10,7 +10,7 @@ import { ExplorerHeader } from './ExplorerHeader.tsx'
 import classes from './ExplorerPage.module.css'
 import { FilterBar } from './FilterBar.tsx'
 import { chipsOf, mayExclude } from './filters.ts'
-import { HistogramPart } from './HistogramPart.tsx'
+import { HistogramSection } from './HistogramSection.tsx'
 import { Results } from './Results.tsx'
 import { useExplorer } from './use-explorer.ts'
 import { useExplorerKeys } from './use-explorer-keys.ts'
@@ -20,7 +20,7 @@ import { useOpenEvent } from './use-open-event.ts'
 
 const SMALL = '(max-width: 768px)'
 
-const LIVE_LOST =
+const LIVE_PAUSED_TEXT =
   'Live updates paused: the service isn’t responding. Retrying. New events appear once it responds.'
 
 // Not part of the first load: fetched when the pointer or the focus enters a row.
@@ -29,7 +29,7 @@ const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }
 
 /** The page to search events. The URL contains the whole query. */
 export function ExplorerPage() {
-  const { session } = useSigned()
+  const { session } = useSession()
   const explorer = useExplorer()
   const { search, filters, timeWindow, askedAt, refresh, change } = explorer
   const { workspaceId } = filters
@@ -43,10 +43,10 @@ export function ExplorerPage() {
   const isAtTop = useCallback(() => window.scrollY < 40, [])
   const { fromMs } = timeWindow
   const live = useLiveEvents({ filters, fromMs, isLive, askedAt, refresh, isAtTop })
-  const isWhole = !pages.hasNextPage
+  const isFull = !pages.hasNextPage
   const events = useMemo(
-    () => mergeEvents(live.shown, loaded, isWhole),
-    [live.shown, loaded, isWhole],
+    () => mergeEvents(live.shown, loaded, isFull),
+    [live.shown, loaded, isFull],
   )
   const names = useNames(workspaceId)
   const chips = useMemo(() => chipsOf(filters, names.project), [filters, names])
@@ -79,10 +79,10 @@ export function ExplorerPage() {
         }
         searchRef={searchField}
       />
-      <HistogramPart explorer={explorer} isLive={isLive} isFailed={pages.error !== null} />
+      <HistogramSection explorer={explorer} isLive={isLive} isFailed={pages.error !== null} />
       <ErrorBox error={pages.error} onRetry={refresh} />
       <div role="status" className={classes.lost}>
-        {isLive && live.state === 'lost' && LIVE_LOST}
+        {isLive && live.state === 'lost' && LIVE_PAUSED_TEXT}
       </div>
       <Results
         {...asked}
@@ -97,7 +97,7 @@ export function ExplorerPage() {
         activeId={opened.activeId}
         openId={opened.openId}
         bodyRef={body}
-        onNear={loadPanel}
+        onPrefetch={loadPanel}
         onOpen={opened.open}
         refresh={refresh}
       />

@@ -68,8 +68,8 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
         <Text size="sm">
           {what.length === 0 ? 'All events' : what.join(', ')} · {windowText(timeWindow)}
         </Text>
-        <Choice label="Format" choices={FORMATS} value={format} onChange={setFormat} />
-        <Choice label="Source" choices={SOURCES} value={source} onChange={setSource} />
+        <RadioOption label="Format" choices={FORMATS} value={format} onChange={setFormat} />
+        <RadioOption label="Source" choices={SOURCES} value={source} onChange={setSource} />
         <ErrorBox error={preflight.error} />
         {preflight.isPending && <Skeleton height={44} />}
         {preflight.data && !preflight.error && <Estimate answer={preflight.data} />}
@@ -95,24 +95,32 @@ const FORMATS = [
   {
     value: 'JSONL',
     label: 'JSONL',
-    about: 'One JSON object per line, with everything needed to verify the hashes.',
+    description: 'One JSON object per line, with everything needed to verify the hashes.',
   },
-  { value: 'CSV', label: 'CSV', about: 'For spreadsheets.' },
+  { value: 'CSV', label: 'CSV', description: 'For spreadsheets.' },
 ] as const
 const SOURCES = [
-  { value: 'HOT', label: 'Hot', about: 'Events in the explorer.' },
-  { value: 'HOT_AND_ARCHIVED', label: 'Hot and archived', about: 'Also includes archived events.' },
-  { value: 'ARCHIVED', label: 'Archived only', about: 'Only events that have left the explorer.' },
+  { value: 'HOT', label: 'Hot', description: 'Events in the explorer.' },
+  {
+    value: 'HOT_AND_ARCHIVED',
+    label: 'Hot and archived',
+    description: 'Also includes archived events.',
+  },
+  {
+    value: 'ARCHIVED',
+    label: 'Archived only',
+    description: 'Only events that have left the explorer.',
+  },
 ] as const
 
-function Choice<Value extends string>({
+function RadioOption<Value extends string>({
   label,
   choices,
   value,
   onChange,
 }: {
   label: string
-  choices: readonly { value: Value; label: string; about: string }[]
+  choices: readonly { value: Value; label: string; description: string }[]
   value: Value
   onChange: (value: Value) => void
 }) {
@@ -133,7 +141,7 @@ function Choice<Value extends string>({
             data-autofocus={choice.value === value || undefined}
             value={choice.value}
             label={choice.label}
-            description={choice.about}
+            description={choice.description}
           />
         ))}
       </Stack>
@@ -195,7 +203,7 @@ function Created({ job, isReady, onClose }: CreatedProps) {
           Close
         </Button>
         <AnchorLink to="/app/exports">Go to Exports</AnchorLink>
-        {isReady && <DownloadLink size="sm" variant="filled" job={job} onBegin={() => {}} />}
+        {isReady && <DownloadLink size="sm" variant="filled" job={job} onStart={() => {}} />}
       </Group>
     </Stack>
   )

@@ -6,10 +6,10 @@ import { client, unwrap } from '../../api/client.ts'
 import { formatCount } from '../../parts/format.ts'
 import { Icon } from '../../parts/Icon.tsx'
 import { timesOf } from './event-queries.ts'
-import { type Exclusion, FULL_WORDS, isExcludable } from './exclusions.ts'
+import { type Exclusion, EXCLUSIONS_FULL_TEXT, isExcludable } from './exclusions.ts'
 import { FILTER_FIELDS, type FilterField } from './explorer-search.ts'
 import classes from './FilterBar.module.css'
-import { FIELD_WORDS, type Filters, mayExclude, TRACE_ID } from './filters.ts'
+import { FIELD_LABELS, type Filters, mayExclude, TRACE_ID } from './filters.ts'
 import type { TimeWindow } from './time-window.ts'
 
 const DEBOUNCE_MS = 150
@@ -36,17 +36,17 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
       combobox.resetSelectedOption()
       setField(null)
       setNot(false)
-      setRefused(false)
+      setRejected(false)
       setTyped('')
     },
   })
   const isFull = !mayExclude(filters)
-  const [isRefused, setRefused] = useState(false)
+  const [isRejected, setRejected] = useState(false)
   const choose = (option: string) => {
     const isExclusion = isNot || isShift.current
     isShift.current = false
     if (isExclusion && isFull && field !== null && isExcludable(field)) {
-      setRefused(true)
+      setRejected(true)
       return
     }
     setTyped('')
@@ -79,8 +79,8 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
         <Combobox.Search
           value={typed}
           maxLength={200}
-          aria-label={field === null ? 'Field to filter by' : `Value of ${FIELD_WORDS[field]}`}
-          placeholder={field === null ? 'Filter by…' : `${FIELD_WORDS[field]} contains…`}
+          aria-label={field === null ? 'Field to filter by' : `Value of ${FIELD_LABELS[field]}`}
+          placeholder={field === null ? 'Filter by…' : `${FIELD_LABELS[field]} contains…`}
           onChange={(event) => {
             setTyped(event.currentTarget.value)
             combobox.resetSelectedOption()
@@ -95,10 +95,10 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
           }}
         />
         {field !== null && isExcludable(field) && (
-          <IsOrNot
+          <IncludeToggle
             isNot={isNot}
             isFull={isFull}
-            isRefused={isRefused}
+            isRejected={isRejected}
             onChange={(next) => {
               setNot(next)
               combobox.focusSearchInput()
@@ -106,7 +106,7 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
           />
         )}
         <Combobox.Options
-          aria-label={field === null ? 'Fields' : `Values of ${FIELD_WORDS[field]}`}
+          aria-label={field === null ? 'Fields' : `Values of ${FIELD_LABELS[field]}`}
         >
           {field === null ? (
             <FieldOptions typed={typed} />
@@ -119,40 +119,40 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
   )
 }
 
-function IsOrNot({
+function IncludeToggle({
   isNot,
   isFull,
-  isRefused,
+  isRejected,
   onChange,
 }: {
   isNot: boolean
   isFull: boolean
   /** The member tried to exclude a value although the limit is reached. */
-  isRefused: boolean
+  isRejected: boolean
   onChange: (isNot: boolean) => void
 }) {
   return (
     <div className={classes.isOrNot}>
       <div className={classes.choices} role="radiogroup" aria-label="Include or exclude the value">
-        <Choice label="is" isChosen={!isNot} onChoose={() => onChange(false)} />
-        <Choice
+        <RadioOption label="is" isChosen={!isNot} onChoose={() => onChange(false)} />
+        <RadioOption
           label="is not"
           isChosen={isNot}
           isDisabled={isFull}
           onChoose={() => onChange(true)}
         />
       </div>
-      {isFull && !isRefused && <span className="soft">{FULL_WORDS}</span>}
-      {isFull && isRefused && (
+      {isFull && !isRejected && <span className="soft">{EXCLUSIONS_FULL_TEXT}</span>}
+      {isFull && isRejected && (
         <strong className={classes.full} role="alert">
-          {FULL_WORDS}
+          {EXCLUSIONS_FULL_TEXT}
         </strong>
       )}
     </div>
   )
 }
 
-function Choice({
+function RadioOption({
   label,
   isChosen,
   isDisabled = false,
@@ -179,12 +179,12 @@ function Choice({
 
 function FieldOptions({ typed }: { typed: string }) {
   const fields = FILTER_FIELDS.filter((field) =>
-    FIELD_WORDS[field].toLowerCase().includes(typed.toLowerCase()),
+    FIELD_LABELS[field].toLowerCase().includes(typed.toLowerCase()),
   )
   if (fields.length === 0) return <Combobox.Empty>No matching fields</Combobox.Empty>
   return fields.map((field) => (
     <Combobox.Option value={field} key={field}>
-      {FIELD_WORDS[field]}
+      {FIELD_LABELS[field]}
     </Combobox.Option>
   ))
 }
@@ -195,7 +195,7 @@ function ValueOptions(props: ValueProps) {
   return props.field === 'traceId' ? (
     <TraceOption typed={props.typed} />
   ) : (
-    <KnownValues {...props} field={props.field} />
+    <SuggestedValues {...props} field={props.field} />
   )
 }
 
@@ -205,9 +205,9 @@ function TraceOption({ typed }: { typed: string }) {
   return <Combobox.Option value={typed}>{typed}</Combobox.Option>
 }
 
-type KnownProps = ValueProps & { field: Exclude<FilterField, 'traceId'> }
+type SuggestedProps = ValueProps & { field: Exclude<FilterField, 'traceId'> }
 
-function KnownValues({ field, typed, filters, timeWindow }: KnownProps) {
+function SuggestedValues({ field, typed, filters, timeWindow }: SuggestedProps) {
   const [contains] = useDebouncedValue(typed, DEBOUNCE_MS)
   const { workspaceId, not } = filters
   // Only these two fields are counted within the period and without excluded values.

@@ -3,14 +3,14 @@ import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
-import { CodeBox } from '../../parts/CodeBox.tsx'
+import { CodeBlock } from '../../parts/CodeBlock.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { followEvents } from './event-source.ts'
 import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 
 /** The command that sends a first event, with a placeholder if the key is unknown. */
 export function FirstEventCommand({ secret }: { secret: string | null }) {
-  return <CodeBox text={curlOf(secret ?? '<your key>', window.location.origin)} label="command" />
+  return <CodeBlock text={curlOf(secret ?? '<your key>', window.location.origin)} label="command" />
 }
 
 function curlOf(key: string, origin: string): string {

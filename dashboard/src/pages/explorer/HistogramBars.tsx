@@ -21,23 +21,23 @@ export const HistogramBars = memo(function HistogramBars(props: BarsProps) {
   )
   return (
     <svg className={classes.bars} width={widthPx} height={HEIGHT_PX} aria-hidden="true">
-      {counts.map(({ topPx, words }) => (
+      {counts.map(({ topPx, label }) => (
         <g key={topPx}>
           <path
             className={classes.grid}
             d={`M${EDGE_PX.left} ${topPx}.5H${widthPx - EDGE_PX.right}`}
           />
           <text x={EDGE_PX.left - 6} y={topPx} dy="0.35em" textAnchor="end">
-            {words}
+            {label}
           </text>
         </g>
       ))}
       {histogram.series.map(({ value }, index) => (
         <path key={index} d={outlines[index]} fill={colorOf(scheme, index, value)} />
       ))}
-      {times.map(({ leftPx, words }) => (
+      {times.map(({ leftPx, label }) => (
         <text key={leftPx} x={leftPx} y={HEIGHT_PX - 11} textAnchor="middle">
-          {words}
+          {label}
         </text>
       ))}
     </svg>

@@ -2,7 +2,7 @@ import { Stack, Text } from '@mantine/core'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { formatCount } from '../../parts/format.ts'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { FirstEventCommand, FirstEventWatch } from './FirstEvent.tsx'
 
 /** Explains how to send the first event to a workspace that has none. */
@@ -13,7 +13,7 @@ export function NoEvents({
   workspaceId: string | undefined
   onEvent: () => void
 }) {
-  const { may } = useSigned()
+  const { hasPermission } = useSession()
   return (
     <EmptyState icon="activity" title="No events yet">
       <Stack gap="sm" maw={640} w="100%">
@@ -21,7 +21,7 @@ export function NoEvents({
           Send an event with a workspace key. It appears here within a second.
         </Text>
         <FirstEventCommand secret={null} />
-        {may('keys.manage') ? (
+        {hasPermission('keys.manage') ? (
           <Text size="sm">
             Use a key from{' '}
             <AnchorLink underline="always" to="/app/keys">

@@ -33,7 +33,7 @@ type ResultsProps = {
   activeId: string | null
   openId: string | null
   bodyRef: React.RefObject<HTMLDivElement | null>
-  onNear: () => unknown
+  onPrefetch: () => unknown
   onOpen: (id: string) => void
   refresh: () => void
   change: Change
@@ -63,7 +63,7 @@ export function Results(props: ResultsProps) {
   return (
     <>
       {isLive && live.waiting.length > 0 && (
-        <NewPill count={live.waiting.length} onAdmit={live.admit} />
+        <NewPill count={live.waiting.length} onShowNew={live.showNew} />
       )}
       <EventList
         events={events}
@@ -74,7 +74,7 @@ export function Results(props: ResultsProps) {
         isBusy={isPlaceholderData}
         activeId={props.activeId}
         openId={props.openId}
-        onNear={props.onNear}
+        onPrefetch={props.onPrefetch}
         mayExclude={mayExclude(filters)}
         onOpen={props.onOpen}
         onFilter={change}
@@ -88,19 +88,19 @@ export function Results(props: ResultsProps) {
 }
 
 /** Counts the events that arrived while the member was scrolled down. Scrolling to the top shows them. */
-function NewPill({ count, onAdmit }: { count: number; onAdmit: () => void }) {
+function NewPill({ count, onShowNew }: { count: number; onShowNew: () => void }) {
   useEffect(() => {
-    const onScroll = () => window.scrollY < 40 && onAdmit()
+    const onScroll = () => window.scrollY < 40 && onShowNew()
     window.addEventListener('scroll', onScroll, { passive: true })
     return () => window.removeEventListener('scroll', onScroll)
-  }, [onAdmit])
+  }, [onShowNew])
   return (
     <div role="status" className={classes.pill}>
       <Button
         size="compact-sm"
         radius="xl"
         onClick={() => {
-          onAdmit()
+          onShowNew()
           window.scrollTo(0, 0)
         }}
       >
@@ -130,8 +130,8 @@ function Footer({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
       </div>
     )
   }
-  const isBeyond = hotSince !== null && timeWindow.fromMs < Date.parse(hotSince)
-  if (!isBeyond) return <div className={classes.foot} />
+  const isForbidden = hotSince !== null && timeWindow.fromMs < Date.parse(hotSince)
+  if (!isForbidden) return <div className={classes.foot} />
   return (
     <div className={`${classes.foot} soft`}>
       <span>

@@ -1,7 +1,7 @@
 import { Kbd, Modal } from '@mantine/core'
 import classes from './ShortcutsDialog.module.css'
 
-const SHORTCUTS: readonly (readonly [keys: readonly string[], does: string])[] = [
+const SHORTCUTS: readonly (readonly [keys: readonly string[], description: string])[] = [
   [['/'], 'Search'],
   [['j', 'k'], 'Next or previous event'],
   [['Enter'], 'Open event'],
@@ -20,14 +20,14 @@ export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
   return (
     <Modal opened onClose={onClose} title="Keyboard shortcuts" centered>
       <dl className={classes.list}>
-        {SHORTCUTS.map(([keys, does]) => (
-          <div className={classes.line} key={does}>
+        {SHORTCUTS.map(([keys, description]) => (
+          <div className={classes.line} key={description}>
             <dt>
               {keys.map((key) => (
                 <Kbd key={key}>{key}</Kbd>
               ))}
             </dt>
-            <dd>{does}</dd>
+            <dd>{description}</dd>
           </div>
         ))}
       </dl>

@@ -2,8 +2,8 @@ import { Button, Menu } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense, useState } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
-import { MenuChoice } from '../../parts/MenuChoice.tsx'
-import { useFocusBack } from '../../parts/use-focus-back.ts'
+import { MenuAction } from '../../parts/MenuAction.tsx'
+import { useRestoreFocus } from '../../parts/use-restore-focus.ts'
 import {
   RANGE_NAMES,
   rangePatch,
@@ -15,9 +15,9 @@ import {
 import type { Change } from './use-explorer.ts'
 
 // Loaded when the menu opens.
-const ExactTimes = lazy(async () => ({ default: (await import('./ExactTimes.tsx')).ExactTimes }))
+const CustomRange = lazy(async () => ({ default: (await import('./CustomRange.tsx')).CustomRange }))
 
-const TRACE_BOUND = 'A trace ID search covers at most 24 hours.'
+const TRACE_LIMIT_TEXT = 'A trace ID search covers at most 24 hours.'
 
 type TimeProps = { timeWindow: TimeWindow; isTraced: boolean; change: Change }
 
@@ -25,7 +25,7 @@ type TimeProps = { timeWindow: TimeWindow; isTraced: boolean; change: Change }
 export function TimeMenu({ timeWindow, isTraced, change }: TimeProps) {
   const [isExact, exact] = useDisclosure(false)
   const [wasOpened, setOpened] = useState(false)
-  useFocusBack(isExact)
+  useRestoreFocus(isExact)
   return (
     <>
       <Menu position="bottom-end" width={200} onOpen={() => setOpened(true)}>
@@ -42,23 +42,25 @@ export function TimeMenu({ timeWindow, isTraced, change }: TimeProps) {
         </Menu.Target>
         <Menu.Dropdown>
           {RANGE_NAMES.map((range) => (
-            <MenuChoice
+            <MenuAction
               key={range}
-              reason={isTraced && RANGES[range].spanMs > TRACE_SPAN_MS_MAX ? TRACE_BOUND : null}
+              reason={
+                isTraced && RANGES[range].spanMs > TRACE_SPAN_MS_MAX ? TRACE_LIMIT_TEXT : null
+              }
               onClick={() => change(rangePatch(range))}
               rightSection={timeWindow.range === range ? <Icon name="check" size={12} /> : null}
             >
-              {RANGES[range].words}
-            </MenuChoice>
+              {RANGES[range].label}
+            </MenuAction>
           ))}
-          {isTraced && <Menu.Label aria-hidden>{TRACE_BOUND}</Menu.Label>}
+          {isTraced && <Menu.Label aria-hidden>{TRACE_LIMIT_TEXT}</Menu.Label>}
           <Menu.Divider />
           <Menu.Item onClick={exact.open}>Custom range…</Menu.Item>
         </Menu.Dropdown>
       </Menu>
       {wasOpened && (
         <Suspense>
-          <ExactTimes
+          <CustomRange
             isOpen={isExact}
             onClose={exact.close}
             timeWindow={timeWindow}

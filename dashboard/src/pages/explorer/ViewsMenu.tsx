@@ -4,8 +4,8 @@ import { lazy, Suspense, useState } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { focusOpener } from '../../parts/focus-opener.ts'
 import { Icon } from '../../parts/Icon.tsx'
-import { Refused } from '../../parts/Refused.tsx'
-import { useFocusBack } from '../../parts/use-focus-back.ts'
+import { DisabledReason } from '../../parts/DisabledReason.tsx'
+import { useRestoreFocus } from '../../parts/use-restore-focus.ts'
 import type { Change } from './use-explorer.ts'
 import { useViews, type View, viewPatch } from './views.ts'
 import classes from './ViewsMenu.module.css'
@@ -20,7 +20,7 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
   const [wasOpened, setOpened] = useState(false)
   const [viewToDelete, setViewToDelete] = useState<View | null>(null)
   const [edited, setEdited] = useState<View | null>(null)
-  useFocusBack(viewToDelete !== null || edited !== null)
+  useRestoreFocus(viewToDelete !== null || edited !== null)
   const views = useViews()
   const current = views.data?.find(({ id }) => id === viewId)
   return (
@@ -79,11 +79,11 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
       </Popover>
       {wasOpened && (
         <Suspense>
-          <EditView view={edited} onClose={() => setEdited(null)} onRefused={setEdited} />
+          <EditView view={edited} onClose={() => setEdited(null)} onRejected={setEdited} />
           <DeleteView
             view={viewToDelete}
             onClose={() => setViewToDelete(null)}
-            onRefused={setViewToDelete}
+            onRejected={setViewToDelete}
             onDeleted={(id) => id === viewId && change({ view: null }, { replace: true })}
           />
         </Suspense>
@@ -92,7 +92,7 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
   )
 }
 
-const MADE_ELSEWHERE =
+const UNUSABLE_VIEW_TEXT =
   'This view was saved by another version of Annals. Set its filters again and save a new view.'
 
 type LineProps = {
@@ -109,7 +109,7 @@ function ViewLine({ view, isCurrent, onRun, onEdit, onDelete }: LineProps) {
     visibility === 'PRIVATE' ? 'Private' : `Shared by ${owner?.email ?? 'a former member'}`
   return (
     <div className={classes.line}>
-      <Refused reason={isUsable ? null : MADE_ELSEWHERE}>
+      <DisabledReason reason={isUsable ? null : UNUSABLE_VIEW_TEXT}>
         <button
           type="button"
           className={classes.run}
@@ -121,7 +121,7 @@ function ViewLine({ view, isCurrent, onRun, onEdit, onDelete }: LineProps) {
             {isUsable ? whose : 'Saved by another version. Save it again.'}
           </span>
         </button>
-      </Refused>
+      </DisabledReason>
       {mayChange && (
         <>
           <LineButton icon="edit" label={`Edit view ${name}`} onPress={onEdit} />

@@ -78,10 +78,10 @@ export async function countEvents(filters: Filters, timeWindow: TimeWindow): Pro
 
 export type EventDetail = {
   event: ExplorerEvent
-  previous: Neighbour | null
-  next: Neighbour | null
+  previous: Neighbor | null
+  next: Neighbor | null
 }
-export type Neighbour = { id: string; seq: number; hash: string; prevHash: string }
+export type Neighbor = { id: string; seq: number; hash: string; prevHash: string }
 
 export function useEventDetail(eventId: string, workspaceId: string | undefined) {
   return useQuery({

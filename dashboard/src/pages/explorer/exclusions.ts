@@ -16,7 +16,7 @@ export type Exclusion = { field: ExcludableField; value: string }
 
 /** The limit of the service. */
 export const EXCLUSIONS_MAX = 20
-export const FULL_WORDS = `You can exclude up to ${EXCLUSIONS_MAX} values. Remove one first.`
+export const EXCLUSIONS_FULL_TEXT = `You can exclude up to ${EXCLUSIONS_MAX} values. Remove one first.`
 
 /** The notation of the service and the URL. The value can contain colons. */
 export function exclusionText({ field, value }: Exclusion): string {

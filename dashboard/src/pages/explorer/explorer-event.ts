@@ -1,7 +1,7 @@
-import type { ProvableEvent } from './verify-event.ts'
+import type { VerifiableEvent } from './verify-event.ts'
 
 /** An event as the dashboard API returns it, including the data to verify it. */
-export type ExplorerEvent = ProvableEvent & {
+export type ExplorerEvent = VerifiableEvent & {
   actor: { id?: string; email?: string; role?: string } | null
   resource: { type?: string; id?: string } | null
   metadata: Record<string, unknown> | null
@@ -19,13 +19,13 @@ export function resourceText({ resource }: ExplorerEvent): string {
 
 /**
  * Merges two lists, newest first, and removes duplicates, which occur if an event arrives while the page
- * loads. `isWhole` is false while older events are not loaded yet: late events that belong among them are
+ * loads. `isFull` is false while older events are not loaded yet: late events that belong among them are
  * then left out, because they will be loaded with them.
  */
 export function mergeEvents(
   fresh: readonly ExplorerEvent[],
   loaded: readonly ExplorerEvent[],
-  isWhole: boolean,
+  isFull: boolean,
 ): readonly ExplorerEvent[] {
   if (fresh.length === 0) return loaded
   const merged: ExplorerEvent[] = []
@@ -39,7 +39,7 @@ export function mergeEvents(
     if (fresh[next]?.id === event.id) next += 1
     merged.push(event)
   }
-  return isWhole ? [...merged, ...fresh.slice(next)] : merged
+  return isFull ? [...merged, ...fresh.slice(next)] : merged
 }
 
 /** Sorts newest first, by (timestamp, id). */

@@ -58,16 +58,16 @@ function readExclusions(value: unknown): string[] {
 }
 
 /**
- * Changes to the query. Null removes a field. `exclude` adds one excluded value and `readmit` removes
+ * Changes to the query. Null removes a field. `exclude` adds one excluded value and `include` removes
  * one, so that the caller needn't know the others.
  */
 export type SearchPatch = Partial<
-  Record<keyof ExplorerSearch | 'exclude' | 'readmit', string | readonly string[] | null>
+  Record<keyof ExplorerSearch | 'exclude' | 'include', string | readonly string[] | null>
 >
 
 export function patchSearch(
   search: ExplorerSearch,
-  { exclude, readmit, ...patch }: SearchPatch,
+  { exclude, include, ...patch }: SearchPatch,
 ): ExplorerSearch {
   const next = readExplorerSearch({ ...search, ...patch })
   const added = typeof exclude === 'string' ? readExclusion(exclude) : null
@@ -75,7 +75,7 @@ export function patchSearch(
   const not = (next.not ?? []).filter((text) => {
     const field = readExclusion(text)?.field
     const isFilteredBy = field !== undefined && typeof patch[field] === 'string'
-    return text !== readmit && (!isFilteredBy || patch.not !== undefined)
+    return text !== include && (!isFilteredBy || patch.not !== undefined)
   })
   if (added && not.length < EXCLUSIONS_MAX) {
     not.push(exclusionText(added))

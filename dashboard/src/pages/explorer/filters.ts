@@ -14,7 +14,7 @@ export type Filters = Partial<Record<FilterField | 'text' | 'workspaceId', strin
   not?: string[]
 }
 
-export const FIELD_WORDS: Record<FilterField, string> = {
+export const FIELD_LABELS: Record<FilterField, string> = {
   category: 'category',
   action: 'action',
   actorId: 'actor ID',
@@ -54,11 +54,11 @@ export function chipsOf(filters: Filters, projectName: (id: string) => string): 
   const asked = FILTER_FIELDS.flatMap((field): Chip[] => {
     const value = filters[field]
     if (value === undefined) return []
-    return [{ field, excluded: null, label: FIELD_WORDS[field], value: shown(field, value) }]
+    return [{ field, excluded: null, label: FIELD_LABELS[field], value: shown(field, value) }]
   })
   const excluded = exclusionsOf(filters).map(({ field, value }): Chip => {
     const text = exclusionText({ field, value })
-    return { field, excluded: text, label: FIELD_WORDS[field], value: shown(field, value) }
+    return { field, excluded: text, label: FIELD_LABELS[field], value: shown(field, value) }
   })
   return [...asked, ...excluded]
 }
@@ -69,7 +69,7 @@ export function labelOf({ excluded, label }: Chip): string {
 }
 
 export function notText(field: FilterField): string {
-  return `not ${FIELD_WORDS[field]}`
+  return `not ${FIELD_LABELS[field]}`
 }
 
 export function exclusionsOf({ not = [] }: Pick<Filters, 'not'>): Exclusion[] {
@@ -82,7 +82,7 @@ export function mayExclude({ not = [] }: Pick<Filters, 'not'>): boolean {
 
 /** Removes the chip from the URL. */
 export function removePatch({ field, excluded }: Chip): SearchPatch {
-  return excluded === null ? { [field]: null } : { readmit: excluded }
+  return excluded === null ? { [field]: null } : { include: excluded }
 }
 
 export function withoutChip({ not = [], ...filters }: Filters, { field, excluded }: Chip): Filters {

@@ -103,9 +103,9 @@ export function drawHistogram(
     outlines,
     counts: countsMarked.map((count) => ({
       topPx: FLOOR_PX - heightOf(count),
-      words: COMPACT.format(count),
+      label: COMPACT.format(count),
     })),
-    times: marks.map((ms) => ({ leftPx: pxOf(ms, range, widthPx), words: timeLabel(ms, stepMs) })),
+    times: marks.map((ms) => ({ leftPx: pxOf(ms, range, widthPx), label: timeLabel(ms, stepMs) })),
   }
 }
 

@@ -6,12 +6,12 @@ const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
 export const RANGES = {
-  '15m': { words: 'Last 15 minutes', spanMs: 15 * MINUTE_MS },
-  '1h': { words: 'Last hour', spanMs: HOUR_MS },
-  '24h': { words: 'Last 24 hours', spanMs: DAY_MS },
-  '7d': { words: 'Last 7 days', spanMs: 7 * DAY_MS },
-  '30d': { words: 'Last 30 days', spanMs: 30 * DAY_MS },
-  '90d': { words: 'Last 90 days', spanMs: 90 * DAY_MS },
+  '15m': { label: 'Last 15 minutes', spanMs: 15 * MINUTE_MS },
+  '1h': { label: 'Last hour', spanMs: HOUR_MS },
+  '24h': { label: 'Last 24 hours', spanMs: DAY_MS },
+  '7d': { label: 'Last 7 days', spanMs: 7 * DAY_MS },
+  '30d': { label: 'Last 30 days', spanMs: 30 * DAY_MS },
+  '90d': { label: 'Last 90 days', spanMs: 90 * DAY_MS },
 } as const
 export type Range = keyof typeof RANGES
 
@@ -61,7 +61,7 @@ function readTime(text: string | undefined): number | null {
 }
 
 export function windowText({ fromMs, toMs, range }: TimeWindow): string {
-  if (range !== null) return RANGES[range].words
+  if (range !== null) return RANGES[range].label
   const [first, last] = [formatLocal(fromMs, 'clock'), formatLocal(toMs, 'clock')]
   const [day, time] = splitLast(last)
   return first.startsWith(day) ? `${first} – ${time}` : `${first} – ${last}`

@@ -1,5 +1,5 @@
 import type { RefObject } from 'react'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import type { DialogName } from './ExplorerDialogs.tsx'
 import { shiftPatch } from './time-window.ts'
 import type { Explorer } from './use-explorer.ts'
@@ -18,7 +18,7 @@ export function useExplorerKeys({
   searchField: RefObject<HTMLInputElement | null>
   onDialog: (name: DialogName) => void
 }): void {
-  const { may } = useSigned()
+  const { hasPermission } = useSession()
   useShortcuts({
     '/': () => {
       searchField.current?.focus()
@@ -29,8 +29,8 @@ export function useExplorerKeys({
     Escape: () => openId !== null && close(),
     '[': () => change(shiftPatch(timeWindow, -1, Date.now())),
     ']': () => change(shiftPatch(timeWindow, 1, Date.now())),
-    e: () => may('exports.create') && onDialog('export'),
-    s: () => may('views.manage') && onDialog('save'),
+    e: () => hasPermission('exports.create') && onDialog('export'),
+    s: () => hasPermission('views.manage') && onDialog('save'),
     '?': () => onDialog('help'),
     ArrowDown: (event) => isRow(event.target) && (event.preventDefault(), step(1)),
     ArrowUp: (event) => isRow(event.target) && (event.preventDefault(), step(-1)),

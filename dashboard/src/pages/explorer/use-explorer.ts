@@ -1,6 +1,6 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { ALL_WORKSPACES, patchSearch, type SearchPatch } from './explorer-search.ts'
 import { type Filters, filtersOf } from './filters.ts'
 import { windowOf } from './time-window.ts'
@@ -13,7 +13,7 @@ export function useExplorer() {
   const search = useSearch({ from: '/shell/app/explorer' })
   const change = useChange()
   useChosenWorkspace(search.workspaceId, change)
-  const { workspace } = useSigned()
+  const { workspace } = useSession()
   const filters = useStable(filtersOf(search, workspace?.id ?? null))
   const [refreshes, setRefreshes] = useState(0)
   const { range, from, to } = search
@@ -55,7 +55,7 @@ const SETTLE_MS = 100
 
 /** Keeps the workspace in the URL and in the picker equal. Whichever changed last wins. */
 function useChosenWorkspace(inAddress: string | undefined, change: Change): void {
-  const { session, workspace, chooseWorkspace } = useSigned()
+  const { session, workspace, selectWorkspace } = useSession()
   const chosen = workspace?.id ?? ALL_WORKSPACES
   const picked = useRef(chosen)
   const seen = useRef(chosen)
@@ -76,9 +76,9 @@ function useChosenWorkspace(inAddress: string | undefined, change: Change): void
       session.workspaces.some(({ id, kind }) => id === inAddress && kind === 'CUSTOMER')
     if (!isOffered || inAddress === seen.current) return undefined
     seen.current = inAddress
-    chooseWorkspace(inAddress === ALL_WORKSPACES ? null : inAddress)
+    selectWorkspace(inAddress === ALL_WORKSPACES ? null : inAddress)
     return undefined
-  }, [inAddress, session, chooseWorkspace, change])
+  }, [inAddress, session, selectWorkspace, change])
   useEffect(() => {
     if (picked.current === chosen) return
     picked.current = chosen

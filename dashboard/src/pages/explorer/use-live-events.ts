@@ -13,7 +13,7 @@ const NONE: Arrived = { shown: [], waiting: [] }
 
 /**
  * New events while `isLive` is set. Events that arrive while the member is scrolled down wait until
- * `admit` is called, so that no row moves.
+ * `showNew` is called, so that no row moves.
  */
 export function useLiveEvents({
   filters,
@@ -65,8 +65,8 @@ export function useLiveEvents({
   useEffect(() => {
     if (isOver) refresh()
   }, [isOver, refresh])
-  const admit = useCallback(() => setArrived((before) => take(before, [], true)), [])
-  return { ...arrived, admit, state }
+  const showNew = useCallback(() => setArrived((before) => take(before, [], true)), [])
+  return { ...arrived, showNew, state }
 }
 
 function take(

@@ -1,11 +1,11 @@
 import { useMemo } from 'react'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import type { Names } from './columns.ts'
 import { useProjectNames } from './event-queries.ts'
 
 /** Resolves the ids in an event to names. Unknown ids stay as they are. */
 export function useNames(workspaceId: string | undefined): Names {
-  const { session } = useSigned()
+  const { session } = useSession()
   const project = useProjectNames(workspaceId)
   return useMemo(() => {
     const workspaces = new Map(session.workspaces.map(({ id, name }) => [id, name]))

@@ -1,5 +1,5 @@
 /** An event as the service returns it, with everything that its hash depends on. */
-export type ProvableEvent = {
+export type VerifiableEvent = {
   id: string
   seq: number
   companyId: string
@@ -35,8 +35,11 @@ export type EventCheck = {
  * Recomputes the commitments and the hash of one event as docs/chain-format.md specifies, using only
  * browser APIs. It shares no code with the service, so it can't share a bug.
  */
-export async function verifyEvent(event: ProvableEvent): Promise<EventCheck> {
-  const differences = [...misnamed('sealed', event.sealed), ...misnamed('salts', event.salts)]
+export async function verifyEvent(event: VerifiableEvent): Promise<EventCheck> {
+  const differences = [
+    ...unknownParts('sealed', event.sealed),
+    ...unknownParts('salts', event.salts),
+  ]
   const erased: Part[] = []
   for (const part of PARTS) {
     const { difference, isErased } = await verifyPart(event, part)
@@ -55,7 +58,7 @@ export function canVerify(): boolean {
 
 type PartCheck = { difference: string | null; isErased: boolean }
 
-async function verifyPart(event: ProvableEvent, part: Part): Promise<PartCheck> {
+async function verifyPart(event: VerifiableEvent, part: Part): Promise<PartCheck> {
   const value = event[part]
   const commitment = hexOf(event.sealed, part, 64)
   const salt = hexOf(event.salts, part, 32)
@@ -80,7 +83,7 @@ function differs(difference: string): PartCheck {
   return { difference, isErased: false }
 }
 
-function misnamed(where: string, parts: object): string[] {
+function unknownParts(where: string, parts: object): string[] {
   const known: readonly string[] = PARTS
   return Object.keys(parts)
     .filter((name) => !known.includes(name))
@@ -102,13 +105,13 @@ async function commitmentOf(part: Part, value: object, salt: string): Promise<st
   return toHex(await subtle.sign('HMAC', key, message))
 }
 
-async function hashOf(event: ProvableEvent): Promise<string> {
+async function hashOf(event: VerifiableEvent): Promise<string> {
   const core = new TextEncoder().encode(`\0${coreOf(event)}`)
   return toHex(await globalThis.crypto.subtle.digest('SHA-256', core))
 }
 
 /** The text to hash. */
-export function coreOf(event: ProvableEvent): string {
+export function coreOf(event: VerifiableEvent): string {
   const { id, seq, companyId, workspaceId, projectId, timestamp, receivedAt } = event
   const { category, action, traceId, sealed, prevHash } = event
   const place = { v: 1, id, seq, companyId, workspaceId, projectId, timestamp, receivedAt }

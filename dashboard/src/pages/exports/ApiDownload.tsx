@@ -1,5 +1,5 @@
 import { Alert, Modal, Stack, Text } from '@mantine/core'
-import { CodeBox } from '../../parts/CodeBox.tsx'
+import { CodeBlock } from '../../parts/CodeBlock.tsx'
 import { limitText } from './export-text.ts'
 import { type Export, isOpen, useCapabilities } from './exports.ts'
 
@@ -14,10 +14,10 @@ type ApiDownloadProps = {
 /**
  * Explains how to download by API: for files of any size, for scripts, and for what exceeds the browser.
  */
-export function ApiDownload({ isOpen: isShown, onClose, ...about }: ApiDownloadProps) {
+export function ApiDownload({ isOpen: isShown, onClose, ...details }: ApiDownloadProps) {
   return (
     <Modal opened={isShown} onClose={onClose} title="Download with the API" size="lg" centered>
-      {isShown && <Explanation {...about} />}
+      {isShown && <Explanation {...details} />}
     </Modal>
   )
 }
@@ -60,7 +60,7 @@ export function CommandBox({ job }: { job: Export }) {
   ].join('\n')
   return (
     <Stack gap={6}>
-      <CodeBox text={command} label="command" />
+      <CodeBlock text={command} label="command" />
       <Text size="sm" className="soft">
         Set ANNALS_KEY to a company key. If curl exits with code 0, the file is complete. Its
         SHA-256 then appears in the list of exports, so that you can compare it with sha256sum.

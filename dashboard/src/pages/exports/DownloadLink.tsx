@@ -2,15 +2,16 @@ import { Button, type ButtonProps } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
-import { Refused } from '../../parts/Refused.tsx'
+import { DisabledReason } from '../../parts/DisabledReason.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
-import { useExportRefusal } from './ExportGate.tsx'
+import { useExportDeniedReason } from './ExportGate.tsx'
 import { bodyOfJob, downloadPath, type Export, readPreflight } from './exports.ts'
 
 /**
  * A job can be downloaded once. A page that doesn't poll would not show that the download has started.
  */
-const STARTED = 'The download has started. To check its status or to rerun it, go to Exports.'
+const DOWNLOAD_STARTED_TEXT =
+  'The download has started. To check its status or to rerun it, go to Exports.'
 
 /**
  * A plain link, so that the browser streams the file to disk. Browsers barely report a refused download,
@@ -18,10 +19,10 @@ const STARTED = 'The download has started. To check its status or to rerun it, g
  */
 export function DownloadLink({
   job,
-  onBegin,
+  onStart,
   ...look
-}: { job: Export; onBegin: () => void } & Pick<ButtonProps, 'size' | 'variant'>) {
-  const refusal = useExportRefusal('download exports')
+}: { job: Export; onStart: () => void } & Pick<ButtonProps, 'size' | 'variant'>) {
+  const deniedReason = useExportDeniedReason('download exports')
   const [hasStarted, setStarted] = useState(false)
   const [isExplained, setExplained] = useState(false)
   const check = useMutation({
@@ -34,8 +35,10 @@ export function DownloadLink({
   const { fitsDownload = true, needsRestore = false } = check.data ?? {}
   return (
     <>
-      {refusal === null ? (
-        <Refused reason={hasStarted && job.status === 'PENDING' ? STARTED : null}>
+      {deniedReason === null ? (
+        <DisabledReason
+          reason={hasStarted && job.status === 'PENDING' ? DOWNLOAD_STARTED_TEXT : null}
+        >
           <Button
             component="a"
             href={downloadPath(job)}
@@ -45,20 +48,20 @@ export function DownloadLink({
             leftSection={<Icon name="export" size={13} />}
             onClick={() => {
               setStarted(true)
-              onBegin()
+              onStart()
               check.mutate()
             }}
             {...look}
           >
             {job.status === 'RUNNING' ? 'Download again' : 'Download'}
           </Button>
-        </Refused>
+        </DisabledReason>
       ) : (
-        <Refused reason={refusal}>
+        <DisabledReason reason={deniedReason}>
           <Button size="xs" variant="default" {...look}>
             Download
           </Button>
-        </Refused>
+        </DisabledReason>
       )}
       <ApiDownload
         job={job}

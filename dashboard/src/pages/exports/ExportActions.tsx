@@ -5,12 +5,12 @@ import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { useRefusal } from '../../parts/Gate.tsx'
+import { useDeniedReason } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
-import { MenuChoice } from '../../parts/MenuChoice.tsx'
+import { MenuAction } from '../../parts/MenuAction.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
 import { DownloadLink } from './DownloadLink.tsx'
-import { ExportGate, useExportRefusal } from './ExportGate.tsx'
+import { ExportGate, useExportDeniedReason } from './ExportGate.tsx'
 import type { RowActions } from './ExportRow.tsx'
 import { bodyOfJob, type Export, isOpen, refreshExports } from './exports.ts'
 
@@ -20,20 +20,20 @@ type Dialog = 'cancel' | 'api'
 export function ExportActions({
   job,
   onNew,
-  onSay,
+  onNotice,
   onDownload,
 }: RowActions & {
   job: Export
 }) {
   const [dialog, setDialog] = useState<Dialog | null>(null)
-  const refusal = useExportRefusal('create exports')
-  const cancelRefusal = useRefusal('exports.create', 'cancel exports')
+  const deniedReason = useExportDeniedReason('create exports')
+  const cancelDeniedReason = useDeniedReason('exports.create', 'cancel exports')
   return (
     <Group gap={4} wrap="nowrap" justify="flex-end">
       {isOpen(job) ? (
-        <DownloadLink job={job} onBegin={onDownload} />
+        <DownloadLink job={job} onStart={onDownload} />
       ) : (
-        <Rerun job={job} onSay={onSay} />
+        <Rerun job={job} onNotice={onNotice} />
       )}
       <Menu position="bottom-end" width={210}>
         <Menu.Target>
@@ -46,17 +46,17 @@ export function ExportActions({
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <MenuChoice reason={refusal} onClick={() => onNew(bodyOfJob(job))}>
+          <MenuAction reason={deniedReason} onClick={() => onNew(bodyOfJob(job))}>
             Duplicate export…
-          </MenuChoice>
+          </MenuAction>
           <Menu.Item onClick={() => setDialog('api')}>Download with the API…</Menu.Item>
-          <MenuChoice
-            reason={cancelRefusal ?? (isOpen(job) ? null : 'This export has already ended.')}
+          <MenuAction
+            reason={cancelDeniedReason ?? (isOpen(job) ? null : 'This export has already ended.')}
             isDanger
             onClick={() => setDialog('cancel')}
           >
             Cancel export…
-          </MenuChoice>
+          </MenuAction>
         </Menu.Dropdown>
       </Menu>
       <ApiDownload job={job} isOpen={dialog === 'api'} onClose={() => setDialog(null)} />
@@ -64,13 +64,13 @@ export function ExportActions({
         job={job}
         isOpen={dialog === 'cancel'}
         onClose={() => setDialog(null)}
-        onDone={() => onSay('Export canceled')}
+        onDone={() => onNotice('Export canceled')}
       />
     </Group>
   )
 }
 
-function Rerun({ job, onSay }: Pick<RowActions, 'onSay'> & { job: Export }) {
+function Rerun({ job, onNotice }: Pick<RowActions, 'onNotice'> & { job: Export }) {
   const rerun = useMutation({
     mutationFn: () =>
       unwrap(
@@ -80,11 +80,11 @@ function Rerun({ job, onSay }: Pick<RowActions, 'onSay'> & { job: Export }) {
   })
   // Passed to `mutate`, which calls it only while this component is mounted.
   const say = (again: Export) =>
-    onSay('A new export with the same rows is ready to download', again)
+    onNotice('A new export with the same rows is ready to download', again)
   return (
     <>
       <ErrorBox error={rerun.error} />
-      <ExportGate what="rerun exports">
+      <ExportGate action="rerun exports">
         <BusyButton
           size="xs"
           variant="default"

@@ -10,10 +10,10 @@ import {
 import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { formatCount } from '../../parts/format.ts'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { readExclusion } from '../explorer/exclusions.ts'
 import type { Draft } from './draft.ts'
-import { FORMAT_WORDS, SOURCE_WORDS } from './export-text.ts'
+import { FORMAT_DESCRIPTIONS, SOURCE_LABELS } from './export-text.ts'
 import { type ExportBody, useCapabilities } from './exports.ts'
 import { FilterLines } from './FilterLines.tsx'
 import { TimeFields } from './TimeFields.tsx'
@@ -68,7 +68,7 @@ function SourceField({ draft, onChange }: FieldsProps) {
         aria-label="Source"
         data={SOURCES.map((source) => ({
           value: source,
-          label: SOURCE_WORDS[source].label,
+          label: SOURCE_LABELS[source].label,
           disabled: capabilities !== undefined && !capabilities.sources.includes(source),
         }))}
         value={draft.source}
@@ -80,7 +80,7 @@ function SourceField({ draft, onChange }: FieldsProps) {
         }}
       />
       <Text size="xs" className="soft" mt={4}>
-        {SOURCE_WORDS[draft.source].about}
+        {SOURCE_LABELS[draft.source].description}
       </Text>
     </Input.Wrapper>
   )
@@ -105,14 +105,14 @@ function FormatField({ draft, onChange }: FieldsProps) {
         }}
       />
       <Text size="xs" className="soft" mt={4}>
-        {FORMAT_WORDS[draft.format]}
+        {FORMAT_DESCRIPTIONS[draft.format]}
       </Text>
     </Input.Wrapper>
   )
 }
 
 function WorkspaceField({ draft, onChange }: FieldsProps) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const options = session.workspaces.map(({ id, name }) => ({ value: id, label: name }))
   return (
     <Select

@@ -1,23 +1,23 @@
 import type { ComponentProps } from 'react'
-import { useRefusal } from '../../parts/Gate.tsx'
-import { Refused } from '../../parts/Refused.tsx'
+import { useDeniedReason } from '../../parts/Gate.tsx'
+import { DisabledReason } from '../../parts/DisabledReason.tsx'
 import { useCapabilities } from './exports.ts'
 
 /** Disables a control for exports and shows the reason, if the role or the plan forbids them. */
 export function ExportGate({
-  what,
+  action,
   children,
 }: {
   /** What is not allowed, for example "create exports". */
-  what: string
-  children: ComponentProps<typeof Refused>['children']
+  action: string
+  children: ComponentProps<typeof DisabledReason>['children']
 }) {
-  return <Refused reason={useExportRefusal(what)}>{children}</Refused>
+  return <DisabledReason reason={useExportDeniedReason(action)}>{children}</DisabledReason>
 }
 
 /** Why exports aren't allowed. Null if they are. */
-export function useExportRefusal(what: string): string | null {
+export function useExportDeniedReason(action: string): string | null {
   const { data: capabilities } = useCapabilities()
-  const refusal = useRefusal('exports.create', what)
-  return refusal ?? (capabilities?.rowLimit === null ? capabilities.reason : null)
+  const deniedReason = useDeniedReason('exports.create', action)
+  return deniedReason ?? (capabilities?.rowLimit === null ? capabilities.reason : null)
 }

@@ -3,9 +3,9 @@ import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { MoreButton } from '../../parts/MoreButton.tsx'
-import { Rows } from '../../parts/Rows.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { LoadMoreButton } from '../../parts/LoadMoreButton.tsx'
+import { DataTable } from '../../parts/DataTable.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import { ExportRow } from './ExportRow.tsx'
 import { namesProject, STATUS_LABELS } from './export-text.ts'
@@ -17,7 +17,7 @@ import { useShowExport } from './use-show-export.ts'
 
 const route = getRouteApi('/shell/app/exports')
 const ALL = 'ALL'
-const STATES = [
+const STATUS_OPTIONS = [
   { value: ALL, label: 'All statuses' },
   ...EXPORT_STATUSES.map((status) => ({ value: status, label: STATUS_LABELS[status].label })),
 ]
@@ -35,7 +35,7 @@ export function ExportList({
   const { status } = route.useSearch()
   const navigate = route.useNavigate()
   const [notice, setNotice] = useState<string | null>(null)
-  const { workspace } = useSigned()
+  const { workspace } = useSession()
   const show = useShowExport()
   const { pages, items: jobs } = useExports({
     status,
@@ -61,7 +61,7 @@ export function ExportList({
           size="xs"
           w={180}
           allowDeselect={false}
-          data={STATES}
+          data={STATUS_OPTIONS}
           value={status ?? ALL}
           onChange={(value) => {
             const chosen = EXPORT_STATUSES.find((name) => name === value)
@@ -93,9 +93,9 @@ export function ExportList({
           No {STATUS_LABELS[status].label.toLowerCase()} exports. Choose another status.
         </Text>
       ) : (
-        <ExportTable jobs={jobs} onNew={onNew} onSay={say} onDownload={onDownload} />
+        <ExportTable jobs={jobs} onNew={onNew} onNotice={say} onDownload={onDownload} />
       )}
-      <MoreButton pages={pages}>Show older exports</MoreButton>
+      <LoadMoreButton pages={pages}>Show older exports</LoadMoreButton>
     </>
   )
 }
@@ -106,14 +106,14 @@ function ExportTable({
 }: {
   jobs: readonly Export[]
   onNew: (start?: ExportBody) => void
-  onSay: (sentence: string, job?: Export) => void
+  onNotice: (sentence: string, job?: Export) => void
   onDownload: () => void
 }) {
   const { job: marked } = route.useSearch()
   const progress = useProgress(jobs.some(({ status }) => status === 'RUNNING'))
   const projectName = useProjectNames(jobs.some(({ filters }) => namesProject(filters)))
   return (
-    <Rows label="Exports, newest first" columns={['Export', 'Status', 'Requested by']}>
+    <DataTable label="Exports, newest first" columns={['Export', 'Status', 'Requested by']}>
       {jobs.map((job) => (
         <ExportRow
           key={job.id}
@@ -124,7 +124,7 @@ function ExportTable({
           {...actions}
         />
       ))}
-    </Rows>
+    </DataTable>
   )
 }
 
@@ -135,7 +135,7 @@ function NoExports({ onNew, of }: { onNew: () => void; of: string | null }) {
         Choose events, check the estimated size, and download them as JSONL or CSV. Each row
         includes its hash, so anyone with the file can check it without access to Annals.
       </Text>
-      <ExportGate what="create exports">
+      <ExportGate action="create exports">
         <Button size="xs" mt="xs" onClick={() => onNew()}>
           Create export
         </Button>

@@ -1,6 +1,6 @@
-import rows from '../../parts/Rows.module.css'
+import rows from '../../parts/DataTable.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { ExportActions } from './ExportActions.tsx'
 import classes from './ExportRow.module.css'
 import { ExportState } from './ExportState.tsx'
@@ -10,7 +10,7 @@ import type { Progress } from './pace.ts'
 
 export type RowActions = {
   onNew: (start?: ExportBody) => void
-  onSay: (sentence: string, job?: Export) => void
+  onNotice: (sentence: string, job?: Export) => void
   onDownload: () => void
 }
 
@@ -58,7 +58,7 @@ export function ExportRow({
 }
 
 function WorkspaceText({ job: { workspaceIds, filters } }: { job: Export }) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const onlyId = filters.workspaceId ?? (workspaceIds.length === 1 ? workspaceIds[0] : undefined)
   const only = session.workspaces.find(({ id }) => id === onlyId)
   if (only) return only.name

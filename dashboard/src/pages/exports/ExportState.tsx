@@ -1,8 +1,8 @@
 import { Group, Text } from '@mantine/core'
-import { CopyText } from '../../parts/CopyText.tsx'
+import { CopyableText } from '../../parts/CopyableText.tsx'
 import { formatBytes, formatCount, formatDuration } from '../../parts/format.ts'
 import { Icon } from '../../parts/Icon.tsx'
-import rows from '../../parts/Rows.module.css'
+import rows from '../../parts/DataTable.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { STATUS_LABELS } from './export-text.ts'
 import { type Export, isOpen } from './exports.ts'
@@ -25,7 +25,7 @@ export function ExportState({ job, progress }: { job: Export; progress: Progress
       </span>
       {job.sha256 !== null && (
         <span className={rows.second}>
-          SHA-256 <CopyText text={job.sha256} />
+          SHA-256 <CopyableText text={job.sha256} />
         </span>
       )}
       <Failure job={job} />
@@ -44,7 +44,7 @@ function ProgressText({ job, progress }: { job: Export; progress: Progress | und
         </>
       )
     case 'RUNNING':
-      return `${count} so far${paceText(progress)}`
+      return `${count} so far${rateText(progress)}`
     case 'SUCCEEDED':
       return [
         count,
@@ -61,7 +61,7 @@ function ProgressText({ job, progress }: { job: Export; progress: Progress | und
   }
 }
 
-function paceText(progress: Progress | undefined): string {
+function rateText(progress: Progress | undefined): string {
   if (!progress) return ''
   const { seenAtMs, movedAtMs, rowsPerSecond } = progress
   const stalledMs = seenAtMs - movedAtMs

@@ -26,9 +26,9 @@ export function ExportsPage() {
     <>
       <PageHeader
         title="Exports"
-        about="Export events to a file. The rows are fixed when you create the export, and its SHA-256 is recorded so that anyone can check the file later."
+        description="Export events to a file. The rows are fixed when you create the export, and its SHA-256 is recorded so that anyone can check the file later."
       >
-        <ExportGate what="create exports">
+        <ExportGate action="create exports">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={() => openForm()}>
             Create export
           </Button>
@@ -63,7 +63,7 @@ export function ExportsPage() {
         start={form?.start ?? null}
         onClose={() => setForm(null)}
         onDownload={startPollingFast}
-        onMade={show}
+        onCreated={show}
       />
     </>
   )

@@ -1,7 +1,7 @@
 import { ActionIcon, Autocomplete, Button, Group, Input, Select, Stack, Text } from '@mantine/core'
 import { Icon } from '../../parts/Icon.tsx'
 import { readExclusion } from '../explorer/exclusions.ts'
-import { FIELD_WORDS, notText } from '../explorer/filters.ts'
+import { FIELD_LABELS, notText } from '../explorer/filters.ts'
 import { DRAFT_FIELDS, type Draft, type DraftField, type FilterLine } from './draft.ts'
 import { useCapabilities } from './exports.ts'
 import classes from './FilterLines.module.css'
@@ -9,7 +9,7 @@ import { useProjectNames } from './project-names.ts'
 import { ProjectSelect } from './ProjectSelect.tsx'
 import { useSuggestions } from './use-suggestions.ts'
 
-const LABELS: Record<DraftField, string> = { ...FIELD_WORDS, text: 'contains text' }
+const LABELS: Record<DraftField, string> = { ...FIELD_LABELS, text: 'contains text' }
 
 /** One line per filter, each field at most once, and the exclusions taken over from the explorer. */
 export function FilterLines({

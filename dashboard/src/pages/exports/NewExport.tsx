@@ -5,11 +5,11 @@ import { useState } from 'react'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { bodyOf, type Draft, draftOf, missingIn, newDraft } from './draft.ts'
 import { ExportFields } from './ExportFields.tsx'
 import { createExport, type Export, type ExportBody, refreshExports } from './exports.ts'
-import { MadeExport } from './MadeExport.tsx'
+import { CreatedExport } from './CreatedExport.tsx'
 import classes from './NewExport.module.css'
 import { Preflight } from './Preflight.tsx'
 import { SaveTemplate } from './SaveTemplate.tsx'
@@ -20,7 +20,7 @@ type NewExportProps = {
   /** The initial values of the form. Null for an empty form. */
   start: ExportBody | null
   onClose: () => void
-  onMade?: (job: Export) => void
+  onCreated?: (job: Export) => void
   /** Called when a download starts, so that the list can poll its progress. */
   onDownload?: () => void
 }
@@ -41,8 +41,8 @@ export function NewExport(props: NewExportProps) {
   )
 }
 
-function NewForm({ start, onClose, onMade, onDownload }: NewExportProps) {
-  const { workspace } = useSigned()
+function NewForm({ start, onClose, onCreated, onDownload }: NewExportProps) {
+  const { workspace } = useSession()
   const [draft, setDraft] = useState<Draft>(() =>
     start ? draftOf(start) : newDraft(workspace?.id ?? null),
   )
@@ -52,13 +52,13 @@ function NewForm({ start, onClose, onMade, onDownload }: NewExportProps) {
   const create = useMutation({
     mutationFn: () => createExport(bodyOf(draft)),
     onSuccess: async (job) => {
-      onMade?.(job)
+      onCreated?.(job)
       await refreshExports()
     },
   })
   if (create.data) {
     return (
-      <MadeExport
+      <CreatedExport
         job={create.data}
         preflight={preflight.data}
         onClose={onClose}
@@ -83,7 +83,7 @@ function NewForm({ start, onClose, onMade, onDownload }: NewExportProps) {
             {savedName !== null && `Template “${savedName}” saved`}
           </Text>
           <Group justify="space-between" gap="xs">
-            <Gate permission="templates.manage" what="save templates">
+            <Gate permission="templates.manage" action="save templates">
               <Button variant="subtle" px="xs" disabled={missing !== null} onClick={naming.open}>
                 Save as template…
               </Button>

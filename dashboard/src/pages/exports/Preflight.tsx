@@ -2,9 +2,9 @@ import { Group, Loader, Paper, Stack, Text } from '@mantine/core'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { limitText } from './export-text.ts'
-import { type PreflightAnswer, useCapabilities } from './exports.ts'
+import { type PreflightResult, useCapabilities } from './exports.ts'
 import classes from './Preflight.module.css'
 import type { usePreflight } from './use-preflight.ts'
 
@@ -41,7 +41,7 @@ export function Preflight({
   )
 }
 
-function Sizes({ answer }: { answer: PreflightAnswer }) {
+function Sizes({ answer }: { answer: PreflightResult }) {
   const { rows, rowLimit, isEstimate, estimatedBytes } = answer
   const exported = Math.min(Number(rows), Number(rowLimit))
   return (
@@ -56,9 +56,9 @@ function Sizes({ answer }: { answer: PreflightAnswer }) {
   )
 }
 
-function Notes({ answer }: { answer: PreflightAnswer }) {
+function Notes({ answer }: { answer: PreflightResult }) {
   const { rows, isCut, rowLimit, needsRestore, fitsDownload } = answer
-  const { session } = useSigned()
+  const { session } = useSession()
   const { data: capabilities } = useCapabilities()
   const isPlanCut = isCut && rowLimit === capabilities?.rowLimit
   const most = capabilities ? limitText(capabilities.downloadBytesMax) : 'the limit'

@@ -3,7 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { Icon } from '../../parts/Icon.tsx'
-import { MenuChoice } from '../../parts/MenuChoice.tsx'
+import { MenuAction } from '../../parts/MenuAction.tsx'
 import { EditTemplate } from './EditTemplate.tsx'
 import { deleteTemplate, type Template } from './templates.ts'
 
@@ -26,12 +26,12 @@ export function TemplateActions({ template }: { template: Template }) {
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <MenuChoice reason={reason} onClick={() => setDialog('edit')}>
+          <MenuAction reason={reason} onClick={() => setDialog('edit')}>
             Edit template…
-          </MenuChoice>
-          <MenuChoice reason={reason} isDanger onClick={() => setDialog('delete')}>
+          </MenuAction>
+          <MenuAction reason={reason} isDanger onClick={() => setDialog('delete')}>
             Delete template…
-          </MenuChoice>
+          </MenuAction>
         </Menu.Dropdown>
       </Menu>
       <EditTemplate template={template} isOpen={dialog === 'edit'} onClose={close} />

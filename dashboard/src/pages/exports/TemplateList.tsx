@@ -1,8 +1,8 @@
 import { Button, Skeleton, Stack, Text } from '@mantine/core'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { Rows } from '../../parts/Rows.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { DataTable } from '../../parts/DataTable.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import { namesProject } from './export-text.ts'
 import { useProjectNames } from './project-names.ts'
@@ -12,7 +12,7 @@ import { useTemplates } from './templates.ts'
 /** The saved export templates, ready to run. */
 export function TemplateList({ onNew }: { onNew: () => void }) {
   const { data, error, isPending, refetch } = useTemplates()
-  const { workspace } = useSigned()
+  const { workspace } = useSession()
   // A template without a workspace exports all workspaces that the member who runs it sees.
   const templates = (data?.templates ?? []).filter(
     ({ workspaceId }) => workspace === null || workspaceId === null || workspaceId === workspace.id,
@@ -32,7 +32,7 @@ export function TemplateList({ onNew }: { onNew: () => void }) {
           A template is a saved export, such as “Logins last month”. To create one, fill in a new
           export and choose “Save as template”. Members with access to its workspace can run it.
         </Text>
-        <ExportGate what="create exports">
+        <ExportGate action="create exports">
           <Button size="xs" mt="xs" onClick={onNew}>
             Create export
           </Button>
@@ -41,11 +41,11 @@ export function TemplateList({ onNew }: { onNew: () => void }) {
     )
   }
   return (
-    <Rows label="Templates" columns={['Name', 'Export', 'Saved by']}>
+    <DataTable label="Templates" columns={['Name', 'Export', 'Saved by']}>
       {templates.map((template) => (
         <TemplateRow template={template} projectName={projectName} key={template.id} />
       ))}
-    </Rows>
+    </DataTable>
   )
 }
 

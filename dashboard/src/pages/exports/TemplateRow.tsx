@@ -2,10 +2,10 @@ import { Group } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import rows from '../../parts/Rows.module.css'
+import rows from '../../parts/DataTable.module.css'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import classes from './ExportRow.module.css'
 import { filterText, SOURCE_EVENTS, timeText } from './export-text.ts'
@@ -21,7 +21,7 @@ export function TemplateRow({
   template: Template
   projectName: (id: string) => string
 }) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const run = useMutation({
     mutationFn: () => runTemplate(template.id),
     onSuccess: refreshExports,
@@ -62,7 +62,7 @@ export function TemplateRow({
       </td>
       <td className={`${rows.actions} ${classes.actions}`}>
         <Group gap={4} wrap="nowrap" justify="flex-end">
-          <ExportGate what="run templates">
+          <ExportGate action="run templates">
             <BusyButton
               size="xs"
               variant="default"

@@ -3,7 +3,7 @@ import { fromInputTime, toInputTime } from '../../parts/input-time.ts'
 import type { Draft } from './draft.ts'
 import { EXPORT_RANGES, isExportRange } from './export-text.ts'
 
-const RANGES = Object.entries(EXPORT_RANGES).map(([value, { words }]) => ({ value, label: words }))
+const RANGES = Object.entries(EXPORT_RANGES).map(([value, { label }]) => ({ value, label }))
 const DAY_MS = 86_400_000
 
 /** The period, by the events' timestamps: a relative range, exact times, or none if none is required. */

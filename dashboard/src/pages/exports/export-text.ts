@@ -1,7 +1,7 @@
 import type { IconName } from '../../parts/Icon.tsx'
 import { shorten } from '../../parts/shorten.ts'
 import { formatLocal } from '../../parts/time.ts'
-import { exclusionsOf, FIELD_WORDS, notText } from '../explorer/filters.ts'
+import { exclusionsOf, FIELD_LABELS, notText } from '../explorer/filters.ts'
 import { FILTER_FIELDS } from '../explorer/explorer-search.ts'
 import { RANGES } from '../explorer/time-window.ts'
 import type { ExportBody } from './exports.ts'
@@ -19,10 +19,10 @@ export const STATUS_LABELS: Record<ExportStatus, StatusLabel> = {
   CANCELED: { label: 'Canceled', icon: 'minus', color: 'var(--text-soft)' },
 }
 
-export const SOURCE_WORDS: Record<ExportBody['source'], { label: string; about: string }> = {
-  HOT: { label: 'Hot', about: 'Events in the explorer.' },
-  ARCHIVED: { label: 'Archived', about: 'Events that have left the explorer.' },
-  HOT_AND_ARCHIVED: { label: 'Both', about: 'Hot and archived events, in one file.' },
+export const SOURCE_LABELS: Record<ExportBody['source'], { label: string; description: string }> = {
+  HOT: { label: 'Hot', description: 'Events in the explorer.' },
+  ARCHIVED: { label: 'Archived', description: 'Events that have left the explorer.' },
+  HOT_AND_ARCHIVED: { label: 'Both', description: 'Hot and archived events, in one file.' },
 }
 
 /** For use within a sentence. */
@@ -32,14 +32,14 @@ export const SOURCE_EVENTS: Record<ExportBody['source'], string> = {
   HOT_AND_ARCHIVED: 'hot and archived events',
 }
 
-export const FORMAT_WORDS: Record<ExportBody['format'], string> = {
+export const FORMAT_DESCRIPTIONS: Record<ExportBody['format'], string> = {
   JSONL: 'One JSON object per line, with everything needed to recompute the hashes.',
   CSV: 'For spreadsheets. Hashes can be compared but not recomputed.',
 }
 
 export const EXPORT_RANGES = {
   ...RANGES,
-  previousMonth: { words: 'Previous month (UTC)' },
+  previousMonth: { label: 'Previous month (UTC)' },
 } as const
 export type ExportRange = keyof typeof EXPORT_RANGES
 
@@ -51,15 +51,15 @@ type Filters = NonNullable<ExportBody['filters']>
 
 /** The filters without the workspace and the period. Empty if there are none. */
 export function filterText(filters: Filters, projectName: (id: string) => string): string {
-  const words = FILTER_FIELDS.flatMap((field) => {
+  const parts = FILTER_FIELDS.flatMap((field) => {
     const value = filters[field]
-    return value === undefined ? [] : `${FIELD_WORDS[field]} ${shown(field, value, projectName)}`
+    return value === undefined ? [] : `${FIELD_LABELS[field]} ${shown(field, value, projectName)}`
   })
   for (const { field, value } of exclusionsOf(filters)) {
-    words.push(`${notText(field)} ${shown(field, value, projectName)}`)
+    parts.push(`${notText(field)} ${shown(field, value, projectName)}`)
   }
-  if (filters.text !== undefined) words.push(`containing “${filters.text}”`)
-  return words.join(', ')
+  if (filters.text !== undefined) parts.push(`containing “${filters.text}”`)
+  return parts.join(', ')
 }
 
 export function namesProject(filters: Filters): boolean {
@@ -73,7 +73,7 @@ function shown(field: string, value: string, projectName: (id: string) => string
 }
 
 export function timeText({ range, from, to }: Filters): string {
-  if (range !== undefined) return EXPORT_RANGES[range].words
+  if (range !== undefined) return EXPORT_RANGES[range].label
   const [first, last] = [from, to].map((at) =>
     at === undefined ? null : formatLocal(Date.parse(at), 'clock'),
   )

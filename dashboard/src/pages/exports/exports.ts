@@ -11,7 +11,7 @@ export type ExportBody =
   paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
 export type Capabilities =
   paths['/dashboard/exports/capabilities']['get']['responses'][200]['content']['application/json']
-export type PreflightAnswer =
+export type PreflightResult =
   paths['/dashboard/exports/preflight']['post']['responses'][200]['content']['application/json']
 
 const PAGE_EXPORTS = 30
@@ -31,8 +31,8 @@ export function useExports({ status, workspaceId, pollFast, fastPollMs }: Export
   const asked = { ...(status && { status }), ...(workspaceId !== null && { workspaceId }) }
   return usePages(
     ['exports', 'list', asked],
-    (onward) => {
-      const query = { limit: PAGE_EXPORTS, ...asked, ...onward }
+    (cursorQuery) => {
+      const query = { limit: PAGE_EXPORTS, ...asked, ...cursorQuery }
       return unwrap(client.GET('/dashboard/exports', { params: { query } }))
     },
     { refetchMs: pollFast ? fastPollMs : REFRESH_MS },
@@ -52,7 +52,7 @@ export function useCapabilities() {
   })
 }
 
-export function readPreflight(body: ExportBody): Promise<PreflightAnswer> {
+export function readPreflight(body: ExportBody): Promise<PreflightResult> {
   return unwrap(client.POST('/dashboard/exports/preflight', { body }))
 }
 

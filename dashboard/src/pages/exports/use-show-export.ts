@@ -1,5 +1,5 @@
 import { getRouteApi } from '@tanstack/react-router'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import type { Export } from './exports.ts'
 
 const route = getRouteApi('/shell/app/exports')
@@ -8,11 +8,11 @@ const route = getRouteApi('/shell/app/exports')
  * Highlights an export in the unfiltered list. Switches to all workspaces if it belongs to another one.
  */
 export function useShowExport(): (job: Export) => void {
-  const { workspace, chooseWorkspace } = useSigned()
+  const { workspace, selectWorkspace } = useSession()
   const navigate = route.useNavigate()
   return ({ id, workspaceIds, filters }) => {
     const ids = filters.workspaceId === undefined ? workspaceIds : [filters.workspaceId]
-    if (workspace !== null && ids.length > 0 && !ids.includes(workspace.id)) chooseWorkspace(null)
+    if (workspace !== null && ids.length > 0 && !ids.includes(workspace.id)) selectWorkspace(null)
     void navigate({ search: { job: id } })
   }
 }

@@ -5,7 +5,7 @@ import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
-import { CopyText } from '../../parts/CopyText.tsx'
+import { CopyableText } from '../../parts/CopyableText.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
@@ -44,8 +44,8 @@ export function ChainCard({ chain }: { chain: Chain }) {
         </div>
         <Gate
           permission="integrity.verify"
-          what="verify chains"
-          otherwise={isRunning ? 'A verification is already running.' : null}
+          action="verify chains"
+          otherReason={isRunning ? 'A verification is already running.' : null}
         >
           <BusyButton
             size="xs"
@@ -62,7 +62,7 @@ export function ChainCard({ chain }: { chain: Chain }) {
         <Text size="xs" className="soft">
           Head
         </Text>
-        <CopyText text={hash} />
+        <CopyableText text={hash} />
       </Group>
       <ErrorBox error={start.error} />
       {lastRun && <RunState run={lastRun} workspaceId={workspaceId} />}
@@ -90,7 +90,7 @@ function RunState({ run, workspaceId }: { run: Run; workspaceId: string }) {
             {formatCount(run.checked)} of {formatCount(run.total)} events verified. You can leave
             this page.
           </Text>
-          <Gate permission="integrity.verify" what="cancel verifications">
+          <Gate permission="integrity.verify" action="cancel verifications">
             <BusyButton
               size="compact-xs"
               variant="subtle"

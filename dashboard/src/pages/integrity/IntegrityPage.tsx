@@ -3,15 +3,15 @@ import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { type Chain, ChainCard } from './ChainCard.tsx'
-import { CheckYourself } from './CheckYourself.tsx'
+import { VerifyInstructions } from './VerifyInstructions.tsx'
 
 const POLL_MS = 1_000
 
 /** The head of each chain, and its verification. */
 export function IntegrityPage() {
-  const { workspace } = useSigned()
+  const { workspace } = useSession()
   const chains = useQuery({
     queryKey: ['integrity'],
     queryFn: () => unwrap(client.GET('/dashboard/integrity')),
@@ -24,7 +24,7 @@ export function IntegrityPage() {
     <>
       <PageHeader
         title="Integrity"
-        about="Each event contains the hash of the one before it. Changing, removing or inserting an event breaks the chain, and verification reports where."
+        description="Each event contains the hash of the one before it. Changing, removing or inserting an event breaks the chain, and verification reports where."
       />
       <ErrorBox error={chains.error} onRetry={chains.refetch} />
       <Stack gap="sm">
@@ -40,7 +40,7 @@ export function IntegrityPage() {
         You don’t have to trust Annals: a JSONL export contains everything needed to recompute the
         hashes.
       </Text>
-      <CheckYourself />
+      <VerifyInstructions />
     </>
   )
 }

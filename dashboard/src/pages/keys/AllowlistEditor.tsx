@@ -8,7 +8,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { COMPANY_KEY, type Company } from '../company/company.ts'
-import { LeftOutWarning } from './LeftOutWarning.tsx'
+import { LockoutWarning } from './LockoutWarning.tsx'
 
 type Allowlist = NonNullable<Company['allowlist']>
 
@@ -38,7 +38,7 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
   })
   const isChanged =
     entries.join() !== allowlist.entries.join() || forAllCalls !== allowlist.forAllCalls
-  const isLeftOut = save.error instanceof ApiError && save.error.code === 'conflict'
+  const isLockedOut = save.error instanceof ApiError && save.error.code === 'conflict'
   const change = (act: () => void) => {
     save.reset()
     onSaved(false)
@@ -77,8 +77,8 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
         checked={forAllCalls}
         onChange={(event) => change(() => setForAllCalls(event.currentTarget.checked))}
       />
-      {isLeftOut ? (
-        <LeftOutWarning
+      {isLockedOut ? (
+        <LockoutWarning
           address={address}
           forAllCalls={forAllCalls}
           isBusy={save.isPending}
@@ -89,12 +89,12 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
         entryErrors(save.error, entries) === null && <ErrorBox error={save.error} />
       )}
       <Group gap="sm">
-        <Gate permission="company.manage" what="change the allowlist">
+        <Gate permission="company.manage" action="change the allowlist">
           <BusyButton
             size="xs"
             onClick={() => save.mutate(false)}
             isBusy={save.isPending}
-            disabled={!isChanged || isLeftOut}
+            disabled={!isChanged || isLockedOut}
           >
             Save allowlist
           </BusyButton>

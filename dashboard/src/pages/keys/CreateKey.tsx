@@ -5,7 +5,7 @@ import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { EXPIRY_PRESETS, type ExpiryPreset, expiryOf } from './expiry.ts'
 import { type KeyScope, refreshKeys } from './keys.ts'
 import { NewKeyBox } from './NewKeyBox.tsx'
@@ -21,7 +21,7 @@ export function CreateKey({ isOpen, onClose }: CreateProps) {
 }
 
 function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
-  const { session, workspace } = useSigned()
+  const { session, workspace } = useSession()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
   const [name, setName] = useState('')
   const [scope, setScope] = useState<KeyScope>('WORKSPACE')

@@ -4,11 +4,11 @@ import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
-import { useRefusal } from '../../parts/Gate.tsx'
+import { useDeniedReason } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
-import { MenuChoice } from '../../parts/MenuChoice.tsx'
+import { MenuAction } from '../../parts/MenuAction.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
-import { isWorking, type Key, refreshKeys, STATUS_WORDS } from './keys.ts'
+import { isActiveKey, type Key, refreshKeys, STATUS_LABELS } from './keys.ts'
 
 const route = getRouteApi('/shell/app/keys')
 type Dialog = 'rename' | 'revoke'
@@ -17,7 +17,7 @@ type Dialog = 'rename' | 'revoke'
 export function KeyActions({ apiKey, onRotate }: { apiKey: Key; onRotate: () => void }) {
   const navigate = route.useNavigate()
   const [dialog, setDialog] = useState<Dialog | null>(null)
-  const refusal = useRefusal('keys.manage', 'change keys')
+  const deniedReason = useDeniedReason('keys.manage', 'change keys')
   const close = () => setDialog(null)
   return (
     <>
@@ -31,19 +31,19 @@ export function KeyActions({ apiKey, onRotate }: { apiKey: Key; onRotate: () => 
           <Menu.Item onClick={() => void navigate({ search: { tab: 'check', key: apiKey.id } })}>
             Check access
           </Menu.Item>
-          <MenuChoice reason={refusal} onClick={() => setDialog('rename')}>
+          <MenuAction reason={deniedReason} onClick={() => setDialog('rename')}>
             Rename key
-          </MenuChoice>
-          <MenuChoice reason={refusal ?? rotationRefusal(apiKey)} onClick={onRotate}>
+          </MenuAction>
+          <MenuAction reason={deniedReason ?? rotationDeniedReason(apiKey)} onClick={onRotate}>
             Rotate key
-          </MenuChoice>
-          <MenuChoice
-            reason={refusal ?? (isWorking(apiKey) ? null : 'This key has already ended.')}
+          </MenuAction>
+          <MenuAction
+            reason={deniedReason ?? (isActiveKey(apiKey) ? null : 'This key has already ended.')}
             isDanger
             onClick={() => setDialog('revoke')}
           >
             Revoke key
-          </MenuChoice>
+          </MenuAction>
         </Menu.Dropdown>
       </Menu>
       <RenameKey apiKey={apiKey} isOpen={dialog === 'rename'} onClose={close} />
@@ -52,7 +52,7 @@ export function KeyActions({ apiKey, onRotate }: { apiKey: Key; onRotate: () => 
   )
 }
 
-function rotationRefusal({ status }: Key): string | null {
+function rotationDeniedReason({ status }: Key): string | null {
   if (status === 'ROTATING') return 'This key is already being rotated.'
   return status === 'REVOKED' ? 'This key is revoked. Create a new one.' : null
 }
@@ -92,7 +92,7 @@ function RevokeKey({ apiKey: { id, name, prefix, status }, isOpen, onClose }: Di
       isOpen={isOpen}
       onClose={onClose}
       title="Revoke key"
-      consequence={`This permanently revokes ${prefix}… (${STATUS_WORDS[status].toLowerCase()}). Within two seconds, every call with it is rejected. ${status === 'ROTATING' ? 'The new key keeps working.' : 'To replace it without downtime, rotate it instead.'}`}
+      consequence={`This permanently revokes ${prefix}… (${STATUS_LABELS[status].toLowerCase()}). Within two seconds, every call with it is rejected. ${status === 'ROTATING' ? 'The new key keeps working.' : 'To replace it without downtime, rotate it instead.'}`}
       name={name}
       action="Revoke key"
       isBusy={revoke.isPending}

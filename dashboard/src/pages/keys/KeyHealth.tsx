@@ -1,6 +1,6 @@
 import { List, Popover, Text, UnstyledButton } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import rows from '../../parts/Rows.module.css'
+import rows from '../../parts/DataTable.module.css'
 import { StatusText, type Tone } from '../../parts/StatusText.tsx'
 import type { Key } from './keys.ts'
 

@@ -4,11 +4,11 @@ import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
-import { MoreButton } from '../../parts/MoreButton.tsx'
-import { Rows } from '../../parts/Rows.tsx'
+import { LoadMoreButton } from '../../parts/LoadMoreButton.tsx'
+import { DataTable } from '../../parts/DataTable.tsx'
 import classes from './KeyList.module.css'
 import { KeyRow } from './KeyRow.tsx'
-import { isWorking, type Key, useKeys } from './keys.ts'
+import { isActiveKey, type Key, useKeys } from './keys.ts'
 import { useKeysWorkspace } from './use-keys-workspace.ts'
 
 const route = getRouteApi('/shell/app/keys')
@@ -20,7 +20,7 @@ export function KeyList({ onCreate, onRotate }: ListProps) {
   const { ended: hasEnded = false } = route.useSearch()
   const navigate = route.useNavigate()
   const { pages, items: all } = useKeys(workspace?.id ?? null)
-  const shown = hasEnded ? all : all.filter(isWorking)
+  const shown = hasEnded ? all : all.filter(isActiveKey)
   const hiddenCount = all.length - shown.length
   if (pages.isPending) return <KeySkeleton />
   if (pages.error) return <ErrorBox error={pages.error} onRetry={pages.refetch} />
@@ -30,7 +30,7 @@ export function KeyList({ onCreate, onRotate }: ListProps) {
         <Text size="sm" className="soft" ta="center" maw={420}>
           A key lets a program send events. It is shown once, with a command to try it out.
         </Text>
-        <Gate permission="keys.manage" what="create keys">
+        <Gate permission="keys.manage" action="create keys">
           <Button size="xs" mt="xs" onClick={onCreate}>
             Create key
           </Button>
@@ -56,7 +56,7 @@ export function KeyList({ onCreate, onRotate }: ListProps) {
         />
       </Group>
       <KeyTable keys={shown} onRotate={onRotate} />
-      <MoreButton pages={pages}>Show older keys</MoreButton>
+      <LoadMoreButton pages={pages}>Show older keys</LoadMoreButton>
     </>
   )
 }
@@ -70,7 +70,7 @@ function KeyTable({ keys, onRotate }: Pick<ListProps, 'onRotate'> & { keys: read
     )
   }
   return (
-    <Rows
+    <DataTable
       label="Keys"
       columns={['Name', 'Scope', 'Status', 'Last used', 'Expires', 'Health']}
       className={classes.keys}
@@ -78,7 +78,7 @@ function KeyTable({ keys, onRotate }: Pick<ListProps, 'onRotate'> & { keys: read
       {keys.map((key) => (
         <KeyRow apiKey={key} key={key.id} onRotate={onRotate} />
       ))}
-    </Rows>
+    </DataTable>
   )
 }
 

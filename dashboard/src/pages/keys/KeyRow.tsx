@@ -1,17 +1,17 @@
 import { StatusText, type Tone } from '../../parts/StatusText.tsx'
-import rows from '../../parts/Rows.module.css'
+import rows from '../../parts/DataTable.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { KeyActions } from './KeyActions.tsx'
 import { KeyHealth } from './KeyHealth.tsx'
-import { endOf, isWorking, type Key, STATUS_WORDS } from './keys.ts'
+import { endOf, isActiveKey, type Key, STATUS_LABELS } from './keys.ts'
 
 export function KeyRow({ apiKey, onRotate }: { apiKey: Key; onRotate: (key: Key) => void }) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const end = endOf(apiKey)
   const workspace = session.workspaces.find(({ id }) => id === apiKey.workspaceId)
   return (
-    <tr className={isWorking(apiKey) ? undefined : rows.ended}>
+    <tr className={isActiveKey(apiKey) ? undefined : rows.ended}>
       <td>
         <span className={rows.name}>{apiKey.name}</span>
         <span className={rows.second}>
@@ -25,8 +25,8 @@ export function KeyRow({ apiKey, onRotate }: { apiKey: Key; onRotate: (key: Key)
         </span>
       </td>
       <td>
-        <StatusText tone={TONES[apiKey.status]}>{STATUS_WORDS[apiKey.status]}</StatusText>
-        <StatusSince apiKey={apiKey} />
+        <StatusText tone={TONES[apiKey.status]}>{STATUS_LABELS[apiKey.status]}</StatusText>
+        <EndedTime apiKey={apiKey} />
       </td>
       <td data-label="Last used">
         <LastUse apiKey={apiKey} />
@@ -55,7 +55,7 @@ const TONES: Record<Key['status'], Tone> = {
   REVOKED: 'neutral',
 }
 /** When a revoked or rotated key stopped working. */
-function StatusSince({ apiKey: { status, graceUntil, revokedAt } }: { apiKey: Key }) {
+function EndedTime({ apiKey: { status, graceUntil, revokedAt } }: { apiKey: Key }) {
   const endedAt = revokedAt ?? graceUntil
   if (status !== 'REVOKED' || endedAt === null) return null
   return (

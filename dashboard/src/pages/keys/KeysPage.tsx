@@ -6,10 +6,10 @@ import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { NoAccess } from '../../parts/NoAccess.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { AllowlistPanel } from './AllowlistPanel.tsx'
 import { CreateKey } from './CreateKey.tsx'
-import { KeyCheck } from './KeyCheck.tsx'
+import { AccessCheck } from './AccessCheck.tsx'
 import { KeyList } from './KeyList.tsx'
 import type { Key } from './keys.ts'
 import { KEYS_TABS } from './keys-search.ts'
@@ -19,14 +19,14 @@ const route = getRouteApi('/shell/app/keys')
 
 /** The API keys, what each may do, and the IP allowlist. */
 export function KeysPage() {
-  const { may } = useSigned()
+  const { hasPermission } = useSession()
   const { tab } = route.useSearch()
   const navigate = route.useNavigate()
   const [isCreating, creating] = useDisclosure(false)
   // The dialog isn't in the row, which can disappear with the old key before the new one is copied.
   const [rotated, setRotated] = useState<Key | null>(null)
   const [isRotating, rotating] = useDisclosure(false)
-  if (!may('keys.read')) {
+  if (!hasPermission('keys.read')) {
     return (
       <>
         <PageHeader title="Keys" />
@@ -38,9 +38,9 @@ export function KeysPage() {
     <>
       <PageHeader
         title="Keys"
-        about="API keys let your programs send and read events. A workspace key sends and reads the events of one workspace. A company key reads all workspaces and manages webhooks."
+        description="API keys let your programs send and read events. A workspace key sends and reads the events of one workspace. A company key reads all workspaces and manages webhooks."
       >
-        <Gate permission="keys.manage" what="create keys">
+        <Gate permission="keys.manage" action="create keys">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={creating.open}>
             Create key
           </Button>
@@ -69,7 +69,7 @@ export function KeysPage() {
           />
         </Tabs.Panel>
         <Tabs.Panel value="check">
-          <KeyCheck />
+          <AccessCheck />
         </Tabs.Panel>
         <Tabs.Panel value="allowlist">
           <AllowlistPanel />

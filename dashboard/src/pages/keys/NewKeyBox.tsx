@@ -1,5 +1,5 @@
 import { Button, Group, Stack, Text } from '@mantine/core'
-import { CodeBox } from '../../parts/CodeBox.tsx'
+import { CodeBlock } from '../../parts/CodeBlock.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import type { Key, NewKey } from './keys.ts'
 
@@ -23,7 +23,7 @@ export function NewKeyBox({
             <Text size="sm" mt="xs">
               {key.scope === 'WORKSPACE' ? 'Send an event with it:' : 'Read events with it:'}
             </Text>
-            <CodeBox text={curlFor(key.scope, secret, window.location.origin)} label="command" />
+            <CodeBlock text={curlFor(key.scope, secret, window.location.origin)} label="command" />
           </>
         ) : (
           <Text size="sm">{advice}</Text>

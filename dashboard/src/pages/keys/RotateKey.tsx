@@ -47,8 +47,8 @@ function RotateForm({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
     onSuccess: refreshKeys,
   })
   if (rotate.data) {
-    const words = successionText(apiKey, graceHours, rotate.submittedAt)
-    return <NewKeyBox made={rotate.data} advice={words} onDone={onClose} />
+    const advice = replacementText(apiKey, graceHours, rotate.submittedAt)
+    return <NewKeyBox made={rotate.data} advice={advice} onDone={onClose} />
   }
   return (
     <Stack>
@@ -99,7 +99,7 @@ function consequenceOf({ prefix, status }: Key, graceHours: number, nowMs: numbe
   return `The old key (${prefix}…) works until ${endsAt}, then expires.`
 }
 
-function successionText(
+function replacementText(
   { prefix, status, expiresAt }: Key,
   graceHours: number,
   rotatedAtMs: number,

@@ -13,8 +13,8 @@ const PAGE_KEYS = 100
 
 /** The keys, newest first, including those that have ended. */
 export function useKeys(workspaceId: string | null) {
-  return usePages(['keys', workspaceId], (onward) => {
-    const query = { limit: PAGE_KEYS, ...(workspaceId !== null && { workspaceId }), ...onward }
+  return usePages(['keys', workspaceId], (cursorQuery) => {
+    const query = { limit: PAGE_KEYS, ...(workspaceId !== null && { workspaceId }), ...cursorQuery }
     return unwrap(client.GET('/dashboard/keys', { params: { query } }))
   })
 }
@@ -28,7 +28,7 @@ export async function refreshKeys(): Promise<void> {
   )
 }
 
-export const STATUS_WORDS: Record<Key['status'], string> = {
+export const STATUS_LABELS: Record<Key['status'], string> = {
   ACTIVE: 'Active',
   ROTATING: 'Rotating',
   EXPIRED: 'Expired',
@@ -46,6 +46,6 @@ export function endOf({ status, expiresAt, graceUntil }: Key): string | null {
     : graceUntil
 }
 
-export function isWorking({ status }: Pick<Key, 'status'>): boolean {
+export function isActiveKey({ status }: Pick<Key, 'status'>): boolean {
   return status === 'ACTIVE' || status === 'ROTATING'
 }

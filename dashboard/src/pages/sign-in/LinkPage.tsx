@@ -9,7 +9,7 @@ import { SESSION_KEY } from '../../api/session.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { Doorway } from './Doorway.tsx'
+import { AuthLayout } from './AuthLayout.tsx'
 
 /**
  * Accepts an invitation or sets a new password. The token is in the URL fragment, which browsers never
@@ -34,7 +34,7 @@ export function LinkPage() {
   })
   if (link.error) {
     return (
-      <Doorway>
+      <AuthLayout>
         <Title order={1}>This link is no longer valid</Title>
         <Text mt="xs">
           Links work once and expire. Ask an owner or admin of your company for a new one.
@@ -42,21 +42,21 @@ export function LinkPage() {
         <AnchorLink to="/app/explorer" mt="md" display="inline-block">
           Go to sign-in
         </AnchorLink>
-      </Doorway>
+      </AuthLayout>
     )
   }
   if (!link.data) {
     return (
-      <Doorway>
+      <AuthLayout>
         <Skeleton height={28} width={200} mb="xs" />
         <Skeleton height={140} />
-      </Doorway>
+      </AuthLayout>
     )
   }
   const { kind, email, companyName } = link.data
   const isInvitation = kind === 'INVITATION'
   return (
-    <Doorway>
+    <AuthLayout>
       <Title order={1}>{isInvitation ? `Join ${companyName}` : 'Reset password'}</Title>
       <Text className="soft" size="sm" mb="md">
         {email}
@@ -86,6 +86,6 @@ export function LinkPage() {
           </BusyButton>
         </Stack>
       </form>
-    </Doorway>
+    </AuthLayout>
   )
 }

@@ -7,26 +7,26 @@ import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { Doorway } from './Doorway.tsx'
-import { ForgottenPassword } from './ForgottenPassword.tsx'
+import { AuthLayout } from './AuthLayout.tsx'
+import { ForgotPassword } from './ForgotPassword.tsx'
 
 /** Replaces the requested page, which appears after signing in. */
 export function SignInPage() {
   useDocumentTitle('Sign in · Annals')
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
-  const [hasForgotten, setForgotten] = useState(false)
+  const [isResetting, setResetting] = useState(false)
   const signIn = useMutation({
     mutationFn: () => unwrap(client.POST('/dashboard/session', { body: { email, password } })),
     onSuccess: (session) => queryClient.setQueryData(SESSION_KEY, session),
   })
   // A wrong password needs no trace id.
   const isWrong = signIn.error instanceof ApiError && signIn.error.status === 401
-  if (hasForgotten) {
-    return <ForgottenPassword email={email} onBack={() => setForgotten(false)} />
+  if (isResetting) {
+    return <ForgotPassword email={email} onBack={() => setResetting(false)} />
   }
   return (
-    <Doorway>
+    <AuthLayout>
       <Title order={1}>Sign in</Title>
       <Text className="soft" size="sm" mb="md">
         Find out who did what, export it, and prove that nothing is missing.
@@ -63,11 +63,11 @@ export function SignInPage() {
           <BusyButton type="submit" isBusy={signIn.isPending}>
             Sign in
           </BusyButton>
-          <Anchor component="button" type="button" size="sm" onClick={() => setForgotten(true)}>
+          <Anchor component="button" type="button" size="sm" onClick={() => setResetting(true)}>
             Forgot password?
           </Anchor>
         </Stack>
       </Paper>
-    </Doorway>
+    </AuthLayout>
   )
 }

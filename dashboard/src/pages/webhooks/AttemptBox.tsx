@@ -2,13 +2,13 @@ import { Group, Paper, Text } from '@mantine/core'
 import { formatDuration } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { answerText } from './delivery-text.ts'
+import { responseText } from './delivery-text.ts'
 import { BodyText } from './BodyText.tsx'
 import type { DeliveryDetail } from './webhook-types.ts'
 
 /** One attempt, and the receiver's response. */
 export function AttemptBox({ attempt }: { attempt: DeliveryDetail['attempts'][number] }) {
-  const isTaken = attempt.message === null
+  const isAccepted = attempt.message === null
   return (
     <Paper withBorder p="xs">
       <Group justify="space-between" gap="xs">
@@ -16,8 +16,8 @@ export function AttemptBox({ attempt }: { attempt: DeliveryDetail['attempts'][nu
           Attempt {attempt.attempt}
         </Text>
         <Text size="sm" component="span">
-          <StatusText tone={isTaken ? 'good' : 'bad'}>
-            {answerText(attempt) ?? 'no response'}
+          <StatusText tone={isAccepted ? 'good' : 'bad'}>
+            {responseText(attempt) ?? 'no response'}
           </StatusText>
         </Text>
       </Group>

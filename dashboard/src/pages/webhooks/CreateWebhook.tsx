@@ -7,9 +7,9 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
-import { addressFault } from './address-fault.ts'
-import { SECRET_KEPT } from './delivery-text.ts'
-import { useSigned } from '../../shell/session-context.tsx'
+import { urlError } from './url-error.ts'
+import { SECRET_STORAGE_NOTE } from './delivery-text.ts'
+import { useSession } from '../../shell/session-context.tsx'
 
 export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
@@ -20,7 +20,7 @@ export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: (
 }
 
 function CreateForm({ onClose }: { onClose: () => void }) {
-  const { session, workspace } = useSigned()
+  const { session, workspace } = useSession()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
   const [workspaceId, setWorkspaceId] = useState(workspace?.id ?? customers[0]?.id ?? '')
   const [url, setUrl] = useState('')
@@ -55,7 +55,11 @@ function CreateForm({ onClose }: { onClose: () => void }) {
   if (create.data) {
     return (
       <Stack>
-        <SecretBox label="Signing secret" secret={create.data.secret} keptAs={SECRET_KEPT}>
+        <SecretBox
+          label="Signing secret"
+          secret={create.data.secret}
+          storageNote={SECRET_STORAGE_NOTE}
+        >
           <Text size="sm">
             Each delivery has the header <Code>x-service-signature: v1=&lt;hex&gt;</Code>, where
             &lt;hex&gt; is the HMAC-SHA-256 of the raw body in hex. To verify a delivery, compute
@@ -85,7 +89,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           data-autofocus
           value={url}
           onChange={(event) => setUrl(event.currentTarget.value)}
-          error={addressFault(create.error)}
+          error={urlError(create.error)}
         />
         <Select
           label="Workspace"
@@ -120,7 +124,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           value={customSecret}
           onChange={(event) => setCustomSecret(event.currentTarget.value)}
         />
-        {addressFault(create.error) === null && <ErrorBox error={create.error} />}
+        {urlError(create.error) === null && <ErrorBox error={create.error} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

@@ -3,11 +3,11 @@ import { getRouteApi } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { MoreButton } from '../../parts/MoreButton.tsx'
+import { LoadMoreButton } from '../../parts/LoadMoreButton.tsx'
 import { usePages } from '../../parts/use-pages.ts'
 import { DeliveryDrawer } from './DeliveryDrawer.tsx'
-import { DeliveryHead, DeliveryRow } from './DeliveryRow.tsx'
-import { RedeliverWindow } from './RedeliverWindow.tsx'
+import { DeliveryHeader, DeliveryRow } from './DeliveryRow.tsx'
+import { ResendEvents } from './ResendEvents.tsx'
 import { DELIVERY_STATUSES } from './webhook-search.ts'
 import type { Webhook } from './webhook-types.ts'
 
@@ -34,8 +34,8 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
     })
   const { pages, items: deliveries } = usePages(
     ['deliveries', webhookId, filter ?? ALL],
-    (onward) => {
-      const query = { limit: PAGE_DELIVERIES, ...(filter && { status: filter }), ...onward }
+    (cursorQuery) => {
+      const query = { limit: PAGE_DELIVERIES, ...(filter && { status: filter }), ...cursorQuery }
       const params = { path: { webhookId }, query }
       return unwrap(client.GET('/dashboard/webhooks/{webhookId}/deliveries', { params }))
     },
@@ -54,11 +54,11 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
           }}
           aria-label="Status"
         />
-        <RedeliverWindow webhookId={webhookId} isDisabled={status === 'DISABLED'} />
+        <ResendEvents webhookId={webhookId} isDisabled={status === 'DISABLED'} />
       </Group>
       <ErrorBox error={pages.error} onRetry={pages.refetch} />
       {pages.isPending && <Skeleton height={200} radius="sm" />}
-      {deliveries.length > 0 && <DeliveryHead />}
+      {deliveries.length > 0 && <DeliveryHeader />}
       <Stack gap={0} role="list" aria-label="Deliveries, newest first">
         {deliveries.map((delivery) => (
           <DeliveryRow delivery={delivery} key={delivery.id} onOpen={() => open(delivery.id)} />
@@ -67,7 +67,7 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
       {pages.data && deliveries.length === 0 && (
         <NoDeliveries isFiltered={filter !== undefined} hasOlder={pages.hasNextPage} />
       )}
-      <MoreButton pages={pages}>Show older deliveries</MoreButton>
+      <LoadMoreButton pages={pages}>Show older deliveries</LoadMoreButton>
       <DeliveryDrawer webhookId={webhookId} deliveryId={openId} onClose={() => open(null)} />
     </>
   )

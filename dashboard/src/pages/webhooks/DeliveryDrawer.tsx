@@ -3,14 +3,14 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { isNotFound } from '../../api/not-found.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
-import { CopyText } from '../../parts/CopyText.tsx'
+import { CopyableText } from '../../parts/CopyableText.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { AttemptBox } from './AttemptBox.tsx'
 import { BodyText } from './BodyText.tsx'
-import { DELIVERY_WORDS } from './delivery-text.ts'
+import { DELIVERY_LABELS } from './delivery-text.ts'
 import type { DeliveryDetail } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
@@ -55,7 +55,7 @@ export function DeliveryDrawer({
 }
 
 function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: string }) {
-  const { word, tone } = DELIVERY_WORDS[delivery.status]
+  const { label, tone } = DELIVERY_LABELS[delivery.status]
   const again = useMutation({
     mutationFn: () =>
       unwrap(
@@ -69,7 +69,7 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
     <Stack>
       <Group justify="space-between">
         <Stack gap={2}>
-          <StatusText tone={tone}>{word}</StatusText>
+          <StatusText tone={tone}>{label}</StatusText>
           {delivery.failureReason && <Text size="sm">{delivery.failureReason}</Text>}
           {delivery.nextAttemptAt && (
             <Text size="sm" className="soft">
@@ -77,7 +77,7 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
             </Text>
           )}
         </Stack>
-        <Gate permission="webhooks.manage" what="redeliver events">
+        <Gate permission="webhooks.manage" action="redeliver events">
           <BusyButton size="xs" isBusy={again.isPending} onClick={() => again.mutate()}>
             Redeliver event
           </BusyButton>
@@ -85,9 +85,9 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
       </Group>
       <ErrorBox error={again.error} />
       <Group gap="lg">
-        <Fact label="Delivery ID" text={delivery.id} />
-        {!delivery.isTest && <Fact label="Event ID" text={delivery.eventId} />}
-        <Fact label="Sequence" text={String(delivery.sequence)} />
+        <Field label="Delivery ID" text={delivery.id} />
+        {!delivery.isTest && <Field label="Event ID" text={delivery.eventId} />}
+        <Field label="Sequence" text={String(delivery.sequence)} />
       </Group>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <div>
@@ -121,13 +121,13 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
   )
 }
 
-function Fact({ label, text }: { label: string; text: string }) {
+function Field({ label, text }: { label: string; text: string }) {
   return (
     <Stack gap={0}>
       <Text size="xs" className="soft">
         {label}
       </Text>
-      <CopyText text={text} />
+      <CopyableText text={text} />
     </Stack>
   )
 }

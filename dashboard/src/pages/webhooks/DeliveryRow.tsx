@@ -2,19 +2,19 @@ import { formatDuration } from '../../parts/format.ts'
 import { shorten } from '../../parts/shorten.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { answerText, DELIVERY_WORDS } from './delivery-text.ts'
+import { responseText, DELIVERY_LABELS } from './delivery-text.ts'
 import classes from './DeliveryRow.module.css'
 import type { Delivery } from './webhook-types.ts'
 
 export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: () => void }) {
-  const { word, tone } = DELIVERY_WORDS[delivery.status]
-  const answer = answerText(delivery)
+  const { label, tone } = DELIVERY_LABELS[delivery.status]
+  const answer = responseText(delivery)
   return (
     <div role="listitem">
       <button type="button" className={classes.row} onClick={onOpen}>
         <TimeText at={delivery.createdAt} style="clock" />
         <span className={classes.state}>
-          <StatusText tone={tone}>{word}</StatusText>
+          <StatusText tone={tone}>{label}</StatusText>
         </span>
         <span className={`mono truncate ${classes.event}`}>
           {delivery.isTest ? 'Test' : shorten(delivery.eventId)}
@@ -30,7 +30,7 @@ export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: 
 }
 
 /** The column names, hidden from screen readers, which read each row on its own. */
-export function DeliveryHead() {
+export function DeliveryHeader() {
   return (
     <div className={classes.head} aria-hidden="true">
       <span>Created</span>

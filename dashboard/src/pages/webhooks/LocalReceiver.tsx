@@ -1,5 +1,5 @@
 import { Code, Stack, Text } from '@mantine/core'
-import { CodeBox } from '../../parts/CodeBox.tsx'
+import { CodeBlock } from '../../parts/CodeBlock.tsx'
 
 const RECEIVER = `node -e "require('http').createServer((q,s)=>{q.on('data',d=>console.log(q.headers['x-service-signature'],String(d)));q.on('end',()=>s.end('ok'))}).listen(9099,'127.0.0.1')"`
 
@@ -13,7 +13,7 @@ export function LocalReceiver() {
         To try it out, run a local receiver and use its URL, http://127.0.0.1:9099/. Annals sends
         only to public HTTPS URLs unless you start it like this: <Code>{START}</Code>
       </Text>
-      <CodeBox text={RECEIVER} label="receiver command" />
+      <CodeBlock text={RECEIVER} label="receiver command" />
     </Stack>
   )
 }

@@ -89,7 +89,7 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
           />
         </SimpleGrid>
         <Group>
-          <Gate permission="webhooks.manage" what="check signatures">
+          <Gate permission="webhooks.manage" action="check signatures">
             <BusyButton type="submit" isBusy={check.isPending}>
               Check signature
             </BusyButton>

@@ -9,7 +9,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { ENABLE_FIRST } from './delivery-text.ts'
 import classes from './WebhookActions.module.css'
-import { TestOutcome } from './TestOutcome.tsx'
+import { TestResult } from './TestResult.tsx'
 import type { Webhook } from './webhook-types.ts'
 
 export function refreshWebhook(webhookId: string): Promise<unknown> {
@@ -44,7 +44,7 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
     <>
       <Text size="sm" className={`soft ${classes.said}`} role="status">
         {test.data && (
-          <TestOutcome
+          <TestResult
             webhookId={id}
             deliveryId={test.data.deliveryId}
             onEnd={() => void refreshWebhook(id)}
@@ -53,8 +53,8 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
       </Text>
       <Gate
         permission="webhooks.manage"
-        what="send test deliveries"
-        otherwise={status === 'DISABLED' ? ENABLE_FIRST : null}
+        action="send test deliveries"
+        otherReason={status === 'DISABLED' ? ENABLE_FIRST : null}
       >
         <BusyButton
           size="xs"
@@ -65,7 +65,7 @@ export function WebhookActions({ webhook: { id, status } }: { webhook: Webhook }
           Send test
         </BusyButton>
       </Gate>
-      <Gate permission="webhooks.manage" what="enable or disable webhooks">
+      <Gate permission="webhooks.manage" action="enable or disable webhooks">
         <BusyButton
           size="xs"
           variant="default"

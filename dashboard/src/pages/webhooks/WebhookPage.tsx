@@ -32,7 +32,7 @@ export function WebhookPage() {
   })
   const health = useHealth(webhookId, REFRESH_MS)
   if (!webhook.data) {
-    if (isNotFound(webhook.error)) return <NoSuchWebhook />
+    if (isNotFound(webhook.error)) return <WebhookNotFound />
     return webhook.error ? (
       <ErrorBox error={webhook.error} onRetry={webhook.refetch} />
     ) : (
@@ -90,13 +90,13 @@ export function WebhookPage() {
 }
 
 /** The link is outdated or incomplete, or the member may not see the webhook. */
-function NoSuchWebhook() {
+function WebhookNotFound() {
   return (
     <>
       <AnchorLink to="/app/webhooks">All webhooks</AnchorLink>
       <PageHeader
         title="Webhook not found"
-        about="The webhook may have been deleted, or it belongs to a workspace you can’t access."
+        description="The webhook may have been deleted, or it belongs to a workspace you can’t access."
       />
     </>
   )

@@ -4,8 +4,8 @@ import { Link } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
 import { formatCount } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
-import { deliveredText, withinText } from './health-text.ts'
+import { useSession } from '../../shell/session-context.tsx'
+import { successRateText, p95Text } from './health-text.ts'
 import { HealthBars } from './HealthBars.tsx'
 import type { Webhook } from './webhook-types.ts'
 import classes from './WebhookRow.module.css'
@@ -22,7 +22,7 @@ export function useHealth(webhookId: string, refreshMs = 10_000) {
 }
 
 export function WebhookRow({ webhook }: { webhook: Webhook }) {
-  const { session } = useSigned()
+  const { session } = useSession()
   const health = useHealth(webhook.id)
   const workspace = session.workspaces.find(({ id }) => id === webhook.workspaceId)
   return (
@@ -40,9 +40,9 @@ export function WebhookRow({ webhook }: { webhook: Webhook }) {
         <WebhookState webhook={webhook} />
       </Text>
       <Text size="xs" className="soft numeric">
-        {health.data && deliveredText(health.data, webhook)}
+        {health.data && successRateText(health.data, webhook)}
         <br />
-        {health.data && withinText(health.data)}
+        {health.data && p95Text(health.data)}
       </Text>
       {health.data ? <HealthBars hours={health.data.hours} /> : <Skeleton height={28} />}
     </Link>

@@ -10,22 +10,22 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { addressFault } from './address-fault.ts'
-import { SECRET_KEPT } from './delivery-text.ts'
+import { urlError } from './url-error.ts'
+import { SECRET_STORAGE_NOTE } from './delivery-text.ts'
 import type { Webhook } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
 export function WebhookSettings({ webhook }: { webhook: Webhook }) {
   return (
     <Stack gap="xl" maw={560}>
-      <AddressForm webhook={webhook} key={webhook.url} />
+      <UrlForm webhook={webhook} key={webhook.url} />
       <Rotation webhook={webhook} />
       <Deletion webhook={webhook} />
     </Stack>
   )
 }
 
-function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
+function UrlForm({ webhook: { id, url } }: { webhook: Webhook }) {
   const [value, setValue] = useState(url)
   const save = useMutation({
     mutationFn: () =>
@@ -53,11 +53,11 @@ function AddressForm({ webhook: { id, url } }: { webhook: Webhook }) {
           description="Used for all further attempts, including those of pending deliveries."
           value={value}
           onChange={(event) => setValue(event.currentTarget.value)}
-          error={addressFault(save.error)}
+          error={urlError(save.error)}
         />
-        {addressFault(save.error) === null && <ErrorBox error={save.error} />}
+        {urlError(save.error) === null && <ErrorBox error={save.error} />}
         <Group>
-          <Gate permission="webhooks.manage" what="change webhooks">
+          <Gate permission="webhooks.manage" action="change webhooks">
             <BusyButton type="submit" size="xs" disabled={value === url} isBusy={save.isPending}>
               Save URL
             </BusyButton>
@@ -93,7 +93,11 @@ function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
       </Title>
       <Stack gap="xs">
         {rotate.data && (
-          <SecretBox label="New signing secret" secret={rotate.data.secret} keptAs={SECRET_KEPT}>
+          <SecretBox
+            label="New signing secret"
+            secret={rotate.data.secret}
+            storageNote={SECRET_STORAGE_NOTE}
+          >
             <Text size="sm">Use the whole secret as the HMAC key, including whsec_.</Text>
           </SecretBox>
         )}
@@ -114,7 +118,7 @@ function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
         )}
         <ErrorBox error={rotate.error ?? finish.error} />
         <Group>
-          <Gate permission="webhooks.manage" what="rotate secrets">
+          <Gate permission="webhooks.manage" action="rotate secrets">
             {nextSecretAt ? (
               <BusyButton size="xs" isBusy={finish.isPending} onClick={() => finish.mutate()}>
                 Finish rotation
@@ -153,7 +157,7 @@ function Deletion({ webhook: { id, url } }: { webhook: Webhook }) {
       <Text size="sm" className="soft" mb="xs">
         To stop it temporarily, disable it instead.
       </Text>
-      <Gate permission="webhooks.manage" what="delete webhooks">
+      <Gate permission="webhooks.manage" action="delete webhooks">
         <Button size="xs" color="red" variant="outline" onClick={() => setOpen(true)}>
           Delete webhook
         </Button>

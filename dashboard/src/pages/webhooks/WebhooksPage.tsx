@@ -5,7 +5,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { useCompany } from '../company/company.ts'
 import { CreateWebhook } from './CreateWebhook.tsx'
 import { LocalReceiver } from './LocalReceiver.tsx'
@@ -14,8 +14,8 @@ import { useWebhooks } from './webhooks.ts'
 
 /** All webhooks, each with its health. */
 export function WebhooksPage() {
-  const { workspace, may } = useSigned()
-  const mayCreate = may('webhooks.manage')
+  const { workspace, hasPermission } = useSession()
+  const mayCreate = hasPermission('webhooks.manage')
   const [isCreating, setCreating] = useState(false)
   const list = useWebhooks(workspace?.id ?? null)
   const webhooks = list.data?.webhooks ?? []
@@ -29,7 +29,7 @@ export function WebhooksPage() {
     <>
       <PageHeader
         title="Webhooks"
-        about="Annals signs each new event, sends it to your endpoint within moments, and retries failed deliveries."
+        description="Annals signs each new event, sends it to your endpoint within moments, and retries failed deliveries."
       >
         {webhooks.length > 0 && newButton}
       </PageHeader>
@@ -63,7 +63,7 @@ export function WebhooksPage() {
 
 function NewButton({ planReason, onClick }: { planReason: string | null; onClick: () => void }) {
   return (
-    <Gate permission="webhooks.manage" what="create webhooks" otherwise={planReason}>
+    <Gate permission="webhooks.manage" action="create webhooks" otherReason={planReason}>
       <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={onClick}>
         Create webhook
       </Button>

@@ -2,16 +2,16 @@ import type { Tone } from '../../parts/StatusText.tsx'
 import type { Delivery, DeliveryStatus } from './webhook-types.ts'
 
 /** The label and color of each delivery status. */
-export const DELIVERY_WORDS: Record<DeliveryStatus, { word: string; tone: Tone }> = {
-  PENDING: { word: 'Pending', tone: 'neutral' },
-  SENDING: { word: 'Sending', tone: 'neutral' },
-  SUCCEEDED: { word: 'Succeeded', tone: 'good' },
-  RETRY_SCHEDULED: { word: 'Retry scheduled', tone: 'warn' },
-  FAILED: { word: 'Failed', tone: 'bad' },
+export const DELIVERY_LABELS: Record<DeliveryStatus, { label: string; tone: Tone }> = {
+  PENDING: { label: 'Pending', tone: 'neutral' },
+  SENDING: { label: 'Sending', tone: 'neutral' },
+  SUCCEEDED: { label: 'Succeeded', tone: 'good' },
+  RETRY_SCHEDULED: { label: 'Retry scheduled', tone: 'warn' },
+  FAILED: { label: 'Failed', tone: 'bad' },
 }
 
 /** Unlike a key, the secret is stored in full, because it signs every delivery. */
-export const SECRET_KEPT =
+export const SECRET_STORAGE_NOTE =
   'Annals stores it to sign deliveries and never shows it again. If you lose it, rotate it.'
 
 const ERROR_LABELS: Record<NonNullable<Delivery['errorClass']>, string> = {
@@ -26,7 +26,7 @@ const ERROR_LABELS: Record<NonNullable<Delivery['errorClass']>, string> = {
 }
 
 /** The response status, or why there is none. */
-export function answerText({
+export function responseText({
   responseStatus,
   errorClass,
 }: Pick<Delivery, 'responseStatus' | 'errorClass'>): string | null {

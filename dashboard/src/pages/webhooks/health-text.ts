@@ -7,19 +7,19 @@ type LastResults = Pick<Webhook, 'lastSuccessAt' | 'lastFailureAt'>
 /** Summarizes the last 24 hours in one line. */
 export function healthText(health: WebhookHealth, lastResults: LastResults): string {
   const { medianMs, open } = health
-  const within = withinText(health)
+  const p95 = p95Text(health)
   return [
-    deliveredText(health, lastResults),
-    ...(within !== null && medianMs !== null ? [`median ${formatDuration(medianMs)}`, within] : []),
+    successRateText(health, lastResults),
+    ...(p95 !== null && medianMs !== null ? [`median ${formatDuration(medianMs)}`, p95] : []),
     `${formatCount(open)} open`,
   ].join(' · ')
 }
 
 /**
  * The share of the deliveries of the last 24 hours that succeeded. Deliveries that wait for a retry don't
- * count as delivered, so that a receiver that refuses everything shows long before its last attempt.
+ * count as succeeded, so that a receiver that rejects everything shows long before its last attempt.
  */
-export function deliveredText({ hours, isCut }: WebhookHealth, lastResults: LastResults): string {
+export function successRateText({ hours, isCut }: WebhookHealth, lastResults: LastResults): string {
   const { delivered, all } = sumOf(hours)
   if (all === 0) {
     const isNew = lastResults.lastSuccessAt === null && lastResults.lastFailureAt === null
@@ -35,7 +35,7 @@ export function deliveredText({ hours, isCut }: WebhookHealth, lastResults: Last
 /**
  * The 95th percentile of attempt durations. Null if nothing succeeded, because it would be meaningless.
  */
-export function withinText({ hours, p95Ms }: WebhookHealth): string | null {
+export function p95Text({ hours, p95Ms }: WebhookHealth): string | null {
   if (p95Ms === null || sumOf(hours).delivered === 0) return null
   return `p95 ${formatDuration(p95Ms)}`
 }

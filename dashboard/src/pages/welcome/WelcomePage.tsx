@@ -6,14 +6,14 @@ import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSigned } from '../../shell/session-context.tsx'
+import { useSession } from '../../shell/session-context.tsx'
 import { FirstEventCommand, FirstEventWatch } from '../explorer/FirstEvent.tsx'
 import { expiryOf } from '../keys/expiry.ts'
 import { refreshKeys } from '../keys/keys.ts'
 
 /** Guides a new company to its first event. */
 export function WelcomePage() {
-  const { session, workspace, may } = useSigned()
+  const { session, workspace, hasPermission } = useSession()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
   const [chosenId, chooseId] = useState<string | null>(null)
   const workspaceId = chosenId ?? workspace?.id ?? customers[0]?.id ?? null
@@ -54,11 +54,11 @@ export function WelcomePage() {
                 onChange={chooseId}
               />
             )}
-            {may('keys.manage') ? (
+            {hasPermission('keys.manage') ? (
               <KeyStep
-                isMade={secret !== null}
+                isCreated={secret !== null}
                 isBusy={create.isPending}
-                onMake={() => workspaceId !== null && create.mutate(workspaceId)}
+                onCreate={() => workspaceId !== null && create.mutate(workspaceId)}
               />
             ) : (
               <Text size="sm" className="soft">
@@ -77,15 +77,15 @@ export function WelcomePage() {
 }
 
 function KeyStep({
-  isMade,
+  isCreated,
   isBusy,
-  onMake,
+  onCreate,
 }: {
-  isMade: boolean
+  isCreated: boolean
   isBusy: boolean
-  onMake: () => void
+  onCreate: () => void
 }) {
-  if (isMade) {
+  if (isCreated) {
     return (
       <Text size="sm" role="status">
         The command now contains your new key, which is shown only once. It is valid for 90 days and
@@ -99,7 +99,7 @@ function KeyStep({
   }
   return (
     <Text size="sm">
-      <BusyButton size="compact-sm" onClick={onMake} isBusy={isBusy} mr={8}>
+      <BusyButton size="compact-sm" onClick={onCreate} isBusy={isBusy} mr={8}>
         Create key
       </BusyButton>
       to complete this command, or use an existing key.

@@ -1,0 +1,128 @@
+import { formatBytes } from '../../parts/format.ts'
+import { pluralize } from './pluralize.ts'
+
+/** The part of an audit event that the sentence uses. */
+export type ActivityEvent = {
+  action: string
+  resource: Record<string, unknown> | null
+  metadata: Record<string, unknown> | null
+}
+
+/** Resolves ids to names that the event doesn't contain. */
+type Names = { workspace: (id: string) => string; webhook: (id: string) => string }
+
+/** What a member did, to follow their name. An unknown action is shown by its code. */
+export function activityText(event: ActivityEvent, names: Names): string {
+  const facts = factsOf(event, names)
+  return ACTIVITY_TEXTS[event.action]?.(facts) ?? `performed ${event.action}`
+}
+
+type Facts = {
+  text: (field: string) => string
+  count: (field: string) => number
+  is: (field: string) => boolean
+  before: string
+  after: string
+  workspace: string
+  webhook: string
+}
+
+function factsOf({ resource, metadata }: ActivityEvent, names: Names): Facts {
+  const facts = metadata ?? {}
+  const workspaceId = facts.workspaceId ?? resource?.id
+  return {
+    text: (field) => textOf(facts[field]),
+    count: (field) => (typeof facts[field] === 'number' ? facts[field] : 0),
+    is: (field) => facts[field] === true,
+    before: nameIn(facts.before),
+    after: nameIn(facts.after),
+    workspace: typeof workspaceId === 'string' ? names.workspace(workspaceId) : 'a workspace',
+    webhook: textOf(facts.url) || names.webhook(textOf(resource?.id)),
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+}
+
+function nameIn(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return ''
+  const { name, role, url } = value as Record<string, unknown> // Missing fields are undefined.
+  return textOf(name ?? role ?? url)
+}
+
+const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
+  LOGIN_SUCCEEDED: () => 'signed in',
+  LOGIN_FAILED: ({ count }) =>
+    count('attempts') > 1
+      ? `entered a wrong password ${pluralize(count('attempts'), 'time')}`
+      : 'entered a wrong password',
+  LOGOUT: () => 'signed out',
+  SESSIONS_ENDED: ({ count }) => `ended ${pluralize(count('count'), 'session')}`,
+  PASSWORD_CHANGED: ({ count }) =>
+    `changed their password and ended ${pluralize(count('endedSessions'), 'other session')}`,
+  PASSWORD_RESET_REQUESTED: ({ text }) =>
+    text('email') === '' ? 'requested a reset link' : `created a reset link for ${text('email')}`,
+  PASSWORD_RESET: () => 'set a new password with a reset link',
+  MEMBER_INVITED: ({ text }) => `invited ${text('email')} as ${lower(text('role'))}`,
+  INVITATION_WITHDRAWN: ({ text }) => `withdrew the invitation for ${text('email')}`,
+  MEMBER_JOINED: ({ text }) => `joined as ${lower(text('role'))}`,
+  MEMBER_CHANGED: ({ text, before, after }) =>
+    before === after
+      ? `changed the workspaces of ${text('email')}`
+      : `changed the role of ${text('email')} from ${lower(before)} to ${lower(after)}`,
+  MEMBER_REMOVED: ({ text }) => `removed ${text('email')} (${lower(text('role'))})`,
+  COMPANY_CHANGED: ({ before, after }) => `renamed the company from ${before} to ${after}`,
+  ALLOWLIST_CHANGED: ({ is }) =>
+    `changed the IP allowlist${is('leavesOutCaller') ? ', excluding their own address' : ''}`,
+  WORKSPACE_CREATED: ({ text }) => `created the workspace ${text('name')}`,
+  WORKSPACE_CHANGED: ({ before, after }) => `renamed the workspace ${before} to ${after}`,
+  PROJECT_CREATED: ({ text, workspace }) => `created the project ${text('name')} in ${workspace}`,
+  PROJECT_CHANGED: ({ before, after }) => `renamed the project ${before} to ${after}`,
+  KEY_CREATED: ({ text, workspace }) =>
+    `created the ${text('scope') === 'COMPANY' ? 'company ' : ''}key ${keyOf(text)}${text('scope') === 'COMPANY' ? '' : ` for ${workspace}`}`,
+  KEY_CHANGED: ({ before, after }) => `renamed the key ${before} to ${after}`,
+  KEY_ROTATED: ({ text, count }) =>
+    `rotated the key ${keyOf(text)}; the old one ${count('graceHours') === 0 ? 'ended immediately' : `works for ${pluralize(count('graceHours'), 'hour')}`}`,
+  KEY_REVOKED: ({ text }) => `revoked the key ${keyOf(text)}`,
+  WEBHOOK_CREATED: ({ text, workspace }) => `created a webhook to ${text('url')} in ${workspace}`,
+  WEBHOOK_CHANGED: ({ before, after }) =>
+    before === after
+      ? `changed the webhook to ${after}`
+      : `changed the URL of a webhook from ${before} to ${after}`,
+  WEBHOOK_DELETED: ({ text }) => `deleted the webhook to ${text('url')}`,
+  WEBHOOK_ENABLED: ({ webhook }) => `enabled the webhook ${webhook}`,
+  WEBHOOK_DISABLED: ({ webhook }) => `disabled the webhook ${webhook}`,
+  WEBHOOK_SECRET_ROTATED: ({ is, webhook }) =>
+    is('overlapEnded')
+      ? `ended the old secret of the webhook ${webhook}`
+      : `rotated the secret of the webhook ${webhook}`,
+  WEBHOOK_TESTED: ({ webhook }) => `sent a test to the webhook ${webhook}`,
+  WEBHOOK_REDELIVERED: ({ text, webhook }) =>
+    text('deliveryId') === ''
+      ? `resent missed events to the webhook ${webhook}`
+      : `redelivered an event to the webhook ${webhook}`,
+  VIEW_CREATED: ({ text }) => `saved the view ${text('name')}`,
+  VIEW_CHANGED: ({ after }) => `changed the view ${after}`,
+  VIEW_DELETED: ({ text }) => `deleted the view ${text('name')}`,
+  EXPORT_REQUESTED: ({ text }) => `requested a ${text('format')} export`,
+  EXPORT_RERUN: ({ text }) => `reran a ${text('format')} export`,
+  EXPORT_CANCELED: ({ count }) => `canceled an export after ${pluralize(count('rows'), 'row')}`,
+  EXPORT_DOWNLOAD_STARTED: ({ text }) => `started downloading a ${text('format')} export`,
+  EXPORT_DOWNLOADED: ({ count, is }) =>
+    `downloaded an export: ${pluralize(count('rows'), 'row')}, ${formatBytes(count('bytes'))}${is('truncated') ? ', truncated at the row limit' : ''}`,
+  EXPORT_TEMPLATE_CREATED: ({ text }) => `saved the export template ${text('name')}`,
+  EXPORT_TEMPLATE_CHANGED: ({ after }) => `changed the export template ${after}`,
+  EXPORT_TEMPLATE_DELETED: ({ text }) => `deleted the export template ${text('name')}`,
+  VERIFY_STARTED: ({ count, workspace }) =>
+    `started verifying ${workspace} (${pluralize(count('events'), 'event')})`,
+  VERIFY_CANCELED: ({ workspace }) => `canceled the verification of ${workspace}`,
+}
+
+function lower(role: string): string {
+  return role.toLowerCase()
+}
+
+function keyOf(text: Facts['text']): string {
+  return `${text('name')} (${text('prefix')}…)`
+}

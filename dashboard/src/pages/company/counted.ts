@@ -1,6 +1,0 @@
-import { formatCount } from '../../parts/format.ts'
-
-/** For example "1 key" or "2 keys". */
-export function counted(count: number, noun: string): string {
-  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
-}

@@ -1,0 +1,62 @@
+import { Group } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { focusMenuOpener } from '../parts/focus-opener.ts'
+import { Icon } from '../parts/Icon.tsx'
+import classes from './Layout.module.css'
+import { COMPANY_NAVIGATION, MAIN_NAVIGATION, type NavigationItem } from './navigation.ts'
+import { useSession } from './session-context.tsx'
+import { UserMenu } from './UserMenu.tsx'
+import { WorkspacePicker } from './WorkspacePicker.tsx'
+
+/** The layout: navigation on the left, workspace picker at the top, page in the middle. */
+export function Layout({ children }: { children: ReactNode }) {
+  const { hasPermission } = useSession()
+  const main = MAIN_NAVIGATION.filter(({ permission }) => hasPermission(permission))
+  const company = COMPANY_NAVIGATION.filter(({ permission }) => hasPermission(permission))
+  return (
+    <div className={classes.frame} onClickCapture={focusMenuOpener}>
+      <a className={classes.skip} href="#content">
+        Skip to content
+      </a>
+      <nav className={classes.side} aria-label="Main">
+        <div className={classes.brand}>
+          <img src="/assets-static/mark.svg" width="22" height="22" alt="" />
+          Annals
+        </div>
+        {main.map((item) => (
+          <NavigationLink item={item} key={item.to} />
+        ))}
+        <div className={classes.group}>Company</div>
+        {company.map((item) => (
+          <NavigationLink item={item} key={item.to} />
+        ))}
+      </nav>
+      <div className={classes.main}>
+        <header className={classes.top}>
+          <WorkspacePicker />
+          <Group gap="xs">
+            <UserMenu />
+          </Group>
+        </header>
+        <main id="content" className={classes.content} tabIndex={-1}>
+          {children}
+        </main>
+      </div>
+      <nav className={classes.bottom} aria-label="Main, small screen">
+        {main.map((item) => (
+          <NavigationLink item={item} key={item.to} />
+        ))}
+      </nav>
+    </div>
+  )
+}
+
+function NavigationLink({ item: { to, label, icon } }: { item: NavigationItem }) {
+  return (
+    <Link to={to} className={classes.item}>
+      <Icon name={icon} />
+      {label}
+    </Link>
+  )
+}

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { after } from 'node:test'
+import { AxeBuilder } from '@axe-core/playwright'
+import type { Page } from '@playwright/test'
+import { startReceiver } from '../../../server/test/harness/receiver.ts'
+import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
+import { type Dashboard, expect, startDashboard } from './dashboard.ts'
+import { type DemoCompany, createDemo } from './demo-company.ts'
+import { DESKTOP } from './visit.ts'
+
+/** Enough for every kind of row. The accessibility check takes longer the more elements a page has. */
+const EVENTS = 60
+const SMALL = { width: 390, height: 844 }
+
+/** A page in a certain state. */
+export type PageCase = {
+  name: string
+  path: string
+  /** Text that appears once the page has loaded its data. */
+  shows: string | RegExp
+  isSignedOut?: true
+  /** What to do before the checks. */
+  act?: (page: Page) => Promise<void>
+}
+
+/** Creates a company with everything that a page can show, and a test for each sight. */
+export async function testPages(
+  casesOf: (demo: DemoCompany, receiverUrl: string) => readonly PageCase[],
+): Promise<void> {
+  const dashboard = await startDashboard({ env: ANY_DESTINATION })
+  const receiver = await startReceiver()
+  after(() => receiver[Symbol.asyncDispose]())
+  const demo = await createDemo(dashboard.annals, receiver, { count: EVENTS, endMs: Date.now() })
+  for (const sight of casesOf(demo, receiver.url)) testPage(dashboard, sight, demo)
+}
+
+function testPage({ open, browserTest }: Dashboard, sight: PageCase, { owner }: DemoCompany): void {
+  browserTest(
+    `${sight.name}: accessible in both themes, without horizontal scrolling on a phone`,
+    async () => {
+      const page = await open({ isShared: true, ...(!sight.isSignedOut && { member: owner }) })
+      await page.setViewportSize(DESKTOP)
+      await page.emulateMedia({ colorScheme: 'light' })
+      await show(page, sight)
+      assert.deepEqual(await violationsOf(page), [], 'light')
+      await page.emulateMedia({ colorScheme: 'dark' })
+      await settle(page)
+      // A theme changes only colors.
+      assert.deepEqual(await violationsOf(page, ['color-contrast']), [], 'dark')
+      await page.setViewportSize(SMALL)
+      await settle(page)
+      assert.deepEqual(await overflowingElements(page), [])
+      assert.deepEqual(await violationsOf(page), [], 'on a phone')
+    },
+  )
+}
+
+async function show(page: Page, { path, shows, act }: PageCase): Promise<void> {
+  await page.goto(path)
+  await expect(page.getByText(shows).filter({ visible: true }).first()).toBeVisible()
+  await act?.(page)
+  await settle(page)
+}
+
+/** Waits until no placeholder is left and no animation is running. */
+async function settle(page: Page): Promise<void> {
+  await expect(page.locator('.mantine-Skeleton-root, [aria-busy=true]')).toHaveCount(0)
+  await page.waitForFunction(() =>
+    document.getAnimations().every(({ playState }) => playState !== 'running'),
+  )
+  await page.evaluate(() => document.fonts.ready.then(() => null))
+}
+
+/** The accessibility violations of the page, by all rules or by some. */
+export async function violationsOf(page: Page, rules?: string[]): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page })
+    .setLegacyMode(true)
+    .options({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) })
+    .analyze()
+  return violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`),
+  )
+}
+
+/** The elements that make the page wider than the screen. */
+async function overflowingElements(page: Page): Promise<string[]> {
+  return await page.evaluate(() => {
+    const root = document.documentElement
+    if (root.scrollWidth <= root.clientWidth) return []
+    return [...document.body.querySelectorAll('*')]
+      .filter((element) => element.getBoundingClientRect().right > root.clientWidth + 1)
+      .slice(0, 5)
+      .map((element) => element.outerHTML.slice(0, 200))
+  })
+}
+
+/** For `act`: clicks a button that opens a dialog. */
+export function clickButton(name: string): (page: Page) => Promise<void> {
+  return async (page) => {
+    await page.getByRole('button', { name }).first().click()
+    await expect(page.getByRole('dialog')).toBeVisible()
+  }
+}
+
+/** For `act`: opens a tab. */
+export function openTab(name: string): (page: Page) => Promise<void> {
+  return async (page) => {
+    await page.getByRole('tab', { name }).click()
+    await expect(page.getByRole('tabpanel', { name })).toBeVisible()
+  }
+}
