@@ -451,8 +451,8 @@ async function refuseOccupiedPort(variable: string, host: string, port: number):
     const reason = error instanceof Error && 'code' in error ? error.code : error
     const sentence =
       reason === 'EADDRINUSE'
-        ? `port ${port} on ${host} is taken by another program. Stop it, or set ${variable}.`
-        : `cannot listen on ${host}:${port} (${String(reason)}). Set ANNALS_HOST and ${variable}.`
+        ? `Port ${port} on ${host} is already in use. Stop the program that uses it, or set ${variable}.`
+        : `Can't listen on ${host}:${port} (${String(reason)}). Set ANNALS_HOST and ${variable}.`
     throw new OperatorError(sentence, { cause: error })
   }
 }

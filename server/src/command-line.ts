@@ -29,11 +29,9 @@ function createProgram(context: CommandContext): Command {
 function addServe(program: Command, { env, stopSignals }: CommandContext): void {
   program
     .command('serve')
-    .description('run the service until SIGTERM')
+    .description('run the service until it receives SIGTERM')
     .addOption(
-      new Option('--role <role>', 'the work that this node does')
-        .choices(SERVE_ROLES)
-        .default('all'),
+      new Option('--role <role>', 'what this node does').choices(SERVE_ROLES).default('all'),
     )
     .action(async (options: { role: ServeRole }) => {
       const { serve } = await import('./command/serve.ts')
@@ -80,9 +78,9 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
 
   program
     .command('user')
-    .description('help a member')
+    .description('manage a member')
     .command('reset-link')
-    .description('print a one-time link to set a new password, valid for an hour')
+    .description('print a one-time link that sets a new password, valid for one hour')
     .requiredOption('--email <email>', 'the login of the member')
     .action(async (options: { email: string }) => {
       const { printResetLink } = await import('./command/user-reset-link.ts')
@@ -93,7 +91,7 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
 function addLedgerCommands(program: Command, { env }: CommandContext): void {
   program
     .command('migrate')
-    .description('bring the database up to date')
+    .description('apply pending database migrations')
     .action(async () => {
       const { migrateOnly } = await import('./command/migrate.ts')
       await migrateOnly(parseConfig(env))
@@ -109,8 +107,11 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
 
   program
     .command('archive')
-    .description('move events into the archive')
-    .option('--before <time>', "events received before this time (default: each plan's hot time)")
+    .description('move events to the archive')
+    .option(
+      '--before <time>',
+      "archive events received before this time (default: those past their plan's hot time)",
+    )
     .action(async (options: { before?: string }) => {
       const { archive } = await import('./command/archive.ts')
       await archive(parseConfig(env), options)
@@ -120,7 +121,9 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
     .command('secret-key')
     .description('manage the secret key')
     .command('accept')
-    .description('use the database with this secret key from now on; stop all nodes first')
+    .description(
+      'make the configured secret key the one that this database requires; stop all nodes first',
+    )
     .action(async () => {
       const { acceptKey } = await import('./command/accept-secret-key.ts')
       await acceptKey(parseConfig(env))
@@ -164,7 +167,7 @@ function reportOutputError(error: Error | null): void {
   process.exitCode = 1
   if ('code' in error && error.code === 'EPIPE') return
   process.stderr.write(
-    `annals: The command ran, but its output could not be written: ${error.message}. What it changed stays changed.\n`,
+    `annals: The command finished, but its output could not be written: ${error.message}. Its changes were saved.\n`,
   )
 }
 
@@ -180,5 +183,5 @@ async function flush(stream: NodeJS.WriteStream): Promise<void> {
 function sentenceFor(error: unknown): string | null {
   if (error instanceof OperatorError) return error.message
   if (!isRetryable(error)) return null
-  return `The command stopped because the database failed: ${messageOf(error)}. Run it again later.`
+  return `The command failed because of a database error: ${messageOf(error)}. Run it again later.`
 }

@@ -16,7 +16,7 @@ function problemsOf(env: Record<string, string>): string[] {
   } catch (error) {
     assert(error instanceof OperatorError)
     const [heading, ...problems] = error.message.split('\n').map((line) => line.trim())
-    assert.equal(heading, 'bad configuration:')
+    assert.equal(heading, 'The configuration is invalid:')
     return problems
   }
   return []
@@ -76,7 +76,9 @@ test('accepts a secret key from a file with a trailing newline', () => {
     const config = parseConfig({ ANNALS_SECRET_KEY_FILE: path })
     assert.equal(config.secretKeyFile?.reveal().toString('base64'), KEY)
     const both = problemsOf({ ANNALS_SECRET_KEY_FILE: path, ANNALS_SECRET_KEY: KEY })
-    assert.deepEqual(both, ['ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; keep one'])
+    assert.deepEqual(both, [
+      'ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; set only one of them',
+    ])
   } finally {
     rmSync(folder, { recursive: true })
   }
@@ -84,7 +86,7 @@ test('accepts a secret key from a file with a trailing newline', () => {
 
 test('requires a separate port for metrics', () => {
   assert.deepEqual(problemsOf({ ANNALS_PORT: '8080', ANNALS_METRICS_PORT: '8080' }), [
-    'ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another one',
+    'ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another port',
   ])
   assert.doesNotThrow(() => parseConfig({ ANNALS_PORT: '0', ANNALS_METRICS_PORT: '0' }))
 })
@@ -140,9 +142,9 @@ test('rejects an unknown variable and suggests the nearest known name', () => {
   assert.deepEqual(
     problemsOf({ ANNALS_PROT: '1', ANNALS_PORTS: '1', ANNALS_ZEBRA_CROSSING: '1' }),
     [
-      'ANNALS_PROT is not a variable of Annals (did you mean ANNALS_PORT?)',
-      'ANNALS_PORTS is not a variable of Annals (did you mean ANNALS_PORT?)',
-      'ANNALS_ZEBRA_CROSSING is not a variable of Annals',
+      'ANNALS_PROT is not an Annals variable (did you mean ANNALS_PORT?)',
+      'ANNALS_PORTS is not an Annals variable (did you mean ANNALS_PORT?)',
+      'ANNALS_ZEBRA_CROSSING is not an Annals variable',
     ],
   )
 })
@@ -200,7 +202,7 @@ test('rejects a secret key that is not exactly 32 bytes of base64, without repea
   for (const key of bad) {
     const problems = problemsOf({ ANNALS_SECRET_KEY: key })
     assert.deepEqual(problems, [
-      'ANNALS_SECRET_KEY must be 32 bytes in base64 (make one: openssl rand -base64 32)',
+      'ANNALS_SECRET_KEY must be 32 bytes in base64 (to create one, run: openssl rand -base64 32)',
     ])
   }
 })

@@ -45,35 +45,40 @@ export type ServeRole = (typeof SERVE_ROLES)[number]
 /** Every supported variable. docs/configuration.md is generated from this table. */
 export const OPTIONS = {
   host: option('ANNALS_HOST', '127.0.0.1', 'Address to listen on.', text),
-  port: option('ANNALS_PORT', '8080', 'Port to listen on; 0 takes a free one.', integer(0, 65_535)),
+  port: option(
+    'ANNALS_PORT',
+    '8080',
+    'Port to listen on; 0 chooses a free one.',
+    integer(0, 65_535),
+  ),
   dataDir: option(
     'ANNALS_DATA_DIR',
     './data',
-    'Folder of the embedded engine, the archive and generated secrets.',
+    'Folder for the embedded engine, the archive and generated secrets.',
     (value) => resolve(text(value)),
   ),
   databaseUrl: option(
     'ANNALS_DATABASE_URL',
     null,
-    'An existing PostgreSQL 15 or newer. To use a cluster, list its servers, as in `postgres://user:password@a:5432,b:5432/annals`; connections go to the writable one. Without it the embedded engine is used.',
+    'An existing PostgreSQL 15 or later. To use a cluster, list its servers, as in `postgres://user:password@a:5432,b:5432/annals`; connections go to the writable one. If not set, the embedded engine is used.',
     databaseUrl,
   ),
   secretKey: option(
     'ANNALS_SECRET_KEY',
     null,
-    '32 bytes in base64: encrypts webhook secrets and signs cursors, the same on every node. Generated in the data folder with the embedded engine; required with `ANNALS_DATABASE_URL`.',
+    '32 bytes in base64 that encrypt webhook secrets and sign cursors. Use the same key on every node. With the embedded engine, it is generated in the data folder; with `ANNALS_DATABASE_URL`, it is required.',
     secretKey,
   ),
   secretKeyFile: option(
     'ANNALS_SECRET_KEY_FILE',
     null,
-    'A file that holds the secret key, instead of `ANNALS_SECRET_KEY`.',
+    'File that contains the secret key, instead of `ANNALS_SECRET_KEY`.',
     (path) => secretKey(readSmallFile(path).trim()),
   ),
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',
     null,
-    'Where archived segments live: `file:///…` or `s3://bucket/prefix`, the same on every node. Default with the embedded engine: a folder in the data folder. No default with `ANNALS_DATABASE_URL`: nothing is archived unless you set it.',
+    'Location of archived segments: `file:///…` or `s3://bucket/prefix`. Use the same location on every node. With the embedded engine, the default is a folder in the data folder. With `ANNALS_DATABASE_URL`, nothing is archived unless you set it.',
     (value) => {
       parseArchiveUrl(value)
       return value
@@ -82,49 +87,49 @@ export const OPTIONS = {
   s3Endpoint: option(
     'ANNALS_S3_ENDPOINT',
     null,
-    'Address of an S3-compatible server, beside the standard AWS variables.',
+    'URL of an S3-compatible server. Credentials come from the standard AWS variables.',
     (value) => url(value, ['http:', 'https:']),
   ),
   s3Region: option(
     'AWS_REGION',
     null,
-    'Region of the bucket; `us-east-1` beside an endpoint. The keys are read from the other standard AWS variables.',
+    'Region of the bucket. If `ANNALS_S3_ENDPOINT` is set, the default is `us-east-1`. Credentials come from the other standard AWS variables.',
     text,
   ),
   trustedProxies: option(
     'ANNALS_TRUSTED_PROXIES',
     '',
-    'CIDRs, comma-separated, of proxies whose `X-Forwarded-For` is believed.',
+    'Comma-separated CIDR ranges of proxies whose `X-Forwarded-For` header is trusted.',
     list(cidr),
   ),
   publicUrl: option(
     'ANNALS_PUBLIC_URL',
     null,
-    'The address people reach the service at, for links. The listening address by default.',
+    'URL at which users reach the service, for links. The default is the address that the service listens on.',
     (value) => url(value, ['http:', 'https:']),
   ),
   webhookDestinations: option(
     'ANNALS_WEBHOOK_DESTINATIONS',
     'public',
-    '`public`: https and public addresses only. `any`: http and private addresses too, for development.',
+    '`public` allows only https and public addresses. `any` also allows http and private addresses, for development.',
     oneOf(['public', 'any'] as const),
   ),
   webhookPorts: option(
     'ANNALS_WEBHOOK_PORTS',
     '',
-    'Ports beside 443 that webhooks may use, comma-separated.',
+    'Comma-separated ports that webhooks can use in addition to 443.',
     list(integer(1, 65_535)),
   ),
   rateLimits: option(
     'ANNALS_RATE_LIMITS',
     'on',
-    '`off` switches all rate limits off.',
+    '`off` disables all rate limits.',
     oneOf(['on', 'off'] as const),
   ),
   smtpUrl: option(
     'ANNALS_SMTP_URL',
     null,
-    'Mail server for invitations and password resets, as `smtp://user:password@host:587?from=annals@example.com`; `smtps:` speaks TLS from the first byte. Without it nothing is mailed.',
+    'Mail server for invitations and password resets, as `smtp://user:password@host:587?from=annals@example.com`; `smtps:` uses TLS from the start. If not set, no mail is sent.',
     (value) => new Secret(url(value, ['smtp:', 'smtps:'])),
   ),
   bootstrapPassword: option(
@@ -137,7 +142,7 @@ export const OPTIONS = {
   metricsPort: option(
     'ANNALS_METRICS_PORT',
     null,
-    'Port of `GET /metrics` on the same address. Not served without it.',
+    'Port of `GET /metrics` on the same address. If not set, metrics are not served.',
     integer(0, 65_535),
   ),
 } as const
@@ -180,21 +185,20 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       }
     }),
   )
-  for (const name of given.keys())
-    problems.push(`${name} is not a variable of Annals${guess(name)}`)
+  for (const name of given.keys()) problems.push(`${name} is not an Annals variable${guess(name)}`)
   if (config.secretKey && config.secretKeyFile) {
-    problems.push('ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; keep one')
+    problems.push('ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; set only one of them')
   }
   if (env.ANNALS_DATABASE_URL && !env.ANNALS_SECRET_KEY && !env.ANNALS_SECRET_KEY_FILE) {
     problems.push(
-      'ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required with ANNALS_DATABASE_URL (make one: openssl rand -base64 32)',
+      'ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required with ANNALS_DATABASE_URL (to create one, run: openssl rand -base64 32)',
     )
   }
   if (config.metricsPort && config.metricsPort === config.port) {
-    problems.push('ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another one')
+    problems.push('ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another port')
   }
   if (problems.length > 0) {
-    throw new OperatorError(`bad configuration:\n  ${problems.join('\n  ')}`)
+    throw new OperatorError(`The configuration is invalid:\n  ${problems.join('\n  ')}`)
   }
   return Object.freeze(config) as Config // fromEntries loses the types of the keys.
 }
@@ -259,7 +263,7 @@ function list<T>(parse: (value: string) => T): (value: string) => readonly T[] {
 
 function cidr(value: string): string {
   const parsed = parseCidr(value)
-  if (parsed === null) throw new Error(`must hold addresses or CIDRs, got "${value}"`)
+  if (parsed === null) throw new Error(`must contain addresses or CIDR ranges, got "${value}"`)
   return parsed
 }
 
@@ -271,13 +275,14 @@ function databaseUrl(value: string): Secret<string> {
 /** Error messages leave out the value, because it may contain a password. */
 function url(value: string, protocols: readonly string[]): string {
   if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol)) {
-    throw new Error(`must be an address that starts with ${protocols.join(' or ')}`)
+    throw new Error(`must be a URL that starts with ${protocols.join(' or ')}`)
   }
   return value
 }
 
 function secretKey(value: string): Secret<Buffer> {
   const key = parseSecretKey(value)
-  if (!key) throw new Error('must be 32 bytes in base64 (make one: openssl rand -base64 32)')
+  if (!key)
+    throw new Error('must be 32 bytes in base64 (to create one, run: openssl rand -base64 32)')
   return key
 }

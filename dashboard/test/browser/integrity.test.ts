@@ -23,13 +23,13 @@ browserTest(
     const chain = page.getByRole('region', { name: 'Production' })
     await chain.getByRole('button', { name: 'Verify chain' }).click()
     await expect(chain.getByRole('status')).toContainText('The chain holds')
-    await expect(chain.getByRole('status')).toContainText('All 5 events hold')
+    await expect(chain.getByRole('status')).toContainText('All 5 events are intact')
     await asOwner(annals, (db) =>
       sql`update event set action = 'nothing happened' where id = ${ids[2]}`.execute(db),
     )
     await chain.getByRole('button', { name: 'Verify chain' }).click()
     await expect(chain.getByRole('status')).toContainText('The chain is broken')
-    await expect(chain.getByRole('status')).toContainText('does not hold at event 3')
+    await expect(chain.getByRole('status')).toContainText('broken at event 3')
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
       expect(await violationsOf(page)).toEqual([])

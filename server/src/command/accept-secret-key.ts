@@ -12,10 +12,10 @@ export async function acceptKey(config: Config): Promise<void> {
   const { connection, secretKey } = store
   await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   const unreadable = await acceptSecretKey({ db: database.db, secretKey, clock })
-  process.stdout.write('nodes of this database now need this secret key\n')
+  process.stdout.write('The database now requires this secret key.\n')
   if (unreadable.length === 0) return
   process.stdout.write(
-    `webhooks whose secret this key can't read: ${unreadable.length}. Rotate the secret of each; until then, nothing is sent to it.\n`,
+    `This key can't decrypt the secrets of ${unreadable.length} webhooks. Rotate each secret; until then, nothing is sent to the webhook.\n`,
   )
   for (const { workspaceId, webhookId } of unreadable) {
     process.stdout.write(`  ${webhookId} (workspace ${workspaceId})\n`)

@@ -19,12 +19,12 @@ export async function archive(config: Config, options: { before?: string }): Pro
   const beforeMs = options.before === undefined ? null : parseRfc3339(options.before)
   if (options.before !== undefined && beforeMs === null) {
     throw new OperatorError(
-      `--before must be an RFC 3339 date-time with an offset, such as 2026-03-01T00:00:00Z, got "${options.before}"`,
+      `--before must be an RFC 3339 date-time with an offset, such as 2026-03-01T00:00:00Z. Got "${options.before}".`,
     )
   }
   if (archiveUrlOf(config) === null) {
     throw new OperatorError(
-      'there is no archive: with ANNALS_DATABASE_URL, events stay in the database unless ANNALS_ARCHIVE_URL is set. Nothing was archived.',
+      'Nothing was archived, because no archive is configured. Set ANNALS_ARCHIVE_URL; with ANNALS_DATABASE_URL, it has no default.',
     )
   }
   const logger = createLogger('warn', 'stderr')
@@ -52,12 +52,13 @@ export async function archive(config: Config, options: { before?: string }): Pro
 
 function report({ events, workspaces, failed, refusals, ...left }: ArchiveReport): void {
   const { eventsHeld, workspacesBusy } = left
-  const lines = [`archived ${events} events of ${workspaces} workspaces`]
-  if (eventsHeld > 0) lines.push(`left ${eventsHeld} events that webhooks have still to send`)
+  const lines = [`Archived ${events} events from ${workspaces} workspaces.`]
+  if (eventsHeld > 0)
+    lines.push(`Skipped ${eventsHeld} events that have yet to be sent to webhooks.`)
   if (workspacesBusy > 0) {
-    lines.push(`left ${workspacesBusy} workspaces to another archiver, which is at work on them`)
+    lines.push(`Skipped ${workspacesBusy} workspaces that another process is archiving.`)
   }
-  if (failed > 0) lines.push(`FAILED: ${failed} workspaces could not be archived; see the log`)
+  if (failed > 0) lines.push(`FAILED: ${failed} workspaces could not be archived. See the log.`)
   lines.push(...refusals.map((sentence) => `annals: ${sentence}`))
   process.stdout.write(lines.map((line) => `${line}\n`).join(''))
   if (failed > 0) process.exitCode = 1

@@ -51,6 +51,6 @@ test('refuses a password that is given more than once, from any two sources', as
     { flag, variable: null, stdin: sending(flag) },
     { flag: undefined, variable, stdin: sending(flag) },
   ]) {
-    await assert.rejects(readPassword(sources), /given more than once; use one of/)
+    await assert.rejects(readPassword(sources), /given more than once\. Use only one of/)
   }
 })

@@ -13,7 +13,7 @@ type PasswordSources = {
 
 /** Longer than any valid password. */
 const LINE_BYTES_MAX = 4_096
-const STDIN = 'the password on standard input'
+const STDIN = 'The password on standard input'
 
 /**
  * Returns the owner's password from the only source that provides one, or null if none does. Every user
@@ -26,8 +26,8 @@ export async function readPassword({
 }: PasswordSources): Promise<GivenPassword | null> {
   if ([flag ?? null, variable, stdin].filter((source) => source !== null).length > 1) {
     throw new OperatorError(
-      'the password is given more than once; use one of --password, --password-stdin and ' +
-        'ANNALS_BOOTSTRAP_PASSWORD',
+      'The password was given more than once. Use only one of --password, --password-stdin and ' +
+        'ANNALS_BOOTSTRAP_PASSWORD.',
     )
   }
   if (flag !== undefined) return { text: flag, source: '--password' }
@@ -41,7 +41,7 @@ async function readLine(stdin: AsyncIterable<Buffer>): Promise<string> {
   for await (const chunk of stdin) {
     bytes = Buffer.concat([bytes, chunk])
     if (bytes.includes('\n')) break
-    if (bytes.length > LINE_BYTES_MAX) throw new OperatorError(`${STDIN} is too long`)
+    if (bytes.length > LINE_BYTES_MAX) throw new OperatorError(`${STDIN} is too long.`)
   }
   const [line = ''] = decode(bytes).split('\n', 1)
   return line.endsWith('\r') ? line.slice(0, -1) : line
@@ -51,6 +51,6 @@ function decode(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
-    throw new OperatorError(`${STDIN} is not UTF-8`, { cause })
+    throw new OperatorError(`${STDIN} is not UTF-8.`, { cause })
   }
 }

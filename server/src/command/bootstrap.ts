@@ -45,31 +45,31 @@ export async function bootstrap(config: Config, options: BootstrapOptions): Prom
 function readCompanyPlan(options: BootstrapOptions, password: GivenPassword | null): CompanyPlan {
   const problems: string[] = []
   const plan = isPlan(options.plan) ? options.plan : null
-  if (!plan) problems.push(`--plan must be one of ${PLANS.join(', ')}, got "${options.plan}"`)
+  if (!plan) problems.push(`--plan must be one of ${PLANS.join(', ')}. Got "${options.plan}".`)
   const [first = 'Production', ...others] = options.workspace
   const names = [options.company, options.project, first, ...others]
   if (names.some((name) => name.trim() === '' || name.length > NAME_LENGTH_MAX)) {
-    problems.push(`names must have 1 to ${NAME_LENGTH_MAX} characters`)
+    problems.push(`Names must have 1 to ${NAME_LENGTH_MAX} characters.`)
   }
   if (new Set([first, ...others]).size !== others.length + 1) {
-    problems.push('workspaces of a company must have different names')
+    problems.push('Each workspace of a company must have a different name.')
   }
   if (others.length + 1 > COMPANY_BOUNDS.workspacesMax) {
-    problems.push(`a company may have ${COMPANY_BOUNDS.workspacesMax} workspaces`)
+    problems.push(`A company can have at most ${COMPANY_BOUNDS.workspacesMax} workspaces.`)
   }
   const allowlist = options.allowIp.length > 0 ? options.allowIp : [...DEFAULT_ALLOWLIST]
   const bad = allowlist.filter((entry) => parseCidr(entry) === null)
   if (bad.length > 0)
-    problems.push(`--allow-ip must be an address or CIDR, got "${bad.join('", "')}"`)
+    problems.push(`--allow-ip must be an address or CIDR range. Got "${bad.join('", "')}".`)
   if (allowlist.length > ALLOWLIST_ENTRIES_MAX) {
-    problems.push(`an allowlist may have ${ALLOWLIST_ENTRIES_MAX} entries`)
+    problems.push(`An allowlist can have at most ${ALLOWLIST_ENTRIES_MAX} entries.`)
   }
   if (options.email !== undefined && !isMailAddress(options.email)) {
-    problems.push(`--email must be an e-mail address, got "${options.email}"`)
+    problems.push(`--email must be an email address. Got "${options.email}".`)
   }
   const fault = password && passwordFault(password.text, { email: options.email ?? '' })
-  if (password && fault !== null) problems.push(`${password.source} ${fault}`)
-  if (!plan || problems.length > 0) throw new OperatorError(problems.join('; '))
+  if (password && fault !== null) problems.push(`${password.source} ${fault}.`)
+  if (!plan || problems.length > 0) throw new OperatorError(problems.join(' '))
   return {
     company: options.company,
     plan,
@@ -89,6 +89,6 @@ function describe(tenant: CreatedCompany): string {
   login ${tenant.user.email} / ${tenant.user.password}
   company key ${tenant.companyKey}
 ${keys.join('')}  project ${tenant.project.name} (${tenant.project.id}) in ${tenant.workspace.name}
-Keys are shown this once.
+The password and the keys are shown only once.
 `
 }

@@ -34,14 +34,17 @@ export async function ensurePages(
   if (folder !== null && (isFresh || stamp === null)) return { folder, trouble: null }
   const vite = findVite(dashboard)
   if (stamp === null || vite === null) {
-    const trouble = troubleOf(folder, 'Vite is not installed: run npm install, then start again.')
+    const trouble = troubleOf(folder, 'Vite is not installed. Run npm install, then start again.')
     logger.error({ event: 'pages.outdated', isOldServed: folder !== null, trouble })
     return { folder, trouble }
   }
   const startedAt = performance.now()
   const output = await runVite(vite, dashboard, signal)
   if (output !== null) {
-    const trouble = troubleOf(folder, 'Building them failed; npm run build -w dashboard shows why.')
+    const trouble = troubleOf(
+      folder,
+      'Building them failed. To see why, run npm run build -w dashboard.',
+    )
     logger.error({ event: 'pages.failed', isOldServed: folder !== null, trouble, output })
     return { folder, trouble }
   }
@@ -51,8 +54,8 @@ export async function ensurePages(
 }
 
 function troubleOf(folder: string | null, reason: string): string {
-  const what = folder === null ? 'are missing' : 'are OLDER than their sources'
-  return `The dashboard’s pages ${what}. ${reason}`
+  const what = folder === null ? 'are missing' : 'are older than their sources'
+  return `The dashboard's pages ${what}. ${reason}`
 }
 
 /** A digest of all source files, or null if there are none, as in a release. */

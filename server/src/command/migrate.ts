@@ -7,5 +7,5 @@ export async function migrateOnly(config: Config): Promise<void> {
   const logger = createLogger('info', 'stderr')
   const store = await openCommandStore(config, { logger, mayCreate: true })
   await store[Symbol.asyncDispose]()
-  process.stdout.write('the database is up to date\n')
+  process.stdout.write('The database is up to date.\n')
 }

@@ -14,15 +14,18 @@ export async function setPlan(
 ): Promise<void> {
   const { plan } = options
   if (!isPlan(plan)) {
-    throw new OperatorError(`--plan must be one of ${PLANS.join(', ')}, got "${plan}"`)
+    throw new OperatorError(`--plan must be one of ${PLANS.join(', ')}. Got "${plan}".`)
   }
   const companyId = parseId<'company'>(options.company)
   await using database = await openDatabase(config, { mayCreate: false })
   const disabled = companyId && (await changePlan(database.db, companyId, plan))
-  if (disabled === null) throw new OperatorError(`there is no company ${options.company}`)
-  process.stdout.write(`company ${companyId} now has the plan ${plan}\n`)
+  if (disabled === null)
+    throw new OperatorError(`There is no company with the id ${options.company}.`)
+  process.stdout.write(`Company ${companyId} is now on the ${plan} plan.\n`)
   if (disabled > 0) {
-    process.stdout.write(`webhooks that were disabled, as the plan has none: ${disabled}\n`)
+    process.stdout.write(
+      `Disabled ${disabled} webhooks, because the plan doesn't include webhooks.\n`,
+    )
   }
 }
 
@@ -31,7 +34,7 @@ async function changePlan(db: Queryable, companyId: CompanyId, plan: Plan): Prom
   return await db.transaction().execute(async (tx) => {
     if (!(await updatePlan(tx, { companyId, plan }))) return null
     if (PLAN_TERMS[plan].hasWebhooks) return 0
-    const reason = `The plan ${plan} does not include webhooks.`
+    const reason = `The ${plan} plan doesn't include webhooks.`
     return await disableCompanyWebhooks(tx, companyId, { reason, now: new Date() })
   })
 }

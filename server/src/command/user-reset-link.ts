@@ -13,7 +13,7 @@ export async function printResetLink(config: Config, options: { email: string })
   await using database = await openDatabase(config, { mayCreate: false })
   const { db } = database
   const account = await findAccount(db, options.email)
-  if (!account) throw new OperatorError(`there is no account for ${options.email}`)
+  if (!account) throw new OperatorError(`There is no account for ${options.email}.`)
   const { companyId, userId, email } = account
   const link = await audited({ db, clock }, operatorOf(companyId), async (trx, note) => {
     note({ action: 'PASSWORD_RESET_REQUESTED', resource: { type: 'user', id: userId } })
@@ -21,7 +21,9 @@ export async function printResetLink(config: Config, options: { email: string })
   })
   process.stdout.write(`${linkAt(baseUrl(config), link.token)}\n`)
   const until = link.expiresAt.toISOString()
-  process.stderr.write(`It works once, until ${until}, and sets a new password for ${email}.\n`)
+  process.stderr.write(
+    `The link sets a new password for ${email}. It works once and expires at ${until}.\n`,
+  )
 }
 
 function operatorOf(companyId: CompanyId) {

@@ -22,7 +22,7 @@ export async function verify(config: Config): Promise<void> {
   const workspaceIds = await listAllWorkspaces(database.db)
   if (workspaceIds.length === 0) {
     throw new OperatorError(
-      'the database has no workspaces, so nothing was verified. Check that it is the right one.',
+      'Nothing was verified, because the database has no workspaces. Check that it is the right database.',
     )
   }
   for (const workspaceId of workspaceIds) {
@@ -44,12 +44,12 @@ export async function verify(config: Config): Promise<void> {
   }
   const total = workspaceIds.length
   const faults = [
-    ...(broken > 0 ? [`${broken} of ${total} chains do not hold`] : []),
-    ...(unchecked > 0 ? [`${unchecked} of ${total} chains could not be checked`] : []),
+    ...(broken > 0 ? [`${broken} of ${total} chains are broken`] : []),
+    ...(unchecked > 0 ? [`${unchecked} of ${total} chains could not be verified`] : []),
   ]
   process.stdout.write(
     faults.length === 0
-      ? `ok: ${events} events in ${total} workspaces, every chain holds\n`
+      ? `ok: ${events} events in ${total} workspaces, every chain is intact\n`
       : `FAILED: ${faults.join(', ')}\n`,
   )
   if (faults.length > 0) process.exitCode = 1

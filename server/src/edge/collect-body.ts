@@ -85,12 +85,12 @@ function growBuffer(body: Buffer, length: number, capacity: number): Buffer {
 
 function tooLarge(bodyLimit: number): ApiError {
   return new ApiError('payload_too_large', {
-    message: `The body is larger than ${bodyLimit} bytes.`,
+    message: `The body is larger than ${bodyLimit} bytes. Send a smaller one.`,
   })
 }
 
 function tooManyChunks(): ApiError {
   return new ApiError('invalid_request', {
-    message: `The body has more than ${CHUNKS_MAX} chunks with less than ${CHUNK_BYTES_MIN} bytes on average. Send larger chunks.`,
+    message: `The body has more than ${CHUNKS_MAX} chunks, with less than ${CHUNK_BYTES_MIN} bytes per chunk on average. Send larger chunks.`,
   })
 }

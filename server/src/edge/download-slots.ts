@@ -24,8 +24,8 @@ export class DownloadSlots {
   take(companyId: string): Slot {
     if (this.#isClosing) throw stopping()
     const ofCompany = [...this.#slots.values()].filter((id) => id === companyId).length
-    if (ofCompany >= this.#limits.perCompanyMax) throw tooMany('The company has')
-    if (this.#slots.size >= this.#limits.downloadsMax) throw tooMany('The service has')
+    if (ofCompany >= this.#limits.perCompanyMax) throw tooMany('The company')
+    if (this.#slots.size >= this.#limits.downloadsMax) throw tooMany('This node')
     const slot: Slot = {
       stop: new AbortController(),
       [Symbol.dispose]: () => {
@@ -52,11 +52,13 @@ export class DownloadSlots {
 
 function tooMany(who: string): ApiError {
   return new ApiError('overloaded', {
-    message: `${who} as many downloads as can run at once. Retry after the given delay.`,
+    message: `${who} reached its limit of concurrent downloads. Retry after the delay in the Retry-After header.`,
     retryAfterSeconds: FULL_RETRY_SECONDS,
   })
 }
 
 function stopping(): ApiError {
-  return new ApiError('overloaded', { message: 'This node stops. Retry after the given delay.' })
+  return new ApiError('overloaded', {
+    message: 'This node is stopping. Retry after the delay in the Retry-After header.',
+  })
 }

@@ -57,7 +57,7 @@ export function errorBody({ message, code, details }: ApiError, traceId: string)
 
 /** For a path, which the router decodes, and for a query, which we check ourselves. */
 export function unreadableAddress(cause?: unknown): ApiError {
-  const message = 'The address is not percent-encoded UTF-8.'
+  const message = 'The URL is not percent-encoded UTF-8.'
   return new ApiError('invalid_request', { message, cause })
 }
 

@@ -7,7 +7,7 @@ import {
 import { parseId } from '../platform/id.ts'
 
 /** The message for a text that isn't a valid exclusion. */
-export const EXCLUSION_RULE = `must be one of ${EXCLUDED_FIELDS.join(', ')}, then a colon and the value to leave out, such as category:billing; a projectId is a uuid`
+export const EXCLUSION_RULE = `must be one of ${EXCLUDED_FIELDS.join(', ')}, then a colon and the value to exclude, such as category:billing; a projectId must be a UUID`
 
 /** Parses `category:billing`. The first colon ends the field's name; the value can contain others. */
 export function parseExclusion(text: string): Exclusion | null {

@@ -43,7 +43,7 @@ export async function getExportJob(
 }
 
 const NO_SUCH_EXPORT =
-  'This key sees no export with this id. GET /v1/exports lists those that it sees; they are deleted 90 days after their end.'
+  "This key can't see an export with this id. GET /v1/exports lists the exports that it can see. Exports are deleted 90 days after they end."
 
 /** Reads an export request, limited to what the key can see. */
 export async function readExportRequest(
@@ -105,6 +105,6 @@ function ownWorkspace(own: WorkspaceId, named: WorkspaceId | null): Workspaces {
   if (named === null || named === own) return { filterWorkspaceId: named, workspaceIds: [own] }
   throw new ApiError('insufficient_scope', {
     message:
-      'This key has workspace scope and exports the events of its own workspace. Leave out filters.workspaceId, or use a company key.',
+      'This key has workspace scope and can only export events of its own workspace. Omit filters.workspaceId, or use a company key.',
   })
 }

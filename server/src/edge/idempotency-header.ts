@@ -28,7 +28,7 @@ export function withHeaderKey<T extends { idempotencyKey?: string }>(
   if (idempotencyKey === null || idempotencyKey === event.idempotencyKey) return event
   if (event.idempotencyKey === undefined) return { ...event, idempotencyKey }
   throw new ApiError('invalid_request', {
-    message: `The ${NAME} header and idempotencyKey in the body are different. Send one of them.`,
+    message: `The ${NAME} header and idempotencyKey in the body are different. Send only one of them.`,
     details: [
       { path: NAME, message: 'must equal /idempotencyKey in the body' },
       { path: '/idempotencyKey', message: `must equal the ${NAME} header` },
@@ -51,7 +51,7 @@ function readHeader({ headers, rawHeaders }: IncomingMessage): string | null {
   // Node joins repeated headers with a comma, which can also be part of a key.
   const names = rawHeaders.filter((_, index) => index % 2 === 0)
   if (names.filter((name) => name.toLowerCase() === LOWER_CASE_NAME).length > 1) {
-    throw refusal('must be given once')
+    throw refusal('must appear only once')
   }
   // Node decodes headers as Latin-1.
   const bytes = Buffer.from(String(value), 'latin1')

@@ -5,7 +5,9 @@ import { ApiError } from '../errors.ts'
 export async function refuseBody({ body }: FastifyRequest): Promise<void> {
   const isEmpty = typeof body === 'object' && body !== null && Object.keys(body).length === 0
   if (body === undefined || (isEmpty && !Array.isArray(body))) return
-  throw new ApiError('invalid_request', { message: 'This operation takes no body.' })
+  throw new ApiError('invalid_request', {
+    message: 'This operation does not accept a body. Send none.',
+  })
 }
 
 /** A `preValidation` hook for routes whose fields are all optional: no body means an empty one. */

@@ -89,9 +89,9 @@ const MISSING_PAGE = `<!doctype html>
 <html lang="en">
   <meta charset="utf-8">
   <title>Annals</title>
-  <h1>The dashboard’s pages are not built</h1>
-  <p>The API works: see <a href="/docs">the reference</a>. For the pages, run <code>npm install</code> in the
-  project and start it again: they are built at the start. If they are still missing then,
-  <code>npm run build -w dashboard</code> shows why. A release has them built.</p>
+  <h1>The dashboard is not built</h1>
+  <p>The API works: see <a href="/docs">the reference</a>. To build the dashboard, run <code>npm install</code> in
+  the project and start the service again. If that doesn’t help, <code>npm run build -w dashboard</code>
+  shows why. Releases include the dashboard.</p>
 </html>
 `

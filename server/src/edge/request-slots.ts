@@ -55,7 +55,8 @@ export class RequestSlots {
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {
-        message: 'Too many requests of this company run on this node. Retry after the given delay.',
+        message:
+          'Too many requests from this company are in progress. Retry after the delay in the Retry-After header.',
         retryAfterSeconds: RETRY_SECONDS,
         cause: error,
       })

@@ -71,7 +71,7 @@ function write(
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const stopped = () => reject(signal.reason)
-  const timer = setTimeout(() => reject(new Error('the client takes nothing')), stallMsMax)
+  const timer = setTimeout(() => reject(new Error('the client stopped reading')), stallMsMax)
   signal.addEventListener('abort', stopped)
   if (signal.aborted) stopped()
   response.write(piece, (error) => (error ? reject(error) : resolve()))

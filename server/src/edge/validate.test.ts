@@ -59,14 +59,9 @@ const FAULTS: readonly [string, unknown, string, string | RegExp][] = [
   ],
   ['a missing field is named', {}, '/category', 'is required'],
   ['a number is not read as text', { category: 5 }, '/category', 'must be a string'],
-  [
-    'text is not read as a number',
-    { category: 'a', count: '3' },
-    '/count',
-    'must be a whole number',
-  ],
-  ['a fraction is no integer', { category: 'a', count: 1.5 }, '/count', 'must be a whole number'],
-  ['null is not absence', { category: 'a', count: null }, '/count', 'must be a whole number'],
+  ['text is not read as a number', { category: 'a', count: '3' }, '/count', 'must be an integer'],
+  ['a fraction is no integer', { category: 'a', count: 1.5 }, '/count', 'must be an integer'],
+  ['null is not absence', { category: 'a', count: null }, '/count', 'must be an integer'],
   ['empty text is too short', { category: '' }, '/category', 'must not be empty'],
   ['long text is too long', { category: 'x'.repeat(9) }, '/category', /more than 8/],
   ['a date without an offset is refused', { category: 'a', at: '2026-03-01' }, '/at', /RFC 3339/],
@@ -99,7 +94,7 @@ for (const [promise, body, path, message] of FAULTS) {
 test('names the field in the error message of a union', () => {
   const { details } = validate(Body, 'body', { category: 'a', projectId: 'x' })
   assert(details?.every(({ path }) => path === '/projectId'))
-  assert(details?.some(({ message }) => message === 'must be a uuid'))
+  assert(details?.some(({ message }) => message === 'must be a UUID'))
 })
 
 test('reports all errors at once, up to a limit', () => {
@@ -162,7 +157,7 @@ for (const limit of [
 ]) {
   test(`rejects "${limit}" as an integer in a query`, () => {
     const { details } = validate(Query, 'querystring', { limit })
-    assert.deepEqual(details, [{ path: 'limit', message: 'must be a whole number' }])
+    assert.deepEqual(details, [{ path: 'limit', message: 'must be an integer' }])
   })
 }
 
@@ -178,7 +173,7 @@ for (const limit of ['0', '-1', '201', '999999999999999']) {
 test('rejects a repeated parameter', () => {
   for (const input of [{ cursor: ['a', 'a'] }, { limit: ['1', '2'] }]) {
     const { details } = validate(Query, 'querystring', input)
-    assert.equal(details?.[0]?.message, 'must be given once', JSON.stringify(input))
+    assert.equal(details?.[0]?.message, 'must appear only once', JSON.stringify(input))
   }
 })
 

@@ -116,7 +116,7 @@ function faultyParameters(input: unknown, lists: readonly string[]): ErrorDetail
   const details: ErrorDetail[] = []
   for (const [name, value] of Object.entries(input ?? {})) {
     if (Array.isArray(value) && !lists.includes(name)) {
-      details.push({ path: name, message: 'must be given once' })
+      details.push({ path: name, message: 'must appear only once' })
     } else if ([value].flat().some((text) => typeof text === 'string' && text.includes('\0'))) {
       details.push({ path: name, message: 'must not contain the character U+0000' })
     }
@@ -176,19 +176,19 @@ function boundMessage(keyword: string, params: object): string | null {
 const TYPE_MESSAGES: Record<string, string> = {
   string: 'must be a string',
   number: 'must be a number',
-  integer: 'must be a whole number',
+  integer: 'must be an integer',
   boolean: 'must be true or false',
-  array: 'must be a list',
+  array: 'must be an array',
   object: 'must be an object',
 }
 
 const FORMAT_MESSAGES: Record<string, string> = {
-  uuid: 'must be a uuid',
-  email: 'must be an e-mail address',
-  uri: 'must be an absolute address',
+  uuid: 'must be a UUID',
+  email: 'must be an email address',
+  uri: 'must be an absolute URL',
   exclusion: EXCLUSION_RULE,
   'date-time':
-    'must be an RFC 3339 date-time with an offset, such as 2026-03-01T12:00:00Z (in a query write + as %2B)',
+    'must be an RFC 3339 date-time with an offset, such as 2026-03-01T12:00:00Z (in a query, write + as %2B)',
 }
 
 function namesIn(value: unknown): string[] {

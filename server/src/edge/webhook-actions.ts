@@ -42,7 +42,7 @@ export async function refusePlanWithoutWebhooks(
   const plan = await lockCompany(trx, companyId)
   if (plan === null || PLAN_TERMS[plan].hasWebhooks) return
   throw new ApiError('plan_required', {
-    message: `This operation needs the plan PRO or higher; the company has ${plan}.`,
+    message: `This operation requires the PRO plan or higher. The company is on the ${plan} plan.`,
   })
 }
 
@@ -120,7 +120,7 @@ export async function rotateSecret(
 
 function overlapConflict(until: Date | null): ApiError {
   return new ApiError('conflict', {
-    message: `A rotation is under way until ${until?.toISOString()}. End it with finish-rotation, or replace both secrets with overlapSeconds 0.`,
+    message: `A rotation is in progress until ${until?.toISOString()}. Finish it with finish-rotation, or replace both secrets by setting overlapSeconds to 0.`,
   })
 }
 
@@ -155,7 +155,7 @@ export async function sendTest(
     if (!current) throw new ApiError('not_found')
     refuseDisabled(current)
     throw new ApiError('conflict', {
-      message: `This webhook has ${OPEN_PER_WEBHOOK_MAX} deliveries waiting, which is the maximum. Send the test when some of them have been delivered.`,
+      message: `This webhook has reached its limit of ${OPEN_PER_WEBHOOK_MAX} pending deliveries. Send the test after some of them have been delivered.`,
     })
   }
   return { deliveryId: id, sequence }
@@ -172,8 +172,7 @@ export async function sendDeliveryAgain(
   const now = new Date(clock())
   if (await redeliver(trx, { workspaceId, webhookId, deliveryId, now })) return
   throw new ApiError('conflict', {
-    message:
-      'The delivery waits to be sent or is on its way already, or its event is archived and cannot be sent again.',
+    message: "The delivery can't be resent. It is still pending, or its event is archived.",
   })
 }
 

@@ -32,7 +32,7 @@ export async function readProject(
   const projectId = parseId<'project'>(id)
   if (projectId && (await hasProject(db, { workspaceId, projectId }))) return projectId
   throw new ApiError('unknown_project', {
-    details: [{ path: '/projectId', message: 'is no project of this workspace' }],
+    details: [{ path: '/projectId', message: 'is not a project of this workspace' }],
   })
 }
 

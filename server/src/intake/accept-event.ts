@@ -127,10 +127,13 @@ function receiptOf(outcome: Outcome): Receipt {
     case 'replayed':
       return { id: outcome.id, isNew: false, hasOtherBody: outcome.hasOtherBody }
     case 'refused':
-      throw new ApiError('invalid_request', { message: 'This event cannot be stored as it is.' })
+      throw new ApiError('invalid_request', {
+        message: "The database can't store this event. Change its contents.",
+      })
     case 'crowded':
       throw new ApiError('overloaded', {
-        message: 'Other writers hold this workspace. Retry after the given delay.',
+        message:
+          'Other nodes are writing to this workspace. Retry after the delay in the Retry-After header.',
       })
     default:
       return outcome satisfies never
@@ -139,7 +142,7 @@ function receiptOf(outcome: Outcome): Receipt {
 
 function unknownProject(): ApiError {
   return new ApiError('unknown_project', {
-    details: [{ path: '/projectId', message: 'is no project of this workspace' }],
+    details: [{ path: '/projectId', message: 'is not a project of this workspace' }],
   })
 }
 

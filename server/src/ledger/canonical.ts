@@ -22,7 +22,7 @@ const TREE_LENGTH_MIN = 1_024
 /** A JSON string token as RFC 8785 writes it. */
 export function canonicalString(text: string): string {
   if (!NOT_PLAIN.test(text)) return `"${text}"`
-  assert(text.isWellFormed(), 'half of a surrogate pair has no canonical form')
+  assert(text.isWellFormed(), 'an unpaired surrogate has no canonical form')
   return JSON.stringify(text)
 }
 

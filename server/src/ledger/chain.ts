@@ -79,13 +79,13 @@ export type Recomputed = { ok: true; hash: string } | { ok: false; problem: stri
 /** Checks that a stored event is the one that follows `prev`. The problem text contains no payload. */
 export function verifyLink(prev: ChainHead, event: SealedEvent): Verdict {
   if (event.seq !== prev.seq + 1) {
-    return bad(`seq is ${event.seq} where ${prev.seq + 1} follows`)
+    return bad(`seq is ${event.seq}, expected ${prev.seq + 1}`)
   }
   if (event.prevHash !== prev.hash) {
-    return bad(`prevHash is ${event.prevHash}, but the event before has the hash ${prev.hash}`)
+    return bad(`prevHash is ${event.prevHash}, but the hash of the previous event is ${prev.hash}`)
   }
   if (prev.lastId !== null && event.id <= prev.lastId) {
-    return bad(`id ${event.id} does not follow id ${prev.lastId}`)
+    return bad(`id ${event.id} is not greater than the previous id ${prev.lastId}`)
   }
   const recomputed = recomputeHash(event)
   if (!recomputed.ok) return recomputed
@@ -104,11 +104,11 @@ export function recomputeHash(event: SealedEvent): Recomputed {
 
 /** Finds values that no sealed event can have and that the template in `coreText` can't represent. */
 function fieldProblem(event: SealedEvent): string | null {
-  if (!Number.isSafeInteger(event.seq)) return 'seq is no whole number'
+  if (!Number.isSafeInteger(event.seq)) return 'seq is not an integer'
   if (!isUtcMs(event.timestampMs)) return 'timestamp is outside the years 0000 to 9999'
   if (!isUtcMs(event.receivedAtMs)) return 'receivedAt is outside the years 0000 to 9999'
   for (const name of ['action', 'category', 'traceId'] as const) {
-    if (event[name]?.isWellFormed() === false) return `${name} is no valid Unicode text`
+    if (event[name]?.isWellFormed() === false) return `${name} is not valid Unicode`
   }
   return null
 }
@@ -127,13 +127,13 @@ function commitmentProblem(event: SealedEvent): string | null {
     if (value === null) {
       // Erasure removes the value and its salt together. A salt without a value
       // means that the value was lost.
-      if (salt !== undefined) return `${name} is missing, but its salt is there`
+      if (salt !== undefined) return `${name} is missing, but its salt is present`
       continue
     }
-    if (commitment === undefined) return `${name} was added: sealed holds no commitment to it`
+    if (commitment === undefined) return `${name} was added: sealed has no commitment to it`
     if (salt === undefined) return `${name} has no salt`
     if (commitPart(name, value, Buffer.from(salt, 'hex')) !== commitment) {
-      return `${name} differs from its commitment`
+      return `${name} does not match its commitment`
     }
   }
   return null

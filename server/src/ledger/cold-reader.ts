@@ -172,7 +172,7 @@ async function openCataloged(
   const other = IDENTITY_FIELDS.find((name) => opened.footer[name] !== segment[name])
   if (other) {
     throw new SegmentDamagedError(
-      `The file ${describeFile(segment)} is another one: its ${other} is ${opened.footer[other]}.`,
+      `The file ${describeFile(segment)} is not the one in the catalog: its ${other} is ${opened.footer[other]}.`,
     )
   }
   return opened

@@ -87,7 +87,7 @@ function checkNoGap(
   if (previous === null) return
   if (firstSeq !== previous.lastSeq + 1) {
     throw new SegmentMissingError(
-      `The archive has no file with the events ${previous.lastSeq + 1} to ${firstSeq - 1}.`,
+      `The archive has no file with events ${previous.lastSeq + 1} to ${firstSeq - 1}.`,
     )
   }
   if (firstPrevHash !== previous.lastHash) {

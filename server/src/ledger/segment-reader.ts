@@ -82,12 +82,12 @@ export async function verifySegment(file: Buffer, expected: SegmentSummary): Pro
     for (const group of segment.groups) {
       const summary = summarizeSegment(await readGroup(segment, group))
       if (BOUND_NAMES.some((name) => summary[name] !== group[name])) {
-        return bad(`the statistics of ${spanOf(group)} are not theirs`)
+        return bad(`the statistics of ${spanOf(group)} don't match their values`)
       }
       found = found === null ? summary : mergeSummaries(found, summary)
     }
     const wrong = SUMMARY_NAMES.find((name) => found?.[name] !== expected[name])
-    return wrong ? bad(`${wrong} is ${found?.[wrong]} and not ${expected[wrong]}`) : { ok: true }
+    return wrong ? bad(`${wrong} is ${found?.[wrong]}, expected ${expected[wrong]}`) : { ok: true }
   } catch (error) {
     if (error instanceof SegmentDamagedError) return bad(error.message)
     throw error
@@ -135,7 +135,7 @@ export async function openSegment(
   footerSha256: string | null,
 ): Promise<OpenSegment> {
   const bytes = await readFooter(source)
-  if (!hasItsDigest(bytes)) throw new SegmentDamagedError('the footer does not have its digest')
+  if (!hasItsDigest(bytes)) throw new SegmentDamagedError("the footer doesn't match its digest")
   if (footerSha256 !== null && hash('sha256', bytes, 'hex') !== footerSha256) {
     throw new SegmentDamagedError('the footer is not the one that was archived')
   }
@@ -148,7 +148,7 @@ export async function openSegment(
     assert.equal(footerOffset + bytes.length, source.bytes, 'the file has these parts')
     return { source, footer, groups, metadata }
   } catch (cause) {
-    throw new SegmentDamagedError('the footer cannot be read', { cause })
+    throw new SegmentDamagedError("the footer can't be read", { cause })
   }
 }
 
@@ -158,11 +158,11 @@ async function readFooter(source: SegmentSource): Promise<Buffer> {
   const end = await source.read(offset, source.bytes + 1)
   if (end.length !== source.bytes - offset) {
     const others = end.length > source.bytes - offset ? 'more' : 'fewer'
-    throw new SegmentDamagedError(`it has ${others} than its ${source.bytes} bytes`)
+    throw new SegmentDamagedError(`it has ${others} than the expected ${source.bytes} bytes`)
   }
   const bytes = footerBytesOf(end)
   if (bytes === null || bytes > Math.min(source.bytes - MAGIC.length, FOOTER_BYTES_MAX)) {
-    throw new SegmentDamagedError('the footer does not have its length')
+    throw new SegmentDamagedError('the footer has the wrong length')
   }
   if (bytes <= end.length) return end.subarray(-bytes)
   return Buffer.concat([await source.read(source.bytes - bytes, offset), end])
@@ -229,10 +229,10 @@ export async function readGroup(segment: OpenSegment, group: SegmentGroup): Prom
     const head = { seq: group.firstSeq - 1, hash: group.prevHash, lastId: null }
     events = await restoreEvents(columns, { head, workspaceId: segment.footer.workspaceId, rows })
   } catch (cause) {
-    throw new SegmentDamagedError(`${spanOf(group)} cannot be read`, { cause })
+    throw new SegmentDamagedError(`${spanOf(group)} can't be read`, { cause })
   }
   if (events.at(-1)?.hash !== group.endHash) {
-    throw new SegmentDamagedError(`${spanOf(group)} do not lead to the hash ${group.endHash}`)
+    throw new SegmentDamagedError(`${spanOf(group)} don't result in the hash ${group.endHash}`)
   }
   return events
 }
@@ -250,7 +250,7 @@ async function readGroupBytes(
   const isIntact = (await sha256InSlices(groupBytes)) === digest
   if (!isIntact) throw new SegmentDamagedError(`the bytes of ${spanOf(group)} have changed`)
   if (head.length > 0 && head.toString('latin1') !== MAGIC) {
-    throw new SegmentDamagedError('it does not begin as a Parquet file')
+    throw new SegmentDamagedError("it doesn't start like a Parquet file")
   }
   return groupBytes
 }
@@ -303,7 +303,7 @@ async function readColumns(scan: ParquetScan, rows: number): Promise<RowGroupCol
 }
 
 function spanOf({ firstSeq, rows }: RowGroupPlace): string {
-  return `the events ${firstSeq} to ${firstSeq + rows - 1}`
+  return `events ${firstSeq} to ${firstSeq + rows - 1}`
 }
 
 /** Whether a group can contain an event of the range. */

@@ -188,7 +188,7 @@ suite('a segment returns the events it was given', () => {
     const others = run.filter(({ seq }) => seq < second.firstSeq)
     assert.deepEqual(await readAll(damaged, { toSeq: second.firstSeq - 1 }), others)
     await assert.rejects(readAll(damaged), {
-      message: 'the bytes of the events 7 to 12 have changed',
+      message: 'the bytes of events 7 to 12 have changed',
     })
   })
 })
@@ -326,7 +326,7 @@ suite('damage is detected', () => {
       const wrong = { ...expected, [name]: expected[name] + 1 }
       assert.deepEqual(await verifySegment(file, wrong), {
         ok: false,
-        problem: `${name} is ${expected[name]} and not ${expected[name] + 1}`,
+        problem: `${name} is ${expected[name]}, expected ${expected[name] + 1}`,
       })
     }
   })
@@ -354,7 +354,7 @@ suite('only consecutive events of one chain become a segment', () => {
     const events = run.map((event) => ({ ...event, action: event.seq === 7 ? 'x' : event.action }))
     assert.deepEqual(await verifySegment(await encodeSegment(events), expected), {
       ok: false,
-      problem: `the events 1 to 20 do not lead to the hash ${expected.lastHash}`,
+      problem: `events 1 to 20 don't result in the hash ${expected.lastHash}`,
     })
   })
 })

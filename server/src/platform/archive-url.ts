@@ -10,7 +10,7 @@ export type ArchivePlace =
 export function parseArchiveUrl(text: string): ArchivePlace {
   const url = URL.parse(text)
   if (!url || !['file:', 's3:'].includes(url.protocol)) {
-    throw new Error('must be an address that starts with file: or s3:')
+    throw new Error('must be a URL that starts with file: or s3:')
   }
   const { protocol, hostname, pathname, username, password, search, hash } = url
   if (username || password || search || hash) {

@@ -39,7 +39,7 @@ export async function copyOut(pool: Pool, query: CompiledQuery, into: Room): Pro
     })
     const copied = await withDeadline(reading, {
       timeoutMs: ANSWER_MS_MAX,
-      late: () => new Error('Connection terminated: the database does not answer'),
+      late: () => new Error('Connection terminated: the database does not respond'),
     })
     shouldDestroy = false
     return copied

@@ -130,7 +130,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
       } catch (error) {
         this.#logger.warn(
           { event: 'engine.refused', err: error, waitMs, ...this.#fields() },
-          'the embedded engine does not come back yet',
+          "the embedded engine can't be started again yet",
         )
         await delay(waitMs, undefined, { signal: this.#closing.signal }).catch(() => {})
         waitMs = Math.min(waitMs * 2, RETRY_MS_MAX)
@@ -150,16 +150,19 @@ export class EmbeddedPostgres implements AsyncDisposable {
       if (lockError !== null) {
         this.#logger.warn(
           { event: 'engine.unlocked', err: lockError, ...this.#fields() },
-          'this process leaves the embedded engine without the lock',
+          'this process detached from the embedded engine without the lock',
         )
       }
       const event = isStopped ? 'engine.stopped' : 'engine.left'
-      this.#logger.info({ event, ...this.#fields() }, 'this process has left the embedded engine')
+      this.#logger.info(
+        { event, ...this.#fields() },
+        'this process detached from the embedded engine',
+      )
     } catch (error) {
       // Don't throw: the work of this process is done, and its exit code reports the result of that work.
       this.#logger.warn(
         { event: 'engine.unstopped', err: error, ...this.#fields() },
-        'the embedded engine could not be stopped; the next start joins it',
+        'the embedded engine could not be stopped; the next process attaches to it',
       )
     }
   }

@@ -217,14 +217,14 @@ async function lockEngine(files: EngineFiles, signal?: AbortSignal): Promise<Dis
   } catch (cause) {
     const explained = explainFileError(files.lock, cause)
     if (explained !== cause) throw explained
-    throw new EngineError(`The lock file ${files.lock} cannot be used: ${String(cause)}`, { cause })
+    throw new EngineError(`The lock file ${files.lock} can't be used: ${String(cause)}`, { cause })
   }
 }
 
 function lockBusyError(files: EngineFiles): EngineError {
   return new EngineError(
     `Another annals process has been starting or stopping the database in ${files.dataDir} for ` +
-      `${LOCK_WAIT_MS_MAX / 1_000} seconds; try again when it is done.`,
+      `${LOCK_WAIT_MS_MAX / 1_000} seconds. Try again when it is done.`,
   )
 }
 
@@ -237,7 +237,7 @@ function memoryBytes(): number {
 function secondServiceError(files: EngineFiles, pid: number | null): EngineError {
   const processName = pid === null ? '' : ` (process ${pid})`
   return new EngineError(
-    `Another annals service${processName} is already running on the data folder ${files.dataDir}; stop ` +
+    `Another annals service${processName} is already running on the data folder ${files.dataDir}. Stop ` +
       'it first, or set ANNALS_DATA_DIR to another folder.',
   )
 }
@@ -246,7 +246,7 @@ function explainSessionError(files: EngineFiles, cause: unknown): unknown {
   if (cause instanceof EngineError) return cause
   const message = cause instanceof Error ? cause.message : String(cause)
   if (message.includes('No space left on device')) return diskFullError(files.engine, cause)
-  return new EngineError(`PostgreSQL in ${files.engine} failed after its start: ${message}`, {
+  return new EngineError(`PostgreSQL in ${files.engine} failed after it started: ${message}`, {
     cause,
   })
 }

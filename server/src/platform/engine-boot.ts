@@ -99,9 +99,9 @@ function unansweredError(files: EngineFiles, kind: 'starting' | 'full' | 'closed
   const pid = findPostmaster(files)
   const subject = pid === null ? 'PostgreSQL' : `PostgreSQL (process ${pid})`
   const reason = {
-    starting: 'has not finished its recovery in time',
-    full: 'has no connection left',
-    closed: 'does not answer',
+    starting: 'did not finish its recovery in time',
+    full: 'has no free connection',
+    closed: 'does not respond',
   }[kind]
-  return new EngineError(`${subject} of ${files.dataDir} ${reason}; its log is in ${files.log}.`)
+  return new EngineError(`${subject} of ${files.dataDir} ${reason}. Its log is in ${files.log}.`)
 }

@@ -77,7 +77,7 @@ function takeOver(folder: string, owner: Owner): void {
     const found = fs.lstatSync(path)
     if (found.isDirectory()) takeOver(path, owner)
     else if (found.isFile() && found.nlink === 1) giveTo(owner, path)
-    else throw new EngineError(`${path} is not a PostgreSQL file; no database was created.`)
+    else throw new EngineError(`${path} is not a PostgreSQL file. No database was created.`)
   }
 }
 
@@ -109,7 +109,7 @@ async function runInitdb(
     const said = spoken(cause)
     if (said.includes('No space left on device')) throw diskFullError(files.engine, cause)
     const reason = /(?:error|FATAL|PANIC): *(.+)/.exec(said)?.[1] ?? lastLine(said)
-    throw new EngineError(`A database cannot be made in ${files.engine}: ${reason}`, { cause })
+    throw new EngineError(`Can't create a database in ${files.engine}: ${reason}`, { cause })
   }
 }
 

@@ -17,21 +17,21 @@ export function explainFileError(path: string, cause: unknown): unknown {
     case 'EACCES':
     case 'EPERM':
       return new EngineError(
-        `The data folder cannot be used: this user may not write ${path}; set ANNALS_DATA_DIR to ` +
-          'a folder of its own.',
+        `The data folder can't be used: this user can't write to ${path}. Set ANNALS_DATA_DIR to ` +
+          'a folder that it can write to.',
         { cause },
       )
     case 'EROFS':
       return new EngineError(
-        `The data folder cannot be used: ${path} lies on a read-only file system; set ` +
-          'ANNALS_DATA_DIR to a folder that can be written.',
+        `The data folder can't be used: ${path} is on a read-only file system. Set ` +
+          'ANNALS_DATA_DIR to a writable folder.',
         { cause },
       )
     case 'ENOTDIR':
     case 'EEXIST':
       return new EngineError(
-        `The data folder cannot be used: ${path}, or what leads to it, is a file where a folder ` +
-          'is needed; set ANNALS_DATA_DIR to another place.',
+        `The data folder can't be used: ${path}, or a part of its path, is a file and not a ` +
+          'folder. Set ANNALS_DATA_DIR to another folder.',
         { cause },
       )
     default:
@@ -40,7 +40,7 @@ export function explainFileError(path: string, cause: unknown): unknown {
 }
 
 export function diskFullError(path: string, cause: unknown): EngineError {
-  return new EngineError(`The disk that holds ${path} is full; make room and start again.`, {
+  return new EngineError(`The disk of ${path} is full. Free some space and start again.`, {
     cause,
   })
 }

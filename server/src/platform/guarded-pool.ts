@@ -63,7 +63,7 @@ export class GuardedPool implements PostgresPool {
         (client) => client.release(),
         () => {},
       )
-      return new Error('Connection terminated: the database is out of reach')
+      return new Error('Connection terminated: the database is unreachable')
     }
     const client = await whileAlive(connecting, {
       everyMs: PROBE_EVERY_MS,
@@ -155,6 +155,6 @@ class GuardedClient implements PostgresPoolClient {
   }
 
   #stuckError(): Error {
-    return new Error('Connection terminated: the database does not answer')
+    return new Error('Connection terminated: the database does not respond')
   }
 }

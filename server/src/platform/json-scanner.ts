@@ -64,10 +64,7 @@ export class JsonScanner {
   /** Steps into a container; false if it is empty. The path has one entry per enclosing container. */
   enter(closing: string): boolean {
     if (this.path.length >= JSON_DEPTH_MAX) {
-      this.#fail(
-        'value',
-        `Objects and arrays may be nested ${JSON_DEPTH_MAX} levels deep, not deeper`,
-      )
+      this.#fail('value', `Objects and arrays can be nested at most ${JSON_DEPTH_MAX} levels deep`)
     }
     this.at += 1
     this.#skipSpace()
@@ -163,7 +160,7 @@ export class JsonScanner {
       ? 'the character U+0000'
       : value.isWellFormed()
         ? null
-        : 'half of a surrogate pair'
+        : 'an unpaired surrogate'
     if (forbidden !== null) {
       this.at = start
       this.#fail('value', `${noun} must not contain ${forbidden}`)
@@ -208,7 +205,7 @@ export class JsonScanner {
     while (end < at + 6 && isHexDigit(this.#text.charCodeAt(end))) end += 1
     if (letter === 'u' && end === at + 6) return end
     this.at = at
-    return this.#fail('syntax', 'A string holds an escape that JSON does not know')
+    return this.#fail('syntax', 'A string contains an invalid escape')
   }
 
   #number(): string {
@@ -218,7 +215,7 @@ export class JsonScanner {
     if (!PLAIN_NUMBER.test(token) && !isHeldByDouble(token)) {
       const became = Number(token)
       const loss = Number.isFinite(became) ? `would become ${became}` : 'is out of range'
-      this.#fail('value', `The number ${shorten(token)} ${loss}: send it as a string`)
+      this.#fail('value', `The number ${shorten(token)} ${loss}; send it as a string`)
     }
     this.at += token.length
     this.#charsDone += token.length
@@ -255,7 +252,7 @@ export class JsonScanner {
   #unexpected(wanted: string): never {
     const isAtEnd = this.at >= this.#text.length
     const found = isAtEnd ? 'The text ends' : `Unexpected ${this.#nextShown()}`
-    return this.#fail('syntax', `${found} where ${wanted} should be`)
+    return this.#fail('syntax', `${found}, expected ${wanted}`)
   }
 
   #fail(kind: JsonFault['kind'], sentence: string): never {

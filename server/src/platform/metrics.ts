@@ -28,14 +28,14 @@ export function createMetrics({
     registry,
     requestSeconds: new Histogram({
       name: 'annals_request_answer_seconds',
-      help: 'Time from request to answer, by operation and status class.',
+      help: 'Time from request to response, by operation and status class.',
       labelNames: ['operation', 'status'],
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
       registers,
     }),
     authenticationsRefused: new Counter({
       name: 'annals_authentication_refuse_total',
-      help: 'Calls refused before their body was read, by code.',
+      help: 'Requests refused before their body was read, by error code.',
       labelNames: ['code'],
       registers,
     }),
@@ -47,25 +47,25 @@ export function createMetrics({
     }),
     batchEvents: new Histogram({
       name: 'annals_batch_commit_events',
-      help: 'Events in a batch.',
+      help: 'Events per batch.',
       buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
       registers,
     }),
     batchTries: new Histogram({
       name: 'annals_batch_try_count',
-      help: 'Which try of a batch this was; above 1 another node moved a head.',
+      help: 'Tries needed to commit a batch. Above 1, another node moved a head first.',
       buckets: [1, 2, 3, 4, 5],
       registers,
     }),
     deliveryAttempts: new Counter({
       name: 'annals_delivery_attempt_total',
-      help: 'Attempts to deliver to a webhook: accepted, or why not.',
+      help: 'Attempts to send a delivery, by outcome: accepted, or the class of the error.',
       labelNames: ['result'],
       registers,
     }),
     deliverySeconds: new Histogram({
       name: 'annals_delivery_attempt_seconds',
-      help: 'Time of an attempt, to the end of what is read of the answer.',
+      help: 'Duration of an attempt, including the part of the response that is read.',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15],
       registers,
     }),
@@ -77,7 +77,7 @@ export function createMetrics({
     }),
     logLinesDropped: new Counter({
       name: 'annals_log_drop_total',
-      help: 'Log lines that could not be written: a full disk, or a reader that stalls or is gone.',
+      help: 'Log lines that could not be written because the disk is full, or the reader stalls or is gone.',
       registers,
       collect() {
         this.reset()
@@ -86,7 +86,7 @@ export function createMetrics({
     }),
     httpConnectionsOpen: new Gauge({
       name: 'annals_http_connection_open_count',
-      help: 'Open HTTP connections, without those of the metrics port.',
+      help: 'Open HTTP connections, except those to the metrics port.',
       registers,
       collect() {
         this.set(connections.size)
@@ -94,7 +94,7 @@ export function createMetrics({
     }),
     httpConnectionsLimited: new Counter({
       name: 'annals_http_connection_limit_total',
-      help: 'Connections closed at the limit: idle ones, unfinished requests and slowly read answers (evicted), or new ones if there were none (dropped).',
+      help: 'Connections closed at the limit: idle ones, unfinished requests and slowly read responses (evicted), or new ones if there were none (dropped).',
       labelNames: ['outcome'],
       registers,
       collect() {
@@ -105,7 +105,7 @@ export function createMetrics({
     }),
     responseBytesUnread: new Gauge({
       name: 'annals_response_unread_bytes',
-      help: 'Responses to keys and sessions that clients have not read yet.',
+      help: 'Bytes of responses to keys and sessions that clients have not read yet.',
       registers,
       collect() {
         this.set(output.bytes)
@@ -113,7 +113,7 @@ export function createMetrics({
     }),
     connectionsWaiting: new Gauge({
       name: 'annals_connection_wait_count',
-      help: 'Queries that wait for a database connection.',
+      help: 'Queries waiting for a database connection.',
       registers,
       collect() {
         this.set(countWaiting())

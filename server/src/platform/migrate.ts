@@ -117,7 +117,7 @@ async function refuseOldServer(client: Client): Promise<void> {
   )
   if ((rows[0]?.version ?? 0) < SERVER_VERSION_MIN) {
     throw new OperatorError(
-      `the database is PostgreSQL ${rows[0]?.text}; Annals needs 15 or newer. Nothing was changed.`,
+      `The database runs PostgreSQL ${rows[0]?.text}. Annals requires 15 or later. Nothing was changed.`,
     )
   }
 }
@@ -129,7 +129,7 @@ async function refuseNoTables(client: Client): Promise<void> {
   )
   if (rows.length > 0) return
   throw new OperatorError(
-    'the database has no Annals tables. If this is the right database, create them with annals migrate.',
+    'The database has no Annals tables. If this is the right database, create them with annals migrate.',
   )
 }
 
@@ -146,7 +146,7 @@ async function refuseOtherSchema(client: Client): Promise<void> {
   const [other] = rows
   if (!other || rows.some(({ name }) => name === SCHEMA)) return
   throw new OperatorError(
-    `the tables of Annals are in the schema ${other.name}, but must be in ${SCHEMA}. Nothing was changed. If ${SCHEMA} is empty: drop schema ${SCHEMA}; alter schema ${other.name} rename to ${SCHEMA}`,
+    `The Annals tables are in the schema ${other.name}, but must be in ${SCHEMA}. Nothing was changed. If ${SCHEMA} is empty, run: drop schema ${SCHEMA}; alter schema ${other.name} rename to ${SCHEMA}`,
   )
 }
 
@@ -186,13 +186,13 @@ function refuseOtherMigrations(present: Present, migrations: readonly Migration[
     const mine = migrations[version - 1]
     if (!mine && oldestProgram > known) {
       throw new OperatorError(
-        `the database has migration ${version} (${name}), which needs a program with schema ${oldestProgram} or newer; this one has ${known}. Upgrade this program.`,
+        `The database has migration ${version} (${name}), which requires a program that knows migration ${oldestProgram}; this one knows ${known}. Upgrade this program.`,
       )
     }
     // Released migrations never change, so an unreleased version applied this one.
     if (mine && checksum !== checksumOf(mine)) {
       throw new OperatorError(
-        `the database was created by an unreleased version of Annals (its migration ${version}, ${name}, is not the released one) and cannot be upgraded: to carry its events over, export them as JSONL with that version, then send them to a new database with POST /v1/events/batch. Nothing was changed.`,
+        `The database was created by an unreleased version of Annals (its migration ${version}, ${name}, is not the released one) and can't be upgraded. To carry its events over, export them as JSONL with that version, then send them to a new database with POST /v1/events/batch. Nothing was changed.`,
       )
     }
   }
@@ -224,43 +224,52 @@ function explain(error: unknown): unknown {
   const isRefused = error instanceof RefusedConnectionError
   const code = sqlStateOf(isRefused ? error.cause : error)
   if (error instanceof UnfitServerError) {
-    return new OperatorError(`the database cannot be used: ${error.message}.`, { cause: error })
+    return new OperatorError(`The database can't be used: ${error.message}.`, { cause: error })
   }
   if (/unsupported startup parameter/.test(error.message)) {
     return new OperatorError(
-      `the database cannot be used: it refuses the settings of a connection (${error.message}). A connection pooler such as PgBouncer does this: set ANNALS_DATABASE_URL to the address of PostgreSQL itself.`,
+      `The database can't be used: it rejects connection settings (${error.message}). Connection poolers such as PgBouncer do this. Set ANNALS_DATABASE_URL to the address of PostgreSQL itself.`,
       { cause: error },
     )
   }
   if (code === SQLSTATE.READ_ONLY) {
     return new OperatorError(
-      `the database is read-only (${error.message}). Set ANNALS_DATABASE_URL to the address of the primary, or list all servers: postgres://…@a:5432,b:5432/annals.`,
+      `The database is read-only (${error.message}). Set ANNALS_DATABASE_URL to the address of the primary, or list all servers: postgres://…@a:5432,b:5432/annals.`,
       { cause: error },
     )
   }
   if (error instanceof UnconfirmedCommitError) {
     return new OperatorError(
-      'a migration was committed on the primary, but no synchronous standby confirmed it. Check the standby, then start again.',
+      'A migration was committed on the primary, but no synchronous standby confirmed it. Check the standby, then start again.',
       { cause: error },
     )
   }
   if (code === SQLSTATE.DISK_FULL) {
-    return new OperatorError('the database has no disk space left.', { cause: error })
+    return new OperatorError(
+      'The database has no disk space left. Free some space and start again.',
+      { cause: error },
+    )
   }
   if (code === '28P01' || code === '28000') {
-    return new OperatorError(`the database refused the login: ${error.message}.`, { cause: error })
+    return new OperatorError(
+      `The database refused the login: ${error.message}. Check ANNALS_DATABASE_URL.`,
+      { cause: error },
+    )
   }
   if (code === SCHEMA_MISSING) {
     return new OperatorError(
-      `the database has no schema ${SCHEMA} that the login may use. Create it: create schema ${SCHEMA} authorization current_user`,
+      `The database has no schema ${SCHEMA} that this user can use. To create it, run: create schema ${SCHEMA} authorization current_user`,
       { cause: error },
     )
   }
   if (isRefused || code === '42501' || code === ROLE_UNKNOWN) {
-    return new OperatorError(`the database said: ${error.message}.`, { cause: error })
+    return new OperatorError(`The database returned an error: ${error.message}.`, { cause: error })
   }
   if (isOutage(error) || (code !== null && /^E[A-Z]+$/.test(code))) {
-    return new OperatorError(`cannot reach the database: ${messageOf(error)}.`, { cause: error })
+    return new OperatorError(
+      `Can't reach the database: ${messageOf(error)}. Check that it is running and that ANNALS_DATABASE_URL is right.`,
+      { cause: error },
+    )
   }
   return error
 }

@@ -30,7 +30,7 @@ export async function takeMigrationLock(
     const waited = `${lockWaitMsMax / 1_000} s`
     const end = pid === null ? '' : `, or end it with select pg_terminate_backend(${pid})`
     throw new OperatorError(
-      `another session (PostgreSQL process ${pid ?? 'unknown'}) has held the migration lock for more than ${waited}. If it is migrating, start again when it is done${end}.`,
+      `Another session (PostgreSQL process ${pid ?? 'unknown'}) has held the migration lock for more than ${waited}. If it is migrating, start again when it is done${end}.`,
     )
   }
 }

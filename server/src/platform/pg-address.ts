@@ -8,9 +8,9 @@ export type Address = { servers: readonly Server[]; needsPrimary: boolean }
 
 const PARTS = /^(postgres(?:ql)?:\/\/)((?:[^/?#]*@)?)([^/?#]*)([^?#]*)(?:\?([^#]*))?$/
 const SCHEME = /^postgres(?:ql)?:\/\//
-const WRONG_SCHEME = 'must be an address that starts with postgres: or postgresql:'
+const WRONG_SCHEME = 'must be a URL that starts with postgres: or postgresql:'
 const UNREADABLE =
-  'is not a valid address: percent-encode special characters in user, password and database'
+  'is not a valid URL: percent-encode special characters in user, password and database'
 const WRITABLE = ['any', 'read-write', 'primary']
 const PORT_DEFAULT = '5432'
 

@@ -170,7 +170,7 @@ export class ServerClient extends Client {
       if (session.values[nth] === value && (!isRole || session.user === value)) continue
       const instead = isRole ? `, and would run as ${session.user}` : ''
       throw new UnfitServerError(
-        `${placeOf(this.server)} ignores the settings of a connection (${name}=${value})${instead}. A connection pooler such as PgBouncer does this: set ANNALS_DATABASE_URL to the address of PostgreSQL itself`,
+        `${placeOf(this.server)} ignores connection settings (${name}=${value})${instead}. Connection poolers such as PgBouncer do this. Set ANNALS_DATABASE_URL to the address of PostgreSQL itself`,
       )
     }
     return session

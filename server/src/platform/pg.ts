@@ -117,7 +117,7 @@ export class Database implements AsyncDisposable {
   }
 
   async #reach(): Promise<boolean> {
-    const late = () => new Error('the database did not answer in time')
+    const late = () => new Error('the database did not respond in time')
     try {
       await withDeadline(this.#runCheck(this.dbFast), { timeoutMs: REACH_MS_MAX, late })
       return true
@@ -130,7 +130,7 @@ export class Database implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#cutSignal?.removeEventListener('abort', this.#cut)
     const cut = setTimeout(this.#cut, END_MS_MAX)
-    const late = () => new Error('a connection was not given back')
+    const late = () => new Error('a connection was not returned to the pool')
     await withDeadline(this.pool.end(), { timeoutMs: 2 * END_MS_MAX, late }).catch(() => {})
     clearTimeout(cut)
   }

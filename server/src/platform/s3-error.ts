@@ -32,16 +32,18 @@ export function answerOf(
 }
 
 export function sentenceOf(name: string, status: number, url: string): string {
-  if (name === 'InvalidObjectState') return `An object of ${url} is cold; restore it first.`
-  if (name === 'NoSuchBucket') return `There is no bucket for ${url}; make it.`
+  if (name === 'InvalidObjectState')
+    return `An object of ${url} is in a cold storage class. Restore it first.`
+  if (name === 'NoSuchBucket') return `The bucket of ${url} does not exist. Create it.`
   if (status === 401 || status === 403) {
-    return `${url} refuses us (${name}); check the credentials and what they may do.`
+    return `${url} denied access (${name}). Check the credentials and their permissions.`
   }
   if (status === 301 || status === 307 || name === 'AuthorizationHeaderMalformed') {
-    return `${url} lies in another region (${name}); check AWS_REGION.`
+    return `${url} is in another region (${name}). Check AWS_REGION.`
   }
-  if (status >= 500 || status === 429) return `${url} cannot serve now (${status} ${name}).`
-  return `${url} gave an answer we cannot use (${status} ${name}).`
+  if (status >= 500 || status === 429)
+    return `${url} is temporarily unavailable (${status} ${name}).`
+  return `${url} sent an unexpected response (${status} ${name}).`
 }
 
 function explainNoAnswer(cause: unknown, url: string): unknown {
@@ -49,16 +51,16 @@ function explainNoAnswer(cause: unknown, url: string): unknown {
   if (!(cause instanceof Error) || cause instanceof TypeError) return cause
   if (cause.name === 'CredentialsProviderError') {
     return new StorageError(
-      `There are no credentials for ${url}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
+      `There are no credentials for ${url}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
       { cause },
     )
   }
   if (cause.message.includes('Region is missing')) {
-    return new StorageError(`There is no region for ${url}; set AWS_REGION.`, { cause })
+    return new StorageError(`There is no region for ${url}. Set AWS_REGION.`, { cause })
   }
   if (cause.name === 'TimeoutError') {
-    return new StorageError(`${url} does not answer in time.`, { cause })
+    return new StorageError(`${url} did not respond in time.`, { cause })
   }
   const code = 'code' in cause && typeof cause.code === 'string' ? ` (${cause.code})` : ''
-  return new StorageError(`${url} cannot be reached${code}.`, { cause })
+  return new StorageError(`${url} can't be reached${code}.`, { cause })
 }

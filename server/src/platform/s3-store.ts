@@ -63,7 +63,8 @@ export async function openS3Store(
     objectBytesMax: number
   },
 ): Promise<ObjectStore> {
-  if (place.bucket === '') throw new StorageError('ANNALS_ARCHIVE_URL names no bucket.')
+  if (place.bucket === '')
+    throw new StorageError('ANNALS_ARCHIVE_URL has no bucket. Use s3://bucket/prefix.')
   const { endpoint, objectBytesMax } = options
   const region = options.region ?? (endpoint === null ? null : REGION_DEFAULT)
   const limits = { ...LIMITS, ...options.limits }
@@ -181,10 +182,10 @@ class S3Store implements ObjectStore {
         const received = isTooLong ? null : await readAtMost(body, bytesMax)
         if (received === null) {
           body.destroy()
-          throw new StorageError(`The archive's ${key} comes with more than ${bytesMax} bytes.`)
+          throw new StorageError(`The archived object ${key} has more than ${bytesMax} bytes.`)
         }
         if (bytes === undefined || received.length === bytes) return received
-        throw new Error(`${received.length} of ${bytes} bytes came`)
+        throw new Error(`only ${received.length} of ${bytes} bytes arrived`)
       } catch (error) {
         if (error instanceof StorageError) throw error
         // The SDK retries only until the response headers arrive. If the body breaks off or doesn't match
@@ -207,7 +208,7 @@ class S3Store implements ObjectStore {
 
   async restore(key: string, signal?: AbortSignal): Promise<void> {
     const head = await this.#head(key, signal)
-    if (head === null) throw new StorageError(`The archive has no ${key} to restore.`)
+    if (head === null) throw new StorageError(`The archive has no object ${key} to restore.`)
     if (readinessOf(head) !== 'cold') return
     const request = {
       // Intelligent-Tiering keeps a restored object permanently, and rejects a number of days.
@@ -286,7 +287,8 @@ class S3Store implements ObjectStore {
     try {
       return await withDeadline(untilAborted(run(stop), stop), {
         timeoutMs,
-        late: () => Object.assign(new Error(`over ${timeoutMs} ms`), { name: 'TimeoutError' }),
+        late: () =>
+          Object.assign(new Error(`no response within ${timeoutMs} ms`), { name: 'TimeoutError' }),
       })
     } catch (error) {
       giveUp.abort()

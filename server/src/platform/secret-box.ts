@@ -29,7 +29,7 @@ export class SecretBox {
   }
 
   seal(plain: string, associated: string): Buffer {
-    assert(plain.isWellFormed(), 'half of a surrogate pair would come back as another text')
+    assert(plain.isWellFormed(), 'an unpaired surrogate would come back as another text')
     const nonce = randomBytes(NONCE_BYTES)
     const cipher = createCipheriv(CIPHER, this.#key, nonce, { authTagLength: TAG_BYTES })
     cipher.setAAD(Buffer.from(associated))

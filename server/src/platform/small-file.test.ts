@@ -23,7 +23,7 @@ test('reads a pipe to the end of its writer, and refuses one without a writer', 
   using folder = mkdtempDisposableSync(join(tmpdir(), 'annals-small-'))
   const path = join(folder.path, 'pipe')
   execFileSync('mkfifo', [path])
-  assert.throws(() => readSmallFile(path, { pipeMsMax: 50 }), /did not end within 0\.05 s/)
+  assert.throws(() => readSmallFile(path, { pipeMsMax: 50 }), /not closed within 0\.05 seconds/)
   spawn('sh', ['-c', 'exec > "$0"; printf a; sleep 0.2; printf b', path], { stdio: 'ignore' })
   assert.equal(readSmallFile(path), 'ab')
 })

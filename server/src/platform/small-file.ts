@@ -16,7 +16,7 @@ export function readSmallFile(path: string, { pipeMsMax = PIPE_MS_MAX } = {}): s
   try {
     const found = fs.fstatSync(fd)
     if (!found.isFile() && !found.isFIFO()) {
-      throw new OperatorError(`${path} is neither a file nor a pipe`)
+      throw new OperatorError(`${path} is neither a file nor a pipe.`)
     }
     const giveUpAtMs = performance.now() + (found.isFIFO() ? pipeMsMax : 0)
     const bytes = Buffer.alloc(BYTES_MAX + 1)
@@ -24,13 +24,15 @@ export function readSmallFile(path: string, { pipeMsMax = PIPE_MS_MAX } = {}): s
     for (;;) {
       const count = readSome(fd, bytes, length)
       length += count ?? 0
-      if (length > BYTES_MAX) throw new OperatorError(`${path} has more than ${BYTES_MAX} bytes`)
+      if (length > BYTES_MAX) throw new OperatorError(`${path} has more than ${BYTES_MAX} bytes.`)
       // An empty pipe looks ended until its writer opens it.
       const isOver = count === 0 && (length > 0 || found.isFile())
       if (isOver) return bytes.toString('utf8', 0, length)
       if (count !== null && count > 0) continue
       if (performance.now() >= giveUpAtMs) {
-        throw new OperatorError(`${path} is a pipe that did not end within ${pipeMsMax / 1_000} s`)
+        throw new OperatorError(
+          `${path} is a pipe that was not closed within ${pipeMsMax / 1_000} seconds.`,
+        )
       }
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, POLL_MS)
     }

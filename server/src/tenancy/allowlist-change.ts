@@ -31,9 +31,9 @@ export function lockOutOf(
 ): string | null {
   if (isInRanges(address, compileRanges(entries))) return null
   const consequence = forAllCalls
-    ? 'every call with a key from it would be refused'
-    : 'webhooks could not be changed with a key from it'
+    ? 'every call with a key from this address would be refused'
+    : 'a key could not change webhooks from this address'
   const isEnforced = forAllCalls || (PLAN_TERMS[plan].hasWebhooks && entries.length > 0)
   if (!isEnforced) return null
-  return `Your address now, ${address}, would not be on the list: ${consequence}. Send "confirmAddressLeftOut": true if you mean it.`
+  return `The list does not contain your current address, ${address}: ${consequence}. To continue anyway, send "confirmAddressLeftOut": true.`
 }

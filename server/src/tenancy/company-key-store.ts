@@ -157,6 +157,6 @@ export async function refuseTooManyRotating(
     .executeTakeFirstOrThrow()
   if (count < COMPANY_BOUNDS.keysPerWorkspaceMax) return
   throw new ApiError('conflict', {
-    message: `${count} replaced keys are in their grace time, as many as there may be. Revoke some of them, or rotate without grace time.`,
+    message: `${count} replaced keys are in their grace period, which is the maximum. Revoke some of them, or rotate without a grace period.`,
   })
 }

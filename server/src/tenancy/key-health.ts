@@ -55,7 +55,7 @@ function expiryDeduction(
   nowMs: number,
 ): HealthDeduction | null {
   if (graceUntil !== null)
-    return { points: 20, reason: 'Replaced: it works for its grace time only.' }
+    return { points: 20, reason: 'Replaced; works only until its grace period ends.' }
   if (expiresAt === null) return { points: 10, reason: 'Never expires.' }
   const days = (expiresAt.getTime() - nowMs) / DAY_MS
   if (days < 7) return { points: 20, reason: 'Expires within 7 days.' }
@@ -77,6 +77,6 @@ function failureDeduction({ callsToday, failuresToday }: KeyCondition): HealthDe
   if (callsToday < CALLS_TO_JUDGE_MIN) return null
   const share = failuresToday / callsToday
   if (share >= 0.5) return { points: 25, reason: "At least half of today's calls failed." }
-  if (share >= 0.1) return { points: 10, reason: "At least a tenth of today's calls failed." }
+  if (share >= 0.1) return { points: 10, reason: "At least 10% of today's calls failed." }
   return null
 }

@@ -2,7 +2,7 @@ export const KEY_STATUSES = ['ACTIVE', 'ROTATING', 'EXPIRED', 'REVOKED'] as cons
 export type KeyStatus = (typeof KEY_STATUSES)[number]
 
 /**
- * The status of a key at a given time. ACTIVE and ROTATING keys work. A replaced key past its grace time
+ * The status of a key at a given time. ACTIVE and ROTATING keys work. A replaced key past its grace period
  * is REVOKED. Revocation takes precedence over expiry, because the key may be in the wrong hands.
  */
 export function keyStatusAt(

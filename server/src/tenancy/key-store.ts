@@ -109,7 +109,7 @@ export async function createKey(
   if (count >= COMPANY_BOUNDS.keysPerWorkspaceMax) {
     const owner = key.workspaceId === null ? 'A company' : 'A workspace'
     throw new ApiError('conflict', {
-      message: `${owner} may have ${COMPANY_BOUNDS.keysPerWorkspaceMax} keys of its own. Revoke one first.`,
+      message: `${owner} can have at most ${COMPANY_BOUNDS.keysPerWorkspaceMax} keys. Revoke one first.`,
     })
   }
   await db

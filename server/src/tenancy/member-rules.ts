@@ -15,10 +15,11 @@ export async function readGrant(
   { role, workspaceIds }: { role: Role; workspaceIds: readonly string[] },
 ): Promise<MemberGrant> {
   if (hasWholeCompany(role)) {
-    if (workspaceIds.length > 0) refuseWorkspaces(`must be empty: ${role} has the whole company`)
+    if (workspaceIds.length > 0)
+      refuseWorkspaces(`must be empty: ${role} has access to the whole company`)
     return { role, workspaceIds: null }
   }
-  if (workspaceIds.length === 0) refuseWorkspaces(`must name at least one workspace for ${role}`)
+  if (workspaceIds.length === 0) refuseWorkspaces(`must contain at least one workspace for ${role}`)
   return { role, workspaceIds: await ownWorkspaces(db, companyId, workspaceIds) }
 }
 
@@ -39,7 +40,9 @@ async function ownWorkspaces(
   const given = own.filter((id) => ids.has(id))
   if (given.length === ids.size) return given
   if (ids.has(await getSystemWorkspace(db, companyId))) {
-    refuseWorkspaces("must not name the company's own, which is for owners and admins")
+    refuseWorkspaces(
+      'must not contain the system workspace, which only owners and admins can access',
+    )
   }
   throw new ApiError('not_found')
 }
@@ -52,6 +55,6 @@ export async function refuseLastOwner(
 ): Promise<void> {
   if (role !== 'OWNER' || (await countOwners(db, companyId)) > 1) return
   throw new ApiError('conflict', {
-    message: 'This is the last owner. Make somebody else an owner first.',
+    message: 'This is the last owner. Make another member an owner first.',
   })
 }

@@ -250,7 +250,7 @@ async function refuseMember(
     .where('email', '=', email)
     .where('company_id', '=', companyId)
     .executeTakeFirst()
-  if (row) throw new ApiError('conflict', { message: `${email} is a member already.` })
+  if (row) throw new ApiError('conflict', { message: `${email} is already a member.` })
 }
 
 /** Invitations count as members, so that accepting one never exceeds the limit. */
@@ -268,7 +268,7 @@ async function refuseTooManyMembers(trx: Queryable, companyId: CompanyId): Promi
     .executeTakeFirstOrThrow()
   if (members.count + invited.count < COMPANY_BOUNDS.membersMax) return
   throw new ApiError('conflict', {
-    message: `A company may have ${COMPANY_BOUNDS.membersMax} members, the invited ones included; this one has them all.`,
+    message: `A company can have at most ${COMPANY_BOUNDS.membersMax} members, including those invited. Remove one first.`,
   })
 }
 

@@ -71,9 +71,9 @@ export function passwordFault(password: string, { email }: { email: string }): s
   }
   const lower = characters.join('').toLowerCase()
   if (lower === email.toLowerCase() || lower === email.toLowerCase().split('@', 1)[0]) {
-    return 'must not be the e-mail address'
+    return 'must not be the email address'
   }
   if (COMMON.has(lower)) return 'is one of the most common passwords'
-  if (new Set(characters).size < DISTINCT_CHARACTERS_MIN) return 'repeats too few characters'
+  if (new Set(characters).size < DISTINCT_CHARACTERS_MIN) return 'has too few different characters'
   return null
 }

@@ -12,7 +12,7 @@ import { lockCompany } from './company-store.ts'
 import { issueKey } from './issue-key.ts'
 
 /**
- * Replaces a key with a new one of the same name and scope. The old key works until its grace time ends,
+ * Replaces a key with a new one of the same name and scope. The old key works until its grace period ends,
  * or is revoked at once if there is none. Call it inside a transaction.
  */
 export async function rotateKey(
@@ -46,7 +46,7 @@ function refuseReplaced({ revokedAt, graceUntil }: CompanyKey): void {
   }
   if (graceUntil !== null) {
     throw new ApiError('conflict', {
-      message: 'This key was replaced already. Rotate the one that replaced it.',
+      message: 'This key was already replaced. Rotate the key that replaced it.',
     })
   }
 }

@@ -24,7 +24,7 @@ export async function insertUser(
   } catch (error) {
     if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
     throw new ApiError('conflict', {
-      message: `There is an account for ${user.email} already, and an address has one. Use another address.`,
+      message: `There is already an account for ${user.email}. Use another address.`,
     })
   }
 }

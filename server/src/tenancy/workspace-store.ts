@@ -23,7 +23,7 @@ export async function createWorkspace(
     .executeTakeFirstOrThrow()
   if (workspace.kind === 'CUSTOMER' && count >= COMPANY_BOUNDS.workspacesMax) {
     throw new ApiError('conflict', {
-      message: `A company may have ${COMPANY_BOUNDS.workspacesMax} workspaces; this one has them all.`,
+      message: `A company can have at most ${COMPANY_BOUNDS.workspacesMax} workspaces.`,
     })
   }
   await db
@@ -55,7 +55,7 @@ export async function createProject(
     .executeTakeFirstOrThrow()
   if (count >= COMPANY_BOUNDS.projectsPerWorkspaceMax) {
     throw new ApiError('conflict', {
-      message: `A workspace may have ${COMPANY_BOUNDS.projectsPerWorkspaceMax} projects; this one has them all.`,
+      message: `A workspace can have at most ${COMPANY_BOUNDS.projectsPerWorkspaceMax} projects.`,
     })
   }
   await db
@@ -67,7 +67,10 @@ export async function createProject(
 
 function refuseTakenName(error: unknown, name: string): never {
   if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
-  throw new ApiError('conflict', { message: `The name ${name} is taken already.`, cause: error })
+  throw new ApiError('conflict', {
+    message: `The name ${name} is already taken. Choose another one.`,
+    cause: error,
+  })
 }
 
 export type NamedProject = { id: ProjectId; name: string; createdAt: Date }

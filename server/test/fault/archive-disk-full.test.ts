@@ -63,7 +63,7 @@ test('on a full disk the archiver reports it, removes nothing, and continues whe
     full.stdout,
     /^archived 40 events of 2 workspaces\nFAILED: 1 workspaces could not be/,
   )
-  const sentence = { ENOSPC: /is full; make room/, EFBIG: /cannot be used \(EFBIG\)/ }
+  const sentence = { ENOSPC: /is full\. Free some space/, EFBIG: /can't be used \(EFBIG\)/ }
   assert.match(full.stderr, sentence[disk.code])
   assert.match(full.stderr, new RegExp(workspaces[1]?.id ?? 'none'))
   assert.deepEqual(await ask('select workspace_id, count(*) from event group by 1'), [

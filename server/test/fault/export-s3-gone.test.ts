@@ -27,7 +27,7 @@ after(() => annals[Symbol.asyncDispose]())
 const commands = s3Environment(s3)
 
 const FAULTS = {
-  'refuses us': () => void (s3.mode = 'deny'),
+  'denied access': () => void (s3.mode = 'deny'),
   'fails by itself': () => void (s3.mode = 'fail'),
   'is overloaded': () => void (s3.mode = 'refuse'),
   'breaks off what it sends': () => void (s3.next.brokenOff = Infinity),
@@ -68,10 +68,10 @@ test('a bucket that rejects, fails or vanishes during a download cuts it, and th
 
 /** From the moment that a file was put, in two ways. */
 const GONE = {
-  'cannot serve now (503 SlowDown)': ({ method }: SeenRequest) => {
+  'is temporarily unavailable (503 SlowDown)': ({ method }: SeenRequest) => {
     if (method === 'PUT') s3.mode = 'refuse'
   },
-  'cannot be reached (ECONNREFUSED)': ({ method }: SeenRequest) => {
+  "can't be reached (ECONNREFUSED)": ({ method }: SeenRequest) => {
     if (method !== 'PUT') void s3.vanish()
   },
 }

@@ -17,7 +17,7 @@ import { startTestApp } from '../harness/start-app.ts'
 
 const MARKER = /^annals-archive-[0-9a-f]{32}$/
 const REFUSAL =
-  /has the marker file annals-archive-[0-9a-f]{32}, which this node's archive does not/
+  /^This node's archive doesn't have the marker file annals-archive-[0-9a-f]{32}, which/
 const logger = createLogger('silent')
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
@@ -112,7 +112,7 @@ test('accepts a restored storage with its marker, and rejects one that lacks new
   await storeMore()
   assert.equal((await archiveInto('backup')).events, company.workspaces.length)
   await storeMore()
-  await assert.rejects(archiveInto('archive'), /names the segment .* which this node's archive/)
+  await assert.rejects(archiveInto('archive'), /lists the segment .* but this node's archive/)
   assert.equal((await archiveInto('backup')).events, company.workspaces.length)
 })
 

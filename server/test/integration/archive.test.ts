@@ -154,8 +154,8 @@ test('the command reports what it archived, and what it left and why', async () 
   })
   assert.deepEqual(first.stdout.split('\n'), [
     'archived 9 events of 1 workspaces',
-    'left 7 events that webhooks have still to send',
-    'left 1 workspaces to another archiver, which is at work on them',
+    'Skipped 7 events that have yet to be sent to webhooks.',
+    'Skipped 1 workspaces that another process is archiving.',
     '',
   ])
   assert.equal(first.code, 0, first.stderr)
@@ -470,7 +470,7 @@ test('reports files missing from the catalog and rows missing from the table', a
   }
   await send(tenant, 10)
   await query(connection, `delete from segment where workspace_id = '${id}' and first_seq = 11`)
-  await assert.rejects(readAll(id), /no file with the events 11 to 20/)
+  await assert.rejects(readAll(id), /no file with events 11 to 20/)
   await query(connection, `delete from segment where workspace_id = '${id}' and first_seq = 21`)
   assert.equal(
     (await archiveAll(annals)).failed,

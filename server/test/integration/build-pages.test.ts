@@ -59,7 +59,7 @@ test('serves old pages when a build fails, and reports it in the log and at star
   const { folder, trouble } = await dashboard.ensure()
   assert(folder)
   assert.equal(dashboard.built(), 'first')
-  assert.match(trouble ?? '', /OLDER than their sources.*npm run build -w dashboard/)
+  assert.match(trouble ?? '', /older than their sources.*npm run build -w dashboard/)
   const [, failed] = dashboard.lines
   assert.equal(failed?.event, 'pages.failed')
   assert.equal(failed?.level, 50)
@@ -85,5 +85,5 @@ test('also reports changed sources without a builder', async () => {
   dashboard.write('dist/explorer.html', 'old')
   const { folder, trouble } = await dashboard.ensure()
   assert(folder)
-  assert.match(trouble ?? '', /OLDER than their sources.*npm install/)
+  assert.match(trouble ?? '', /older than their sources.*npm install/)
 })

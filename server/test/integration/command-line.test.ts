@@ -140,12 +140,12 @@ test('bootstrap reports all invalid options at once and creates nothing', async 
   )
   assert.deepEqual([many.code, many.stdout], [1, ''])
   for (const pattern of [
-    /--plan must be one of FREE, STARTER, PRO, ENTERPRISE, got "GOLD"/,
-    /--allow-ip must be an address or CIDR, got "10\.1\/8"/,
-    /--email must be an e-mail address, got "nobody"/,
+    /--plan must be one of FREE, STARTER, PRO, ENTERPRISE\. Got "GOLD"/,
+    /--allow-ip must be an address or CIDR range\. Got "10\.1\/8"/,
+    /--email must be an email address\. Got "nobody"/,
     /--password must have at least 10 characters/,
-    /names must have 1 to 200 characters/,
-    /different names/,
+    /Names must have 1 to 200 characters/,
+    /different name/,
   ]) {
     assertSentence(many.stderr, pattern)
   }
@@ -252,7 +252,7 @@ test('rejects an unknown plan or company with a clear message', async () => {
   ])
   assert.deepEqual([plan.code, company.code], [1, 1])
   assertSentence(plan.stderr, /--plan must be one of/)
-  assertSentence(company.stderr, /there is no company 00000000-/)
+  assertSentence(company.stderr, /There is no company with the id 00000000-/)
 })
 
 test('reports an unknown variable and all invalid values at once', async () => {
@@ -263,7 +263,7 @@ test('reports an unknown variable and all invalid values at once', async () => {
     ANNALS_METRICS_PORT: 'x',
   })
   assert.equal(code, 1)
-  assert.match(stderr, /^annals: bad configuration:\n/)
+  assert.match(stderr, /^annals: The configuration is invalid:\n/)
   for (const name of ['ANNALS_PROT', 'ANNALS_LOG_LEVEL', 'ANNALS_METRICS_PORT']) {
     assert(stderr.includes(`\n  ${name} `), stderr)
   }
@@ -296,7 +296,7 @@ test('reports an unreachable database with a clear message, without its password
     ANNALS_PORT: '0',
   })
   assert.equal(code, 1)
-  assertSentence(stderr, /cannot reach the database/)
+  assertSentence(stderr, /Can't reach the database/)
   assert(!stderr.includes('hunter2'))
 })
 
@@ -320,10 +320,7 @@ test('reports a database that goes away while a command runs with a clear messag
   proxy.cutOnceAt('from "workspace"', 'before')
   const { code, stderr } = await runAnnals(['verify'], given)
   assert.equal(code, 1)
-  assertSentence(
-    stderr,
-    /^annals: The command stopped because the database failed: .+ Run it again/,
-  )
+  assertSentence(stderr, /^annals: The command failed because of a database error: .+ Run it again/)
 })
 
 test('a service on an external database creates no demo company and stops on a signal', async () => {

@@ -170,7 +170,7 @@ test('locking out one’s own address requires confirmation', async () => {
   for (const body of refused) {
     const { status, json } = await putList(admin, body)
     assert.deepEqual([status, json.code], [409, 'conflict'], JSON.stringify(body))
-    assert.match(json.error, /Your address now, 127\.0\.0\.1, would not be on the list/)
+    assert.match(json.error, /does not contain your current address, 127\.0\.0\.1:/)
     assert.match(json.error, /confirmAddressLeftOut/)
     const unsaid = await putList(admin, { ...body, confirmAddressLeftOut: false })
     assert.equal(unsaid.status, 400)
@@ -281,7 +281,7 @@ test('the system workspace is listed and cannot be changed', async () => {
   for (const [method, path, body] of tries) {
     const { status, json: refusal } = await admin.call(method, path, { body })
     assert.deepEqual([status, refusal.code], [409, 'conflict'], path)
-    assert.match(refusal.error, /company's own workspace/)
+    assert.match(refusal.error, /This is the system workspace/)
   }
   assert.deepEqual(await readAudit(annals, company), [])
 })

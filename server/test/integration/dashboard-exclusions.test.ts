@@ -169,7 +169,7 @@ test('rejects an invalid exclusion with a 400 that says which one and why', asyn
     ['billing', /^not\/0$/, /one of category, .*such as category:billing/],
     [['category:x', 'severity:high'], /^not\/1$/, /one of category, action/],
     ['traceId:x', /^not\/0$/, /one of category/],
-    ['projectId:x', /^not\/0$/, /projectId is a uuid/],
+    ['projectId:x', /^not\/0$/, /projectId must be a UUID/],
     ['', /^not\/0$/, /one of category/],
     ['category:a\0b', /^not$/, /U\+0000/],
     [['category:x', 'category:a\0b'], /^not$/, /U\+0000/],
@@ -189,7 +189,10 @@ test('rejects an invalid exclusion with a 400 that says which one and why', asyn
   for (const parameters of [{ field: 'actorId', ...TIMES }, { field: 'action' }]) {
     const { status, json } = await readOptions(member, { ...parameters, not: 'category:auth' })
     assert.equal(status, 400)
-    assert.match(json.error, /not is for category and action, with from and to/)
+    assert.match(
+      json.error,
+      /not requires from and to, and is only available for category and action/,
+    )
   }
   const query = { not: ['category:x', 'severity:high'] }
   const view = { name: 'v', workspaceId: null, visibility: 'PRIVATE', query }

@@ -284,7 +284,7 @@ test('finds a trace within a day, and rejects a longer range with the reason', a
     for (const ask of [explore, readHistogram]) {
       const { status, json } = await ask(member, parameters)
       assert.equal(status, 400)
-      assert.match(json.error, /traceId needs from and to, at most 24 hours apart/)
+      assert.match(json.error, /traceId requires from and to, at most 24 hours apart/)
     }
   }
 })

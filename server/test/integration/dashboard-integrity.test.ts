@@ -47,7 +47,7 @@ test('verifying a valid chain reports so, and shows its head', async () => {
   const run = await verdictOf(analyst, workspaceId)
   assert.equal(run.status, 'HOLDS')
   assert.equal(run.checked, 7)
-  assert.match(run.verdict, /All 7 events hold/)
+  assert.match(run.verdict, /All 7 events are intact/)
   const { json } = await analyst.call('GET', '/dashboard/integrity')
   assert.equal(json.chains.length, 1, 'only the workspace he is given')
   assert.equal(json.chains[0].seq, 7)
@@ -63,7 +63,7 @@ test('the verdict names an event that was edited in the database', async () => {
   assert.equal(run.status, 'BROKEN')
   assert.equal(run.badSeq, 3)
   assert.equal(run.badEventId, ids[2])
-  assert.match(run.verdict, /does not hold at event 3/)
+  assert.match(run.verdict, /broken at event 3/)
 })
 
 test('a run is in the audit trail, and a concurrent second one is rejected', async () => {
@@ -75,7 +75,7 @@ test('a run is in the audit trail, and a concurrent second one is rejected', asy
             now() + interval '1 hour')`.execute(owner.db)
   const second = await admin.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
   assert.equal(second.status, 409)
-  assert.match(second.json.error, /being verified already/)
+  assert.match(second.json.error, /already being verified/)
   const { json } = await admin.call('GET', '/dashboard/integrity/runs')
   const cancel = () => admin.call('POST', `/dashboard/integrity/runs/${json.runs[0].id}/cancel`)
   const canceled = await cancel()

@@ -365,7 +365,7 @@ test('the operator can print a link for a member who has no other way in', async
   assert.equal(code, 0, stderr)
   const [, token = ''] =
     /^https:\/\/audit\.example\.com\/app\/link#([\w-]{43})\n$/.exec(stdout) ?? []
-  assert.match(stderr, /works once, until \d{4}-.*new password for owner-/)
+  assert.match(stderr, /new password for owner-.*works once and expires at \d{4}-/)
   const { db } = annals.app.database
   // Its hour is that of the machine, and this service's clock stands in another week.
   await db
@@ -379,5 +379,5 @@ test('the operator can print a link for a member who has no other way in', async
   assert.deepEqual(entry?.actor, { email: 'operator' })
   const unknown = await runAnnals(['user', 'reset-link', '--email', 'nobody@example.com'], env)
   assert.equal(unknown.code, 1)
-  assert.equal(unknown.stderr, 'annals: there is no account for nobody@example.com\n')
+  assert.equal(unknown.stderr, 'annals: There is no account for nobody@example.com.\n')
 })

@@ -93,7 +93,7 @@ test('a wrong password and an unknown account get the same response', async () =
   const wrong = await logIn(annals, { email: user.email, password: 'wrong horse' })
   const unknown = await logIn(annals, { email: `x${user.email}`, password: 'wrong horse' })
   assert.equal(wrong.status, 401)
-  assert.equal(wrong.json.error, 'E-mail or password is wrong.')
+  assert.equal(wrong.json.error, 'The email address or password is wrong.')
   assert.deepEqual(comparable(unknown), comparable(wrong))
 })
 
@@ -346,7 +346,7 @@ test('rejects a password that is too short, too common, the email address or the
     ['short', /at least 10 characters/],
     ['x1y2'.repeat(51), /more than 200/],
     ['password123', /most common/],
-    [company.user.email, /e-mail/],
+    [company.user.email, /email/],
     [PASSWORD, /the old one/],
   ])
   for (const [password, why] of refusals) {
@@ -358,7 +358,7 @@ test('rejects a password that is too short, too common, the email address or the
   const { status, json } = await change('staple battery', 'wrong horse')
   assert.equal(status, 400)
   assert.deepEqual(json.details, [
-    { path: '/currentPassword', message: 'is not your present password' },
+    { path: '/currentPassword', message: 'is not your current password' },
   ])
   assert.equal((await logIn(annals, company.user)).status, 200)
 })

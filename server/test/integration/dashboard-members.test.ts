@@ -306,13 +306,13 @@ test('an invitation looks the same if the address has an account in another comp
     body: { token, password: 'staple battery' },
   })
   assert.deepEqual([used.status, used.json.code], [409, 'conflict'])
-  assert.match(used.json.error, /already, and an address has one/)
+  assert.match(used.json.error, /^There is already an account for/)
   assert.equal(used.headers.get('set-cookie'), null)
   assert.equal((await other.owner.call('GET', '/dashboard/session')).status, 200)
   const known = await invite(world.owner.email)
   assert.deepEqual(
     [known.status, known.json.error],
-    [409, `${world.owner.email} is a member already.`],
+    [409, `${world.owner.email} is already a member.`],
   )
 })
 

@@ -26,7 +26,7 @@ test('refuses to start, with a clear message, behind a pooler that drops connect
   const start = startTestApp({ databaseUrl: url })
   await assert.rejects(
     start,
-    refusal(/^the database cannot be used: 127\.0\.0\.1:\d+ ignores the settings of a connection/),
+    refusal(/^The database can't be used: 127\.0\.0\.1:\d+ ignores connection settings/),
   )
   proxy.dropsSettings = false
 })
@@ -73,7 +73,7 @@ test(
     await using lax = await startPgbouncer({ ...database.connection, port: proxy.port }, ignoring)
     await assert.rejects(
       startTestApp({ databaseUrl: lax.url }),
-      refusal(/ignores the settings of a connection.* address of PostgreSQL itself/),
+      refusal(/ignores connection settings.* address of PostgreSQL itself/),
     )
   },
 )

@@ -110,7 +110,7 @@ test('an engine that cannot start reports why in one sentence and leaves no proc
   fs.writeFileSync(control, Buffer.alloc(fs.statSync(control).size))
   await assert.rejects(service(folder.dataDir), (error) => {
     assert(error instanceof EngineError)
-    assert.match(error.message, /ended while it started: .*database files are incompatible/)
+    assert.match(error.message, /failed to start: .*database files are incompatible/)
     assert.equal(error.message.includes('\n'), false)
     return true
   })
@@ -148,7 +148,7 @@ test('a service does not create an empty database if its own was removed', async
   const pids = processTree(folder.postmasterPid())
   fs.renameSync(folder.path('engine/cluster'), folder.path('engine/elsewhere'))
   for (const pid of pids) process.kill(pid, 'SIGKILL')
-  assert.match(String(await refused.promise), /is gone; nothing was created in its place/)
+  assert.match(String(await refused.promise), /is missing, and no new one was created/)
   assert.equal(fs.existsSync(folder.path('engine/cluster')), false)
   await assert.rejects(query(engine.connection, 'select 1'))
 })

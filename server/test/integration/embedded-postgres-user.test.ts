@@ -116,7 +116,7 @@ test(
   async () => {
     await using folder = new EngineFolder({ mode: 0o700 })
     if (!mayUnshare) {
-      await assert.rejects(service(folder.dataDir), /set ANNALS_DATA_DIR to a place that user can/)
+      await assert.rejects(service(folder.dataDir), /Set ANNALS_DATA_DIR to a folder that user can/)
       return
     }
     const engine = await service(folder.dataDir)
@@ -200,7 +200,7 @@ test(
     await using folder = new EngineFolder()
     await using engine = await service(folder.dataDir)
     await using holder = new EngineHolder(folder.dataDir, 'command', NOBODY)
-    assert.match(await holder.refusal(), /may not write .*; set ANNALS_DATA_DIR/)
+    assert.match(await holder.refusal(), /can't write to .*\. Set ANNALS_DATA_DIR/)
     assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
   },
 )
@@ -232,7 +232,7 @@ test(
     const args = ['--mount', 'sh', '-c', script, 'sh', folder.dataDir, process.execPath, HOLDER]
     const output = execFileSync('unshare', args, { encoding: 'utf8', cwd: '/' })
     const [first = '', log, run, last = ''] = output.trim().split('\n')
-    assert.match(parseRefusal(JSON.parse(first)), /^The disk that holds .* is full; make room/)
+    assert.match(parseRefusal(JSON.parse(first)), /^The disk of .* is full\. Free some space/)
     assert.deepEqual([log, run], ['log', 'run'])
     assert.match(last, /"connection"/)
   },
@@ -243,7 +243,7 @@ test('rejects a file in place of the data folder with a clear message', async ()
   fs.writeFileSync(folder.dataDir, '')
   await assert.rejects(service(folder.dataDir), (error) => {
     assert(error instanceof EngineError)
-    assert.match(error.message, /is a file where a folder is needed/)
+    assert.match(error.message, /is a file and not a folder/)
     return true
   })
 })
@@ -267,7 +267,7 @@ test(
     const refusal = parseRefusal(JSON.parse(stdout))
     assert.match(
       refusal,
-      /does not run as root, .* set ANNALS_DATA_DIR to a place that user can enter/,
+      /does not run as root, .* Set ANNALS_DATA_DIR to a folder that user can enter/,
     )
     assert.match(refusal, /or set ANNALS_DATABASE_URL/)
     assert.equal(fs.existsSync(folder.path('engine/cluster')), false)

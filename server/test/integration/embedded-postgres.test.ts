@@ -136,7 +136,7 @@ test('rejects a data folder of another major version without changing it', async
   fs.writeFileSync(folder.path('engine/cluster/PG_VERSION'), '17\n')
   await assert.rejects(service(folder.dataDir), (error) => {
     assert(error instanceof EngineError)
-    assert.match(error.message, /made by PostgreSQL 17 and this release runs PostgreSQL 18/)
+    assert.match(error.message, /created by PostgreSQL 17, but this release runs PostgreSQL 18/)
     return true
   })
   assert.deepEqual(

@@ -126,7 +126,7 @@ test('requests a restore of cold files, and the job stays pending', async () => 
 
 test('an unreachable storage before the first byte gets an error, and the job stays open without details', async () => {
   const { find } = await createArchived()
-  const outage = () => Promise.reject(new StorageError('The bucket does not answer.'))
+  const outage = () => Promise.reject(new StorageError('The bucket does not respond.'))
   for (const store of [storeWith({ stat: outage }), storeWith({ readRange: outage })]) {
     await assert.rejects(open(await find(), store), refusedWith('unavailable'))
     const job = await find()

@@ -203,7 +203,7 @@ test('rejects a repeated idempotency key header, even with the same value', asyn
     const answer = await sendRaw(annals.url, `${head.join('\r\n')}\r\n\r\n${body}`)
     const json = JSON.parse(answer.body)
     assert.deepEqual([answer.status, json.code], [400, 'invalid_request'], answer.body)
-    assert.deepEqual(json.details, [{ path: 'Idempotency-Key', message: 'must be given once' }])
+    assert.deepEqual(json.details, [{ path: 'Idempotency-Key', message: 'must appear only once' }])
   }
   assert.deepEqual(await walkEvents(annals, key), [])
 })

@@ -38,8 +38,8 @@ test('if mail is configured, an invited person also gets the link by email', asy
   assert(text.includes(json.link), text)
   // Whatever a company is named, its name is no link and does not leave its line.
   const name = '"Acme & Sons www. evil. example"'
-  assert.equal(subjectOf(mail.data), `An invitation to ${name} on Annals`)
-  assert(text.includes(`${owner.email} invites you to the audit log of ${name}. `), text)
+  assert.equal(subjectOf(mail.data), `You're invited to ${name} on Annals`)
+  assert(text.includes(`${owner.email} invited you to the audit log of ${name}. `), text)
 })
 
 test('a mail server that hangs delays the shutdown by less than five seconds', async () => {

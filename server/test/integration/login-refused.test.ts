@@ -103,7 +103,10 @@ test('a start on a database that accepts no connections ends with a clear messag
   try {
     await assert.rejects(migrate({ connection, logger: createLogger('silent') }), (error) => {
       assert(error instanceof OperatorError, String(error))
-      assert.match(error.message, /^the database said: .*not currently accepting connections\.$/)
+      assert.match(
+        error.message,
+        /^The database returned an error: .*not currently accepting connections\.$/,
+      )
       return true
     })
   } finally {

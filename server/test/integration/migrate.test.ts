@@ -102,7 +102,7 @@ test('a program older than a migration allows refuses to start and changes nothi
   const breaking = migration(2, 'create table second (id integer)', 2)
   await migrate({ connection, logger, migrations: [FIRST, breaking] })
   const message = await refusal(migrate({ connection, logger, migrations: [FIRST] }))
-  assert.match(message, /migration 2 \(step_2\).*schema 2 or newer; this one has 1.*Upgrade/)
+  assert.match(message, /migration 2 \(step_2\).*knows migration 2; this one knows 1.*Upgrade/)
   assert.deepEqual(await versionsIn(connection), [1, 2])
 })
 
@@ -115,7 +115,7 @@ test('a newer schema that still allows this program is accepted', async () => {
 
 /** A single line, without a stack trace. */
 const UNRELEASED =
-  /^annals: the database was created by an unreleased version.* export them .* POST \/v1\/events\/batch\. Nothing was changed\.\n$/
+  /^annals: The database was created by an unreleased version.* export them .* POST \/v1\/events\/batch\. Nothing was changed\.\n$/
 
 test('rejects a migration that has changed since it was applied', async () => {
   await using database = await createEmptyDatabase()
@@ -184,7 +184,7 @@ for (const statement of [
     const message = await refusal(
       within(8_000, migrate({ connection: through, logger, migrations: [FIRST, SECOND] })),
     )
-    assert.match(message, /^cannot reach the database: .*\.$/)
+    assert.match(message, /^Can't reach the database: .*\.$/)
     // The silent session no longer holds the lock.
     const { connection } = database
     await within(8_000, migrate({ connection, logger, migrations: [FIRST, SECOND] }))
@@ -241,7 +241,7 @@ test('rejects a server before PostgreSQL 15 with a clear message, without creati
   proxy.rewriteAnswers(version, `14${version.slice(2)}`)
   const connection = { ...database.connection, host: '127.0.0.1', port: proxy.port }
   const message = await refusal(migrate({ connection, logger }))
-  assert.match(message, /the database is PostgreSQL .*; Annals needs 15 or newer/)
+  assert.match(message, /The database runs PostgreSQL .*\. Annals requires 15 or later/)
   assert.deepEqual(await tablesIn(database.connection), [])
 })
 
@@ -252,21 +252,21 @@ test('reports a database that is unreachable, unknown or denies access with a cl
   const refuse = (connection: Server) => refusal(migrate({ connection, logger }))
   assert.match(
     await refuse({ ...tcp, password: 'wrong' }),
-    /^the database refused the login: .*\.$/,
+    /^The database refused the login: .*\.$/,
   )
   assert.match(
     await refuse({ ...tcp, database: 'none' }),
-    /^the database said: .*"none" does not exist\.$/,
+    /^The database returned an error: .*"none" does not exist\.$/,
   )
-  assert.match(await refuse({ ...tcp, port: 1 }), /^cannot reach the database: .*ECONNREFUSED.*\.$/)
+  assert.match(await refuse({ ...tcp, port: 1 }), /^Can't reach the database: .*ECONNREFUSED.*\.$/)
   assert.match(
     await refuse({ ...tcp, host: 'no.such.host.invalid' }),
-    /^cannot reach the database: /,
+    /^Can't reach the database: /,
   )
   proxy.mode = 'refuse'
-  assert.match(await refuse(tcp), /^cannot reach the database: .*\.$/)
+  assert.match(await refuse(tcp), /^Can't reach the database: .*\.$/)
   proxy.mode = 'stall'
-  assert.match(await refuse(tcp), /^cannot reach the database: .*\.$/)
+  assert.match(await refuse(tcp), /^Can't reach the database: .*\.$/)
 })
 
 /** Who may see which workspace, and deliveries that ended long ago: nothing that is evidence. */

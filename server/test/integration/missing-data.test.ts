@@ -55,7 +55,7 @@ test('no command creates a database in place of a lost one', async () => {
   fs.renameSync(folder.path('aside'), folder.path('engine'))
   fs.renameSync(folder.path('cluster'), folder.path('engine/cluster'))
   const { code, stdout } = await runAnnals(['verify'], env)
-  assert.deepEqual([code, stdout], [0, 'ok: 0 events in 2 workspaces, every chain holds\n'])
+  assert.deepEqual([code, stdout], [0, 'ok: 0 events in 2 workspaces, every chain is intact\n'])
 })
 
 test('serve refuses a key file that is not 32 bytes, and other commands ignore it', async () => {
@@ -71,7 +71,7 @@ test('serve refuses a key file that is not 32 bytes, and other commands ignore i
 test('rejects an empty engine.password immediately', async () => {
   const password = fs.readFileSync(folder.path('engine.password'))
   fs.writeFileSync(folder.path('engine.password'), '\n')
-  await assertRefused([['verify']], env, /engine\.password is empty .* put it back from a backup/)
+  await assertRefused([['verify']], env, /engine\.password is empty .* Restore it from a backup/)
   fs.writeFileSync(folder.path('engine.password'), password)
 })
 
@@ -82,7 +82,7 @@ test('commands that read reject an empty database and leave it empty', async () 
     ANNALS_SECRET_KEY: SECRET_KEY,
     ANNALS_ARCHIVE_URL: `file://${folder.path('archive')}`,
   }
-  await assertRefused(READERS, given, /the database has no Annals tables.*annals migrate/)
+  await assertRefused(READERS, given, /The database has no Annals tables.*annals migrate/)
   const tables = await query(
     database.connection,
     `select from pg_tables where schemaname = 'public'`,
@@ -92,5 +92,9 @@ test('commands that read reject an empty database and leave it empty', async () 
   // With tables, but without a chain to check.
   const migrated = await runAnnals(['migrate'], given)
   assert.equal(migrated.code, 0, migrated.stderr)
-  await assertRefused([['verify']], given, /no workspaces, so nothing was verified/)
+  await assertRefused(
+    [['verify']],
+    given,
+    /Nothing was verified, because the database has no workspaces/,
+  )
 })

@@ -115,11 +115,11 @@ suite('S3', () => {
     const elsewhere = stack.use(await openS3('s3://elsewhere', s3))
     await assertStorageError(elsewhere.readRange(key, 0, 1), /no bucket/)
     s3.mode = 'refuse'
-    await assertStorageError(store.readRange(key, 0, 1), /cannot serve now \(503 /)
+    await assertStorageError(store.readRange(key, 0, 1), /is temporarily unavailable \(503 /)
     s3.mode = 'hang'
-    await assertStorageError(store.readRange(key, 0, 1), /does not answer in time/)
+    await assertStorageError(store.readRange(key, 0, 1), /did not respond in time/)
     await s3.vanish()
-    await assertStorageError(store.readRange(key, 0, 1), /cannot be reached/)
+    await assertStorageError(store.readRange(key, 0, 1), /can't be reached/)
     assert(performance.now() - startedAtMs < 20_000)
   })
 })

@@ -181,7 +181,7 @@ suite('a folder', () => {
     const { stdout } = await promisify(execFile)('sh', ['-c', shell, process.execPath, script])
     assert.deepEqual(JSON.parse(stdout), {
       name: 'StorageError',
-      message: `The archive folder ${place.root} cannot be used (EFBIG).`,
+      message: `The archive folder ${place.root} can't be used (EFBIG).`,
       code: 'EFBIG',
       drafts: [],
       sdk: [],
@@ -204,9 +204,9 @@ suite('a folder', () => {
     const key = newKey()
     await place.store.put(key, Buffer.from('old'))
     await asStranger(place.root, async () => {
-      await assertStorageError(place.store.put(newKey(2), Buffer.from('new')), /may not use/)
+      await assertStorageError(place.store.put(newKey(2), Buffer.from('new')), /can't access/)
       await using other = await place.openAgain()
-      await assertStorageError(other.put(newKey(3), Buffer.from('new')), /may not use/)
+      await assertStorageError(other.put(newKey(3), Buffer.from('new')), /can't access/)
       assert.deepEqual(await place.store.read(key), Buffer.from('old'))
     })
   })
@@ -215,12 +215,15 @@ suite('a folder', () => {
     await using place = await openFolder()
     const key = newKey()
     fs.writeFileSync(join(place.root, key.split('/')[0] ?? ''), 'a file')
-    await assertStorageError(place.store.put(key, Buffer.from('x')), /a file lies where/)
-    await assertStorageError(place.store.read(key), /a file lies where/)
-    await assertStorageError(place.store.stat(key), /a file lies where/)
+    await assertStorageError(
+      place.store.put(key, Buffer.from('x')),
+      /a file where a folder is expected/,
+    )
+    await assertStorageError(place.store.read(key), /a file where a folder is expected/)
+    await assertStorageError(place.store.stat(key), /a file where a folder is expected/)
     const below = `${pathToFileURL(join(place.root, key.split('/')[0] ?? '')).href}/archive`
     await using other = await openObjectStore(below, NO_S3)
-    await assertStorageError(other.put(key, Buffer.from('x')), /a file lies where/)
+    await assertStorageError(other.put(key, Buffer.from('x')), /a file where a folder is expected/)
   })
 
   test('reports a missing archive as a StorageError, not as an empty archive', async () => {
@@ -306,13 +309,13 @@ suite('S3', () => {
       assert(performance.now() - startedAtMs < 12_000)
     }
     s3.mode = 'refuse'
-    await assertAllFail(/cannot serve now \(503 /)
+    await assertAllFail(/is temporarily unavailable \(503 /)
     s3.mode = 'hang'
-    await assertAllFail(/does not answer in time/)
+    await assertAllFail(/did not respond in time/)
     s3.mode = 'pass'
     assert.deepEqual(await store.read(key), Buffer.from('x'))
     await s3.vanish()
-    await assertAllFail(/cannot be reached \(ECONNREFUSED\)/)
+    await assertAllFail(/can't be reached \(ECONNREFUSED\)/)
   })
 
   test('retries a body that breaks off, stalls or is corrupt, and never returns it', async () => {
@@ -371,7 +374,7 @@ suite('S3', () => {
     t.after(() => setS3Environment(metadata))
     process.env.AWS_ACCESS_KEY_ID = 'AKIASTRANGER'
     await using stranger = await openObjectStore('s3://archive', options)
-    const refused = await assertStorageError(stranger.read(newKey()), /refuses us \(InvalidAcc/)
+    const refused = await assertStorageError(stranger.read(newKey()), /denied access \(InvalidAcc/)
     assert.doesNotMatch(inspect(refused, { depth: null, showHidden: true }), /AKIASTRANGER/)
 
     delete process.env.AWS_ACCESS_KEY_ID

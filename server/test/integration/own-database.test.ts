@@ -160,6 +160,6 @@ test('without a writable server, startup reports the response of each server in 
   // A single standby, without a list.
   await assert.rejects(startTestApp({ databaseUrl: urlOf(standby) }), (error) => {
     assert(error instanceof OperatorError, String(error))
-    return error.message.startsWith('the database is read-only')
+    return error.message.startsWith('The database is read-only')
   })
 })

@@ -13,7 +13,7 @@ import { cloneDatabase } from '../harness/template-db.ts'
 import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
 
 const OTHER_KEY = randomBytes(32).toString('base64')
-const REFUSAL = /^The secret key of this node is not the one .* run "annals secret-key accept"/
+const REFUSAL = /^This node has a different secret key .* run "annals secret-key accept"/
 const other = { ...ANY_DESTINATION, ANNALS_SECRET_KEY: OTHER_KEY }
 
 const stack = new AsyncDisposableStack()
@@ -101,7 +101,7 @@ test('after "annals secret-key accept", nodes start with the new key, and rotate
   const databaseUrl = annals.database.url
   const { code, stdout, stderr } = await accept(annals, other)
   assert.deepEqual([code, stderr], [0, ''])
-  assert.match(stdout, /now need this secret key/)
+  assert.match(stdout, /now requires this secret key/)
   assert.match(stdout, new RegExp(`can't read: 1\\..*\n  ${webhookId} `))
   await assert.rejects(startTestApp({ databaseUrl }), REFUSAL_ERROR)
   await using node = await startTestApp({ databaseUrl, clock, env: other })

@@ -39,7 +39,10 @@ const downloadOf = (jobId: string) => annals.call('GET', `/v1/exports/${jobId}/d
 
 function assertUnavailable({ status, json, headers }: Answer): void {
   assert.deepEqual([status, json?.code], [503, 'unavailable'])
-  assert.equal(json.error, 'The archive storage is unavailable. Retry after the given delay.')
+  assert.equal(
+    json.error,
+    'The archive storage is unavailable. Retry after the delay in the Retry-After header.',
+  )
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
 }
 

@@ -73,7 +73,7 @@ const updateKey = (key: string, values: Record<string, Date | string | null>) =>
 const KEY_LOSSES: Record<string, (key: string) => Promise<unknown>> = {
   'is revoked': (key) => updateKey(key, { revoked_at: new Date() }),
   expires: (key) => updateKey(key, { expires_at: soon() }),
-  'was rotated and its grace time ends': (key) => updateKey(key, { grace_until: soon() }),
+  'was rotated and its grace period ends': (key) => updateKey(key, { grace_until: soon() }),
   'belongs to a company that demands another address': () =>
     setAllowlist("allowlist = '{192.0.2.0/24}', allowlist_for_all_calls = true"),
   'belongs to a company whose plan loses exports': () =>

@@ -262,11 +262,11 @@ test('annals verify exits with 0 if all chains are valid, otherwise with 1 and t
   }
   const clean = await runAnnals(['verify'], env)
   assert.equal(clean.code, 0, clean.stderr)
-  assert.equal(clean.stdout, `ok: ${EVENTS} events in 3 workspaces, every chain holds\n`)
+  assert.equal(clean.stdout, `ok: ${EVENTS} events in 3 workspaces, every chain is intact\n`)
   await query(connection, edit(`category = 'C'`))
   const broken = await runAnnals(['verify'], env)
   await query(connection, edit(`category = 'c'`))
   assert.equal(broken.code, 1)
   assert(broken.stdout.includes(`workspace ${workspaceId} at seq 3 (event ${idOf(3)})`))
-  assert.match(broken.stdout, /FAILED: 1 of 3 chains do not hold\n$/)
+  assert.match(broken.stdout, /FAILED: 1 of 3 chains are broken\n$/)
 })

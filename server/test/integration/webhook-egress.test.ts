@@ -148,7 +148,7 @@ test('gives up a receiver that is silent in the handshake after the timeout', as
   )
   const error = await failure(ask(`https://127.0.0.1:${server.port}`, { connectTimeoutMs: 50 }))
   assert.equal(error.errorClass, 'timeout')
-  assert.equal(error.message, '127.0.0.1 did not answer in time')
+  assert.equal(error.message, '127.0.0.1 did not respond in time')
   await left
 })
 
@@ -200,7 +200,7 @@ test('in public mode, sends no request on a connection that ends on this machine
   ]) {
     const error = await failure(ask('https://8.8.8.8', { rules, dial }))
     assert.equal(error.errorClass, 'blocked_address')
-    assert.equal(error.message, '8.8.8.8 led to an address that is not public')
+    assert.equal(error.message, '8.8.8.8 connected to an address that is not public')
   }
   assert.equal(requests, 0)
 })

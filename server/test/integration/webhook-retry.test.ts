@@ -93,7 +93,7 @@ test('a delivery is attempted eight times on schedule, with the same bytes, then
   }
   const failed = await attemptEnded(tenant, id, 8)
   assert.equal(failed.status, 'FAILED')
-  assert.equal(failed.failureReason, 'The receiver answered 500.')
+  assert.equal(failed.failureReason, 'The receiver responded with 500.')
   assert.equal(failed.nextAttemptAt, null)
   assert.deepEqual(
     failed.attempts.map(({ attempt, excerpt }) => [attempt, excerpt]),

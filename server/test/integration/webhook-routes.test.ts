@@ -107,7 +107,7 @@ test('accepts a project id of the workspace in any case, and no other project', 
     const { status, json } = await create(company, { projectId })
     assert.deepEqual([status, json.code], [400, 'unknown_project'])
     assert.deepEqual(json.details, [
-      { path: '/projectId', message: 'is no project of this workspace' },
+      { path: '/projectId', message: 'is not a project of this workspace' },
     ])
   }
 })
@@ -302,7 +302,7 @@ test('a test of a webhook whose queue is full says so', async () => {
   )
   const full = await post(company, `/v1/webhooks/${id}/test`)
   assert.deepEqual([full.status, full.json.code], [409, 'conflict'])
-  assert.match(full.json.error, /100000 deliveries waiting/)
+  assert.match(full.json.error, /limit of 100000 pending deliveries/)
   await post(company, `/v1/webhooks/${id}/disable`)
   const disabled = await post(company, `/v1/webhooks/${id}/test`)
   assert.match(disabled.json.error, /disabled/)
@@ -318,7 +318,7 @@ test('enabling and disabling are idempotent, and a disabled webhook says why', a
   }
   const [disabled] = await list(company)
   assert.equal(disabled.status, 'DISABLED')
-  assert.equal(disabled.disabledReason, 'The webhook was disabled by its owner.')
+  assert.equal(disabled.disabledReason, 'Disabled through the API.')
   for (const body of bodies) {
     const { status, json } = await post(company, `/v1/webhooks/${id}/enable`, body)
     assert.deepEqual([status, json], [200, { id, status: 'ENABLED' }])

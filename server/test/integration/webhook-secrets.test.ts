@@ -201,5 +201,5 @@ test('a secret copied to another webhook cannot be decrypted', async () => {
     assert.equal(answer.json.status, 'RETRY_SCHEDULED')
     return answer.json
   })
-  assert.match(delivery.attempts[0].message, /^The secret cannot be read/)
+  assert.match(delivery.attempts[0].message, /^The webhook's secret can't be decrypted/)
 })

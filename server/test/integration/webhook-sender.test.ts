@@ -221,12 +221,12 @@ const UNANSWERED: Record<string, { reply: Reply; errorClass: ErrorClass; says: R
   'a 100 that nobody asked for': {
     reply: raw('HTTP/1.1 100 X\r\n\r\nHTTP/1.1 200 X\r\ncontent-length: 0\r\n\r\n'),
     errorClass: 'reset',
-    says: /out of turn/,
+    says: /unexpected response/,
   },
   'a change of protocol': {
     reply: raw('HTTP/1.1 101 X\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n'),
     errorClass: 'reset',
-    says: /out of turn/,
+    says: /unexpected response/,
   },
 }
 
@@ -454,11 +454,15 @@ test('stopping ends every send immediately, and none starts afterwards', async (
   const stoppedAtMs = performance.now()
   await sender[Symbol.asyncDispose]()
   for (const { outcome } of await Promise.all(sends)) {
-    assertUnreachable(outcome, 'reset', /We stopped/)
+    assertUnreachable(outcome, 'reset', /The service stopped/)
   }
   assert(performance.now() - stoppedAtMs < SLACK_MS)
   await eventually(() => assert.equal(receiver.openConnectionCount, 0))
-  assertUnreachable((await sender.send(sending(receiver.url))).outcome, 'reset', /We stopped/)
+  assertUnreachable(
+    (await sender.send(sending(receiver.url))).outcome,
+    'reset',
+    /The service stopped/,
+  )
   assert.equal(receiver.requestCount, 2)
 })
 

@@ -85,7 +85,7 @@ export class AccessWatch<Grant> {
     for (const watched of all) watched.isNew = false
     try {
       const reading = this.#read([...new Set(all.map(({ id }) => id))])
-      const late = () => new Error('the database did not answer in time')
+      const late = () => new Error('the database did not respond in time')
       const grants = await withDeadline(reading, { timeoutMs: this.#limits.readMsMax, late })
       for (const watched of all) this.#check(watched, grants.get(watched.id) ?? null)
     } catch (error) {

@@ -29,11 +29,11 @@ export const GATE_CHECKS: readonly GateCheck[] = [
     refusal: ({ scope }, _address, gate) =>
       gate.scope === undefined || scope === gate.scope
         ? null
-        : `This key has ${scope.toLowerCase()} scope; this operation needs a ${gate.scope.toLowerCase()} key.`,
+        : `This key has ${scope.toLowerCase()} scope. Use a ${gate.scope.toLowerCase()} key for this operation.`,
     consent: ({ scope }, _address, gate) =>
       gate.scope === undefined
-        ? 'Keys of either scope may call this operation.'
-        : `This operation needs a ${scope.toLowerCase()} key, and this is one.`,
+        ? 'Keys of either scope can call this operation.'
+        : `This operation requires a ${scope.toLowerCase()} key, and this is one.`,
   },
   {
     name: 'allowlist',
@@ -41,11 +41,11 @@ export const GATE_CHECKS: readonly GateCheck[] = [
     refusal: (principal, address, gate) =>
       !requiresAllowlist(principal, gate) || isInRanges(address, principal.allowlist)
         ? null
-        : `The address ${address} is not on the company's IP allowlist.`,
+        : `The address ${address} is not on the company's IP allowlist. Add it in the dashboard.`,
     consent: (principal, address, gate) =>
       requiresAllowlist(principal, gate)
         ? `The address ${address} is on the company's IP allowlist.`
-        : 'This operation does not look at the IP allowlist.',
+        : 'This operation ignores the IP allowlist.',
   },
   {
     name: 'plan',
@@ -53,18 +53,18 @@ export const GATE_CHECKS: readonly GateCheck[] = [
     refusal: ({ plan }, _address, gate) =>
       gate.plan === undefined || planReaches(plan, gate.plan)
         ? null
-        : `This operation needs the plan ${gate.plan} or higher; the company has ${plan}.`,
+        : `This operation requires the ${gate.plan} plan or higher. The company is on the ${plan} plan.`,
     consent: ({ plan }, _address, gate) =>
       gate.plan === undefined
         ? 'Every plan includes this operation.'
-        : `This operation needs the plan ${gate.plan} or higher; the company has ${plan}.`,
+        : `This operation requires the ${gate.plan} plan or higher. The company is on the ${plan} plan.`,
   },
   {
     name: 'dashboard',
     code: 'dashboard_only',
     refusal: (_principal, _address, { dashboardOnly }) =>
-      dashboardOnly === true ? 'Keys are created and rotated in the dashboard only.' : null,
-    consent: () => 'This operation is for keys.',
+      dashboardOnly === true ? 'Keys can only be created and rotated in the dashboard.' : null,
+    consent: () => 'Keys can call this operation.',
   },
 ]
 

@@ -199,7 +199,9 @@ function refuseSecondHeader({ raw }: FastifyRequest): void {
     if (name?.length === AUTHORIZATION.length && name.toLowerCase() === AUTHORIZATION) count += 1
   }
   if (count > 1) {
-    throw new ApiError('invalid_api_key', { message: 'Send one Authorization header.' })
+    throw new ApiError('invalid_api_key', {
+      message: 'The Authorization header appears more than once. Send only one.',
+    })
   }
 }
 

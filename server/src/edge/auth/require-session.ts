@@ -146,6 +146,6 @@ export class SessionGuard {
 export function refuseRole({ role }: Pick<Viewer, 'role'>, permission: Permission): void {
   if (isAllowed(role, permission)) return
   throw new ApiError('insufficient_role', {
-    message: `Your role is ${role}; this needs ${POLICY[permission].join(' or ')}.`,
+    message: `Your role is ${role}. This requires the role ${POLICY[permission].join(' or ')}.`,
   })
 }

@@ -50,7 +50,8 @@ export class UnknownCredentials {
     const verdict = this.#failures.take(networkOf(address), FAILURES)
     if (verdict.isAllowed) return
     throw new ApiError('rate_limited', {
-      message: 'Too many failed authentications from this address.',
+      message:
+        'Too many failed authentications from this address. Retry after the delay in the Retry-After header.',
       retryAfterSeconds: verdict.retryAfterSeconds,
       cause,
     })
@@ -62,7 +63,10 @@ export class UnknownCredentials {
       return
     }
     if (this.#waiting.size >= WAITING_MAX) {
-      throw new ApiError('rate_limited', { message: 'Too many authentications at once.' })
+      throw new ApiError('rate_limited', {
+        message:
+          'Too many authentications at once. Retry after the delay in the Retry-After header.',
+      })
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.add(resolve)

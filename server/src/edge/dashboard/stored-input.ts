@@ -47,7 +47,7 @@ export function refuseUnusable(
   if (isUsable) return
   const fields = unusableFields.filter((name) => name !== '').slice(0, FIELDS_NAMED_MAX)
   throw new ApiError('conflict', {
-    message: `This ${what} was saved by another version of the service; this one does not take ${fields.join(', ') || 'it'}. Save it again.`,
+    message: `This ${what} was saved by another version of the service. This version doesn't accept ${fields.join(', ') || 'it'}. Save it again.`,
   })
 }
 

@@ -6,7 +6,7 @@ import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
-const REASON = 'The webhook was disabled by its owner.'
+const REASON = 'Disabled through the API.'
 
 /** POST /v1/webhooks/{webhookId}/disable: the dispatcher then ends pending deliveries. */
 export const disableWebhook =

@@ -91,7 +91,8 @@ async function refuseWorkspaceFilter({ principal, query }: FastifyRequest): Prom
   const isNamed = typeof query === 'object' && query !== null && 'workspaceId' in query
   if (principal.scope === 'COMPANY' || !isNamed) return
   throw new ApiError('insufficient_scope', {
-    message: 'The workspaceId filter is for company keys; this key sees its own workspace.',
+    message:
+      'The workspaceId filter requires a company key. This key only sees its own workspace, so omit the filter.',
   })
 }
 

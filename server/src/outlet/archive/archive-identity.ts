@@ -19,7 +19,7 @@ export async function refuseOtherArchive({ database, store }: IdentityDeps): Pro
   const key = archiveMarkerKey(archiveId)
   if (await hasObject(store, key, `the marker file ${key}`)) return
   throw new OtherArchiveError(
-    `the archive of this database has the marker file ${key}, which this node's archive does not have. Set ANNALS_ARCHIVE_URL to the archive that the other nodes use. If it is the same archive and the marker was lost, create a file with this name in it. Archiving stopped.`,
+    `This node's archive doesn't have the marker file ${key}, which identifies the archive of this database. Set ANNALS_ARCHIVE_URL to the archive that the other nodes use. If this is that archive and the marker was lost, create a file with this name in it. Nothing was archived.`,
   )
 }
 
@@ -36,7 +36,9 @@ export async function claimArchive(deps: IdentityDeps): Promise<void> {
     await store.put(key, Buffer.from(MARKER_TEXT))
     // Without the marker, the id in the database would stop archiving for good.
     if (!(await hasObject(store, key, `the marker file ${key}`))) {
-      throw new StorageError(`The archive did not keep the marker file ${key} that was written.`)
+      throw new StorageError(
+        `The marker file ${key} was written to the archive, but it can't be found there.`,
+      )
     }
     const isOurs = await insertArchiveIdIfAbsent(database.db, archiveId, new Date(clock()))
     if (isOurs) logger.info({ event: 'archive.identified', archiveId })

@@ -15,7 +15,7 @@ export async function refuseWrongClock({
   if (Math.abs(offsetMs) <= OFFSET_MS_MAX) return
   const side = offsetMs < 0 ? 'ahead of' : 'behind'
   throw new ArchiveClockError(
-    `this node's clock is ${describe(Math.abs(offsetMs))} ${side} the database's. Set the clocks right, or name a time with annals archive --before. Nothing was archived.`,
+    `Nothing was archived, because this node's clock is ${describe(Math.abs(offsetMs))} ${side} the database's. Correct the clocks, or choose a time with annals archive --before.`,
   )
 }
 

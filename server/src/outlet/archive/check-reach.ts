@@ -21,7 +21,7 @@ export async function refuseOutOfReach(
   if (await hasObject(store, objectKey, `the archived segment ${where}`)) return
   const extent = workspaceId === null ? 'Nothing' : 'No event of this workspace'
   throw new ArchiveOutOfReachError(
-    `the catalog names the segment ${where}, which this node's archive does not have. Set ANNALS_ARCHIVE_URL to the archive that holds it. ${extent} was archived.`,
+    `The catalog lists the segment ${where}, but this node's archive doesn't have it. Set ANNALS_ARCHIVE_URL to the archive that contains it. ${extent} was archived.`,
   )
 }
 
@@ -31,7 +31,7 @@ export async function hasObject(store: ObjectStore, key: string, what: string): 
     return (await store.stat(key)) !== null
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    const reason = `cannot look for ${what}: ${error.message}`
-    throw new ArchiveOutOfReachError(`${reason} Archiving stopped.`, { cause: error })
+    const reason = `Can't check for ${what}: ${error.message}`
+    throw new ArchiveOutOfReachError(`${reason} Nothing was archived.`, { cause: error })
   }
 }

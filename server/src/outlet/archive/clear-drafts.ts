@@ -55,7 +55,7 @@ export async function deleteIfAllowed(
 class DraftPublishedError extends Error {
   override name = 'DraftPublishedError'
   override message =
-    'The file is complete and this database does not name it. Delete it by hand if no other database uses this archive.'
+    "The file is complete, but the catalog of this database doesn't list it. If no other database uses this archive, delete the file."
 }
 
 /**

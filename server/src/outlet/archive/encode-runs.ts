@@ -72,7 +72,9 @@ async function* readPages(
     const missing = events.findIndex(({ seq }, index) => seq !== nextSeq + index)
     const goodEnd = missing === -1 ? nextSeq + events.length : nextSeq + missing
     if (goodEnd !== lookedSeq + 1) {
-      throw new ArchiveRefusedError(`event ${goodEnd} of workspace ${workspaceId} is missing`)
+      throw new ArchiveRefusedError(
+        `Event ${goodEnd} of workspace ${workspaceId} is missing. Run annals verify.`,
+      )
     }
     nextSeq = lookedSeq + 1
     if (nextSeq <= toSeq) ahead = fetch(nextSeq, rowsPerPage(events))

@@ -67,7 +67,7 @@ async function refuseOtherEvents(
   const { firstSeq, lastSeq, workspaceId } = summary
   const problem = answer.ok ? 'a hash differs' : answer.problem
   throw new ArchiveRefusedError(
-    `the events ${firstSeq} to ${lastSeq} of workspace ${workspaceId} are not what their hashes say (${problem}); run annals verify`,
+    `Events ${firstSeq} to ${lastSeq} of workspace ${workspaceId} don't match their hashes (${problem}). Run annals verify.`,
   )
 }
 
@@ -81,6 +81,6 @@ async function refuseOtherBytes(
   if (stored?.equals(file)) return
   const found = stored === null ? 'nothing' : `${stored.length} bytes that differ`
   throw new StorageError(
-    `The archive's ${objectKey} was written with ${file.length} bytes, and reading it back returned ${found}. Its events stay in the database.`,
+    `The segment ${objectKey} was written with ${file.length} bytes, but reading it back returned ${found}. Its events stay in the database.`,
   )
 }

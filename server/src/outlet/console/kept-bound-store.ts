@@ -18,6 +18,6 @@ export async function refuseTooManyKept(
     select count(*) as count from ${sql.table(table)} where company_id = ${companyId}`.execute(trx)
   if ((rows[0]?.count ?? 0) < max) return
   throw new ApiError('conflict', {
-    message: `A company may have ${max} ${called}; this one has them all. Delete one that nobody needs.`,
+    message: `A company can have at most ${max} ${called}. Delete one first.`,
   })
 }

@@ -117,14 +117,14 @@ export class LiveTail implements AsyncDisposable {
     const own = colleagues.filter((other) => other.userId === userId).length
     if (own >= FOLLOWERS_PER_USER_MAX) {
       throw new ApiError('rate_limited', {
-        message: `You follow events in ${FOLLOWERS_PER_USER_MAX} places already. Close one of them.`,
+        message: `You have ${FOLLOWERS_PER_USER_MAX} live tails open, which is the maximum. Close one of them.`,
         retryAfterSeconds: 30,
       })
     }
     const isFull = this.#followers.size >= FOLLOWERS_MAX
     if (isFull || colleagues.length >= FOLLOWERS_PER_COMPANY_MAX) {
       throw new ApiError('overloaded', {
-        message: 'Too many people follow events on this node. Retry after the given delay.',
+        message: 'Too many live tails are open. Try again in a moment.',
         retryAfterSeconds: 30,
       })
     }

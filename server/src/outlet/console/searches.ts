@@ -78,7 +78,7 @@ export class Searches {
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {
-        message: 'Too many searches run on this node. Retry after the given delay.',
+        message: 'Too many searches are running. Try again in a moment.',
         retryAfterSeconds: RETRY_SECONDS,
         cause: error,
       })

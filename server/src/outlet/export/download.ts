@@ -114,8 +114,8 @@ function notDownloadable({ status, id, errorCode, failureSummary }: ExportJob): 
     return new ApiError('export_not_downloadable', { message: sentences.join(' ') })
   }
   const message = isOpen(status)
-    ? `The export ${id} has expired. Rerun it to download it again.`
-    : `The export ${id} is ${status}; a download can be opened while it is PENDING or RUNNING. Rerun it.`
+    ? `The export ${id} has expired. Rerun it to download it.`
+    : `The export ${id} is ${status}. Only a PENDING or RUNNING export can be downloaded. Rerun it.`
   return new ApiError('export_not_downloadable', { message })
 }
 
@@ -125,7 +125,7 @@ async function reread({ database }: ExportDeps, job: ExportJob): Promise<ExportJ
 }
 
 function tooLarge(bytesMax: number): string {
-  return `A download in the dashboard was cut because the file is larger than ${bytesMax} bytes, the most that the dashboard sends.`
+  return `A download in the dashboard was aborted because the file is larger than ${bytesMax} bytes, the dashboard's limit.`
 }
 
 /** The job was canceled or failed during this download. */
@@ -231,7 +231,7 @@ export class Download implements AsyncDisposable {
     if (await settlesWithin(first, firstChunkMs)) return
     await withDeadline(Promise.race([first, this.#archiveRead]), {
       timeoutMs: archiveMs - firstChunkMs,
-      late: () => new StorageError(`The archive storage did not answer within ${archiveMs} ms.`),
+      late: () => new StorageError(`The archive storage did not respond within ${archiveMs} ms.`),
     })
     // The error of a failed read reaches `first` only after the read has ended.
     await settlesWithin(first, 0)

@@ -44,7 +44,7 @@ export async function noteFailure(
 /** The message for the job's owner. The storage's location and error go only to the log. */
 function summaryOf(error: unknown): string {
   if (error instanceof StorageError) return error.summary
-  if (error instanceof AssertionError) return 'The ledger is not as it should be.'
+  if (error instanceof AssertionError) return 'Stored data is not in the expected format.'
   return error instanceof Error ? error.message : String(error)
 }
 
@@ -61,7 +61,7 @@ export function errorCodeOf(error: unknown): ExportErrorCode | null {
 /** The answer to a caller whose request needs the archive while its storage fails. */
 export function storageUnavailable(cause: StorageError): ApiError {
   return new ApiError('unavailable', {
-    message: 'The archive storage is unavailable. Retry after the given delay.',
+    message: 'The archive storage is unavailable. Retry after the delay in the Retry-After header.',
     retryAfterSeconds: STORAGE_RETRY_SECONDS,
     cause,
   })

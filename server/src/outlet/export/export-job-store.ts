@@ -79,7 +79,7 @@ async function refuseTooMany(
              limit ${OPEN_MAX}) as open`.execute(db)
   if ((rows[0]?.count ?? 0) < OPEN_MAX) return
   throw new ApiError('conflict', {
-    message: `The company has ${OPEN_MAX} open exports, as many as it may. Download or cancel some of them (GET /v1/exports?status=PENDING and ?status=RUNNING, or the dashboard, list those that you see), or wait: each expires seven days after it was made.`,
+    message: `The company has ${OPEN_MAX} open exports, which is the maximum. Download or cancel some of them, or wait: each expires seven days after it was created. To list those that you can see, use the dashboard or GET /v1/exports with status=PENDING and status=RUNNING.`,
   })
 }
 

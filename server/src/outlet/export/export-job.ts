@@ -37,7 +37,7 @@ export type ExportRange = { workspaceId: WorkspaceId; fromSeq: number; toSeq: nu
 /** How a job can fail, and what to do about it. The job's own summary says what failed and where. */
 export const EXPORT_FAILURES = {
   expired: {
-    message: 'The export was not downloaded to its end within seven days.',
+    message: 'The export was not completely downloaded within seven days.',
     retryHint: 'Rerun the export and download it within seven days.',
   },
   canceled: {
@@ -45,19 +45,19 @@ export const EXPORT_FAILURES = {
     retryHint: 'Rerun the export if you still need it.',
   },
   segment_missing: {
-    message: 'A part of the archive is missing.',
+    message: 'Part of the archive is missing.',
     retryHint:
-      'Ask the operator to restore the file that the summary names, then rerun the export. `annals verify` lists every part that is missing.',
+      'Ask the operator to restore the file named in the summary, then rerun the export. `annals verify` lists every missing file.',
   },
   segment_damaged: {
-    message: 'A part of the archive is damaged.',
+    message: 'Part of the archive is damaged.',
     retryHint:
-      'Ask the operator to restore the file that the summary names from a backup, then rerun the export.',
+      'Ask the operator to restore the file named in the summary from a backup, then rerun the export.',
   },
   storage_unavailable: {
-    message: 'The storage of the archive could not be read.',
+    message: 'The archive storage could not be read.',
     retryHint:
-      'Open the download again later: the job stays open. If it goes on, ask the operator to check the storage.',
+      'Open the download again later; the job stays open. If the problem persists, ask the operator to check the storage.',
   },
   download_too_large: {
     message: 'The export is too large for a download in the dashboard.',
@@ -65,7 +65,7 @@ export const EXPORT_FAILURES = {
   },
   internal: {
     message: 'Something went wrong on our side.',
-    retryHint: 'Rerun the export; if it fails again, report it with the id of the job.',
+    retryHint: 'Rerun the export. If it fails again, report it with the job id.',
   },
 } as const
 export type ExportErrorCode = keyof typeof EXPORT_FAILURES

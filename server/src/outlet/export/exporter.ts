@@ -142,6 +142,6 @@ export async function cancelExport(db: Queryable, job: ExportJob, now: Date): Pr
   const ended = await findExportJob(db, { companyId: job.companyId, workspaceId: null }, job.id)
   if (ended?.status === 'CANCELED') return false
   throw new ApiError('conflict', {
-    message: `The export ${job.id} is ${ended?.status ?? 'gone'}; only a PENDING or RUNNING one can be canceled.`,
+    message: `The export ${job.id} is ${ended?.status ?? 'deleted'}. Only a PENDING or RUNNING export can be canceled.`,
   })
 }

@@ -103,7 +103,7 @@ async function someUnready(
   const check = (segment: Segment) =>
     withDeadline(isUnready(store, segment, { restores, signal: stop }), {
       timeoutMs: checkMs,
-      late: () => new StorageError(`The archive storage did not answer within ${checkMs} ms.`),
+      late: () => new StorageError(`The archive storage did not respond within ${checkMs} ms.`),
     })
   const endsAtMs = performance.now() + checkMs
   let isSome = false

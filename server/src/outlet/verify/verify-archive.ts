@@ -33,7 +33,7 @@ export class SegmentUnreadableError extends Error {
 
   constructor({ objectKey, firstSeq, lastSeq }: Segment, cause: StorageError) {
     const where = `${objectKey} (events ${firstSeq} to ${lastSeq})`
-    super(`cannot read the archived segment ${where}: ${cause.message}`, { cause })
+    super(`can't read the archived segment ${where}: ${cause.message}`, { cause })
     this.seq = firstSeq
   }
 }
@@ -71,10 +71,10 @@ export async function verifyArchive(
 
 function placeProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: Segment) {
   if (firstSeq !== head.seq + 1) {
-    return `the archive goes on with event ${firstSeq} (${objectKey}) where ${head.seq + 1} follows`
+    return `the archive continues with event ${firstSeq} (${objectKey}), expected event ${head.seq + 1}`
   }
   if (firstPrevHash !== head.hash) {
-    return `${objectKey} goes on from the hash ${firstPrevHash}, but the event before has ${head.hash}`
+    return `${objectKey} continues from the hash ${firstPrevHash}, but the hash of the previous event is ${head.hash}`
   }
   return null
 }
@@ -98,13 +98,13 @@ async function contentProblem(store: ObjectStore, segment: Segment): Promise<str
     const verdict = await verifySegment(bytes, { ...segment, rows: lastSeq - firstSeq + 1 })
     if (!verdict.ok) return `${objectKey}: ${verdict.problem}`
     if (bytes.length !== segment.bytes) {
-      return `${objectKey} has ${bytes.length} bytes and not ${segment.bytes}`
+      return `${objectKey} has ${bytes.length} bytes, expected ${segment.bytes}`
     }
     if (footerSha256Of(bytes) !== footerSha256) {
-      return `${objectKey} has another footer than the catalog says`
+      return `${objectKey} has a footer that differs from the catalog`
     }
     for await (const [last] of readSegment(bytes, { fromSeq: lastSeq })) {
-      if (last?.id !== lastId) return `${objectKey} ends with event ${last?.id} and not ${lastId}`
+      if (last?.id !== lastId) return `${objectKey} ends with event ${last?.id}, expected ${lastId}`
     }
     return null
   } catch (error) {
@@ -143,7 +143,7 @@ async function leftoverProblem(
       const known = archived.get(seq)
       return known?.id !== id || known.hash !== hash
     })
-    if (other) return `event ${other.seq} in the table is not the archived one`
+    if (other) return `event ${other.seq} in the table differs from the archived one`
     run = await read({ afterSeq: last.seq - 1, seen: last })
   }
   return null

@@ -49,7 +49,7 @@ export async function verifyChain(
     if ((await readArchivedSeq(db, workspaceId)) === archivedSeq) return verdict
     if (tries === TRIES_MAX) {
       throw new OperatorError(
-        `events of workspace ${workspaceId} were archived during each of ${TRIES_MAX} tries to verify it. Try again later.`,
+        `Workspace ${workspaceId} could not be verified, because events were archived during each of ${TRIES_MAX} tries. Try again later.`,
       )
     }
   }
@@ -78,7 +78,7 @@ async function verifyOnce(
   if (!end) return bad('the workspace has no head', 0, null)
   if (!cold.ok) return bad(cold.problem, cold.seq, cold.id)
   if (differs(head, end)) {
-    return bad(`the head says the hash is ${end.hash}, id ${end.lastId}`, head.seq, head.lastId)
+    return bad(`the head has the hash ${end.hash} and the id ${end.lastId}`, head.seq, head.lastId)
   }
   const slice = new TimeSlice(owner)
   for (;;) {
@@ -90,7 +90,11 @@ async function verifyOnce(
       head = headAfter(event)
       if (head.seq > end.seq) behind ??= head
       if (differs(head, end)) {
-        return bad(`the head says the hash is ${end.hash}, id ${end.lastId}`, event.seq, event.id)
+        return bad(
+          `the head has the hash ${end.hash} and the id ${end.lastId}`,
+          event.seq,
+          event.id,
+        )
       }
       if (slice.isOver) await slice.next()
     }
@@ -99,10 +103,14 @@ async function verifyOnce(
     await pause?.()
   }
   if (head.seq < end.seq) {
-    return bad(`the head says there are ${end.seq} events; this one is missing`, head.seq + 1, null)
+    return bad(`the event is missing: the head counts ${end.seq} events`, head.seq + 1, null)
   }
   if (behind && ((await readHead(db, workspaceId))?.seq ?? 0) < head.seq) {
-    return bad(`the head says there are ${end.seq} events only`, behind.seq, behind.lastId)
+    return bad(
+      `the event is beyond the head, which counts ${end.seq} events`,
+      behind.seq,
+      behind.lastId,
+    )
   }
   return { ok: true, workspaceId, events: head.seq }
 }
@@ -127,10 +135,10 @@ function differs(head: ChainHead, end: ChainHead): boolean {
 function problemOf(head: ChainHead, { event, facets, hasWholeMs }: ChainEntry): string | null {
   const verdict = verifyLink(head, event)
   if (!verdict.ok) return verdict.problem
-  if (!hasWholeMs) return 'a time is finer than the milliseconds that were hashed'
+  if (!hasWholeMs) return 'a time is more precise than the milliseconds that were hashed'
   const truth = facetsOf(event.actor, event.resource)
   const wrong = FACET_NAMES.find((name) => facets[name] !== truth[name])
-  return wrong ? `${wrong}, by which events are found, differs from what was hashed` : null
+  return wrong ? `the indexed value of ${wrong} differs from what was hashed` : null
 }
 
 const FACET_NAMES = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const

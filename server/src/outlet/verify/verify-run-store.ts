@@ -60,8 +60,7 @@ export async function insertVerifyRun(
   } catch (error) {
     if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
     throw new ApiError('conflict', {
-      message:
-        'This workspace is being verified already. Wait for the verdict, or cancel that run.',
+      message: 'This workspace is already being verified. Wait for the result, or cancel that run.',
       cause: error,
     })
   }

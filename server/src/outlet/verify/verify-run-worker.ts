@@ -143,8 +143,8 @@ async function verifyInSteps(
 function failureOf(error: unknown): VerifyEnd {
   const verdict =
     error instanceof SegmentUnreadableError
-      ? `The chain could not be checked: the archive can't be read from event ${error.seq} on. Start the run again, or ask the operator to check the archive.`
-      : 'The run could not be finished, for a reason that is not the chain. Start it again.'
+      ? `The chain could not be verified, because the archive can't be read from event ${error.seq} on. Start the run again, or ask the operator to check the archive.`
+      : 'The run could not be finished. The chain is not the cause. Start the run again.'
   return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
 }
 
@@ -153,14 +153,14 @@ function endOf(verdict: ChainVerdict): VerifyEnd {
   if (verdict.ok) {
     const sentence =
       events === 0
-        ? 'There are no events yet, and the chain is as empty as it says.'
-        : `All ${events.toLocaleString('en')} events hold: every hash was recomputed, none is missing and none was changed.`
+        ? 'The chain is intact: it has no events yet.'
+        : `All ${events.toLocaleString('en')} events are intact: every hash was recomputed, and no event was changed or is missing.`
     return { status: 'HOLDS', checked: events, verdict: sentence, badSeq: null, badEventId: null }
   }
   return {
     status: 'BROKEN',
     checked: events,
-    verdict: `The chain does not hold at event ${verdict.seq}: ${verdict.problem}.`,
+    verdict: `The chain is broken at event ${verdict.seq}: ${verdict.problem}.`,
     badSeq: verdict.seq,
     badEventId: verdict.id,
   }

@@ -168,7 +168,7 @@ test('a failed attempt is retried on schedule, from the time it ended', async ()
     assert.equal(settlement.status, 'RETRY_SCHEDULED')
     assert.equal(settlement.dueAt.getTime(), ENDED_AT_MS + waitSeconds * 1_000)
     assert.equal(settlement.record.attempt, index + 1)
-    assert.equal(settlement.record.message, 'The receiver answered 500.')
+    assert.equal(settlement.record.message, 'The receiver responded with 500.')
   }
 })
 
@@ -242,7 +242,7 @@ test('does not send an event that is no longer hot, and fails its delivery with 
   assert.equal(outcome, null)
   assert.equal(settlement.status, 'FAILED')
   assert.equal(settlement.record.errorClass, null)
-  assert.match(settlement.record.message ?? '', /no longer in hot storage/)
+  assert.match(settlement.record.message ?? '', /event is archived/)
   assert.equal(settlement.dueAt.getTime(), STARTED_AT_MS)
 })
 
@@ -251,7 +251,7 @@ test('never sends unsigned: if the secret cannot be read, the delivery is retrie
   assert.deepEqual(sent, [])
   assert.equal(settlement.status, 'RETRY_SCHEDULED')
   assert.equal(settlement.dueAt.getTime(), STARTED_AT_MS + 5_000)
-  assert.match(settlement.record.message ?? '', /secret cannot be read/)
+  assert.match(settlement.record.message ?? '', /secret can't be decrypted/)
   const last = await attempt(ACCEPTED, { isSigned: false, delivery: { attempt: 8 } })
   assert.deepEqual(last.sent, [])
   assert.equal(last.settlement.status, 'FAILED')

@@ -74,13 +74,14 @@ export async function makeAttempt(
   const startedAtMs = clock()
   const base = { delivery, work, lease, startedAtMs }
   if (body === '') {
-    const message = 'The event is no longer in hot storage, so it cannot be sent again.'
+    const message = "The event is archived, so it can't be sent again."
     return unsent(base, { message, retryAtMs: null })
   }
   const attempt = delivery.attempt - delivery.scheduleFrom
   if (!signer) {
     // Another node may have the right key, or the operator may set it before the last retry.
-    const message = 'The secret cannot be read with the key of this service.'
+    const message =
+      "The webhook's secret can't be decrypted with this node's secret key. Rotate the webhook's secret."
     const failed = { attempt, failedAtMs: startedAtMs, retryAfterMs: null, jitter: random }
     return unsent(base, { message, retryAtMs: nextAttemptAtMs(failed) })
   }
@@ -177,7 +178,7 @@ function recordOf(
     }
     case 'refused': {
       const { responseStatus, errorClass, excerpt } = outcome
-      const message = `The receiver answered ${responseStatus}.`
+      const message = `The receiver responded with ${responseStatus}.`
       return { ...common, responseStatus, errorClass, message, excerpt }
     }
     case 'unreachable': {

@@ -31,7 +31,7 @@ export async function checkSecretKey({ db, secretKey, clock }: KeyDeps): Promise
   }
   if (known?.equals(fingerprint)) return
   throw new OperatorError(
-    'The secret key of this node is not the one that this database is used with. Set ANNALS_SECRET_KEY ' +
+    'This node has a different secret key than the one that the database requires. Set ANNALS_SECRET_KEY ' +
       'or ANNALS_SECRET_KEY_FILE to the key of the other nodes; with the embedded engine, restore ' +
       'secret.key in the data folder. If that key is lost, or you are changing it, stop all nodes and ' +
       'run "annals secret-key accept" with the new key.',

@@ -37,10 +37,10 @@ const FAULTS: Record<string, string> = {
   'https://': 'is not a valid URL',
   'https://[fe80::1%25eth0]/': 'is not a valid URL',
   'https://example.com:65536/': 'is not a valid URL',
-  'https://user@example.com/': 'must not hold a user name or password',
-  'https://:secret@example.com/': 'must not hold a user name or password',
-  'https://example.com/#part': 'must not hold a fragment',
-  'https://example.com/#': 'must not hold a fragment',
+  'https://user@example.com/': 'must not contain a user name or password',
+  'https://:secret@example.com/': 'must not contain a user name or password',
+  'https://example.com/#part': 'must not contain a fragment',
+  'https://example.com/#': 'must not contain a fragment',
   'https://example..com/': 'has a host that is not a valid name',
   'https://example.com../': 'has a host that is not a valid name',
   'https://10.0.0.1../': 'has a host that is not a valid name',
@@ -67,13 +67,19 @@ test('accepts only https in public mode, and also http in development', () => {
 
 test('accepts only port 443 or configured ports, and any port in development', () => {
   const url = 'https://example.com:8443/'
-  assert.equal(destinationFault(url, PUBLIC), 'uses port 8443; allowed are 443')
+  assert.equal(destinationFault(url, PUBLIC), 'uses port 8443, but the allowed ports are 443')
   const others = { ...PUBLIC, ports: [443, 9443] }
-  assert.equal(destinationFault(url, others), 'uses port 8443; allowed are 443, 9443')
+  assert.equal(destinationFault(url, others), 'uses port 8443, but the allowed ports are 443, 9443')
   assert.equal(destinationFault(url, { ...PUBLIC, ports: [8443] }), null)
   assert.equal(destinationFault('https://example.com/', { ...PUBLIC, ports: [8443] }), null)
-  assert.equal(destinationFault('https://example.com:80/', PUBLIC), 'uses port 80; allowed are 443')
-  assert.equal(destinationFault('https://example.com:0/', PUBLIC), 'uses port 0; allowed are 443')
+  assert.equal(
+    destinationFault('https://example.com:80/', PUBLIC),
+    'uses port 80, but the allowed ports are 443',
+  )
+  assert.equal(
+    destinationFault('https://example.com:0/', PUBLIC),
+    'uses port 0, but the allowed ports are 443',
+  )
   assert.equal(destinationFault(url, ANY), null)
 })
 

@@ -33,9 +33,9 @@ function schemeFault(url: URL, { mode }: DestinationRules): string | null {
 }
 
 function formFault(url: URL): string | null {
-  if (url.username !== '' || url.password !== '') return 'must not hold a user name or password'
+  if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
   // Not `url.hash`, which is empty for a lone "#".
-  if (url.href.includes('#')) return 'must not hold a fragment'
+  if (url.href.includes('#')) return 'must not contain a fragment'
   // Escaping can make the URL longer than the given text.
   return url.href.length > DESTINATION_CHARACTERS_MAX ? LENGTH_FAULT : null
 }
@@ -44,7 +44,7 @@ function portFault(url: URL, { mode, ports }: DestinationRules): string | null {
   const port = Number(url.port || 443)
   const allowed = [...new Set([443, ...ports])]
   if (mode === 'any' || allowed.includes(port)) return null
-  return `uses port ${port}; allowed are ${allowed.join(', ')}`
+  return `uses port ${port}, but the allowed ports are ${allowed.join(', ')}`
 }
 
 /** The URL parser has already normalized all spellings of an IPv4 address (`0x7f.1`, `2130706433`). */

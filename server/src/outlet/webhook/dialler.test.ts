@@ -174,7 +174,7 @@ for (const peer of ['127.0.0.1', '::ffff:10.0.0.1', '::1']) {
     const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
     const error = await failure(open('https://example.com'))
     assert.equal(error.errorClass, 'blocked_address')
-    assert.equal(error.message, 'example.com led to an address that is not public')
+    assert.equal(error.message, 'example.com connected to an address that is not public')
     assert.deepEqual(
       sockets.map(({ destroyed }) => destroyed),
       [true],
@@ -294,7 +294,7 @@ test('a hanging lookup ends with the timeout, and its late result is ignored', a
   t.mock.timers.tick(CONNECT_TIMEOUT_MS)
   const error = await opening
   assert.equal(error.errorClass, 'timeout')
-  assert.equal(error.message, 'example.com did not answer in time')
+  assert.equal(error.message, 'example.com did not respond in time')
   late.reject(new Error('late'))
   await settle()
   assert.deepEqual(dialled, [])

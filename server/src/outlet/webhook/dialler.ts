@@ -180,7 +180,7 @@ function openSocket(
       // The peer has already disconnected.
       if (peer === undefined) onFailure()
       else if (!mayReach(dialler, peer)) {
-        const message = `${hostname} led to an address that is not public`
+        const message = `${hostname} connected to an address that is not public`
         settle(new DialError('blocked_address', message, new Error(`connected to ${peer}`)))
       } else if (target.tls) stage = 'tls'
       else settle()
@@ -223,7 +223,7 @@ async function beforeDeadline<T>(work: Promise<T>, deadline: AbortSignal): Promi
 }
 
 function timeoutError(hostname: string): DialError {
-  return new DialError('timeout', `${hostname} did not answer in time`)
+  return new DialError('timeout', `${hostname} did not respond in time`)
 }
 
 function asDialError(error: unknown, hostname: string): DialError {

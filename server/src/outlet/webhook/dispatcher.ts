@@ -369,7 +369,7 @@ export class Dispatcher implements AsyncDisposable {
     if (outcome && disablesWebhook(outcome)) {
       // Only if the URL hasn't changed meanwhile: the 410 is about this URL.
       const { url } = held.work
-      await this.#disable(held.work, 'The receiver answered 410: it is gone for good.', url)
+      await this.#disable(held.work, 'The receiver responded with 410 Gone.', url)
     }
     const isWritten = this.#settleQueue.add(settlement)
     this.#sending.delete(held)

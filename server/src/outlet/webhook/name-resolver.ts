@@ -108,7 +108,7 @@ export class NameResolver implements Disposable {
 
   /** Ends every lookup. A thread blocked by the operating system continues, but nothing waits for it. */
   [Symbol.dispose](): void {
-    this.#stop.abort(errorWithCode('ECANCELLED', 'The service stops.'))
+    this.#stop.abort(errorWithCode('ECANCELLED', 'The service is stopping.'))
   }
 }
 
@@ -193,7 +193,7 @@ function lookupInSystem(hostname: string): Promise<ResolvedAddress[]> {
 }
 
 function timeoutError(): Error {
-  return errorWithCode('ETIMEOUT', 'The name servers did not answer in time.')
+  return errorWithCode('ETIMEOUT', 'The name servers did not respond in time.')
 }
 
 function errorWithCode(code: string, message: string): Error {

@@ -7,20 +7,20 @@ import { compileRanges, isInRanges, parseAddress } from '../../tenancy/allowlist
  * that are blocked anyway.
  */
 const REFUSED_IPV4 = {
-  '0.0.0.0/8': 'this network; Linux takes 0.0.0.0 for itself',
+  '0.0.0.0/8': 'this network; Linux treats 0.0.0.0 as the local host',
   '10.0.0.0/8': 'private use',
-  '100.64.0.0/10': 'shared by carriers; clouds use it inside',
+  '100.64.0.0/10': 'carrier-grade NAT; also used inside clouds',
   '127.0.0.0/8': 'loopback',
-  '168.63.129.16/32': 'what Azure serves to its machines',
+  '168.63.129.16/32': 'Azure host services',
   '169.254.0.0/16': 'link-local; cloud metadata',
   '172.16.0.0/12': 'private use',
   '192.0.0.0/24': 'IETF protocol assignments',
   '192.0.2.0/24': 'documentation',
-  '192.31.196.0/24': 'AS112, which answers for private names',
+  '192.31.196.0/24': 'AS112, which resolves private names',
   '192.52.193.0/24': 'multicast relays',
   '192.88.99.0/24': '6to4 relays',
   '192.168.0.0/16': 'private use',
-  '192.175.48.0/24': 'AS112, which answers for private names',
+  '192.175.48.0/24': 'AS112, which resolves private names',
   '198.18.0.0/15': 'benchmarks',
   '198.51.100.0/24': 'documentation',
   '203.0.113.0/24': 'documentation',
@@ -36,10 +36,10 @@ const REFUSED_IPV4 = {
 const GLOBAL_IPV6 = '2000::/3'
 
 const REFUSED_IPV6 = {
-  '2001::/23': 'IETF protocol assignments, among them Teredo, which holds an IPv4 address',
+  '2001::/23': 'IETF protocol assignments, among them Teredo, which embeds an IPv4 address',
   '2001:db8::/32': 'documentation',
-  '2002::/16': '6to4, which holds an IPv4 address',
-  '2620:4f:8000::/48': 'AS112, which answers for private names',
+  '2002::/16': '6to4, which embeds an IPv4 address',
+  '2620:4f:8000::/48': 'AS112, which resolves private names',
   '3fff::/20': 'documentation',
 } as const
 

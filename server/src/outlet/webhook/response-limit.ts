@@ -28,7 +28,7 @@ export function limitResponse(socket: Socket, transport: Socket): void {
     }
     bytesRead = transport.bytesRead
     if (bytesRead - bytesReadBefore > RESPONSE_BYTES_MAX) {
-      close(`more than ${RESPONSE_BYTES_MAX / 1_024} kB`)
+      close(`more than ${RESPONSE_BYTES_MAX / 1_024} KiB`)
     } else if (reads > READS_MAX) {
       close(`its response in more than ${READS_MAX} pieces`)
     }

@@ -99,7 +99,7 @@ export class Sender implements AsyncDisposable {
     }
     const refusedName = findRefusedHeader(headers)
     if (refusedName !== null) {
-      const message = oneLine(`The header ${JSON.stringify(refusedName)} cannot be sent.`)
+      const message = oneLine(`The header ${JSON.stringify(refusedName)} can't be sent.`)
       return Promise.resolve(unsent({ errorClass: 'connect', message }))
     }
     const path = target.pathname + target.search
@@ -167,7 +167,7 @@ type Head = { responseStatus: number; retryAfterMs: number | null }
 
 const STOPPED: Failure = {
   errorClass: 'reset',
-  message: 'We stopped before the receiver answered; this says nothing about the receiver.',
+  message: 'The service stopped before the receiver responded. The receiver is not the cause.',
 }
 
 const TOO_MANY_INFORMATIONAL: Failure = {
@@ -276,7 +276,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   #timeout(): Failure {
-    const missing = this.#controller === null ? 'There was no connection' : 'There was no answer'
+    const missing = this.#controller === null ? 'There was no connection' : 'There was no response'
     const message = `${missing} within ${this.#limits.timeoutMs / 1_000} seconds.`
     return { errorClass: 'timeout', message }
   }
@@ -335,7 +335,7 @@ function failureOf(error: Error, { isSent }: { isSent: boolean }): Failure {
   if (!isSent) return { errorClass: 'connect', message: 'No connection could be opened.' }
   const code = 'code' in error ? String(error.code) : ''
   if (/^(ERR_SSL_|EPROTO$)/.test(code)) {
-    return { errorClass: 'tls', message: 'The receiver broke off the TLS session.' }
+    return { errorClass: 'tls', message: 'The receiver ended the TLS session.' }
   }
   if (code === 'ETIMEDOUT') {
     return { errorClass: 'timeout', message: 'The connection to the receiver was lost.' }
@@ -349,10 +349,10 @@ function readErrorClass(value: unknown): Failure['errorClass'] | null {
 }
 
 function resetMessage({ name, message }: Error): string {
-  if (name === 'HTTPParserError') return 'The answer of the receiver is not HTTP/1.1.'
+  if (name === 'HTTPParserError') return "The receiver's response is not HTTP/1.1."
   // undici's messages for an unexpected 100 or 101. It skips other 1xx responses.
-  if (/^bad (response|upgrade)$/.test(message)) return 'The receiver answered out of turn.'
-  return 'The receiver closed the connection before it answered.'
+  if (/^bad (response|upgrade)$/.test(message)) return 'The receiver sent an unexpected response.'
+  return 'The receiver closed the connection before it responded.'
 }
 
 function oneLine(text: string): string {

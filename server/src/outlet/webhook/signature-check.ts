@@ -51,7 +51,10 @@ export function* checkSignature(
     return yield* checkStandard({ ...question, signature }, secrets)
   const digest = readDigest(signature)
   if (digest === null) {
-    return answer('unreadable', 'This is no HMAC-SHA-256: expected v1= and 64 hex digits.')
+    return answer(
+      'unreadable',
+      'The signature is not an HMAC-SHA-256. It must be v1= and 64 hex digits.',
+    )
   }
   const bodies = yield* bodiesOf(question)
   const match = yield* findMatch(digest.bytes, keysOf(secrets), bodies)
@@ -62,7 +65,7 @@ export function* checkSignature(
   if (!match) {
     return answer(
       'no_match',
-      'The signature fits none of this webhook’s secrets, for this body in any usual form. Either it was made with another secret (one from before the last rotation, or another webhook’s), or the body is not the one that was signed. Log the raw bytes before anything parses them, and compare the secret’s label.',
+      "The signature doesn't match any secret of this webhook, for this body in any common form. Either it was created with another secret (from before the last rotation, or of another webhook), or the body is not the one that was signed. Log the raw bytes before anything parses them, and compare the label of the secret.",
     )
   }
   const { key, body } = match
@@ -70,11 +73,11 @@ export function* checkSignature(
   if (problem?.finding) return answer(problem.finding, problem.words)
   return digest.finding
     ? answer(digest.finding, digest.words)
-    : answer('valid', 'The signature is right: body and secret fit.')
+    : answer('valid', 'The signature is valid: it matches the body and the secret.')
 }
 
 const OTHER_WORDS =
-  'It was made with the secret you hold, which is not this webhook’s: it is from before a rotation, or of another webhook. Rotate the secret here and put the new one into your receiver.'
+  'The signature matches the secret that you entered, but this webhook uses a different one. Your secret is from before a rotation, or of another webhook. Rotate the secret here and configure the new one in your receiver.'
 
 function* checkStandard(
   { body, signature, id, timestamp }: SignatureQuestion,
@@ -83,7 +86,7 @@ function* checkStandard(
   if (id === null || timestamp === null) {
     return answer(
       'id_or_timestamp_missing',
-      'webhook-signature covers "<webhook-id>.<webhook-timestamp>.<body>": give the values of these two headers as well.',
+      'webhook-signature covers "<webhook-id>.<webhook-timestamp>.<body>". Enter the values of these two headers as well.',
     )
   }
   const digests = signature
@@ -103,19 +106,20 @@ function* checkStandard(
     if (isMatch(contractKey(current), text)) {
       return answer(
         'key_form',
-        'For webhook-signature the key is what stands in base64 after whsec_, decoded; this one was made with the secret’s own characters.',
+        'The signature was created with the text of the secret. For webhook-signature, the key is the decoded base64 after whsec_.',
       )
     }
   }
   return answer(
     'no_match',
-    'No part of webhook-signature fits: another secret, another body, or another id or timestamp than were signed.',
+    'No part of webhook-signature matches. The secret, the body, the id or the timestamp is not the one that was signed.',
   )
 }
 
-const VALID_STANDARD = 'The signature is right: body, id, timestamp and secret fit.'
+const VALID_STANDARD =
+  'The signature is valid: it matches the body, the id, the timestamp and the secret.'
 const NEXT_WORDS =
-  'It fits the new secret of the rotation that is under way. Until the overlap ends x-service-signature is made with the old one; webhook-signature carries both.'
+  'The signature matches the new secret of the rotation in progress. Until the overlap ends, x-service-signature uses the old secret, and webhook-signature contains both.'
 
 function readDigest(
   signature: string,
@@ -127,12 +131,12 @@ function readDigest(
       return { bytes, finding: null, words: '' }
     }
     const words =
-      'The digest is right, but its spelling is not: the header is v1= and 64 lower-case hex digits. Compare bytes, or spell it like that.'
+      'The digest is right, but its format is not: the header is v1= and 64 lowercase hex digits. Compare bytes, or use this format.'
     return { bytes, finding: 'prefix_missing', words }
   }
   if (/^[A-Za-z0-9+/_-]{43}=?$/.test(bare)) {
     const words =
-      'The digest is right but in base64; x-service-signature has it in hex. Change the encoding of your HMAC to hex.'
+      'The digest is right, but in base64, and x-service-signature is in hex. Change the encoding of your HMAC to hex.'
     return { bytes: Buffer.from(bare, 'base64'), finding: 'encoding', words }
   }
   return null
@@ -143,7 +147,7 @@ function keysOf({ current, next }: { current: string; next: string | null }): Na
     key: standardKey(secret),
     finding: 'key_form',
     words:
-      'For x-service-signature the key is the whole secret as it was shown, whsec_ included; this was made with the bytes behind it, decoded from base64.',
+      'The signature was created with the decoded base64 after whsec_. For x-service-signature, the key is the whole secret as it was shown, including whsec_.',
   })
   const keys: NamedKey[] = [{ key: contractKey(current), finding: null, words: '' }]
   if (next !== null)
@@ -154,7 +158,7 @@ function keysOf({ current, next }: { current: string; next: string | null }): Na
 }
 
 const NEWLINE_WORDS =
-  'The body differs from what was signed by a line break. Take the raw bytes of the request: an editor, a shell or a framework has added or changed a newline.'
+  'The body differs from what was signed by a line break. Use the raw bytes of the request: an editor, a shell or a framework added or changed a newline.'
 
 /** The body in every form that may have been signed by mistake, without duplicates. */
 function* bodiesOf({
@@ -177,7 +181,7 @@ function* bodiesOf({
       text: compact,
       finding: 'reserialized',
       words:
-        'The body was parsed and printed again: without the blanks it fits. Verify the raw bytes of the request, before any JSON parser.',
+        'The body was parsed and serialized again: it matches without the whitespace. Verify the raw bytes of the request, before any JSON parser.',
     })
   }
   const pretty = reprint(value)
@@ -187,7 +191,7 @@ function* bodiesOf({
       text: pretty,
       finding: 'reserialized',
       words:
-        'The signature was made over a pretty-printed copy of the body. Sign the raw bytes of the request.',
+        'The signature covers a pretty-printed copy of the body. Sign the raw bytes of the request.',
     })
   }
   if (timestamp !== null) {
@@ -195,7 +199,7 @@ function* bodiesOf({
       text: `${timestamp}.${body}`,
       finding: 'timestamp_included',
       words:
-        'The signature covers the timestamp and the body; x-service-signature covers the body alone, webhook-signature covers both.',
+        'The signature covers the timestamp and the body. x-service-signature covers only the body; webhook-signature covers both.',
     })
   }
   const seen = new Set<string>()

@@ -105,7 +105,7 @@ test('a test is marked and has the shape of an event', () => {
     action: 'webhook.test',
     metadata: {
       test: true,
-      note: 'This is a test of your webhook. It is not an event, and no chain holds it.',
+      note: 'This is a test of your webhook. It is not an event and is not part of any chain.',
     },
     hash: '0'.repeat(64),
     prevHash: '0'.repeat(64),

@@ -46,7 +46,7 @@ export function webhookBody(event: DeliveredEvent): string {
 const NO_HASH = '0'.repeat(64)
 const TEST_METADATA = canonicalJson({
   test: true,
-  note: 'This is a test of your webhook. It is not an event, and no chain holds it.',
+  note: 'This is a test of your webhook. It is not an event and is not part of any chain.',
 })
 
 /**

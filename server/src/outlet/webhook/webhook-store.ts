@@ -38,7 +38,7 @@ export async function insertWebhook(db: Queryable, webhook: NewWebhook): Promise
     .executeTakeFirstOrThrow()
   if (count >= COMPANY_BOUNDS.webhooksPerWorkspaceMax) {
     throw new ApiError('conflict', {
-      message: `A workspace may have ${COMPANY_BOUNDS.webhooksPerWorkspaceMax} webhooks; this one has them all.`,
+      message: `A workspace can have at most ${COMPANY_BOUNDS.webhooksPerWorkspaceMax} webhooks. Delete one first.`,
     })
   }
   const row = await db
@@ -164,7 +164,7 @@ export async function updateWebhook(
   if (!row && change.projectId !== undefined) {
     throw new ApiError('conflict', {
       message:
-        'Events from before the last change of the project still wait for their deliveries. Try again in a moment.',
+        'Deliveries for events from before the last change of the project are still being created. Try again in a moment.',
     })
   }
   return row ? toWebhook(row) : null

@@ -84,7 +84,7 @@ export const createInvitation =
 /** Stricter than the schema's format, which events use too, because we send mail to this address. */
 function readAddress(text: string): string {
   if (isMailAddress(text)) return text.toLowerCase()
-  const fault = 'must be one e-mail address'
+  const fault = 'must be one email address'
   throw new ApiError('invalid_request', {
     message: `The request does not match the schema: /email ${fault}.`,
     details: [{ path: '/email', message: fault }],
@@ -95,7 +95,7 @@ function refuseFlood(buckets: TokenBuckets, { companyId }: Viewer): void {
   const { isAllowed, retryAfterSeconds } = buckets.take(companyId, INVITATIONS)
   if (isAllowed) return
   throw new ApiError('rate_limited', {
-    message: 'Too many invitations of this company.',
+    message: 'This company sent too many invitations. Try again later.',
     retryAfterSeconds,
   })
 }
@@ -104,13 +104,13 @@ function invitationMail(to: string, { email, companyName }: Viewer, link: string
   const name = nameInMail(companyName)
   return {
     to,
-    subject: `An invitation to ${name} on Annals`,
+    subject: `You're invited to ${name} on Annals`,
     text: [
-      `${email} invites you to the audit log of ${name}. Choose a password here:`,
+      `${email} invited you to the audit log of ${name}. To accept, choose a password:`,
       '',
       link,
       '',
-      'The link works once and for seven days.',
+      'The link works once and expires in seven days.',
       '',
     ].join('\n'),
   }

@@ -41,7 +41,10 @@ export const createMemberResetLink =
             const member = await getMemberToChange(trx, self, params.userId)
             // Otherwise a stranger who finds the browser open could take over the account.
             if (member.id === self.userId) {
-              throw new ApiError('conflict', { message: 'Change your own password instead.' })
+              throw new ApiError('conflict', {
+                message:
+                  "You can't create a reset link for yourself. Change your password instead.",
+              })
             }
             note({
               action: 'PASSWORD_RESET_REQUESTED',

@@ -39,7 +39,9 @@ export const removeMember =
           const member = await getMemberToChange(trx, self, params.userId)
           await refuseLastOwner(trx, self.companyId, member)
           if (member.id === self.userId) {
-            throw new ApiError('conflict', { message: 'Somebody else has to remove you.' })
+            throw new ApiError('conflict', {
+              message: "You can't remove yourself. Ask another owner or admin.",
+            })
           }
           await deleteMember(trx, member.id)
           const endedLinks = await deleteLinksMadeBy(trx, {

@@ -98,7 +98,7 @@ export async function readExplored(
 function refuseLongTrace({ traceId, fromMs, toMs }: EventFilter): void {
   if (traceId === null) return
   if (fromMs !== null && toMs !== null && toMs - fromMs <= TRACE_RANGE_MS_MAX) return
-  const message = 'needs from and to, at most 24 hours apart'
+  const message = 'requires from and to, at most 24 hours apart'
   throw new ApiError('invalid_request', {
     message: `The request does not match the schema: traceId ${message}.`,
     details: [{ path: 'traceId', message }],

@@ -94,7 +94,9 @@ function rangeOf(
   const endMs = toMs ?? lastMs
   const beginMs = fromMs ?? endMs - DAY_MS
   if (isUtcMs(beginMs) && isUtcMs(endMs)) return { fromMs: beginMs, toMs: endMs }
-  throw new ApiError('invalid_request', { message: 'The range leaves the years 0000 to 9999.' })
+  throw new ApiError('invalid_request', {
+    message: 'The range extends beyond the years 0000 to 9999. Choose a smaller one.',
+  })
 }
 
 function toRecord({ range, stepS, total, bars, series }: Histogram) {

@@ -14,7 +14,7 @@ import { EXPLORED_RANGE, EXPLORED_WORKSPACE, readExplored } from './explorer-que
 
 const LIMIT_DEFAULT = 20
 /** The counts of other fields come from a table of values, which doesn't know the events' other fields. */
-const NOT_RULE = 'is for category and action, with from and to'
+const NOT_RULE = 'requires from and to, and is only available for category and action'
 
 const OptionsQuery = Type.Object(
   {
@@ -80,7 +80,9 @@ export const listFilterOptions =
         const { fromMs, toMs, excluded } = explored.filter
         const scope = { ...explored, signal: goneSignal(reply) }
         if ((fromMs === null) !== (toMs === null)) {
-          throw new ApiError('invalid_request', { message: 'Give both from and to, or neither.' })
+          throw new ApiError('invalid_request', {
+            message: 'Only one of from and to was sent. Send both, or neither.',
+          })
         }
         const isCounted = field === 'category' || field === 'action'
         if (excluded !== null && (!isCounted || fromMs === null)) {

@@ -138,7 +138,7 @@ function withoutInternals(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.code !== 'export_not_downloadable') return error
   return new ApiError('export_not_downloadable', {
     message:
-      'This export can no longer be downloaded; its page says why. Rerun it to have the same rows again.',
+      'This export can no longer be downloaded. Its page shows why. Rerun it to get the same rows.',
     cause: error,
   })
 }

@@ -18,7 +18,7 @@ export async function refuseTooLarge(
   const bytes = await leastBytesOf(exports, job)
   if (bytes <= downloadBytesMax) return
   throw new ApiError('download_too_large', {
-    message: `The file has about ${inMegabytes(bytes)}, and the dashboard sends ${inMegabytes(downloadBytesMax)} at most. Download it with an API key: GET /v1/exports/${job.id}/download, with the header Authorization: Bearer <key>. Or make an export with narrower filters.`,
+    message: `The file is about ${inMegabytes(bytes)}, and the dashboard sends at most ${inMegabytes(downloadBytesMax)}. Download it with an API key: GET /v1/exports/${job.id}/download with the header Authorization: Bearer <key>. Or create an export with narrower filters.`,
   })
 }
 

@@ -41,7 +41,7 @@ export class ExportProbe {
       return null
     } catch (error) {
       exports.logger.warn({ event: 'export.probe-failed', companyId, err: error })
-      return 'Events could not be read with a filter just now. Try again in a moment.'
+      return 'Filtered events could not be read. Try again in a moment.'
     }
   }
 

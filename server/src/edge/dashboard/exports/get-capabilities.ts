@@ -30,7 +30,7 @@ export const getExportCapabilities =
         const { exportRowsMax } = PLAN_TERMS[viewer.plan]
         const reason =
           exportRowsMax === null
-            ? `The plan ${viewer.plan} has no exports; they begin with STARTER.`
+            ? `The ${viewer.plan} plan doesn't include exports. Upgrade to STARTER or higher.`
             : await probe.reasonAgainst(viewer)
         return {
           filteredHot: reason === null,

@@ -35,12 +35,12 @@ export const cancelVerifyRun =
           const end = {
             status: 'CANCELED' as const,
             checked: null,
-            verdict: 'The run was canceled; it says nothing about the chain.',
+            verdict: 'The run was canceled before it reached a result.',
             badSeq: null,
             badEventId: null,
           }
           if (!(await endVerifyRun(trx, run, end, new Date(deps.clock())))) {
-            throw new ApiError('conflict', { message: 'This run has ended already.' })
+            throw new ApiError('conflict', { message: 'This run has already ended.' })
           }
           note({
             action: 'VERIFY_CANCELED',

@@ -73,7 +73,8 @@ async function workspaceFor(
 ): Promise<WorkspaceId | null> {
   const isFit = (scope === 'WORKSPACE') === (workspaceId !== undefined)
   if (!isFit) {
-    const message = scope === 'WORKSPACE' ? 'is required' : 'is for keys of workspace scope'
+    const message =
+      scope === 'WORKSPACE' ? 'is required' : 'is only allowed for keys with workspace scope'
     throw new ApiError('invalid_request', {
       message: `The request does not match the schema: /workspaceId ${message}.`,
       details: [{ path: '/workspaceId', message }],

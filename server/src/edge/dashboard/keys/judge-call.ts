@@ -38,14 +38,14 @@ function statusSentences({ revokedAt, graceUntil, expiresAt }: CachedKey) {
     EXPIRED: `The key expired at ${expiresAt?.toISOString()}.`,
     REVOKED:
       revokedAt === null
-        ? `The key was replaced, and its grace time ended at ${graceUntil?.toISOString()}.`
+        ? `The key was replaced, and its grace period ended at ${graceUntil?.toISOString()}.`
         : `The key was revoked at ${revokedAt.toISOString()}.`,
   } satisfies Record<KeyStatus, string>
 }
 
 export function rateSentence(plan: Plan, hasRateLimits: boolean): string {
   const perSecond = PLAN_TERMS[plan].eventsPerSecondMax
-  if (!hasRateLimits) return 'This installation limits no rates.'
-  if (perSecond === null) return `The plan ${plan} has no rate limit.`
-  return `The plan ${plan} allows ${perSecond} calls or events a second and key; more are answered 429.`
+  if (!hasRateLimits) return 'Rate limits are disabled on this installation.'
+  if (perSecond === null) return `The ${plan} plan has no rate limit.`
+  return `The ${plan} plan allows ${perSecond} calls or events per second and key. Calls above the limit get a 429.`
 }

@@ -40,7 +40,8 @@ export const changePassword =
       async (request) => {
         const { viewer, body } = request
         refuseBadPassword(body.newPassword, { email: viewer.email, path: '/newPassword' })
-        if (body.newPassword === body.currentPassword) throw fault('/newPassword', 'is the old one')
+        if (body.newPassword === body.currentPassword)
+          throw fault('/newPassword', 'is the same as the old one')
         const attempt = { address: request.clientAddress, account: viewer.email }
         const hashes = await deps.login.throttle.run('login', attempt, () =>
           checkAndHash(deps, attempt, body),
@@ -76,7 +77,7 @@ async function checkAndHash(
 
 /** Not a 401: the caller is signed in and stays signed in. */
 function wrongPassword(): ApiError {
-  return fault('/currentPassword', 'is not your present password')
+  return fault('/currentPassword', 'is not your current password')
 }
 
 function fault(path: string, message: string): ApiError {

@@ -59,6 +59,6 @@ export const getLink =
 
 export function noSuchLink(): ApiError {
   return new ApiError('not_found', {
-    message: 'This link was used already, has expired, or never was one. Ask for another.',
+    message: 'This link is not valid. It may have expired, or was already used. Request a new one.',
   })
 }

@@ -78,5 +78,5 @@ async function checkPassword(
 }
 
 function wrongCredentials(): ApiError {
-  return new ApiError('not_signed_in', { message: 'E-mail or password is wrong.' })
+  return new ApiError('not_signed_in', { message: 'The email address or password is wrong.' })
 }

@@ -8,7 +8,7 @@ import { EmailText } from './open-session.ts'
 
 const ANSWER = {
   message:
-    'If there is an account for this address and this service sends mail, a link is on its way. If none comes, ask an administrator of your company for one.',
+    "If there is an account for this address and this service sends mail, we sent it a link. If it doesn't arrive, ask an admin of your company for one.",
 } as const
 
 /** POST /dashboard/password-reset: the response is the same for every email address. */

@@ -58,14 +58,14 @@ async function answerRequest(
 function resetMail(to: string, link: string) {
   return {
     to,
-    subject: 'A new password for Annals',
+    subject: 'Reset your Annals password',
     text: [
-      'Somebody asked for a new password for this address. If it was you, choose one here:',
+      'We received a request to reset the password of this account. To choose a new one:',
       '',
       link,
       '',
-      'The link works once and for one hour. If it was not you, there is nothing to do: your',
-      'password stays as it is.',
+      'The link works once and expires in one hour. If you did not request it, ignore this',
+      'message. Your password stays the same.',
       '',
     ].join('\n'),
   }

@@ -59,7 +59,7 @@ async function refuseLostView(
     if (!(error instanceof ApiError) || error.code !== 'not_found') throw error
     throw new ApiError('conflict', {
       message:
-        'The saved view that this template uses was deleted, or is not shared with you. Save the template again with another view, or with filters of its own.',
+        'The saved view that this template uses was deleted or is not shared with you. Save the template again with another view or its own filters.',
       cause: error,
     })
   }

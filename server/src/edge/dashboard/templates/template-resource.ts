@@ -43,7 +43,7 @@ export async function getChangeableTemplate(
   if (!template) throw new ApiError('not_found')
   if (!mayChangeTemplate(viewer, template)) {
     throw new ApiError('insufficient_role', {
-      message: `Your role is ${viewer.role}; a template is changed by its owner, an OWNER or an ADMIN.`,
+      message: `Your role is ${viewer.role}. Only the template's owner, an OWNER or an ADMIN can change it.`,
     })
   }
   return template

@@ -68,6 +68,6 @@ function refuseHiding(
 ): void {
   if (visibility !== 'PRIVATE' || ownerId === viewer.userId) return
   throw new ApiError('insufficient_role', {
-    message: 'Only the owner of a view can make it private. Delete it, or save a view of your own.',
+    message: 'Only the owner of a view can make it private. Delete it, or save your own view.',
   })
 }

@@ -21,7 +21,7 @@ export function timesAt({ range, from, to }: Times, nowMs: number): { from?: str
 /** `path` is the path of the range in the request. */
 export function refuseTwoTimes({ range, from, to }: Times, path: string): void {
   if (range === undefined || (from === undefined && to === undefined)) return
-  const message = 'stands instead of from and to, not beside them'
+  const message = "can't be combined with from and to"
   throw new ApiError('invalid_request', {
     message: `The request does not match the schema: ${path} ${message}.`,
     details: [{ path, message }],

@@ -33,7 +33,7 @@ export async function getChangeableView(
   if (!view) throw new ApiError('not_found')
   if (!mayChangeView(viewer, view)) {
     throw new ApiError('insufficient_role', {
-      message: `Your role is ${viewer.role}; a shared view is changed by its owner, an OWNER or an ADMIN.`,
+      message: `Your role is ${viewer.role}. Only the view's owner, an OWNER or an ADMIN can change it.`,
     })
   }
   return view

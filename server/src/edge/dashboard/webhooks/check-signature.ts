@@ -36,7 +36,8 @@ export const checkWebhookSignature =
         const current = deps.box.open(sealed.current, id)
         if (current === null) {
           throw new ApiError('conflict', {
-            message: 'The secret cannot be opened with this service’s key. Rotate it.',
+            message:
+              "The webhook's secret can't be decrypted with this node's secret key. Rotate the webhook's secret.",
           })
         }
         const next = sealed.next && deps.box.open(sealed.next, id)
